@@ -1,0 +1,43 @@
+"""Bandit policies that cannot quietly ruin you, and the laboratory that proves it.
+
+>>> import lighttail as lt
+>>> problem = lt.Bandit([0.2, 0.8], noise=lt.Gaussian(1.0))
+>>> out = lt.simulate(lt.UCB(lt.LightTailed(kappa=0.2)), problem, horizon=500, paths=5000, seed=1)
+>>> print(out.exceedance(100, "regret"))
+0 [0, 0.000738]
+"""
+
+from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.online import Experiment, Trial
+from lighttail.outcome import Outcome
+from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
+from lighttail.simulate import simulate
+from lighttail.statistics import Estimate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "UCB",
+    "AnyTime",
+    "ArmOptimal",
+    "Bandit",
+    "Bernoulli",
+    "Bonus",
+    "Estimate",
+    "Exp3IX",
+    "Experiment",
+    "Gaussian",
+    "Laplace",
+    "LightTailed",
+    "Noise",
+    "Outcome",
+    "Policy",
+    "Standard",
+    "StudentT",
+    "SuccessiveElimination",
+    "ThompsonSampling",
+    "Trial",
+    "Uniform",
+    "simulate",
+]

@@ -1,0 +1,182 @@
+"""The bonus: what is added to an arm's mean to make its index. The paper changes this alone.
+
+A bonus is a frozen dataclass with two members:
+
+- `radius(n, clock, *params)`, a static method, a pure scalar function of floats: the bonus after
+  `n` pulls of the arm. Plain Python runs it online, numba compiles it for simulation; so write it
+  with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`.
+- `params(horizon, arms)`, which works out everything that does not change during an experiment.
+
+A radius that changes with the round t reads its second argument. What depends on t alone belongs
+in `clock(t, *params)`, which is evaluated once a round and not once an arm; unless a bonus says
+otherwise, the clock shows t.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from lighttail.validation import accept, non_negative, positive, refuse
+
+
+def same_time(t: float, *params: float) -> float:
+    """The plain clock: it shows the round t."""
+    return t
+
+
+class Bonus(ABC):
+    """What every bonus has; see the module's docstring for how to write one."""
+
+    needs_horizon: ClassVar[bool] = True
+    radius: ClassVar[Callable[..., float]]
+    clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
+
+    @abstractmethod
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
+
+    def check(self, horizon: float, arms: int) -> None:
+        """Refuse a bonus whose radius is not a finite number at the ends of its range."""
+        params = self.params(horizon, arms)
+        last = float(horizon) if math.isfinite(horizon) else 1e6
+        for n, t in ((1.0, 1.0), (1.0, last), (last, last)):
+            place = f"the radius of {self!r} at n={n:g}, t={t:g}"
+            try:
+                radius = float(self.radius(n, self.clock(t, *params), *params))
+            except (ArithmeticError, ValueError) as error:
+                raise refuse(place, str(error), "a finite number") from None
+            if not math.isfinite(radius):
+                raise refuse(place, radius, "a finite number")
+
+    @classmethod
+    def changes_with_time(cls) -> bool:
+        """Whether the radius looks at the clock at all: whether its code names that argument."""
+        import dis
+
+        code = cls.radius.__code__
+        name = code.co_varnames[1]
+        seen = (step.argval for step in dis.get_instructions(code))
+        return any(name in value if isinstance(value, tuple) else name == value for value in seen)
+
+    def __str__(self) -> str:
+        values = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{value:g}' for value in values)})"
+
+
+@dataclass(frozen=True)
+class Standard(Bonus):
+    """The classical bonus: radius(n) = kappa * sqrt(ln T / n) (eq. rad:standard).
+
+    Its regret has a heavy tail: the chance of a linear regret falls only polynomially in T.
+
+    kappa: sigma * sqrt(eta) of the paper. T: the horizon, which must be known.
+
+    >>> bonus = Standard(kappa=0.8)
+    >>> round(bonus.radius(4.0, 1.0, *bonus.params(horizon=500, arms=2)), 4)
+    0.9972
+    """
+
+    kappa: float
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive)
+
+    @staticmethod
+    def radius(n: float, clock: float, scale: float) -> float:
+        return scale / math.sqrt(n)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa * math.sqrt(math.log(horizon)),)
+
+
+@dataclass(frozen=True)
+class LightTailed(Bonus):
+    """The paper's bonus: radius(n) = kappa * sqrt(T ln T) / n (eq. rad:new).
+
+    The chance of a large regret is exponentially small for every kappa > 0, whatever the noise.
+
+    kappa: sigma * sqrt(eta) of the paper. T: the horizon, which must be known.
+
+    >>> bonus = LightTailed(kappa=0.2)
+    >>> round(bonus.radius(4.0, 1.0, *bonus.params(horizon=500, arms=2)), 4)
+    2.7872
+    """
+
+    kappa: float
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive)
+
+    @staticmethod
+    def radius(n: float, clock: float, scale: float) -> float:
+        return scale / n
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa * math.sqrt(horizon * math.log(horizon)),)
+
+
+@dataclass(frozen=True)
+class ArmOptimal(Bonus):
+    """LightTailed with the best order in the number of arms K as well (eq. rad:optimal):
+
+    radius(n) = sqrt(ln T / n) * max(kappa * sqrt(T / (n K)), floor).
+
+    kappa: sigma * sqrt(eta_1) of the paper. floor: sigma * sqrt(eta_2), 0 or more.
+    T: the horizon, which must be known.
+
+    >>> bonus = ArmOptimal(kappa=0.4, floor=0.4)
+    >>> round(bonus.radius(4.0, 1.0, *bonus.params(horizon=500, arms=4)), 4)
+    2.7872
+    """
+
+    kappa: float
+    floor: float
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive, floor=non_negative)
+
+    @staticmethod
+    def radius(n: float, clock: float, log_root: float, scale: float, floor: float) -> float:
+        root = math.sqrt(n)
+        return log_root / root * max(scale / root, floor)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return math.sqrt(math.log(horizon)), self.kappa * math.sqrt(horizon / arms), self.floor
+
+
+@dataclass(frozen=True)
+class AnyTime(Bonus):
+    """The light-tailed bonus that needs no horizon (Thm any-time):
+
+    radius_t(n) = kappa * sqrt(t * max(1, ln(K t))) / (n * sqrt K).
+
+    kappa: sigma * sqrt(eta) of the paper. t: the round, from 1. K: the number of arms.
+
+    The paper's numerical tables leave out the 1 / sqrt K: they are `AnyTime(kappa * sqrt(K))`.
+
+    >>> bonus = AnyTime(kappa=0.2)
+    >>> params = bonus.params(horizon=math.nan, arms=2)
+    >>> round(bonus.radius(4.0, bonus.clock(100.0, *params), *params), 4)
+    0.8138
+    """
+
+    needs_horizon: ClassVar[bool] = False
+    kappa: float
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive)
+
+    @staticmethod
+    def clock(t: float, scale: float, arms: float) -> float:
+        return scale * math.sqrt(t * max(1.0, math.log(arms * t)))
+
+    @staticmethod
+    def radius(n: float, clock: float, scale: float, arms: float) -> float:
+        return clock / n
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return self.kappa / math.sqrt(arms), float(arms)

@@ -1,0 +1,48 @@
+"""The rules of play, compiled by numba; importing this package imports numba.
+
+A kernel plays the paths of one block:
+
+    kernel(rng, params, world, horizon, rewards, pulls, stop)
+
+`rng` is `stream(generator)`, `params` the policy's floats and `world` the problem's, `rewards` and
+`pulls` are filled in, and `stop`, an array of one integer, ends the call early once it is not 0.
+Each round draws first the shock behind the reward, then whatever the policy draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from lighttail.kernels.draws import stream
+from lighttail.kernels.elimination import elimination_kernel
+from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
+from lighttail.kernels.posterior import posterior_kernel
+from lighttail.kernels.weights import weights_kernel
+from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.problems import Bandit
+
+__all__ = ["kernel_for", "stream"]
+
+_made = cache(lambda factory, *formulas: factory(*formulas))
+
+
+def kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
+    """The kernel of a policy on a problem: one for all hyper-parameters, means and horizons."""
+    noise = type(problem.noise)
+    factory: Any
+    match policy:
+        case UCB(bonus) if type(bonus).changes_with_time():
+            factory, formulas = moving_index_kernel, (type(bonus).radius, type(bonus).clock)
+        case UCB(bonus):
+            factory, formulas = fixed_index_kernel, (type(bonus).radius,)
+        case SuccessiveElimination(bonus):
+            factory, formulas = elimination_kernel, (type(bonus).radius, type(bonus).clock)
+        case ThompsonSampling():
+            factory, formulas = posterior_kernel, (policy.posterior_mean, policy.posterior_sd)
+        case Exp3IX():
+            factory, formulas = weights_kernel, (policy.weight, policy.gain)
+        case _:
+            raise TypeError(f"no kernel plays {policy!r}")
+    return _made(factory, *formulas, noise.shock, noise.reward)  # type: ignore[no-any-return]

@@ -1,0 +1,222 @@
+"""The argmax of an index, compiled: UCB with any bonus.
+
+Both kernels hold the leader in registers and know its rival, the best of the other arms. A pull
+changes the leader alone, so the leader stays until its index meets the rival's; only then is the
+next leader looked for. Every comparison is a select and not a branch: which arm is best is what
+the processor cannot predict.
+
+The leader and rivals are kept as float64, since selects of floats stay selects.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from lighttail.kernels.build import BREATH, Formula, compiled, digest, prepare
+from lighttail.streams import uniform
+
+ONE = np.uint64(1)
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def pick_tied(rng: Any, index: Any, best: Any) -> Any:
+    """One of the arms whose index is `best`, uniformly."""
+    tied = 0
+    for arm in range(index.size):
+        tied += index[arm] == best
+    skip = int(uniform(rng) * tied)
+    for arm in range(index.size):
+        if index[arm] == best:
+            if skip == 0:
+                return np.uint64(arm)
+            skip -= 1
+    return np.uint64(0)
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def settle(value: Any, winner: Any, leaf: Any, index: Any, arm: Any) -> Any:
+    """Write an arm's new index into the tournament tree and replay its matches up to the root."""
+    node = leaf
+    value[node] = index
+    while node > ONE:
+        other = value[node ^ ONE]
+        other_arm = winner[node ^ ONE]
+        lost = other > index
+        arm = other_arm if lost else arm
+        index = other if lost else index
+        node >>= ONE
+        value[node] = index
+        winner[node] = arm
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
+    """The best of all arms but the one at `leaf`: the best that it met on its way to the root."""
+    node = leaf
+    best = value[node ^ ONE]
+    arm = winner[node ^ ONE]
+    node >>= ONE
+    while node > ONE:
+        other = value[node ^ ONE]
+        other_arm = winner[node ^ ONE]
+        better = other > best
+        arm = other_arm if better else arm
+        best = other if better else best
+        node >>= ONE
+    return best, np.uint64(arm)
+
+
+def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
+    """UCB with a radius that does not change with time: other arms' indices stand still."""
+    radius, shock, reward = prepare(radius), prepare(shock), prepare(reward)
+    formulas = digest(radius, shock, reward)
+
+    @compiled  # type: ignore[untyped-decorator]
+    def kernel(
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
+    ) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = pulls.shape[1]
+        size = np.uint64(1)
+        while size < arms:
+            size += size
+        value = np.full(size + size, -math.inf)
+        winner = np.zeros(size + size)
+        sums = np.empty(arms)
+        counts = np.empty(arms)
+        for path in range(rewards.size):
+            for arm in range(arms):
+                sums[arm] = 0.0
+                counts[arm] = 0.0
+                leaf = size + np.uint64(arm)
+                winner[leaf] = float(arm)
+                settle(value, winner, leaf, math.inf, float(arm))
+            t = 0
+            pause = min(horizon, BREATH)
+            z = shock(rng, *world)
+            leader = np.uint64(0)
+            while t < horizon:
+                leaf = size + leader
+                rival, second = rival_of(value, winner, leaf)
+                if rival == value[leaf]:
+                    leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival)
+                    leaf = size + leader
+                    rival, second = rival_of(value, winner, leaf)
+                total = sums[leader]
+                n = counts[leader]
+                while True:
+                    total += reward(z, leader, *world)
+                    n += 1.0
+                    t += 1
+                    index = total / n + radius(n, 0.0, *params)
+                    if t == pause:
+                        if stop[0] != 0 or t == horizon:
+                            break
+                        pause = min(horizon, t + BREATH)
+                    z = shock(rng, *world)
+                    if index <= rival:
+                        break
+                sums[leader] = total
+                counts[leader] = n
+                if stop[0] != 0:
+                    return
+                settle(value, winner, leaf, index, float(leader))
+                leader = second
+            total = 0.0
+            for arm in range(arms):
+                total += sums[arm]
+                pulls[path, arm] = int(counts[arm])
+            rewards[path] = total
+
+    return kernel
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def best_of(index: Any) -> Any:
+    """The highest of an even number of indices, in two interleaved halves."""
+    best, arm = -math.inf, 0.0
+    odd_best, odd_arm = -math.inf, 1.0
+    for k in range(0, index.size, 2):
+        even, odd = index[k], index[k + 1]
+        arm = float(k) if even > best else arm
+        best = even if even > best else best
+        odd_arm = float(k + 1) if odd > odd_best else odd_arm
+        odd_best = odd if odd > odd_best else odd_best
+    arm = odd_arm if odd_best > best else arm
+    best = odd_best if odd_best > best else best
+    return best, np.uint64(arm)
+
+
+def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
+    """UCB with a radius that changes with time: every index is new every round.
+
+    The rivals' indices of the next round do not depend on this round's reward, so they are worked
+    out while it is drawn.
+    """
+    radius, clock, shock, reward = (prepare(f) for f in (radius, clock, shock, reward))
+    formulas = digest(radius, clock, shock, reward)
+
+    @compiled  # type: ignore[untyped-decorator]
+    def kernel(
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
+    ) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = pulls.shape[1]
+        clocks = np.empty(horizon + 2)
+        for t in range(1, horizon + 2):
+            clocks[t] = clock(float(t), *params)
+        even = arms + arms % 2
+        index = np.full(even, -math.inf)
+        mean = np.full(even, -math.inf)
+        counts = np.ones(even)
+        sums = np.empty(arms)
+        for path in range(rewards.size):
+            for arm in range(arms):
+                mean[arm] = math.inf
+                index[arm] = math.inf
+                counts[arm] = 1.0  # keeps the radius of an arm never pulled finite
+                sums[arm] = 0.0
+                pulls[path, arm] = 0
+            leader = np.uint64(0)
+            second = np.uint64(0)
+            own = rival = math.inf
+            total = n = 0.0
+            for t in range(1, horizon + 1):
+                z = shock(rng, *world)
+                if own <= rival:
+                    if n > 0.0:
+                        mean[leader] = total / n
+                        sums[leader] = total
+                        counts[leader] = n
+                        pulls[path, leader] = int(n)
+                    index[leader] = own
+                    tied = 0
+                    for arm in range(arms):
+                        tied += index[arm] == rival
+                    leader = pick_tied(rng, index[:arms], rival) if tied > 1 else second
+                    total = sums[leader]
+                    n = float(pulls[path, leader])
+                time = clocks[t + 1]
+                for arm in range(arms):
+                    index[arm] = mean[arm] + radius(counts[arm], time, *params)
+                index[leader] = -math.inf
+                rival, second = best_of(index)
+                total += reward(z, leader, *world)
+                n += 1.0
+                own = total / n + radius(n, time, *params)
+                if t % BREATH == 0 and stop[0] != 0:
+                    return
+            if stop[0] != 0:
+                return
+            sums[leader] = total
+            pulls[path, leader] = int(n)
+            total = 0.0
+            for arm in range(arms):
+                total += sums[arm]
+            rewards[path] = total
+
+    return kernel

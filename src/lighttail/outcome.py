@@ -1,0 +1,175 @@
+"""What a simulation leaves: rewards and pulls of every path, and estimates made from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail import statistics
+from lighttail.statistics import Estimate, Floats
+from lighttail.validation import fraction, number, refuse
+
+if TYPE_CHECKING:
+    import pandas
+
+Kind = Literal["regret", "pseudo_regret", "reward"]
+FORMAT = 1  # of the file that `save` writes
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The paths of one simulation.
+
+    reward: float64[paths], the sum of a path's rewards.
+    pulls: int64[paths, arms].
+    means, labels: of the problem's arms. horizon: pulls a path.
+    settings: the policy, problem, seed and versions that made it.
+
+    Every estimate takes `kind`: "regret" (best mean * horizon - reward, the default),
+    "pseudo_regret" (sum of pulls * gaps, free of the noise in the rewards) or "reward".
+    """
+
+    reward: Floats
+    pulls: npt.NDArray[np.int64]
+    means: Floats
+    labels: tuple[str, ...]
+    horizon: int
+    settings: dict[str, Any] = field(repr=False)
+
+    @property
+    def paths(self) -> int:
+        return int(self.reward.size)
+
+    @cached_property
+    def regret(self) -> Floats:
+        """Best mean * horizon - reward."""
+        return self.means.max() * self.horizon - self.reward  # type: ignore[no-any-return]
+
+    @cached_property
+    def pseudo_regret(self) -> Floats:
+        """Sum over the arms of pulls * gap."""
+        return self.pulls @ (self.means.max() - self.means)  # type: ignore[no-any-return]
+
+    def mean(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+        """The expected value."""
+        level = fraction("level", level)
+        return statistics.mean(self._of(kind), self._ends(kind), level)
+
+    def std(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+        """The standard deviation."""
+        level = fraction("level", level)
+        return statistics.std(self._of(kind), self._ends(kind), level)
+
+    def quantile(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+        """The value that is not exceeded with probability q; an end out of reach is infinite."""
+        q, level = fraction("q", q), fraction("level", level)
+        return statistics.quantile(self._ordered(kind), q, level)
+
+    def cvar(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+        """The mean of the worst 1 - q of the paths: the highest regrets, or the lowest rewards."""
+        q, level = fraction("q", q), fraction("level", level)
+        low, high = self._ends(kind)
+        if kind != "reward":
+            return statistics.cvar(self._ordered(kind), q, (low, high), kind == "pseudo_regret", level)
+        loss = statistics.cvar(-self._ordered(kind)[::-1], q, (-high, -low), False, level)
+        return Estimate(-loss.value, -loss.high, -loss.low, level)
+
+    def exceedance(self, x: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+        """P(kind >= x); with no path there, an upper limit."""
+        x, level = number("x", x), fraction("level", level)
+        return statistics.proportion(int(np.sum(self._of(kind) >= x)), self.paths, level)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row a path: reward, regret, pseudo_regret and the pulls of each arm."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install pandas") from None
+        columns = {"reward": self.reward, "regret": self.regret, "pseudo_regret": self.pseudo_regret}
+        pulls = {f"pulls {label}": self.pulls[:, arm] for arm, label in enumerate(self.labels)}
+        return pandas.DataFrame({**columns, **pulls})
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write one .npz file, whole or not at all."""
+        path = Path(path)
+        about = {"format": FORMAT, "horizon": self.horizon, "labels": self.labels, "settings": self.settings}
+        arrays = {"reward": self.reward, "pulls": self.pulls, "means": self.means}
+        with whole_file(path) as file:
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Outcome:
+        """Read what `save` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                about = json.loads(str(file["about"]))
+                arrays = {name: file[name] for name in ("reward", "pulls", "means")}
+            if about["format"] != FORMAT:
+                raise refuse(f"the format of {path}", about["format"], str(FORMAT))
+            return cls(
+                **arrays,
+                labels=tuple(about["labels"]),
+                horizon=about["horizon"],
+                settings=about["settings"],
+            )
+        except FileNotFoundError:
+            raise
+        except (KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is not an outcome that lighttail saved ({error})") from None
+
+    def _of(self, kind: Kind) -> Floats:
+        if kind not in get_args(Kind):
+            raise refuse("kind", kind, "'regret', 'pseudo_regret' or 'reward'")
+        return getattr(self, kind)  # type: ignore[no-any-return]
+
+    def _ordered(self, kind: Kind) -> Floats:
+        values = self._of(kind)
+        cache: dict[Kind, Floats] = self.__dict__.setdefault("_sorted", {})
+        if kind not in cache:
+            cache[kind] = np.sort(values)
+        return cache[kind]
+
+    def _ends(self, kind: Kind) -> tuple[float, float]:
+        """The range of an outcome, for the limits of means.
+
+        The pseudo regret lies between 0 and the largest gap * horizon. The regret is that minus
+        the sum of the noise, for which the widest sum seen in the sample stands in.
+        """
+        worst = float(self.means.max() - self.means.min()) * self.horizon
+        if kind == "pseudo_regret":
+            return 0.0, worst
+        noise = self.pseudo_regret - self.regret
+        low, high = -max(0.0, float(noise.max())), worst + max(0.0, -float(noise.min()))
+        if kind == "regret":
+            return low, high
+        best = float(self.means.max()) * self.horizon
+        return best - high, best - low
+
+
+class whole_file:
+    """A binary file that appears under its name when it is complete, and otherwise not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> Any:
+        self.file = NamedTemporaryFile(dir=self.path.parent, prefix=f".{self.path.name}.", delete=False)
+        return self.file
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.file.close()
+        if error is None:
+            os.chmod(self.file.name, 0o644)
+            os.replace(self.file.name, self.path)
+        else:
+            os.unlink(self.file.name)

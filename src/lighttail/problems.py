@@ -1,0 +1,271 @@
+"""The problems: arms with known means, and the noise around them.
+
+A noise is a frozen dataclass with two static, scalar functions. `shock(rng, *world)` draws the
+random number behind one reward before it is known which arm will be pulled;
+`reward(shock, arm, *world)` turns it into that arm's reward. `world(means)` works out what both
+are handed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail.streams import standard_normal, uniform
+from lighttail.validation import accept, non_negative, number, refuse
+
+Floats = npt.NDArray[np.float64]
+
+
+def normal_shock(rng: Any, *world: Any) -> float:
+    return standard_normal(rng)
+
+
+def uniform_shock(rng: Any, *world: Any) -> float:
+    return uniform(rng)
+
+
+def laplace_shock(rng: Any, *world: Any) -> float:
+    """Inverse of the distribution function of the Laplace law with standard deviation 1."""
+    u = uniform(rng) - 0.5
+    size = -math.log(1.0 - 2.0 * abs(u)) / math.sqrt(2.0)
+    return size if u >= 0.0 else -size
+
+
+def student_shock(rng: Any, means: Floats, scale: float, df: float) -> float:
+    """Student's t from two uniforms (Bailey 1994, Math. Comp. 62, 779-781)."""
+    u = 1.0 - uniform(rng)  # in (0, 1]
+    v = uniform(rng)
+    radius = math.sqrt(df * (math.exp(-2.0 / df * math.log(u)) - 1.0))
+    return radius * math.cos(2.0 * math.pi * v)
+
+
+def scaled_reward(shock: float, arm: int, means: Floats, scale: float) -> float:
+    return means[arm] + scale * shock  # type: ignore[no-any-return]
+
+
+def student_reward(shock: float, arm: int, means: Floats, scale: float, df: float) -> float:
+    return means[arm] + scale * shock  # type: ignore[no-any-return]
+
+
+def uniform_reward(shock: float, arm: int, means: Floats, half_width: float) -> float:
+    return means[arm] + half_width * (2.0 * shock - 1.0)  # type: ignore[no-any-return]
+
+
+def bernoulli_reward(shock: float, arm: int, means: Floats) -> float:
+    return 1.0 if shock < means[arm] else 0.0
+
+
+def sample_reward(shock: float, arm: int, values: Floats, starts: npt.NDArray[np.int64]) -> float:
+    first = starts[arm]
+    return values[first + int(shock * (starts[arm + 1] - first))]  # type: ignore[no-any-return]
+
+
+class Noise(ABC):
+    """What every noise has."""
+
+    shock: ClassVar[Callable[..., float]]
+    reward: ClassVar[Callable[..., float]]
+
+    def check(self, means: tuple[float, ...]) -> None:
+        """Refuse means that this noise cannot have; any finite mean will do unless said otherwise."""
+        return
+
+    @abstractmethod
+    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
+        """What `shock` and `reward` are handed besides: float64 or int64 arrays, and floats."""
+
+
+@dataclass(frozen=True)
+class Gaussian(Noise):
+    """Normal noise with standard deviation sigma; 0 makes the rewards certain."""
+
+    sigma: float = 1.0
+    shock = staticmethod(normal_shock)
+    reward = staticmethod(scaled_reward)
+
+    def __post_init__(self) -> None:
+        accept(self, sigma=non_negative)
+
+    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
+        return np.array(means), self.sigma
+
+
+@dataclass(frozen=True)
+class Uniform(Noise):
+    """Uniform noise with standard deviation sigma: on [-sqrt(3) sigma, sqrt(3) sigma]."""
+
+    sigma: float = 1.0
+    shock = staticmethod(uniform_shock)
+    reward = staticmethod(uniform_reward)
+
+    def __post_init__(self) -> None:
+        accept(self, sigma=non_negative)
+
+    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
+        return np.array(means), math.sqrt(3.0) * self.sigma
+
+
+@dataclass(frozen=True)
+class Laplace(Noise):
+    """Two-sided exponential noise with standard deviation sigma: scale sigma / sqrt(2)."""
+
+    sigma: float = 1.0
+    shock = staticmethod(laplace_shock)
+    reward = staticmethod(scaled_reward)
+
+    def __post_init__(self) -> None:
+        accept(self, sigma=non_negative)
+
+    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
+        return np.array(means), self.sigma
+
+
+@dataclass(frozen=True)
+class StudentT(Noise):
+    """Student's t noise with df > 2 degrees of freedom, scaled to the standard deviation sigma.
+
+    Not sub-Gaussian: no theorem of the paper covers it.
+    """
+
+    df: float = 3.0
+    sigma: float = 1.0
+    shock = staticmethod(student_shock)
+    reward = staticmethod(student_reward)
+
+    def __post_init__(self) -> None:
+        if number("df", self.df, "a finite number above 2, so that the variance exists") <= 2:
+            raise refuse("df", self.df, "a finite number above 2, so that the variance exists")
+        accept(self, df=number, sigma=non_negative)
+
+    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
+        return np.array(means), self.sigma * math.sqrt((self.df - 2.0) / self.df), self.df
+
+
+@dataclass(frozen=True)
+class Bernoulli(Noise):
+    """Rewards 1 with the arm's mean as probability, else 0."""
+
+    shock = staticmethod(uniform_shock)
+    reward = staticmethod(bernoulli_reward)
+
+    def check(self, means: tuple[float, ...]) -> None:
+        for arm, mean in enumerate(means):
+            if not 0.0 <= mean <= 1.0:
+                raise refuse(f"means[{arm}]", mean, "between 0 and 1 with Bernoulli rewards")
+
+    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
+        return (np.array(means),)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Resampled(Noise):
+    """Rewards drawn with replacement from observations, one array an arm (`Bandit.from_samples`)."""
+
+    samples: tuple[Floats, ...]
+    shock = staticmethod(uniform_shock)
+    reward = staticmethod(sample_reward)
+
+    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
+        starts = np.cumsum([0, *(len(values) for values in self.samples)], dtype=np.int64)
+        return np.concatenate(self.samples), starts
+
+    @property
+    def digest(self) -> str:
+        """Names the observations in a repr, where they would not fit."""
+        content = hashlib.sha256()
+        for values in self.samples:
+            content.update(f"{len(values)}:".encode() + values.tobytes())
+        return content.hexdigest()[:12]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Resampled) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Resampled({[len(values) for values in self.samples]} observations, digest {self.digest})"
+
+
+@dataclass(frozen=True, init=False)
+class Bandit:
+    """A bandit: the arms' mean rewards, the noise around them, and names for the arms.
+
+    means: one finite number an arm, at least two. noise: `Gaussian(1.0)` unless given.
+    labels: the arms' names in tables and frames; "arm 1", "arm 2", ... unless given.
+
+    >>> problem = Bandit([0.2, 0.8], noise=Gaussian(1.0))
+    >>> problem.gaps
+    (0.6000000000000001, 0.0)
+    """
+
+    means: tuple[float, ...]
+    noise: Noise = Gaussian(1.0)
+    labels: tuple[str, ...] = ()
+
+    def __init__(
+        self, means: Sequence[float] | Floats, noise: Noise | None = None, labels: Sequence[str] = ()
+    ) -> None:
+        noise = Gaussian(1.0) if noise is None else noise
+        if isinstance(means, str) or not hasattr(means, "__len__") or np.ndim(means) != 1:
+            raise refuse("means", means, "a list of numbers, one an arm")
+        if len(means) < 2:
+            raise refuse("means", list(means), "at least two numbers, one an arm")
+        if not isinstance(noise, Noise):
+            raise refuse("noise", noise, "a noise such as Gaussian(1.0)")
+        checked = tuple(number(f"means[{arm}]", mean) for arm, mean in enumerate(means))
+        noise.check(checked)
+        object.__setattr__(self, "means", checked)
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "labels", _check_labels(labels, len(checked)))
+
+    @classmethod
+    def from_samples(cls, samples: Mapping[str, Sequence[float] | Floats]) -> Bandit:
+        """Arms resampled from a user's own observations; their means are the samples' means.
+
+        >>> Bandit.from_samples({"A": [0.0, 1.0], "B": [0.0, 1.0, 1.0, 1.0]}).means
+        (0.5, 0.75)
+        """
+        if not isinstance(samples, Mapping) or len(samples) < 2:
+            raise refuse("samples", samples, "a mapping of at least two arms to their observations")
+        arrays = tuple(_check_sample(str(label), values) for label, values in samples.items())
+        means = [math.fsum(values) / len(values) for values in arrays]
+        return cls(means, noise=Resampled(arrays), labels=[str(label) for label in samples])
+
+    @property
+    def arms(self) -> int:
+        """The number of arms."""
+        return len(self.means)
+
+    @property
+    def gaps(self) -> tuple[float, ...]:
+        """Best mean minus each arm's mean."""
+        best = max(self.means)
+        return tuple(best - mean for mean in self.means)
+
+
+def _check_labels(labels: Sequence[str], arms: int) -> tuple[str, ...]:
+    if not labels:
+        return tuple(f"arm {arm + 1}" for arm in range(arms))
+    if len(labels) != arms or len(set(labels)) != arms:
+        raise refuse("labels", list(labels), f"{arms} different names, one an arm")
+    return tuple(str(label) for label in labels)
+
+
+def _check_sample(label: str, values: Sequence[float] | Floats) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise refuse(f"samples[{label!r}]", values, "an array of numbers") from None
+    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+        raise refuse(f"samples[{label!r}]", values, "a non-empty array of finite numbers")
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,60 @@
+"""What a person sees while a simulation runs: a bar on a terminal, nothing in a pipe."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PATIENCE = 0.8  # seconds; a kernel from the cache loads faster than this
+
+
+@contextmanager
+def reporter(
+    progress: bool | Callable[[int, int], None], label: str, total: int
+) -> Iterator[Callable[[int, int], None]]:
+    """A function to call with (done, total): the user's own, a bar's, or one that does nothing."""
+    if callable(progress):
+        yield progress
+    elif progress and sys.stderr.isatty():
+        with bar() as update:
+            yield lambda done, total: update(label, done, total)
+    else:
+        yield lambda done, total: None
+
+
+@contextmanager
+def bar() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar on stderr, gone when it is done; call it with (label, done, total)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} paths"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task("", total=None)
+        yield lambda label, done, total: display.update(
+            task, description=label, completed=done, total=total
+        )
+
+
+@contextmanager
+def compiling(label: str, shown: bool) -> Iterator[None]:
+    """Say that a kernel is being compiled if it takes longer than loading it would."""
+    if not shown:
+        yield
+        return
+    note = threading.Timer(
+        PATIENCE, print, (f"compiling {label} (first run only)",), {"file": sys.stderr, "flush": True}
+    )
+    note.daemon = True
+    note.start()
+    try:
+        yield
+    finally:
+        note.cancel()

@@ -1,0 +1,153 @@
+"""Estimates with intervals that hold their level for skewed and two-humped samples too.
+
+Probabilities get Clopper and Pearson's interval, quantiles one from order statistics; both hold
+at every sample size. A mean gets Gaffke's interval, which is to any bounded outcome what Clopper
+and Pearson's is to a 0-1 outcome; `mean_limits` says how. Standard deviation and CVaR are means of
+a function of the outcome, and take their limits from it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with an interval that covers the truth with probability `level`.
+
+    An end that the sample is too small to name is infinite.
+
+    >>> print(Estimate(0.0, 0.0, 0.0007375, 0.95))
+    0 [0, 0.0007375]
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+def proportion(hits: int, sample: int, level: float) -> Estimate:
+    """P(event) from `hits` in `sample` independent trials (Clopper & Pearson 1934)."""
+    from scipy.special import betaincinv
+
+    tail = (1.0 - level) / 2.0
+    low = float(betaincinv(hits, sample - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, sample - hits, 1.0 - tail)) if hits < sample else 1.0
+    return Estimate(hits / sample, low, high, level)
+
+
+def quantile(ordered: Floats, q: float, level: float) -> Estimate:
+    """The q-quantile; limits are order statistics, infinite where the sample has none far enough.
+
+    The number B of observations up to the quantile is Binomial(n, q): the l-th smallest lies above
+    the quantile with probability P(B < l), the u-th smallest below it with P(B >= u).
+    """
+    from scipy.special import bdtr
+
+    n = ordered.size
+    tail = (1.0 - level) / 2.0
+    reach = 12.0 * math.sqrt(n * q * (1.0 - q)) + 12.0
+    ranks = np.arange(max(1, int(n * q - reach)), min(n, int(n * q + reach) + 1) + 1)
+    below = bdtr(ranks - 1, n, q)  # P(B < rank)
+    lows = ranks[below <= tail]
+    highs = ranks[1.0 - below <= tail]
+    low = float(ordered[lows[-1] - 1]) if lows.size else -math.inf
+    high = float(ordered[highs[0] - 1]) if highs.size else math.inf
+    middle = min(n, max(1, math.ceil(n * q)))
+    return Estimate(float(ordered[middle - 1]), low, high, level)
+
+
+def mean(sample: Floats, ends: tuple[float, float], level: float) -> Estimate:
+    """The mean of an outcome that lies between `ends`."""
+    low, high = mean_limits(sample, ends, level)
+    return Estimate(float(np.mean(sample)), low, high, level)
+
+
+def std(sample: Floats, ends: tuple[float, float], level: float) -> Estimate:
+    """The standard deviation: the root of the mean squared distance from the sample's mean.
+
+    That mean is off by at most the width of its own interval, which the lower limit allows for.
+    """
+    centre = float(np.mean(sample))
+    squares = (sample - centre) ** 2
+    furthest = max((end - centre) ** 2 for end in ends)
+    low, high = mean_limits(squares, (0.0, furthest), level)
+    off = max(abs(limit - centre) for limit in mean_limits(sample, ends, level))
+    value = float(np.std(sample, ddof=1)) if sample.size > 1 else 0.0
+    return Estimate(value, math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level)
+
+
+def cvar(ordered: Floats, q: float, ends: tuple[float, float], bounded: bool, level: float) -> Estimate:
+    """The mean of the highest 1 - q of the outcomes (conditional value at risk).
+
+    CVaR = min over v of v + E (X - v)^+ / (1 - q), attained at the q-quantile (Rockafellar &
+    Uryasev 2000). Where the sample is too small to bound that quantile from above, the upper limit
+    is the end of the outcome's range: infinite unless it is `bounded`.
+    """
+    v = quantile(ordered, q, level)
+    excess = np.maximum(ordered - v.value, 0.0)
+    low, high = mean_limits(excess, (0.0, max(ends[1] - v.value, 0.0)), level)
+    highest = ends[1] if bounded else math.inf
+    upper = highest if math.isinf(v.high) else min(highest, v.value + high / (1.0 - q))
+    lower = max(v.low, v.value + low / (1.0 - q)) if math.isfinite(v.low) else v.low
+    return Estimate(v.value + float(np.mean(excess)) / (1.0 - q), lower, upper, level)
+
+
+def mean_limits(sample: Floats, ends: tuple[float, float], level: float) -> tuple[float, float]:
+    """Gaffke's limits for the mean of an outcome between `ends` (Gaffke 2005; Phan et al. 2021).
+
+    Put one more observation at the end of the range and weight all n + 1 by a flat Dirichlet law:
+    the upper limit is the 1 - (1 - level)/2 quantile of that random mean. For 0-1 outcomes this is
+    Clopper and Pearson's limit; for large samples it is the usual normal one, corrected for skew.
+    The extra observation stands for the disaster that the sample may have missed.
+    """
+    tail = (1.0 - level) / 2.0
+    return -_upper_limit(-sample, -ends[0], tail), _upper_limit(sample, ends[1], tail)
+
+
+def _upper_limit(sample: Floats, end: float, tail: float) -> float:
+    """The value that the Dirichlet mean of `sample` and `end` exceeds with probability `tail`.
+
+    With independent exponentials E_i that mean exceeds m when sum E_i (x_i - m) > 0; Lugannani and
+    Rice's formula gives the probability of that. Its saddlepoint is known in closed form once the
+    pole v > max x_i of the tilted sum is the unknown instead of m.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    points = np.append(sample, end)
+    top = float(points.max())
+    spread = top - float(points.min())
+    if spread <= 0.0:
+        return top
+    gaps = (top - points) / spread
+
+    def limit(log_distance: float) -> tuple[float, float]:
+        """(m, log of the chance to exceed it) for a pole at that log distance above the top."""
+        distance = math.exp(log_distance)
+        room = distance + gaps
+        tilt = float(np.mean(1.0 / room))  # s, in units of 1 / spread
+        m = distance - 1.0 / tilt  # measured upwards from the top
+        cumulant = -float(np.sum(np.log(tilt * room)))
+        curvature = float(np.sum((1.0 / (tilt * room) - 1.0) ** 2)) / tilt**2
+        w = math.sqrt(max(0.0, -2.0 * cumulant))
+        u = tilt * math.sqrt(curvature)
+        density = math.exp(-0.5 * w * w) / math.sqrt(2.0 * math.pi)
+        return m, float(ndtr(-w)) + density * (1.0 / u - 1.0 / w)
+
+    # From next to the top, where nothing is above m, to where m is all but the sample's mean.
+    lowest, highest = math.log(1e-13), math.log(100.0 * math.sqrt(points.size) * float(np.std(gaps)))
+    if limit(lowest)[1] > tail:
+        return top
+    root = brentq(lambda place: limit(place)[1] - tail, lowest, highest, xtol=1e-10)
+    return min(top, top + spread * limit(root)[0])
