@@ -3,8 +3,8 @@
 >>> import lighttail as lt
 >>> problem = lt.Bandit([0.2, 0.8], noise=lt.Gaussian(1.0))
 >>> out = lt.simulate(lt.UCB(lt.LightTailed(kappa=0.2)), problem, horizon=500, paths=5000, seed=1)
->>> print(out.exceedance(100, "regret"))
-0 [0, 0.000738]
+>>> print(out.exceedance(150, "regret"))
+0 [0, 0.0007375]
 """
 
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard

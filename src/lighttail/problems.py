@@ -215,13 +215,9 @@ class Bandit:
         self, means: Sequence[float] | Floats, noise: Noise | None = None, labels: Sequence[str] = ()
     ) -> None:
         noise = Gaussian(1.0) if noise is None else noise
-        if isinstance(means, str) or not hasattr(means, "__len__") or np.ndim(means) != 1:
-            raise refuse("means", means, "a list of numbers, one an arm")
-        if len(means) < 2:
-            raise refuse("means", list(means), "at least two numbers, one an arm")
         if not isinstance(noise, Noise):
             raise refuse("noise", noise, "a noise such as Gaussian(1.0)")
-        checked = tuple(number(f"means[{arm}]", mean) for arm, mean in enumerate(means))
+        checked = _check_means(means)
         noise.check(checked)
         object.__setattr__(self, "means", checked)
         object.__setattr__(self, "noise", noise)
@@ -250,6 +246,14 @@ class Bandit:
         """Best mean minus each arm's mean."""
         best = max(self.means)
         return tuple(best - mean for mean in self.means)
+
+
+def _check_means(means: Any) -> tuple[float, ...]:
+    if isinstance(means, str) or not hasattr(means, "__len__") or np.ndim(means) != 1:
+        raise refuse("means", means, "a list of numbers, one an arm")
+    if len(means) < 2:
+        raise refuse("means", list(means), "at least two numbers, one an arm")
+    return tuple(number(f"means[{arm}]", mean) for arm, mean in enumerate(means))
 
 
 def _check_labels(labels: Sequence[str], arms: int) -> tuple[str, ...]:

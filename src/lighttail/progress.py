@@ -38,9 +38,7 @@ def bar() -> Iterator[Callable[[str, int, int], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task("", total=None)
-        yield lambda label, done, total: display.update(
-            task, description=label, completed=done, total=total
-        )
+        yield lambda label, done, total: display.update(task, description=label, completed=done, total=total)
 
 
 @contextmanager

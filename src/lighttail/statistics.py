@@ -2,8 +2,8 @@
 
 Probabilities get Clopper and Pearson's interval, quantiles one from order statistics; both hold
 at every sample size. A mean gets Gaffke's interval, which is to any bounded outcome what Clopper
-and Pearson's is to a 0-1 outcome; `mean_limits` says how. Standard deviation and CVaR are means of
-a function of the outcome, and take their limits from it.
+and Pearson's is to a 0-1 outcome; `mean_limits` says how. Standard deviation and CVaR get theirs
+from the same construction.
 """
 
 from __future__ import annotations
@@ -90,17 +90,43 @@ def std(sample: Floats, ends: tuple[float, float], level: float) -> Estimate:
 def cvar(ordered: Floats, q: float, ends: tuple[float, float], bounded: bool, level: float) -> Estimate:
     """The mean of the highest 1 - q of the outcomes (conditional value at risk).
 
-    CVaR = min over v of v + E (X - v)^+ / (1 - q), attained at the q-quantile (Rockafellar &
-    Uryasev 2000). Where the sample is too small to bound that quantile from above, the upper limit
-    is the end of the outcome's range: infinite unless it is `bounded`.
+    Its limits are Gaffke's as well: quantiles of the CVaR under a flat Dirichlet law on the sample
+    and one more observation at the end of the range. Where the sample is too small to bound the
+    q-quantile from above, the upper limit is that end: infinite unless the outcome is `bounded`.
     """
+    tail = (1.0 - level) / 2.0
     v = quantile(ordered, q, level)
-    excess = np.maximum(ordered - v.value, 0.0)
-    low, high = mean_limits(excess, (0.0, max(ends[1] - v.value, 0.0)), level)
-    highest = ends[1] if bounded else math.inf
-    upper = highest if math.isinf(v.high) else min(highest, v.value + high / (1.0 - q))
-    lower = max(v.low, v.value + low / (1.0 - q)) if math.isfinite(v.low) else v.low
-    return Estimate(v.value + float(np.mean(excess)) / (1.0 - q), lower, upper, level)
+    value = v.value + float(np.mean(np.maximum(ordered - v.value, 0.0))) / (1.0 - q)
+    falling = ordered[::-1]
+    low = float(np.quantile(_dirichlet_cvar(np.append(falling, ends[0]), q), tail))
+    high = ends[1] if bounded else math.inf
+    if math.isfinite(v.high):
+        high = float(np.quantile(_dirichlet_cvar(np.append(ends[1], falling), q), 1.0 - tail))
+    return Estimate(value, low, high, level)
+
+
+def _dirichlet_cvar(falling: Floats, q: float) -> Floats:
+    """Draws of the CVaR of `falling`, sorted downwards, under flat Dirichlet weights.
+
+    Only the weights of the highest values matter, until they add up to 1 - q. The draws are the
+    same at every call, so that an estimate is a function of its sample.
+    """
+    rng = np.random.Generator(np.random.SFC64(0))
+    n = falling.size
+    expected = n * (1.0 - q)
+    top = min(n, math.ceil(expected + 8.0 * math.sqrt(expected) + 20.0))
+    draws = int(min(4000, max(1000, 4e6 / top)))
+    result = np.empty(draws)
+    chunk = max(1, int(1e6 / top))
+    for first in range(0, draws, chunk):
+        rows = min(chunk, draws - first)
+        weights = rng.standard_exponential((rows, top))
+        rest = rng.standard_gamma(n - top, rows) if top < n else 0.0
+        share = np.cumsum(weights, axis=1)
+        share /= (share[:, -1] + rest)[:, None]
+        taken = np.diff(np.minimum(share, 1.0 - q), axis=1, prepend=0.0)
+        result[first : first + rows] = taken @ falling[:top] / np.sum(taken, axis=1)
+    return result
 
 
 def mean_limits(sample: Floats, ends: tuple[float, float], level: float) -> tuple[float, float]:

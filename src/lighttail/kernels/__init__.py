@@ -32,6 +32,7 @@ def kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
     """The kernel of a policy on a problem: one for all hyper-parameters, means and horizons."""
     noise = type(problem.noise)
     factory: Any
+    formulas: tuple[Callable[..., float], ...]
     match policy:
         case UCB(bonus) if type(bonus).changes_with_time():
             factory, formulas = moving_index_kernel, (type(bonus).radius, type(bonus).clock)

@@ -44,7 +44,7 @@ def stream(generator: np.random.Generator) -> Any:
     return np.uint64(generator.bit_generator.ctypes.state_address)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def next_word(typingctx: Any, address: Any) -> Any:
     """One step of SFC64 (Doty-Humphrey 2010) on the four words at `address`."""
 
@@ -68,12 +68,12 @@ def next_word(typingctx: Any, address: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@register_jitable
 def next_uniform(address: Any) -> Any:
     return np.int64(next_word(address) >> ELEVEN) * UNIT
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@register_jitable
 def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
     """The rest of the ziggurat for the 1.5 % of draws that miss its core."""
     while True:
@@ -97,7 +97,7 @@ def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
             return x
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: Any) -> Any:
     """Call `reject` without inlining it: its registers would spill in every caller's hot loop."""
 
@@ -112,7 +112,7 @@ def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: A
     return types.float64(address, x, size, layer), codegen
 
 
-@overload(standard_normal, jit_options={"forceinline": True})  # type: ignore[untyped-decorator]
+@overload(standard_normal, jit_options={"forceinline": True})
 def _standard_normal(rng: Any) -> Any:
     def draw(rng: Any) -> Any:
         word = next_word(rng)
@@ -127,7 +127,7 @@ def _standard_normal(rng: Any) -> Any:
     return draw
 
 
-@overload(uniform, jit_options={"forceinline": True})  # type: ignore[untyped-decorator]
+@overload(uniform, jit_options={"forceinline": True})
 def _uniform(rng: Any) -> Any:
     def draw(rng: Any) -> Any:
         return next_uniform(rng)

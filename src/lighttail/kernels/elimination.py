@@ -10,16 +10,13 @@ import numpy as np
 from lighttail.kernels.build import BREATH, Formula, compiled, digest, prepare
 
 
-
 def elimination_kernel(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
     """Phases over the active arms until one is left or the horizon is reached."""
     radius, clock, shock, reward = (prepare(f) for f in (radius, clock, shock, reward))
     formulas = digest(radius, clock, shock, reward)
 
-    @compiled  # type: ignore[untyped-decorator]
-    def kernel(
-        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
-    ) -> None:
+    @compiled
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         active = np.empty(arms, np.int64)
@@ -36,9 +33,9 @@ def elimination_kernel(radius: Formula, clock: Formula, shock: Formula, reward: 
                 phase += 1
                 full = min(left, horizon - t)
                 for i in range(full):
-                    arm = np.uint64(active[i])
-                    sums[arm] += reward(shock(rng, *world), arm, *world)
-                    pulls[path, arm] = phase
+                    pulled = np.uint64(active[i])
+                    sums[pulled] += reward(shock(rng, *world), pulled, *world)
+                    pulls[path, pulled] = phase
                 t += full
                 n = float(phase)
                 width = radius(n, clock(float(t), *params), *params)

@@ -22,7 +22,7 @@ from lighttail.streams import uniform
 ONE = np.uint64(1)
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@register_jitable
 def pick_tied(rng: Any, index: Any, best: Any) -> Any:
     """One of the arms whose index is `best`, uniformly."""
     tied = 0
@@ -37,7 +37,7 @@ def pick_tied(rng: Any, index: Any, best: Any) -> Any:
     return np.uint64(0)
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@register_jitable
 def settle(value: Any, winner: Any, leaf: Any, index: Any, arm: Any) -> Any:
     """Write an arm's new index into the tournament tree and replay its matches up to the root."""
     node = leaf
@@ -53,7 +53,7 @@ def settle(value: Any, winner: Any, leaf: Any, index: Any, arm: Any) -> Any:
         winner[node] = arm
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@register_jitable
 def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
     """The best of all arms but the one at `leaf`: the best that it met on its way to the root."""
     node = leaf
@@ -75,10 +75,8 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
     radius, shock, reward = prepare(radius), prepare(shock), prepare(reward)
     formulas = digest(radius, shock, reward)
 
-    @compiled  # type: ignore[untyped-decorator]
-    def kernel(
-        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
-    ) -> None:
+    @compiled
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         size = np.uint64(1)
@@ -135,7 +133,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
     return kernel
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@register_jitable
 def best_of(index: Any) -> Any:
     """The highest of an even number of indices, in two interleaved halves."""
     best, arm = -math.inf, 0.0
@@ -160,10 +158,8 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     radius, clock, shock, reward = (prepare(f) for f in (radius, clock, shock, reward))
     formulas = digest(radius, clock, shock, reward)
 
-    @compiled  # type: ignore[untyped-decorator]
-    def kernel(
-        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
-    ) -> None:
+    @compiled
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         clocks = np.empty(horizon + 2)

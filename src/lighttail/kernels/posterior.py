@@ -11,16 +11,13 @@ from lighttail.kernels.build import BREATH, Formula, compiled, digest, prepare
 from lighttail.streams import standard_normal
 
 
-
 def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: Formula) -> Any:
     """Argmax of a normal draw an arm; `centre` and `spread` are the posterior's mean and s.d."""
     centre, spread, shock, reward = (prepare(f) for f in (centre, spread, shock, reward))
     formulas = digest(centre, spread, shock, reward)
 
-    @compiled  # type: ignore[untyped-decorator]
-    def kernel(
-        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
-    ) -> None:
+    @compiled
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         mean = np.empty(arms)

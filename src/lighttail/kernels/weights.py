@@ -11,16 +11,13 @@ from lighttail.kernels.build import BREATH, Formula, compiled, digest, prepare
 from lighttail.streams import uniform
 
 
-
 def weights_kernel(weight: Formula, gain: Formula, shock: Formula, reward: Formula) -> Any:
     """Draw an arm by its weight, then credit it with its gain."""
     weight, gain, shock, reward = (prepare(f) for f in (weight, gain, shock, reward))
     formulas = digest(weight, gain, shock, reward)
 
-    @compiled  # type: ignore[untyped-decorator]
-    def kernel(
-        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
-    ) -> None:
+    @compiled
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         scores = np.empty(arms)

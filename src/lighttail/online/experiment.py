@@ -92,18 +92,23 @@ class Experiment:
         return Trial(len(self._arm_of), self.arms[arm])
 
     def tell(self, id: int, reward: float) -> None:
-        """The reward of the trial with that id."""
+        """The reward, a finite number, of the trial with that id."""
         reward = number("reward", reward)
-        if isinstance(id, bool) or not isinstance(id, Integral) or not 1 <= id <= len(self._arm_of):
-            asked = f"asked are 1 to {len(self._arm_of)}" if self._arm_of else "none was asked yet"
-            raise refuse("id", id, f"the id of a trial that was asked ({asked})")
-        place = int(id) - 1
+        place = self._place(id)
         known = self._reward_of[place]
         if known is None:
             self._reward_of[place] = reward
             self._rule.learn(self._arm_of[place], reward, self._memo_of[place])
         elif known != reward:
             raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
+
+    def _place(self, id: Any) -> int:
+        """Where a trial is kept."""
+        asked = len(self._arm_of)
+        if isinstance(id, bool) or not isinstance(id, Integral) or not 1 <= int(id) <= asked:
+            which = f"asked are 1 to {asked}" if asked else "none was asked yet"
+            raise refuse("id", id, f"the id of a trial that was asked ({which})")
+        return int(id) - 1
 
     @property
     def pulls(self) -> dict[Label, int]:

@@ -127,9 +127,7 @@ class EliminationRule(Rule):
         width = {arm: self.radius(float(self.received[arm]), time, *self.params) for arm in known}
         mean = {arm: self.sums[arm] / self.received[arm] for arm in known}
         best = max((mean[arm] - width[arm] for arm in known), default=-math.inf)
-        self.active = [
-            arm for arm in self.active if arm not in width or not best > mean[arm] + width[arm]
-        ]
+        self.active = [arm for arm in self.active if arm not in width or not best > mean[arm] + width[arm]]
 
 
 class PosteriorRule(Rule):
@@ -191,6 +189,7 @@ class WeightsRule(Rule):
 
     def learn(self, arm: int, reward: float, memo: float | None) -> None:
         super().learn(arm, reward, memo)
+        assert memo is not None  # the probability that `choose` returned
         self.scores[arm] += self.gain(reward, memo, *self.params)
 
 

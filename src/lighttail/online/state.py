@@ -40,7 +40,7 @@ def _class_named(name: str) -> type:
 
 
 def _below(base: type) -> set[type]:
-    children = set(base.__subclasses__())
+    children: set[type] = set(base.__subclasses__())
     nested = {cls for child in children for cls in _below(child)}
     return {cls for cls in children | nested if not cls.__name__.startswith("_")}
 

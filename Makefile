@@ -1,0 +1,38 @@
+# Two commands do everything: `make compare` and `make test`. Both set up `.venv` on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: compare test check bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make compare  run the main job on the paper's problem and write a report"
+	@echo "make test     run every check and test"
+	@echo "make check    ruff and mypy alone"
+	@echo "make bench    cost of a pull in NumPy draws, and start-up times"
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'lighttail needs Python 3.11 or later; set PYTHON=')"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+compare: .venv/ready
+	$(BIN)/lighttail compare --out reports/compare
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/pytest -n auto
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_oracle.py
+
+bench: .venv/ready
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/startup.py
+
+clean:
+	rm -rf .venv reports

@@ -1,0 +1,91 @@
+"""Cost of one pull, in NumPy draws: ratios within one run, so that a noisy machine cancels out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import lighttail as lt
+from lighttail.kernels import kernel_for, stream
+
+HORIZON = 500
+PATHS = 400
+ROUNDS = 15
+ARMS = (2, 4, 16)
+CASES = {
+    "UCB, bonus without t": (lt.UCB(lt.LightTailed(0.2)), (1.2, 1.4, 2.2)),
+    "UCB, Standard": (lt.UCB(lt.Standard(0.8)), (1.2, 1.4, 2.2)),
+    "UCB, ArmOptimal": (lt.UCB(lt.ArmOptimal(0.4, 0.4)), (1.2, 1.4, 2.2)),
+    "UCB, AnyTime": (lt.UCB(lt.AnyTime(0.2)), (1.5, 2.0, 3.5)),
+    "SuccessiveElimination": (lt.SuccessiveElimination(lt.LightTailed(0.1)), (1.0, 1.2, 1.6)),
+    "ThompsonSampling": (lt.ThompsonSampling(0.8), (2.5, 3.5, 9.0)),
+}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def numpy_draw() -> float:
+    """Seconds for one standard normal, SFC64, 4096 at a time into a buffer."""
+    generator = np.random.Generator(np.random.SFC64(1))
+    buffer = np.empty(4096)
+    fill = lambda: [generator.standard_normal(out=buffer) for _ in range(16)]  # noqa: E731
+    return seconds(fill) / (16 * buffer.size)
+
+
+def one_pull(policy: lt.Policy, arms: int) -> Callable[[], float]:
+    """A function that returns the seconds of one pull on one core."""
+    problem = lt.Bandit(np.linspace(0.2, 0.8, arms))
+    kernel = kernel_for(policy, problem)
+    params, world = policy.params(HORIZON, arms), problem.noise.world(problem.means)
+    reward, pulls = np.empty(PATHS), np.empty((PATHS, arms), dtype=np.int64)
+    stop = np.zeros(1, dtype=np.int64)
+    generator = np.random.Generator(np.random.SFC64(1))
+
+    def play() -> float:
+        work = lambda: kernel(stream(generator), params, world, HORIZON, reward, pulls, stop)  # noqa: E731
+        return seconds(work) / (PATHS * HORIZON)
+
+    play()
+    return play
+
+
+def two_threads() -> float:
+    """How many times faster two threads are than one."""
+    policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+
+    def run(threads: int) -> float:
+        settings = {"horizon": HORIZON, "paths": 100_000, "seed": 1, "threads": threads}
+        return seconds(lambda: lt.simulate(policy, problem, **settings))
+
+    pairs = [(run(1), run(2)) for _ in range(7)]
+    return min(one for one, _ in pairs) / min(two for _, two in pairs)
+
+
+def main() -> int:
+    print(f"one pull, T={HORIZON}, in NumPy draws (best of {ROUNDS} alternating rounds; bar in brackets)")
+    print(f"{'':24}" + "".join(f"{f'K={arms}':>16}" for arms in ARMS))
+    missed = 0
+    for name, (policy, bars) in CASES.items():
+        plays = [one_pull(policy, arms) for arms in ARMS]
+        rounds = [(numpy_draw(), *(play() for play in plays)) for _ in range(ROUNDS)]
+        unit, *best = (min(column) for column in zip(*rounds, strict=True))
+        cells = []
+        for cost, bar in zip(best, bars, strict=True):
+            missed += cost / unit > bar
+            cells.append(f"{cost / unit:8.2f} (<= {bar})")
+        print(f"{name:24}" + "".join(f"{cell:>16}" for cell in cells) + f"   unit {unit * 1e9:.2f} ns")
+    speedup = two_threads()
+    missed += speedup < 1.8
+    print(f"two threads against one: {speedup:.2f} times (>= 1.8)")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
