@@ -32,6 +32,7 @@ class Bonus(ABC):
     """What every bonus has; see the module's docstring for how to write one."""
 
     needs_horizon: ClassVar[bool] = True
+    light_tailed: ClassVar[bool] = False  # whether a theorem says so
     radius: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
 
@@ -106,6 +107,7 @@ class LightTailed(Bonus):
     2.7872
     """
 
+    light_tailed: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:
@@ -133,6 +135,7 @@ class ArmOptimal(Bonus):
     2.7872
     """
 
+    light_tailed: ClassVar[bool] = True
     kappa: float
     floor: float
 
@@ -165,6 +168,7 @@ class AnyTime(Bonus):
     """
 
     needs_horizon: ClassVar[bool] = False
+    light_tailed: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:

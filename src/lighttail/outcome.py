@@ -8,13 +8,13 @@ import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from lighttail import statistics
+from lighttail.files import whole_file
 from lighttail.statistics import Estimate, Floats
 from lighttail.validation import fraction, number, refuse
 
@@ -154,22 +154,3 @@ class Outcome:
             return low, high
         best = float(self.means.max()) * self.horizon
         return best - high, best - low
-
-
-class whole_file:
-    """A binary file that appears under its name when it is complete, and otherwise not at all."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> Any:
-        self.file = NamedTemporaryFile(dir=self.path.parent, prefix=f".{self.path.name}.", delete=False)
-        return self.file
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.file.close()
-        if error is None:
-            os.chmod(self.file.name, 0o644)
-            os.replace(self.file.name, self.path)
-        else:
-            os.unlink(self.file.name)

@@ -24,6 +24,11 @@ class Policy(ABC):
     def needs_horizon(self) -> bool:
         """Whether the policy must know how many pulls there will be."""
 
+    @property
+    def light_tailed(self) -> bool:
+        """Whether a theorem of the paper makes the chance of a large regret exponentially small."""
+        return False
+
     @abstractmethod
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         """The floats its formulas take; `horizon` is nan where none is known."""
@@ -65,6 +70,10 @@ class UCB(_BonusPolicy):
     'UCB + LightTailed(0.2)'
     """
 
+    @property
+    def light_tailed(self) -> bool:
+        return self.bonus.light_tailed
+
     def __str__(self) -> str:
         return f"UCB + {self.bonus}"
 
@@ -89,6 +98,10 @@ class SuccessiveElimination(_BonusPolicy):
                 "dropped while t is small never comes back (the paper, after Thm any-time); use UCB",
                 stacklevel=3,
             )
+
+    @property
+    def light_tailed(self) -> bool:
+        return self.bonus.light_tailed and self.bonus.needs_horizon
 
     def __str__(self) -> str:
         return f"SE + {self.bonus}"

@@ -32,6 +32,11 @@ class Estimate:
     high: float
     level: float
 
+    def to_dict(self) -> dict[str, float | None]:
+        """For JSON, which has no infinity: an open end is None."""
+        values = {"value": self.value, "low": self.low, "high": self.high, "level": self.level}
+        return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
     def __str__(self) -> str:
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 

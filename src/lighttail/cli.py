@@ -1,0 +1,213 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import lighttail
+from lighttail.files import output_folder
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.validation import positive, whole
+from lighttail.words import parse_noise, parse_number, parse_numbers, parse_policy, with_assumed_sigma
+
+# The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
+TUNED = (
+    "se:standard:0.4",
+    "ucb:standard:0.8",
+    "ts:0.8",
+    "se:lighttailed:0.1",
+    "ucb:lighttailed:0.2",
+    "ucb:anytime:0.2828",
+)
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
+)
+UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"lighttail {lighttail.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _lighttail(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def compare(
+    means: Annotated[
+        str | None, typer.Option(help="Mean reward of each arm, comma-separated. [default: 0.2,0.8]")
+    ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="gaussian, bernoulli, uniform, laplace or studentt[:DF]. [default: gaussian]"),
+    ] = None,
+    sigma: Annotated[str | None, typer.Option(help="Standard deviation of the noise. [default: 1]")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="CSV file with columns arm,reward: resample these instead of means and noise."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: standard, lighttailed, anytime, or armoptimal with "
+            "KAPPA:FLOOR), ts:KAPPA, exp3ix:reward, exp3ix:loss:UPPER; repeat for several. "
+            "[default: the paper's six]"
+        ),
+    ] = None,
+    assumed_sigma: Annotated[
+        str | None,
+        typer.Option(
+            help="Sweep the noise that the policies assume: each kappa is multiplied by each of these."
+        ),
+    ] = None,
+    horizon: Annotated[int, typer.Option(help="Pulls a path.")] = 500,
+    paths: Annotated[int, typer.Option(help="Simulated paths a policy.")] = 5000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
+    threshold: Annotated[
+        float, typer.Option(help="The regret whose chance is reported, as a fraction of the horizon.")
+    ] = 0.2,
+    threads: Annotated[int | None, typer.Option(help="[default: all processors]")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("lighttail-report"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")] = False,
+) -> None:
+    """Compare policies on one problem: a table here, a report with figures in a folder."""
+    problem = _problem(means, noise, sigma, data)
+    policies = _policies(policy or TUNED, assumed_sigma)
+    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms")
+    whole("paths", paths, 1)
+    whole("seed", seed, 0)
+    positive("threshold", threshold)
+    if threads is not None:
+        whole("threads", threads, 1)
+    command = _command(
+        means=None if data else means or "0.2,0.8",
+        noise=None if data else noise or "gaussian",
+        sigma=sigma,
+        data=data,
+        policy=policy or TUNED,
+        assumed_sigma=assumed_sigma,
+        horizon=horizon,
+        paths=paths,
+        seed=seed,
+        threshold=threshold,
+        out=out,
+    )
+    with output_folder("out", out):
+        _run(policies, problem, (horizon, paths, seed, threshold * horizon, threads), out, command, as_json)
+
+
+def _run(
+    policies: list[Policy], problem: Bandit, settings: tuple[Any, ...], out: Path, command: str, as_json: bool
+) -> None:
+    from lighttail import report
+    from lighttail.progress import bar
+
+    horizon, paths, seed, threshold, threads = settings
+    quiet = as_json or not sys.stderr.isatty()
+
+    def run(progress: Any) -> report.Comparison:
+        return report.compare(
+            policies,
+            problem,
+            horizon=horizon,
+            paths=paths,
+            seed=seed,
+            threshold=threshold,
+            threads=threads,
+            progress=progress,
+        )
+
+    if quiet:
+        comparison = run(None)
+    else:
+        with bar() as update:
+            comparison = run(update)
+    path = report.write_report(comparison, out, command)
+    if as_json:
+        print(json.dumps(comparison.to_dict(command), indent=2, allow_nan=False))
+        return
+    _show(comparison, path)
+
+
+def _show(comparison: Any, path: Path) -> None:
+    from rich.console import Console
+
+    from lighttail.report.terminal import table
+
+    console = Console() if sys.stdout.isatty() else Console(width=160, no_color=True)
+    console.print(table(comparison))
+    console.print(comparison.verdict(), highlight=False, soft_wrap=True)
+    console.print(f"Report: {path}", highlight=False, soft_wrap=True)
+
+
+def _problem(means: str | None, noise: str | None, sigma: str | None, data: Path | None) -> Bandit:
+    if data is None:
+        scale = None if sigma is None else parse_number("sigma", sigma)
+        return Bandit(parse_numbers("means", means or "0.2,0.8"), parse_noise(noise or "gaussian", scale))
+    from lighttail.csvfile import read_rewards
+
+    for field, value in (("means", means), ("noise", noise), ("sigma", sigma)):
+        if value is not None:
+            raise ValueError(f"{field} must be left out with data, which has its own, but is {value!r}")
+    return Bandit.from_samples(read_rewards(data))
+
+
+def _policies(words: Any, assumed_sigma: str | None) -> list[Policy]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        policies = [parse_policy(word) for word in words]
+    for warning in {str(entry.message) for entry in caught}:
+        print(f"lighttail: warning: {warning}", file=sys.stderr)
+    if assumed_sigma is not None:
+        sigmas = parse_numbers("assumed-sigma", assumed_sigma)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said above
+            policies = [with_assumed_sigma(policy, sigma) for policy in policies for sigma in sigmas]
+    return list(dict.fromkeys(policies))
+
+
+def _command(**options: Any) -> str:
+    """The command that makes the same report again."""
+    words = ["lighttail", "compare"]
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if one is not None:
+                words += [f"--{name.replace('_', '-')}", str(one)]
+    return shlex.join(words)
+
+
+def main() -> None:
+    """Entry point: bad input is one line and exit code 2, Ctrl-C is exit code 130."""
+    try:
+        code = app(standalone_mode=False)
+    except (ValueError, UsageError) as error:
+        text = error.format_message() if isinstance(error, UsageError) else str(error)
+        print(f"lighttail: {text}", file=sys.stderr)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        print("lighttail: stopped", file=sys.stderr)
+        sys.exit(130)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

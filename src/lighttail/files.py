@@ -1,0 +1,43 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO
+
+from lighttail.validation import refuse
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A binary file that takes its name when it is complete; an error leaves what was there."""
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            yield file
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+
+
+@contextmanager
+def output_folder(field: str, path: Path) -> Iterator[Path]:
+    """A folder that can be written, made if need be and taken away again if it stays empty."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        NamedTemporaryFile(dir=path).close()
+    except OSError as error:
+        raise refuse(field, str(path), f"a folder that can be written ({error.strerror})") from None
+    try:
+        yield path
+    finally:
+        for place in missing:
+            if any(place.iterdir()):
+                break
+            place.rmdir()

@@ -1,0 +1,147 @@
+"""Figures of regret distributions. Light-tailed policies: blue-green, solid. Others: warm, dashed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lighttail.statistics import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from lighttail.report.comparison import Comparison, Entry
+
+# Dark and cool for the light-tailed, light and warm for the others: told apart in grey as well.
+LIGHT = ("#08306b", "#00694c", "#2f7ebc", "#3b3486", "#1a9c8c", "#5a5a8a")
+OTHER = ("#e6762b", "#d9a400", "#d1495b", "#c98bb9", "#b07d4f", "#e8a798")
+DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (5, 2, 1.5, 2)))
+SETTINGS: Any = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "figure.dpi": 100,
+    "savefig.dpi": 150,
+    "svg.hashsalt": "lighttail",  # the same figure gives the same bytes
+}
+
+
+def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """A colour and a line style for each policy, the same in every figure and table."""
+    seen = {True: 0, False: 0}
+    styles = []
+    for entry in entries:
+        light = entry.policy.light_tailed
+        turn = seen[light]
+        seen[light] += 1
+        palette = LIGHT if light else OTHER
+        dash: Any = "-" if light else DASHES[turn // len(OTHER) % len(DASHES)]
+        styles.append({"color": palette[turn % len(palette)], "linestyle": dash})
+    return styles
+
+
+def survival_figure(comparison: Comparison) -> Figure:
+    """P(regret >= x) on a log scale, with the 95 % band that the number of paths allows."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.add_subplot()
+    for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
+        x, value, low, high = survival_curve(entry.outcome.regret)
+        axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
+        axes.plot(x, value, drawstyle="steps-pre", label=entry.label, linewidth=1.9, **look)
+    axes.set_yscale("log")
+    axes.set_ylim(0.3 / comparison.paths, 1.3)
+    axes.set_xlim(left=_left_edge(comparison))
+    _mark_threshold(axes, comparison.threshold, f"regret {comparison.threshold:g}")
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
+    axes.set_ylabel("chance of a regret of x or more (log scale)")
+    axes.set_title("Who loses how much, how often; shaded: 95 % intervals", loc="left")
+    figure.legend(loc="outside right upper", frameon=False, title="solid: light-tailed by theorem")
+    return figure
+
+
+def histogram_figure(comparison: Comparison) -> Figure:
+    """A histogram of the regret for each policy, on a log scale so that rare disasters show."""
+    from matplotlib.figure import Figure
+
+    entries = comparison.entries
+    columns = min(3, len(entries))
+    rows = math.ceil(len(entries) / columns)
+    figure = Figure(figsize=(3.2 * columns + 0.4, 2.3 * rows + 0.6), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    lowest = min(float(entry.outcome.regret.min()) for entry in entries)
+    highest = max(comparison.threshold * 1.1, *(entry.worst for entry in entries))
+    edges = np.linspace(lowest, highest, 61)
+    for place, axes in enumerate(grid.flat):
+        if place >= len(entries):
+            axes.set_visible(False)
+            continue
+        _draw_histogram(axes, entries[place], looks(entries)[place], edges)
+        _mark_threshold(axes, comparison.threshold, "")
+    figure.supxlabel(f"regret after {comparison.horizon:,} pulls (in units of reward)", fontsize=10)
+    figure.supylabel("share of paths (log scale)", fontsize=10)
+    return figure
+
+
+def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Floats) -> None:
+    counts, _ = np.histogram(entry.outcome.regret, edges)
+    light = entry.policy.light_tailed
+    axes.stairs(
+        counts / entry.outcome.paths,
+        edges,
+        fill=True,
+        facecolor=look["color"] if light else "white",
+        edgecolor=look["color"],
+        hatch=None if light else "/////",
+        linewidth=0.8,
+    )
+    axes.set_yscale("log")
+    axes.set_ylim(0.5 / entry.outcome.paths, 1.0)
+    axes.plot(
+        entry.mean.value, 0.95, marker="v", color="black", markersize=6, transform=axes.get_xaxis_transform()
+    )
+    axes.set_title(f"{entry.label}\nmean {entry.mean.value:.1f}, worst {entry.worst:.0f}", fontsize=9)
+
+
+def _mark_threshold(axes: Axes, threshold: float, text: str) -> None:
+    axes.axvline(threshold, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)))
+    if text:
+        place = axes.get_xaxis_transform()
+        axes.text(threshold, 0.985, f" {text}", transform=place, va="top", fontsize=9, color="0.35")
+
+
+def _left_edge(comparison: Comparison) -> float:
+    """Leave out the lucky paths: the curves are flat there."""
+    return min(float(np.quantile(entry.outcome.regret, 0.02)) for entry in comparison.entries)
+
+
+def survival_curve(sample: Floats, points: int = 400) -> tuple[Floats, Floats, Floats, Floats]:
+    """x, P(sample >= x) and its Clopper-Pearson limits, at up to `points` order statistics."""
+    from scipy.special import betaincinv
+
+    n = sample.size
+    falling = np.sort(sample)[::-1]
+    ranks = np.unique(np.round(np.geomspace(1, n, points)).astype(np.int64))
+    value = ranks / n
+    low = betaincinv(ranks, n - ranks + 1, 0.025)
+    high = np.where(ranks < n, betaincinv(ranks + 1, np.maximum(n - ranks, 1), 0.975), 1.0)
+    return falling[ranks - 1][::-1], value[::-1], low[::-1], high[::-1]
+
+
+def draw(figure: Figure, form: str) -> bytes:
+    """The figure as PNG or SVG, the same bytes every time."""
+    import matplotlib
+
+    buffer = BytesIO()
+    with matplotlib.rc_context(SETTINGS):
+        figure.savefig(buffer, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
+    return buffer.getvalue()

@@ -1,0 +1,39 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+from lighttail.statistics import Estimate
+
+
+def number(value: float) -> str:
+    """Three or four significant digits; an infinite end is a sign."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def interval(estimate: Estimate) -> tuple[str, str]:
+    """The value, and its interval; a quantile without an upper limit is "≥" its lower one."""
+    if math.isinf(estimate.high) and math.isinf(estimate.low):
+        return "unknown", ""
+    if math.isinf(estimate.high):
+        return f"≥ {number(estimate.low)}", ""
+    return number(estimate.value), f"[{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def probability(estimate: Estimate) -> tuple[str, str]:
+    """A chance, and its interval; with no path there, its upper limit."""
+    if estimate.value == 0.0:
+        return f"< {chance(estimate.high)}", ""
+    return chance(estimate.value), f"[{chance(estimate.low)}, {chance(estimate.high)}]"
+
+
+def chance(value: float) -> str:
+    """As a percentage down to one in a million, then as a power of ten."""
+    if value in (0.0, 1.0):
+        return f"{value:.0%}"
+    if value < 1e-6:
+        return f"{value:.1e}"
+    return f"{100 * value:.3g} %" if value >= 0.01 else f"{100 * value:.2g} %"

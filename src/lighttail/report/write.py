@@ -1,0 +1,29 @@
+"""The files of a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from lighttail.files import whole_file
+from lighttail.report.comparison import Comparison
+from lighttail.report.figures import SETTINGS, draw, histogram_figure, survival_figure
+from lighttail.report.page import page
+
+
+def write_report(comparison: Comparison, folder: Path, command: str) -> Path:
+    """Write report.html, its figures as PNG and SVG, and results.json; returns the page's path."""
+    import matplotlib
+
+    with matplotlib.rc_context(SETTINGS):
+        figures = {"survival": survival_figure(comparison), "histograms": histogram_figure(comparison)}
+    files = {
+        f"{name}.{form}": draw(figure, form) for name, figure in figures.items() for form in ("png", "svg")
+    }
+    html = page(comparison, command, files["survival.svg"], files["histograms.svg"])
+    files["results.json"] = json.dumps(comparison.to_dict(command), indent=2, allow_nan=False).encode()
+    files["report.html"] = html.encode()
+    for name, content in files.items():
+        with whole_file(folder / name) as file:
+            file.write(content)
+    return folder / "report.html"

@@ -1,0 +1,128 @@
+"""The words of the command line: policies and noises written as text.
+
+ucb:standard:0.8            UCB(Standard(kappa=0.8))
+ucb:armoptimal:0.4:0.2      UCB(ArmOptimal(kappa=0.4, floor=0.2))
+se:lighttailed:0.1          SuccessiveElimination(LightTailed(kappa=0.1))
+ts:0.8                      ThompsonSampling(kappa=0.8)
+exp3ix:reward               Exp3IX("reward")
+exp3ix:loss:1               Exp3IX("loss", upper=1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
+from lighttail.validation import positive
+
+BONUSES: dict[str, type[Bonus]] = {
+    "standard": Standard,
+    "lighttailed": LightTailed,
+    "armoptimal": ArmOptimal,
+    "anytime": AnyTime,
+}
+NOISES: dict[str, Callable[..., Noise]] = {
+    "gaussian": Gaussian,
+    "bernoulli": Bernoulli,
+    "uniform": Uniform,
+    "laplace": Laplace,
+    "studentt": StudentT,
+}
+FORMS = {
+    "ucb": "ucb:BONUS:KAPPA",
+    "se": "se:BONUS:KAPPA",
+    "ts": "ts:KAPPA",
+    "exp3ix": "exp3ix:reward or exp3ix:loss:UPPER",
+}
+
+
+def parse_policy(text: str) -> Policy:
+    """The policy that the text names."""
+    word, *rest = text.strip().lower().split(":")
+    known_word("policy", word, FORMS)
+    if word in ("ucb", "se"):
+        if not rest:
+            raise _wrong_form(text, word)
+        known_word("bonus", rest[0], BONUSES)
+        bonus_type = BONUSES[rest[0]]
+        names = [f.name for f in fields(bonus_type)]  # type: ignore[arg-type]
+        bonus = bonus_type(**_values(text, word, names, rest[1:]))
+        return UCB(bonus) if word == "ucb" else SuccessiveElimination(bonus)
+    if word == "ts":
+        return ThompsonSampling(**_values(text, word, ["kappa"], rest))
+    if rest == ["reward"]:
+        return Exp3IX("reward")
+    if rest[:1] == ["loss"]:
+        return Exp3IX("loss", **_values(text, word, ["upper"], rest[1:]))
+    raise _wrong_form(text, word)
+
+
+def parse_noise(text: str, sigma: float | None) -> Noise:
+    """The noise that the text names: a word, for studentt with its degrees of freedom."""
+    word, *rest = text.strip().lower().split(":")
+    known_word("noise", word, NOISES)
+    if word == "bernoulli":
+        if sigma is not None or rest:
+            raise ValueError(f"sigma must be left out with bernoulli noise, but is {sigma or rest[0]!r}")
+        return Bernoulli()
+    scale = {} if sigma is None else {"sigma": sigma}
+    if word == "studentt" and len(rest) == 1:
+        return StudentT(df=parse_number("df", rest[0]), **scale)
+    if rest:
+        raise ValueError(f"noise must be {word} or studentt:DF, but is {text!r}")
+    return NOISES[word](**scale)
+
+
+def with_assumed_sigma(policy: Policy, sigma: float) -> Policy:
+    """The same policy tuned for another noise: kappa = sigma * sqrt(eta), so kappa scales."""
+    positive("assumed-sigma", sigma)
+    match policy:
+        case UCB(bonus) | SuccessiveElimination(bonus):
+            scaled = {f.name: getattr(bonus, f.name) * sigma for f in fields(bonus)}  # type: ignore[arg-type]
+            return replace(policy, bonus=type(bonus)(**scaled))
+        case ThompsonSampling():
+            return replace(policy, kappa=policy.kappa * sigma)
+    return policy  # EXP3-IX assumes no noise level
+
+
+def parse_number(field: str, text: str) -> float:
+    """A number written as text."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{field} must be a number, but is {text!r}") from None
+
+
+def parse_numbers(field: str, text: str) -> list[float]:
+    """Numbers separated by commas."""
+    return [parse_number(field, part.strip()) for part in text.split(",")]
+
+
+def known_word(field: str, word: str, known: Iterable[str]) -> None:
+    """Refuse an unknown word; list the known ones and name the nearest."""
+    known = list(known)
+    if word in known:
+        return
+    near = get_close_matches(word, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{field} must be one of {', '.join(known)}, but is {word!r}{hint}")
+
+
+def _values(text: str, word: str, names: list[str], parts: list[str]) -> dict[str, Any]:
+    if len(parts) != len(names):
+        raise _wrong_form(text, word)
+    return {name: parse_number(name, part) for name, part in zip(names, parts, strict=True)}
+
+
+def _wrong_form(text: str, word: str) -> ValueError:
+    extra = (
+        f", BONUS one of {', '.join(BONUSES)} (armoptimal takes KAPPA:FLOOR)"
+        if "BONUS" in FORMS[word]
+        else ""
+    )
+    return ValueError(f"policy must have the form {FORMS[word]}{extra}, but is {text!r}")
