@@ -31,6 +31,7 @@ TUNED = (
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
+    pretty_exceptions_enable=False,
     help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
 )
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
@@ -139,7 +140,7 @@ def _run(
     if quiet:
         comparison = run(None)
     else:
-        with bar() as update:
+        with bar(paths * len(policies)) as update:
             comparison = run(update)
     path = report.write_report(comparison, out, command)
     if as_json:
@@ -153,9 +154,11 @@ def _show(comparison: Any, path: Path) -> None:
 
     from lighttail.report.terminal import table
 
-    console = Console() if sys.stdout.isatty() else Console(width=160, no_color=True)
-    console.print(table(comparison))
-    console.print(comparison.verdict(), highlight=False, soft_wrap=True)
+    # A pipe has no width: long lines and no colours, for other programs to read.
+    screen = sys.stdout.isatty()
+    console = Console() if screen else Console(width=160, no_color=True)
+    console.print(table(comparison, console.width))
+    console.print(comparison.verdict(), highlight=False, soft_wrap=not screen)
     console.print(f"Report: {path}", highlight=False, soft_wrap=True)
 
 

@@ -18,15 +18,16 @@ def reporter(
     if callable(progress):
         yield progress
     elif progress and sys.stderr.isatty():
-        with bar() as update:
-            yield lambda done, total: update(label, done, total)
+        with bar(total) as update:
+            update(label, 0)
+            yield lambda done, total: update(label, done)
     else:
         yield lambda done, total: None
 
 
 @contextmanager
-def bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar on stderr, gone when it is done; call it with (label, done, total)."""
+def bar(total: int) -> Iterator[Callable[[str, int], None]]:
+    """A progress bar on stderr, gone when it is done; call it with (label, done)."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -37,8 +38,8 @@ def bar() -> Iterator[Callable[[str, int, int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("", total=None)
-        yield lambda label, done, total: display.update(task, description=label, completed=done, total=total)
+        task = display.add_task("", total=total)
+        yield lambda label, done: display.update(task, description=label, completed=done)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -143,18 +143,20 @@ def compare(
     seed: int,
     threshold: float | None = None,
     threads: int | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Callable[[str, int], None] | None = None,
 ) -> Comparison:
     """Simulate every policy on the problem, each with the same seed.
 
     threshold: the regret whose chance is estimated; 0.2 * horizon unless given.
-    progress: called with (policy, paths done, paths).
+    progress: called with (policy, paths done, of all policies together).
     """
     threshold = 0.2 * horizon if threshold is None else threshold
     entries = []
-    for policy in policies:
-        label = str(policy)
-        report = None if progress is None else (lambda done, total, label=label: progress(label, done, total))
+    for turn, policy in enumerate(policies):
+        report: bool | Callable[[int, int], None] = False
+        if progress is not None:
+            report = partial(_shift, progress, str(policy), turn * paths)
+            report(0, paths)
         outcome = simulate(
             policy,
             problem,
@@ -162,10 +164,15 @@ def compare(
             paths=paths,
             seed=seed,
             threads=threads,
-            progress=report or False,
+            progress=report,
         )
         entries.append(Entry(policy, outcome, threshold))
     return Comparison(problem, horizon, paths, seed, threshold, tuple(entries))
+
+
+def _shift(progress: Callable[[str, int], None], label: str, before: int, done: int, total: int) -> None:
+    """Report the progress of one policy as that of all of them."""
+    progress(label, before + done)
 
 
 def _named(entries: Sequence[Entry]) -> str:

@@ -27,7 +27,10 @@ def probability(estimate: Estimate) -> tuple[str, str]:
     """A chance, and its interval; with no path there, its upper limit."""
     if estimate.value == 0.0:
         return f"< {chance(estimate.high)}", ""
-    return chance(estimate.value), f"[{chance(estimate.low)}, {chance(estimate.high)}]"
+    low, high = chance(estimate.low), chance(estimate.high)
+    if low.endswith(" %") and high.endswith(" %"):
+        return chance(estimate.value), f"[{low[:-2]}, {high[:-2]}] %"
+    return chance(estimate.value), f"[{low}, {high}]"
 
 
 def chance(value: float) -> str:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from lighttail.report.comparison import Comparison, Entry
 
 
+WIDE = 150  # columns in which every row fits on one line
+NARROW = 112  # columns below which there is room for two intervals a row
+
+
 def headings(comparison: Comparison) -> list[str]:
     """What the columns hold, on the screen and in the page."""
     return [
@@ -36,19 +40,24 @@ def cells(entry: Entry) -> list[tuple[str, str]]:
     ]
 
 
-def table(comparison: Comparison) -> Table:
-    """One row a policy; heavy tails in red where there are colours."""
+def table(comparison: Comparison, width: int) -> Table:
+    """One row a policy, intervals below the values where `width` is short; heavy tails in red."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     title = (
         f"Regret after {comparison.horizon:,} pulls, {comparison.paths:,} paths, "
         f"seed {comparison.seed}; 95 % intervals in brackets"
     )
-    result = Table(title=title, title_justify="left", header_style="bold")
-    result.add_column("policy")
+    result = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    result.add_column("policy", no_wrap=True)
     for heading in headings(comparison):
         result.add_column(heading, justify="right")
+    between = " " if width >= WIDE else "\n"
     for entry in comparison.entries:
-        texts = [" ".join(filter(None, cell)) for cell in cells(entry)]
+        texts = [
+            between.join(filter(None, (value, limits if width >= NARROW or place in (0, 4) else "")))
+            for place, (value, limits) in enumerate(cells(entry))
+        ]
         result.add_row(entry.label, *texts, style="red" if entry.heavy_here else None)
     return result
