@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: compare test check bench clean
+.PHONY: help compare test check bench picture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,9 @@ test: check
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/startup.py
+
+picture: .venv/ready
+	$(BIN)/python docs/picture.py
 
 clean:
 	rm -rf .venv reports

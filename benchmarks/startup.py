@@ -20,7 +20,7 @@ def seconds(*command: str) -> float:
 def main() -> int:
     pairs = [
         (
-            seconds(sys.executable, "-c", "import numpy, numpy.random"),
+            seconds(sys.executable, "-c", "import numpy"),
             seconds(sys.executable, "-c", "import lighttail"),
         )
         for _ in range(ROUNDS)

@@ -34,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
 )
+INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
 
 
@@ -207,8 +208,9 @@ def main() -> None:
         print(f"lighttail: {text}", file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # what typer itself may make of Ctrl-C
         print("lighttail: stopped", file=sys.stderr)
-        sys.exit(130)
     sys.exit(code)
 
 

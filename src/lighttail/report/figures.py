@@ -106,6 +106,7 @@ def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Float
     )
     axes.set_yscale("log")
     axes.set_ylim(0.5 / entry.outcome.paths, 1.0)
+    axes.minorticks_off()
     axes.plot(
         entry.mean.value, 0.95, marker="v", color="black", markersize=6, transform=axes.get_xaxis_transform()
     )
@@ -137,11 +138,16 @@ def survival_curve(sample: Floats, points: int = 400) -> tuple[Floats, Floats, F
     return falling[ranks - 1][::-1], value[::-1], low[::-1], high[::-1]
 
 
-def draw(figure: Figure, form: str) -> bytes:
-    """The figure as PNG or SVG, the same bytes every time."""
+def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:
+    """The figure in each of the forms "png" and "svg", the same bytes every time."""
     import matplotlib
 
-    buffer = BytesIO()
+    pictures = {}
     with matplotlib.rc_context(SETTINGS):
-        figure.savefig(buffer, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
-    return buffer.getvalue()
+        for form in forms:
+            buffer = BytesIO()
+            empty = {"Date": None} if form == "svg" else {"Software": None}
+            figure.savefig(buffer, format=form, metadata=empty)
+            figure.set_layout_engine("none")  # it is laid out now; once is slow enough
+            pictures[form] = buffer.getvalue()
+    return pictures

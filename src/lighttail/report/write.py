@@ -18,7 +18,9 @@ def write_report(comparison: Comparison, folder: Path, command: str) -> Path:
     with matplotlib.rc_context(SETTINGS):
         figures = {"survival": survival_figure(comparison), "histograms": histogram_figure(comparison)}
     files = {
-        f"{name}.{form}": draw(figure, form) for name, figure in figures.items() for form in ("png", "svg")
+        f"{name}.{form}": content
+        for name, figure in figures.items()
+        for form, content in draw(figure, ("png", "svg")).items()
     }
     html = page(comparison, command, files["survival.svg"], files["histograms.svg"])
     files["results.json"] = json.dumps(comparison.to_dict(command), indent=2, allow_nan=False).encode()

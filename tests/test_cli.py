@@ -1,0 +1,253 @@
+"""The command line as its users meet it: files, output to a pipe, bad input, interruption."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lighttail as lt
+from lighttail import cli
+from lighttail.report import comparison as comparison_module
+
+FILES = {"report.html", "results.json"} | {
+    f"{name}.{form}" for name in ("survival", "histograms") for form in ("png", "svg")
+}
+QUICK = ["--paths", "400", "--horizon", "100"]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run the command in this process; returns its exit code."""
+    monkeypatch.setattr(sys, "argv", ["lighttail", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+def test_the_defaults_are_the_papers_problem_and_its_six_policies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "compare", "--out", str(tmp_path / "new" / "folder")) == 0
+    screen = capsys.readouterr().out
+    assert {file.name for file in (tmp_path / "new" / "folder").iterdir()} == FILES
+    results = json.loads((tmp_path / "new" / "folder" / "results.json").read_text())
+    labels = [policy["label"] for policy in results["policies"]]
+    assert labels == [
+        "SE + Standard(0.4)",
+        "UCB + Standard(0.8)",
+        "TS(0.8)",
+        "SE + LightTailed(0.1)",
+        "UCB + LightTailed(0.2)",
+        "UCB + AnyTime(0.2828)",
+    ]
+    assert all(label in screen for label in labels)
+    assert results["verdict"] in screen
+    assert [policy["heavy_tail_here"] for policy in results["policies"]] == [True] * 3 + [False] * 3
+    assert (results["horizon"], results["paths"], results["threshold"]) == (500, 5000, 100)
+    assert "\x1b" not in screen  # a pipe gets no colours
+
+
+def test_numbers_are_those_of_simulate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ["--means", "0,1,0.5", "--noise", "laplace", "--sigma", "2", "--policy", "ts:0.7", "--seed", "9"]
+    assert run(monkeypatch, "compare", *words, *QUICK, "--out", str(tmp_path)) == 0
+    out = lt.simulate(
+        lt.ThompsonSampling(0.7), lt.Bandit([0, 1, 0.5], lt.Laplace(2.0)), horizon=100, paths=400, seed=9
+    )
+    (policy,) = json.loads((tmp_path / "results.json").read_text())["policies"]
+    assert policy["mean_regret"] == out.mean("regret").to_dict()
+    assert policy["regret_cvar_99"] == out.cvar(0.99, "regret").to_dict()
+    assert policy["regret_exceedance"] == out.exceedance(20.0, "regret").to_dict()
+    assert policy["worst_regret"] == out.regret.max()
+    html = (tmp_path / "report.html").read_text()
+    assert f"{out.mean('regret').value:.1f}" in html
+
+
+def test_the_page_needs_no_network_and_names_the_command_that_made_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = ["--policy", "ucb:lighttailed:0.2", "--policy", "exp3ix:loss:1", "--seed", "3"]
+    assert run(monkeypatch, "compare", *words, *QUICK, "--out", str(tmp_path / "one two")) == 0
+    html = (tmp_path / "one two" / "report.html").read_text()
+    outside = re.sub(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", "", html)
+    assert "http" not in outside
+    assert not re.search(r"(src|href)=\"(?!\")[^\"]", outside)
+    before = {name: (tmp_path / "one two" / name).read_bytes() for name in FILES}
+    command = json.loads(before["results.json"])["command"]
+    assert command.replace("'", "&#x27;") in html
+    program, *again = shlex.split(command)
+    assert program == "lighttail"
+    assert run(monkeypatch, *again) == 0
+    after = {name: (tmp_path / "one two" / name).read_bytes() for name in FILES}
+    assert before == after
+
+
+def test_json_is_all_that_is_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--policy", "ts:1", "--json", "--out", str(tmp_path)]
+    assert run(monkeypatch, "compare", *QUICK, *words) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == json.loads((tmp_path / "results.json").read_text())
+    assert printed.err == ""
+
+
+def test_an_open_interval_is_null_in_json_and_named_in_the_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--paths", "50", "--horizon", "50", "--policy", "ucb:lighttailed:0.2", "--out", str(tmp_path)]
+    assert run(monkeypatch, "compare", *words) == 0
+    (policy,) = json.loads((tmp_path / "results.json").read_text())["policies"]
+    assert policy["regret_quantile_99"]["high"] is None
+    assert policy["regret_cvar_99"]["high"] is None
+    assert "≥" in capsys.readouterr().out.split("worst path")[1]
+
+
+def test_assumed_sigma_scales_every_kappa(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    policies = ["ucb:armoptimal:0.4:0.2", "ts:0.8", "exp3ix:reward"]
+    words = [word for policy in policies for word in ("--policy", policy)]
+    sweep = ["--assumed-sigma", "0.5,2", "--out", str(tmp_path)]
+    assert run(monkeypatch, "compare", *QUICK, *words, *sweep) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [policy["policy"] for policy in results["policies"]] == [
+        "UCB(bonus=ArmOptimal(kappa=0.2, floor=0.1))",
+        "UCB(bonus=ArmOptimal(kappa=0.8, floor=0.4))",
+        "ThompsonSampling(kappa=0.4, prior_mean=0.0, prior_sd=1.0)",
+        "ThompsonSampling(kappa=1.6, prior_mean=0.0, prior_sd=1.0)",
+        "Exp3IX(estimator='reward', upper=None, eta=None, gamma=None)",  # assumes no noise: once
+    ]
+
+
+def test_arms_from_a_csv_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    data = tmp_path / "rewards.csv"
+    data.write_text("﻿when,arm,reward\n1,new,1\n2,old,0.5\n3,new,2\n4,old,-1e0\n")
+    words = ["--data", str(data), "--policy", "ts:1", "--out", str(tmp_path / "out")]
+    assert run(monkeypatch, "compare", *QUICK, *words) == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "new: 1.5, old: -0.25" in page
+
+
+BAD = {
+    "means": (["--means", "0.2"], "means must be at least two numbers"),
+    "means text": (["--means", "0.2,x"], "means must be a number, but is 'x'"),
+    "means nan": (["--means", "0.2,nan"], "means[1] must be a finite number, but is nan"),
+    "bernoulli": (["--noise", "bernoulli", "--means", "0.2,1.8"], "means[1] must be between 0 and 1"),
+    "bernoulli sigma": (["--noise", "bernoulli", "--sigma", "2"], "sigma must be left out"),
+    "noise": (["--noise", "gausian"], "did you mean 'gaussian'?"),
+    "df": (["--noise", "studentt:2"], "df must be a finite number above 2"),
+    "sigma": (["--sigma", "-1"], "sigma must be a finite number, 0 or more, but is -1.0"),
+    "kappa zero": (["--policy", "ucb:standard:0"], "kappa must be a finite number above 0, but is 0.0"),
+    "kappa nan": (["--policy", "ts:nan"], "kappa must be a finite number above 0, but is nan"),
+    "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
+    "policy list": (["--policy", "best"], "policy must be one of ucb, se, ts, exp3ix"),
+    "bonus": (["--policy", "ucb:lightailed:1"], "did you mean 'lighttailed'?"),
+    "form": (["--policy", "ucb:standard"], "policy must have the form ucb:BONUS:KAPPA"),
+    "exp3": (["--policy", "exp3ix"], "policy must have the form exp3ix:reward"),
+    "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
+    "horizon text": (["--horizon", "long"], "'--horizon'"),
+    "paths": (["--paths", "0"], "paths must be a whole number of at least 1, but is 0"),
+    "seed": (["--seed", "-1"], "seed must be a whole number of at least 0, but is -1"),
+    "threads": (["--threads", "0"], "threads must be a whole number of at least 1, but is 0"),
+    "threshold": (["--threshold", "0"], "threshold must be a finite number above 0, but is 0.0"),
+    "assumed": (["--assumed-sigma", "0"], "assumed-sigma must be a finite number above 0, but is 0.0"),
+    "option": (["--hoizon", "5"], "--hoizon"),
+    "no file": (["--data", "missing.csv"], "data must be a file that can be read, but is 'missing.csv'"),
+    "data and means": (["--data", "x.csv", "--means", "0,1"], "means must be left out with data"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_exit_code_2_before_any_work(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, sentence = BAD[name]
+    monkeypatch.setattr(comparison_module, "simulate", forbidden)
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, "compare", *words, "--out", "out") == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("lighttail: ")
+    assert printed.err.count("\n") == 1
+    assert sentence in printed.err
+    assert list(tmp_path.iterdir()) == []
+
+
+BAD_CSV = {
+    "no header": ("", "columns arm and reward in line 1"),
+    "other header": ("arm;reward\nA;1\n", "columns arm and reward in line 1"),
+    "text reward": ("arm,reward\nA,1\nB,one\n", "reward must be a finite number in line 3"),
+    "nan reward": ("arm,reward\nA,nan\n", "line 2"),
+    "no reward": ("arm,reward\nA,1\nB\n", "line 3"),
+    "no arm": ("arm,reward\nA,1\n,2\n", "arm must be a name in line 3"),
+    "one arm": ("arm,reward\nA,1\nA,2\n", "at least two arms"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CSV)
+def test_a_malformed_csv_is_named_with_its_line(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, sentence = BAD_CSV[name]
+    data = tmp_path / "rewards.csv"
+    data.write_text(text)
+    assert run(monkeypatch, "compare", "--data", str(data), "--out", str(tmp_path / "out")) == 2
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_binary_data_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "rewards.csv"
+    data.write_bytes(b"\xff\xfe\x00arm")
+    assert run(monkeypatch, "compare", "--data", str(data), "--out", str(tmp_path / "out")) == 2
+    assert "must be a CSV file in UTF-8" in capsys.readouterr().err
+
+
+def test_an_output_folder_that_cannot_be_written_is_refused_before_the_simulation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr(comparison_module, "simulate", forbidden)
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert run(monkeypatch, "compare", "--out", str(place)) == 2
+        assert "out must be a folder that can be written" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (ValueError("bad"), 2)])
+def test_a_run_that_ends_early_leaves_nothing_behind(
+    error: Any, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*args: Any, **settings: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(comparison_module, "simulate", fail)
+    assert run(monkeypatch, "compare", "--out", str(tmp_path / "deep" / "er")) == code
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_elimination_with_an_any_time_bonus_warns_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--policy", "se:anytime:0.3", "--assumed-sigma", "1,2", "--out", str(tmp_path)]
+    assert run(monkeypatch, "compare", *QUICK, *words) == 0
+    assert capsys.readouterr().err.count("is not light-tailed") == 1
+
+
+def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"lighttail {lt.__version__}\n"
+    assert run(monkeypatch, "compare", "--help") == 0
+    assert "--assumed-sigma" in capsys.readouterr().out
+
+
+def forbidden(*args: Any, **settings: Any) -> None:
+    raise AssertionError("bad input reached the simulation")
