@@ -205,7 +205,8 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (ValueError, UsageError) as error:
         text = error.format_message() if isinstance(error, UsageError) else str(error)
-        print(f"lighttail: {text}", file=sys.stderr)
+        if text:  # empty where the help was shown instead
+            print(f"lighttail: {text}", file=sys.stderr)
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

@@ -26,6 +26,11 @@ def block_paths(horizon: int) -> int:
     return max(1, min(4096, BLOCK_PULLS // horizon))
 
 
+def usable_processors() -> int:
+    """Processors that this process may use, which in a container are fewer than the machine's."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def simulate(
     policy: Policy,
     problem: Bandit,
@@ -42,7 +47,7 @@ def simulate(
     paths: independent repetitions.
     seed: the same seed gives the same bits, whatever the threads. Without one a fresh seed is
         taken; it stands in the outcome's settings.
-    threads: all processors unless given.
+    threads: one for each usable processor unless given.
     progress: True shows a bar on a terminal; a function is called with (paths done, paths).
 
     Paths are played in blocks; a block's random numbers depend on the seed and the block's number
@@ -55,7 +60,7 @@ def simulate(
     >>> round(out.mean("regret").value, 2)
     11.94
     """
-    threads = (os.cpu_count() or 1) if threads is None else threads
+    threads = usable_processors() if threads is None else threads
     _check(policy, problem, horizon, paths, seed, threads)
     from lighttail.kernels import kernel_for, stream  # imports numba
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+SINGLE = 300  # values that the CVaR's limits weight one by one
 
 
 @dataclass(frozen=True)
@@ -113,25 +114,36 @@ def cvar(ordered: Floats, q: float, ends: tuple[float, float], bounded: bool, le
 def _dirichlet_cvar(falling: Floats, q: float) -> Floats:
     """Draws of the CVaR of `falling`, sorted downwards, under flat Dirichlet weights.
 
-    Only the weights of the highest values matter, until they add up to 1 - q. The draws are the
-    same at every call, so that an estimate is a function of its sample.
+    Only the weights of the highest values matter, until they add up to 1 - q. Long samples are
+    cut into groups: a group of g neighbours has a Gamma(g) weight and counts at its mean. The draws
+    are the same at every call, so that an estimate is a function of its sample.
     """
     rng = np.random.Generator(np.random.SFC64(0))
-    n = falling.size
-    expected = n * (1.0 - q)
-    top = min(n, math.ceil(expected + 8.0 * math.sqrt(expected) + 20.0))
-    draws = int(min(4000, max(1000, 4e6 / top)))
-    result = np.empty(draws)
-    chunk = max(1, int(1e6 / top))
-    for first in range(0, draws, chunk):
-        rows = min(chunk, draws - first)
-        weights = rng.standard_exponential((rows, top))
-        rest = rng.standard_gamma(n - top, rows) if top < n else 0.0
-        share = np.cumsum(weights, axis=1)
-        share /= (share[:, -1] + rest)[:, None]
-        taken = np.diff(np.minimum(share, 1.0 - q), axis=1, prepend=0.0)
-        result[first : first + rows] = taken @ falling[:top] / np.sum(taken, axis=1)
-    return result
+    edges = _group_edges(falling.size, 1.0 - q)
+    sizes = np.diff(edges)
+    values = np.add.reduceat(falling[: edges[-1]], edges[:-1]) / sizes
+    if edges[-1] <= SINGLE:
+        weights = rng.standard_exponential((4000, sizes.size))
+    else:
+        weights = rng.standard_gamma(sizes, (2000, sizes.size))
+    rest = rng.standard_gamma(falling.size - edges[-1], len(weights))
+    share = np.cumsum(weights, axis=1)
+    share /= (share[:, -1] + rest)[:, None]
+    taken = np.diff(np.minimum(share, 1.0 - q), axis=1, prepend=0.0)
+    return taken @ values / np.sum(taken, axis=1)  # type: ignore[no-any-return]
+
+
+def _group_edges(n: int, tail: float) -> npt.NDArray[np.int64]:
+    """Where the groups of a falling sample begin and end: single values if they are few, else ever
+    longer groups, with short ones again around the rank where the tail ends."""
+    expected = n * tail
+    reach = 8.0 * math.sqrt(expected) + 20.0
+    top = min(n, math.ceil(expected + reach))
+    if top <= SINGLE:
+        return np.arange(top + 1)
+    around = np.linspace(max(0.0, expected - reach), top, SINGLE)
+    ranks = np.concatenate([[0.0], np.geomspace(1, top, SINGLE), around])
+    return np.unique(np.round(ranks).astype(np.int64))
 
 
 def mean_limits(sample: Floats, ends: tuple[float, float], level: float) -> tuple[float, float]:

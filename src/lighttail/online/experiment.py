@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -54,7 +54,7 @@ class Experiment:
     def __init__(
         self,
         policy: Policy,
-        arms: Sequence[Label],
+        arms: Iterable[Label],
         horizon: int | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> None:
@@ -180,11 +180,14 @@ def _generator(seed: Any) -> np.random.Generator:
 
 
 def _check_arms(arms: Any) -> list[Label]:
-    if isinstance(arms, str) or not isinstance(arms, Sequence) or len(arms) < 2:
+    if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
         raise refuse("arms", arms, "a list of at least two names")
-    for arm in arms:
-        if isinstance(arm, bool) or not isinstance(arm, (str, int)):
-            raise refuse("arms", arm, "names that are text or whole numbers")
-    if len(set(arms)) < len(arms):
-        raise refuse("arms", list(arms), "different from each other")
-    return list(arms)
+    names = list(arms)
+    if len(names) < 2:
+        raise refuse("arms", names, "a list of at least two names")
+    for name in names:
+        if isinstance(name, bool) or not isinstance(name, (str, int)):
+            raise refuse("arms", name, "names that are text or whole numbers")
+    if len(set(names)) < len(names):
+        raise refuse("arms", names, "different from each other")
+    return names
