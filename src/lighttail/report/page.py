@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from html import escape
 
 from lighttail.report.comparison import RARE, Comparison
+from lighttail.report.document import document, figure
 from lighttail.report.figures import looks
 from lighttail.report.terminal import cells, headings
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 68rem; margin: 2rem auto;
-  padding: 0 1rem }
-h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
-p.verdict { font-size: 1.1rem; border-left: .3rem solid #08306b; padding-left: .8rem }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100% }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
-th { border-bottom: 2px solid #555; white-space: normal; vertical-align: bottom }
-th:first-child, td:first-child { text-align: left }
-td small { display: block; color: #666; font-size: .8em }
-tr.heavy td { background: #fdf0e6 } tr.heavy td:last-child { font-weight: bold }
-.swatch { display: inline-block; width: 2.2em; border-top: .28em solid; vertical-align: middle;
-  margin-right: .5em }
-img { max-width: 100%; height: auto } figure { margin: 1rem 0 }
-figcaption { color: #555; font-size: .92rem }
-pre { background: #f4f4f4; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere }
-"""
 HISTOGRAMS = "Filled: light-tailed by theorem; hatched: not. Triangle: the mean; dotted line: the threshold"
 
 
@@ -36,13 +18,7 @@ def page(comparison: Comparison, command: str, survival: bytes, histograms: byte
     arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(problem.labels, problem.means, strict=True))
     versions = comparison.entries[0].outcome.settings["versions"]
     made = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>lighttail: {len(comparison.entries)} policies compared</title>
-<style>{STYLE}</style>
-<h1>What is the chance of losing more than {comparison.threshold:g}?</h1>
+    body = f"""<h1>What is the chance of losing more than {comparison.threshold:g}?</h1>
 <p>{len(comparison.entries)} policies, {comparison.horizon:,} pulls a path, {comparison.paths:,}
 simulated paths each. Mean rewards of the arms: {escape(arms)}. Noise: {escape(repr(problem.noise))}.</p>
 <p class="verdict">{escape(comparison.verdict())}</p>
@@ -52,9 +28,9 @@ simulated paths each. Mean rewards of the arms: {escape(arms)}. Noise: {escape(r
 95 % intervals. “≥” marks a quantile that {comparison.paths:,} paths cannot bound from above; “&lt;” an
 event that no path showed, with its upper limit.</p>
 <h2>The chance of a large regret</h2>
-{_figure(survival, "The chance that the regret is x or more, for each policy")}
+{figure(survival, "The chance that the regret is x or more, for each policy")}
 <h2>The regret of every path</h2>
-{_figure(histograms, HISTOGRAMS)}
+{figure(histograms, HISTOGRAMS)}
 <h2>How to read this</h2>
 <p>A policy has a heavy tail here if, with 95 % confidence, more than {RARE:.1%} of its paths end with
 a regret of at least {comparison.threshold:g} that also lies four robust standard deviations above its
@@ -64,8 +40,8 @@ horizon.</p>
 <h2>Made by</h2>
 <pre>{escape(command)}</pre>
 <p>{escape(made)}; seed {comparison.seed}. The same command with the same versions gives the same numbers.</p>
-</html>
 """
+    return document(f"lighttail: {len(comparison.entries)} policies compared", body)
 
 
 def _head(comparison: Comparison) -> str:
@@ -85,11 +61,3 @@ def _rows(comparison: Comparison) -> str:
         kind = ' class="heavy"' if entry.heavy_here else ""
         rows.append(f"<tr{kind}><td>{swatch}{escape(entry.label)}</td>{numbers}<td>{flag}</td></tr>")
     return "\n".join(rows)
-
-
-def _figure(svg: bytes, caption: str) -> str:
-    data = base64.b64encode(svg).decode()
-    return (
-        f'<figure><img alt="{escape(caption)}" src="data:image/svg+xml;base64,{data}">'
-        f"<figcaption>{escape(caption)}.</figcaption></figure>"
-    )

@@ -1,0 +1,46 @@
+"""What every page shares: its look, its frame, and figures that need no network."""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 68rem; margin: 2rem auto;
+  padding: 0 1rem }
+h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
+p.verdict { font-size: 1.1rem; border-left: .3rem solid #08306b; padding-left: .8rem }
+.scroll { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100% }
+th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
+th { border-bottom: 2px solid #555; white-space: normal; vertical-align: bottom }
+th:first-child, td:first-child { text-align: left }
+td small { display: block; color: #666; font-size: .8em }
+tr.heavy td { background: #fdf0e6 } tr.heavy td:last-child { font-weight: bold }
+.swatch { display: inline-block; width: 2.2em; border-top: .28em solid; vertical-align: middle;
+  margin-right: .5em }
+img { max-width: 100%; height: auto } figure { margin: 1rem 0 }
+figcaption { color: #555; font-size: .92rem }
+pre { background: #f4f4f4; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere }
+"""
+
+
+def document(title: str, body: str) -> str:
+    """A whole HTML page."""
+    return f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{STYLE}</style>
+{body}</html>
+"""
+
+
+def figure(svg: bytes, caption: str) -> str:
+    """An SVG within the page, with its caption."""
+    data = base64.b64encode(svg).decode()
+    return (
+        f'<figure><img alt="{escape(caption)}" src="data:image/svg+xml;base64,{data}">'
+        f"<figcaption>{escape(caption)}.</figcaption></figure>"
+    )
