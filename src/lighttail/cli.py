@@ -16,7 +16,14 @@ from lighttail.files import output_folder
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import positive, whole
-from lighttail.words import parse_noise, parse_number, parse_numbers, parse_policy, with_assumed_sigma
+from lighttail.words import (
+    known_word,
+    parse_noise,
+    parse_number,
+    parse_numbers,
+    parse_policy,
+    with_assumed_sigma,
+)
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
 TUNED = (
@@ -101,6 +108,7 @@ def compare(
     if threads is not None:
         whole("threads", threads, 1)
     command = _command(
+        "compare",
         means=None if data else means or "0.2,0.8",
         noise=None if data else noise or "gaussian",
         sigma=sigma,
@@ -115,6 +123,54 @@ def compare(
     )
     with output_folder("out", out):
         _run(policies, problem, (horizon, paths, seed, threshold * horizon, threads), out, command, as_json)
+
+
+@app.command()
+def paper(
+    paths: Annotated[int, typer.Option(help="Simulated paths a setting.")] = 5000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
+    only: Annotated[
+        str | None, typer.Option(help="Parts to make, comma-separated: table-1, figure-4, beyond-2, ...")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="[default: all processors]")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the page and its files.")] = Path("lighttail-paper"),
+) -> None:
+    """Reproduce every table and figure of the paper, beside the published numbers.
+
+    Outcomes are kept in the folder: a run that was stopped goes on where it was.
+    """
+    from lighttail.paper import EXPERIMENTS
+
+    whole("paths", paths, 1)
+    whole("seed", seed, 0)
+    if threads is not None:
+        whole("threads", threads, 1)
+    names = [experiment.name for experiment in EXPERIMENTS]
+    chosen = names if only is None else [name.strip() for name in only.split(",")]
+    for name in chosen:
+        known_word("only", name, names)
+    experiments = [experiment for experiment in EXPERIMENTS if experiment.name in chosen]
+    command = _command("paper", paths=paths, seed=seed, only=only, out=out)
+    with output_folder("out", out):
+        _make_paper(experiments, out, command, (paths, seed, threads))
+
+
+def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, ...]) -> None:
+    from lighttail.paper import run, settings_in, write_paper
+    from lighttail.progress import bar
+
+    paths, seed, threads = settings
+    (out / "outcomes").mkdir(exist_ok=True)
+
+    def simulate(progress: Any) -> Any:
+        return run(experiments, out / "outcomes", paths=paths, seed=seed, threads=threads, progress=progress)
+
+    if sys.stderr.isatty():
+        with bar(paths * len(settings_in(experiments))) as update:
+            results = simulate(update)
+    else:
+        results = simulate(None)
+    print(f"Page: {write_paper(experiments, results, out, command)}")
 
 
 def _run(
@@ -189,9 +245,9 @@ def _policies(words: Any, assumed_sigma: str | None) -> list[Policy]:
     return list(dict.fromkeys(policies))
 
 
-def _command(**options: Any) -> str:
-    """The command that makes the same report again."""
-    words = ["lighttail", "compare"]
+def _command(command: str, **options: Any) -> str:
+    """The command that makes the same files again."""
+    words = ["lighttail", command]
     for name, value in options.items():
         for one in value if isinstance(value, (list, tuple)) else [value]:
             if one is not None:

@@ -15,14 +15,15 @@ from lighttail.validation import refuse
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that takes its name when it is complete; an error leaves what was there."""
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
+    file = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
+    try:
+        with file:
             yield file
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, path)
+    except BaseException:
+        os.unlink(file.name)
+        raise
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -110,22 +109,20 @@ class Outcome:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Outcome:
         """Read what `save` wrote."""
+        names = ("reward", "pulls", "means")
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 about = json.loads(str(file["about"]))
-                arrays = {name: file[name] for name in ("reward", "pulls", "means")}
-            if about["format"] != FORMAT:
-                raise refuse(f"the format of {path}", about["format"], str(FORMAT))
-            return cls(
-                **arrays,
-                labels=tuple(about["labels"]),
-                horizon=about["horizon"],
-                settings=about["settings"],
-            )
+                arrays = {name: file[name] for name in names}
+            version, labels = about["format"], tuple(about["labels"])
+            horizon, settings = about["horizon"], about["settings"]
         except FileNotFoundError:
             raise
-        except (KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is not an outcome that lighttail saved ({error})") from None
+        except Exception:  # whatever a reader of damaged bytes may raise
+            raise ValueError(f"{path} is not an outcome that lighttail saved") from None
+        if version != FORMAT:
+            raise refuse(f"the format of {path}", version, str(FORMAT))
+        return cls(**arrays, labels=labels, horizon=horizon, settings=settings)
 
     def _of(self, kind: Kind) -> Floats:
         if kind not in get_args(Kind):

@@ -62,6 +62,7 @@ def simulate(
     """
     threads = usable_processors() if threads is None else threads
     _check(policy, problem, horizon, paths, seed, threads)
+    horizon, paths = int(horizon), int(paths)
     from lighttail.kernels import kernel_for, stream  # imports numba
 
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
@@ -92,7 +93,7 @@ def simulate(
         means=np.array(problem.means),
         labels=problem.labels,
         horizon=horizon,
-        settings=_settings(policy, problem, horizon, paths, seed),
+        settings=settings_of(policy, problem, horizon, paths, seed),
     )
 
 
@@ -137,7 +138,7 @@ def _check(policy: Any, problem: Any, horizon: Any, paths: Any, seed: Any, threa
     policy.check(horizon, problem.arms)
 
 
-def _settings(policy: Policy, problem: Bandit, horizon: int, paths: int, seed: int) -> dict[str, Any]:
+def settings_of(policy: Policy, problem: Bandit, horizon: int, paths: int, seed: int) -> dict[str, Any]:
     """What made an outcome: enough to make it again."""
     import numba
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LIGHT = ("#08306b", "#00694c", "#2f7ebc", "#3b3486", "#1a9c8c", "#5a5a8a")
 OTHER = ("#e6762b", "#d9a400", "#d1495b", "#c98bb9", "#b07d4f", "#e8a798")
 DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (5, 2, 1.5, 2)))
+UNDATED = {"png": ["Software"], "svg": ["Date"], "pdf": ["Creator", "Producer", "CreationDate"]}
 SETTINGS: Any = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -139,15 +140,14 @@ def survival_curve(sample: Floats, points: int = 400) -> tuple[Floats, Floats, F
 
 
 def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:
-    """The figure in each of the forms "png" and "svg", the same bytes every time."""
+    """The figure in each of the forms "png", "svg" and "pdf", the same bytes every time."""
     import matplotlib
 
     pictures = {}
     with matplotlib.rc_context(SETTINGS):
         for form in forms:
             buffer = BytesIO()
-            empty = {"Date": None} if form == "svg" else {"Software": None}
-            figure.savefig(buffer, format=form, metadata=empty)
+            figure.savefig(buffer, format=form, metadata=dict.fromkeys(UNDATED[form]))
             figure.set_layout_engine("none")  # it is laid out now; once is slow enough
             pictures[form] = buffer.getvalue()
     return pictures

@@ -1,0 +1,165 @@
+"""Every experiment of the paper's numerical section, as data: adding one is adding a row.
+
+A `Setting` is one simulation; an `Experiment` is one table or figure: a name, a view that draws it,
+and the settings that it shows. Settings that two experiments share are simulated once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed, Standard
+from lighttail.paper.published import KAPPAS
+from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.problems import Bandit, Gaussian
+
+TWO = (0.2, 0.8)
+FOUR = (0.2, 0.4, 0.6, 0.8)
+SHIFTED = (5.2, 5.8)
+SIXTEEN = tuple(0.2 + 0.04 * arm for arm in range(16))
+
+# The paper's names. Its any-time runs leave out the 1/sqrt(K) of the theorem, hence kappa * sqrt(K).
+POLICIES: dict[str, Callable[[float, int], Policy]] = {
+    "SE": lambda kappa, arms: SuccessiveElimination(Standard(kappa)),
+    "UCB": lambda kappa, arms: UCB(Standard(kappa)),
+    "TS": lambda kappa, arms: ThompsonSampling(kappa),
+    "SE_new": lambda kappa, arms: SuccessiveElimination(LightTailed(kappa)),
+    "UCB_new": lambda kappa, arms: UCB(LightTailed(kappa)),
+    "UCB_any": lambda kappa, arms: UCB(AnyTime(kappa * math.sqrt(arms))),
+    "UCB_any, theorem": lambda kappa, arms: UCB(AnyTime(kappa)),
+    "UCB_optimal": lambda kappa, arms: UCB(ArmOptimal(kappa, kappa)),
+    "EXP3-IX, reward": lambda kappa, arms: Exp3IX("reward"),
+    "EXP3-IX, loss": lambda bound, arms: Exp3IX("loss", upper=bound),
+}
+TUNED = {"SE": 0.4, "UCB": 0.8, "TS": 0.8, "SE_new": 0.1, "UCB_new": 0.2, "UCB_any": 0.2}
+STANDARD = ("SE", "UCB", "TS")
+NEW = ("SE_new", "UCB_new", "UCB_any")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One simulation; `kappa` is the bound C for EXP3-IX with losses, and unused with rewards."""
+
+    series: str
+    kappa: float
+    means: tuple[float, ...]
+    horizon: int
+    variance: float = 1.0
+
+    @property
+    def policy(self) -> Policy:
+        return POLICIES[self.series](self.kappa, len(self.means))
+
+    @property
+    def problem(self) -> Bandit:
+        return Bandit(self.means, Gaussian(math.sqrt(self.variance)))
+
+    @property
+    def slug(self) -> str:
+        """A file's name that says what is in it."""
+        series = self.series.lower().replace(", ", "-").replace("_", "-")
+        means = "-".join(f"{mean:g}" for mean in (self.means[0], self.means[-1]))
+        return (
+            f"{series}_kappa-{self.kappa:g}_arms-{len(self.means)}_means-{means}"
+            f"_variance-{self.variance:g}_horizon-{self.horizon}"
+        )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure: what it is called, how it is shown, and what it shows."""
+
+    name: str
+    label: str  # in the paper's source
+    view: str
+    title: str
+    settings: tuple[Setting, ...]
+
+
+def _tuning(means: tuple[float, ...], series: tuple[str, ...]) -> tuple[Setting, ...]:
+    return tuple(Setting(name, kappa, means, 500) for name in series for kappa in KAPPAS)
+
+
+def _scaled(means: tuple[float, ...], noisier: bool) -> tuple[Setting, ...]:
+    """Tuned policies at 1, 2, 4, 8 times the horizon, and of the noise's variance if `noisier`."""
+    return tuple(
+        Setting(name, kappa, means, 500 * times, float(times) if noisier else 1.0)
+        for name, kappa in TUNED.items()
+        for times in (1, 2, 4, 8)
+    )
+
+
+SIX = tuple(TUNED)
+BOTH_READINGS = (*SIX, "UCB_any, theorem")
+EXPERIMENTS = (
+    Experiment(
+        "figure-1",
+        "fig:exp3-ix",
+        "certain",
+        "Regret of EXP3-IX without noise: the reward estimator, and the loss estimator with a known bound",
+        tuple(
+            Setting(name, bound, means, 500, 0.0)
+            for name in ("EXP3-IX, reward", "EXP3-IX, loss")
+            for means, bound in ((TWO, 1.0), (SHIFTED, 6.0))
+        ),
+    ),
+    Experiment(
+        "table-1", "table:mean-2", "means", "Mean cumulative reward, 2 arms", _tuning(TWO, BOTH_READINGS)
+    ),
+    Experiment(
+        "figure-2", "fig:reward-distribution-2", "rewards", "Cumulative reward, 2 arms", _tuning(TWO, SIX)
+    ),
+    Experiment(
+        "table-2", "table:mean-4", "means", "Mean cumulative reward, 4 arms", _tuning(FOUR, BOTH_READINGS)
+    ),
+    Experiment(
+        "figure-3", "fig:reward-distribution-4", "rewards", "Cumulative reward, 4 arms", _tuning(FOUR, SIX)
+    ),
+    Experiment(
+        "figure-4",
+        "fig:reward-distribution-tail-2",
+        "decay",
+        "Decay of the tail, 2 arms",
+        _scaled(TWO, False),
+    ),
+    Experiment(
+        "figure-5",
+        "fig:reward-distribution-tail-4",
+        "decay",
+        "Decay of the tail, 4 arms",
+        _scaled(FOUR, False),
+    ),
+    Experiment(
+        "figure-6", "fig:reward-distribution-mis-2", "noisier", "Misjudged noise, 2 arms", _scaled(TWO, True)
+    ),
+    Experiment(
+        "figure-7", "fig:reward-distribution-mis-4", "noisier", "Misjudged noise, 4 arms", _scaled(FOUR, True)
+    ),
+    Experiment(
+        "beyond-1",
+        "",
+        "readings",
+        "For a manager: the tuned policies on two arms",
+        tuple(Setting(name, kappa, TWO, 500) for name, kappa in TUNED.items()),
+    ),
+    Experiment(
+        "beyond-2",
+        "",
+        "arms",
+        "What the K-optimal bonus saves",
+        tuple(
+            Setting(name, 0.4, means, 4000)
+            for means in (FOUR, SIXTEEN)
+            for name in ("UCB_new", "UCB_optimal")
+        ),
+    ),
+    Experiment(
+        "beyond-3",
+        "",
+        "reach",
+        "The chance of a linear regret, as far as simulation reaches",
+        _scaled(TWO, False),
+    ),
+)

@@ -1,0 +1,155 @@
+"""The figures of the paper, redrawn from outcomes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lighttail.paper.experiments import NEW, STANDARD, Experiment
+from lighttail.paper.run import Results
+from lighttail.report.figures import LIGHT, OTHER
+from lighttail.statistics import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = dict(zip(STANDARD, OTHER, strict=False)) | dict(zip(NEW, LIGHT, strict=False))
+MARKERS = dict(zip((*STANDARD, *NEW), ("o", "s", "^", "o", "s", "^"), strict=True))
+
+
+def certain_figure(experiment: Experiment, results: Results) -> Figure:
+    """EXP3-IX without noise: a panel for each estimator and problem."""
+    figure, grid = _grid(2, 2, (8.5, 5.0))
+    for axes, setting in zip(grid.flat, experiment.settings, strict=True):
+        outcome = results[setting]
+        light = setting.series.endswith("loss")
+        _histogram(
+            axes,
+            outcome.regret,
+            np.linspace(0, 0.6 * setting.horizon, 61),
+            LIGHT[0] if light else OTHER[0],
+            light,
+        )
+        estimator = f"loss estimator, C = {setting.kappa:g}" if light else "reward estimator"
+        axes.set_title(f"θ = ({setting.means[0]:g}, {setting.means[1]:g}), {estimator}")
+    figure.supxlabel("regret after 500 pulls (in units of reward)", fontsize=10)
+    figure.supylabel("share of paths", fontsize=10)
+    return figure
+
+
+def rewards_figure(experiment: Experiment, results: Results) -> Figure:
+    """A row a policy, a column a kappa: histograms of the cumulative reward."""
+    figure = _histograms(
+        experiment, results, lambda setting: results[setting].reward, lambda setting: f"κ = {setting.kappa:g}"
+    )
+    figure.supxlabel(f"cumulative reward after {experiment.settings[0].horizon} pulls", fontsize=10)
+    return figure
+
+
+def noisier_figure(experiment: Experiment, results: Results) -> Figure:
+    """A row a policy, a column a variance: histograms of the mean reward a pull."""
+    figure = _histograms(
+        experiment,
+        results,
+        lambda setting: results[setting].reward / setting.horizon,
+        lambda setting: f"variance × {setting.variance:g}, T = {setting.horizon}",
+    )
+    figure.supxlabel("cumulative reward / T", fontsize=10)
+    return figure
+
+
+def decay_figure(experiment: Experiment, results: Results) -> Figure:
+    """ln P(R ≥ 0.2 T) / ln T of the standard policies, ln P(R ≥ 0.04 T) / sqrt T of the new ones."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.5, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _decay(left, experiment, results, STANDARD, 0.2, math.log)
+    _decay(right, experiment, results, NEW, 0.04, math.sqrt)
+    left.set_ylabel("ln P(regret ≥ 0.2 T) / ln T")
+    right.set_ylabel("ln P(regret ≥ 0.04 T) / √T")
+    left.set_title("standard policies: polynomial decay")
+    right.set_title("new policies: exponential decay")
+    return figure
+
+
+def _decay(
+    axes: Axes, experiment: Experiment, results: Results, series: tuple[str, ...], share: float, scale: Any
+) -> None:
+    """Points with 95 % intervals; an upper limit, where no path was that bad, as an arrow."""
+    for place, name in enumerate(series):
+        settings = [setting for setting in experiment.settings if setting.series == name]
+        label = f"{name} (κ = {settings[0].kappa:g})"
+        shown: list[tuple[float, float]] = []
+        for setting in settings:
+            chance = results[setting].exceedance(share * setting.horizon, "regret")
+            x = setting.horizon * 1.03 ** (place - 1)  # side by side
+            unit = scale(setting.horizon)
+            high = math.log(chance.high) / unit
+            if chance.value == 0.0:
+                axes.plot(x, high, marker=7, color=COLOURS[name], markersize=9)  # a caret downwards
+                axes.vlines(x, high - 0.12 * abs(high), high, color=COLOURS[name], linewidth=1.0)
+                continue
+            value, low = math.log(chance.value) / unit, math.log(chance.low) / unit
+            axes.errorbar(
+                x, value, [[value - low], [high - value]], color=COLOURS[name], capsize=3, linewidth=1.2
+            )
+            shown.append((x, value))
+        style = "-" if name in NEW else (0, (5, 2))
+        axes.plot(
+            *np.transpose(shown or [(np.nan, np.nan)]),
+            MARKERS[name],
+            linestyle=style,
+            color=COLOURS[name],
+            label=label,
+        )
+    axes.set_xscale("log")
+    axes.set_xticks([500, 1000, 2000, 4000], ["500", "1000", "2000", "4000"])
+    axes.minorticks_off()
+    axes.set_xlabel("horizon T (pulls, log scale)")
+    axes.grid(axis="y", color="0.9")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _histograms(experiment: Experiment, results: Results, value: Any, heading: Any) -> Figure:
+    """A row a policy, four columns."""
+    series = list(dict.fromkeys(setting.series for setting in experiment.settings))
+    figure, grid = _grid(len(series), 4, (10.5, 1.45 * len(series) + 0.8))
+    lowest = min(float(np.quantile(value(setting), 0.0005)) for setting in experiment.settings)
+    highest = max(float(value(setting).max()) for setting in experiment.settings)
+    edges = np.linspace(lowest, highest, 81)
+    for row, name in zip(grid, series, strict=True):
+        settings = [setting for setting in experiment.settings if setting.series == name]
+        for axes, setting in zip(row, settings, strict=True):
+            _histogram(axes, value(setting), edges, COLOURS[name], name in NEW)
+            if name == series[0]:
+                axes.set_title(heading(setting), fontsize=9)
+        label = (
+            name if len({setting.kappa for setting in settings}) > 1 else f"{name}\nκ = {settings[0].kappa:g}"
+        )
+        row[0].set_ylabel(label)
+    figure.supylabel("share of paths", fontsize=10)
+    return figure
+
+
+def _grid(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, sharex=True, sharey="row", squeeze=False)
+
+
+def _histogram(axes: Axes, sample: Floats, edges: Floats, colour: str, light: bool) -> None:
+    counts, _ = np.histogram(np.clip(sample, edges[0], edges[-1]), edges)
+    axes.stairs(
+        counts / sample.size,
+        edges,
+        fill=True,
+        facecolor=colour if light else "white",
+        edgecolor=colour,
+        hatch=None if light else "//////",
+        linewidth=0.7,
+    )

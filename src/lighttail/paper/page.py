@@ -1,0 +1,109 @@
+"""The paper's numerical section as one page, and all of its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from lighttail.files import whole_file
+from lighttail.paper.experiments import EXPERIMENTS, Experiment
+from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure, rewards_figure
+from lighttail.paper.run import Results
+from lighttail.paper.tables import Table, arms_table, means_table, reach_table, readings_table
+from lighttail.report.document import document, figure
+from lighttail.report.figures import SETTINGS, draw
+
+FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
+    "certain": certain_figure,
+    "rewards": rewards_figure,
+    "decay": decay_figure,
+    "noisier": noisier_figure,
+}
+TABLES: dict[str, Callable[[Experiment, Results], Table]] = {
+    "means": means_table,
+    "readings": readings_table,
+    "arms": arms_table,
+    "reach": reach_table,
+}
+CAPTIONS = {
+    "certain": "With the reward estimator the regret of the shifted problem is a gamble; the loss "
+    "estimator with a known bound cures it",
+    "rewards": "Hatched: standard policies; filled: the new ones. A hump far to the left is runs that "
+    "locked onto a bad arm",
+    "decay": "Bars: 95 % intervals. A caret without a point: no path was that bad, and the caret is the "
+    "upper limit. A level line is a polynomial tail on the left and an exponential one on the right",
+    "noisier": "Hyper-parameters stay as tuned for variance 1; the horizon grows with the variance, so "
+    "that the problem is as hard as before",
+}
+INTRODUCTION = (
+    "Every table and figure of the numerical section of “A Simple and Optimal Policy Design with Safety "
+    "against Heavy-Tailed Risk for Stochastic Bandits” (Simchi-Levi, Zheng and Zhu), simulated anew. The "
+    "tables show our mean with the published one, the difference, and z: the difference in standard "
+    "errors of both. Cells with |z| > 4 are marked and explained."
+)
+
+
+def write_paper(experiments: Sequence[Experiment], results: Results, folder: Path, command: str) -> Path:
+    """Write paper.html, figures as PNG, PDF and SVG, tables as CSV and LaTeX; returns the page's path.
+
+    The page also holds the parts that an earlier run with the same settings left in the folder.
+    """
+    made = next(iter(results.values())).settings
+    stamp = json.dumps([made["paths"], made["seed"], made["versions"]])
+    (folder / "parts").mkdir(exist_ok=True)
+    for experiment in experiments:
+        files, inner = _draw(experiment, results)
+        files[f"parts/{experiment.name}.html"] = f"<!-- {stamp} -->\n{inner}".encode()
+        for name, content in files.items():
+            with whole_file(folder / name) as file:
+                file.write(content)
+    parts = [(experiment, _part(folder, experiment, stamp)) for experiment in EXPERIMENTS]
+    html = _page([(experiment, part) for experiment, part in parts if part is not None], made, command)
+    with whole_file(folder / "paper.html") as file:
+        file.write(html.encode())
+    return folder / "paper.html"
+
+
+def _draw(experiment: Experiment, results: Results) -> tuple[dict[str, bytes], str]:
+    """The files of one part, and its place in the page."""
+    import matplotlib
+
+    if experiment.view in FIGURES:
+        with matplotlib.rc_context(SETTINGS):
+            drawing = FIGURES[experiment.view](experiment, results)
+        pictures = draw(drawing, ("png", "svg", "pdf"))
+        files = {f"{experiment.name}.{form}": content for form, content in pictures.items()}
+        return files, figure(pictures["svg"], CAPTIONS[experiment.view])
+    table = TABLES[experiment.view](experiment, results)
+    files = {
+        f"{experiment.name}.csv": table.to_csv().encode(),
+        f"{experiment.name}.tex": table.to_latex().encode(),
+    }
+    return files, table.to_html()
+
+
+def _part(folder: Path, experiment: Experiment, stamp: str) -> str | None:
+    """What a run with the same settings wrote for the page, if it did."""
+    file = folder / "parts" / f"{experiment.name}.html"
+    if not file.exists():
+        return None
+    first, _, inner = file.read_text().partition("\n")
+    return inner if first == f"<!-- {stamp} -->" else None
+
+
+def _page(parts: Sequence[tuple[Experiment, str]], made: dict[str, Any], command: str) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    body = [
+        f"<h1>The paper, reproduced</h1><p>{escape(INTRODUCTION)}</p>",
+        f"<p>{made['paths']:,} paths a setting, seed {made['seed']}.</p>",
+    ]
+    for place, (experiment, inner) in enumerate(parts):
+        if not experiment.label and (place == 0 or parts[place - 1][0].label):
+            body.append("<h1>Beyond the paper</h1>")
+        name = f"{experiment.name.replace('-', ' ').capitalize()}: " if experiment.label else ""
+        body.append(f'<h2 id="{experiment.name}">{escape(name + experiment.title)}</h2>{inner}')
+    body.append(f"<h2>Made by</h2><pre>{escape(command)}</pre><p>{escape(versions)}.</p>")
+    return document("lighttail: the paper, reproduced", "\n".join(body) + "\n")

@@ -1,0 +1,63 @@
+"""Simulate what is missing: finished outcomes are kept as files and used again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from lighttail.outcome import Outcome
+from lighttail.paper.experiments import Experiment, Setting
+from lighttail.simulate import settings_of, simulate
+
+Results = dict[Setting, Outcome]
+
+
+def settings_in(experiments: Iterable[Experiment]) -> list[Setting]:
+    """The settings that the experiments show, each once."""
+    return list(dict.fromkeys(setting for experiment in experiments for setting in experiment.settings))
+
+
+def run(
+    experiments: Iterable[Experiment],
+    folder: Path,
+    *,
+    paths: int,
+    seed: int,
+    threads: int | None = None,
+    progress: Callable[[str, int], None] | None = None,
+) -> Results:
+    """The outcome of every setting, from its file in `folder` or simulated and saved there.
+
+    A file made with other settings or versions is made anew. `progress` is called with (what is
+    being simulated, paths done of all).
+    """
+    results = {}
+    for turn, setting in enumerate(settings_in(experiments)):
+        done = turn * paths
+        if progress is not None:
+            progress(f"{setting.series}, K={len(setting.means)}, T={setting.horizon}", done)
+        file = folder / f"{setting.slug}.npz"
+        outcome = _stored(file, setting, paths, seed)
+        if outcome is None:
+            outcome = simulate(
+                setting.policy,
+                setting.problem,
+                horizon=setting.horizon,
+                paths=paths,
+                seed=seed,
+                threads=threads,
+            )
+            outcome.save(file)
+        results[setting] = outcome
+    return results
+
+
+def _stored(file: Path, setting: Setting, paths: int, seed: int) -> Outcome | None:
+    if not file.exists():
+        return None
+    try:
+        outcome = Outcome.load(file)
+    except ValueError:
+        return None
+    wanted = settings_of(setting.policy, setting.problem, setting.horizon, paths, seed)
+    return outcome if outcome.settings == wanted else None
