@@ -2,11 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare test check bench picture clean
+.PHONY: help compare paper test check bench picture clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make compare  run the main job on the paper's problem and write a report"
+	@echo "make paper    reproduce every table and figure of the paper"
 	@echo "make test     run every check and test"
 	@echo "make check    ruff and mypy alone"
 	@echo "make bench    cost of a pull in NumPy draws, and start-up times"
@@ -21,6 +22,9 @@ help:
 compare: .venv/ready
 	$(BIN)/lighttail compare --out reports/compare
 
+paper: .venv/ready
+	$(BIN)/lighttail paper --out reports/paper
+
 check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -33,6 +37,7 @@ test: check
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/paper.py
 
 picture: .venv/ready
 	$(BIN)/python docs/picture.py
