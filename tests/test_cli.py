@@ -13,7 +13,10 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
+from lighttail.report import compare
 from lighttail.report import comparison as comparison_module
+from lighttail.report.figures import looks
+from lighttail.validation import BadInput
 
 FILES = {"report.html", "results.json"} | {
     f"{name}.{form}" for name in ("survival", "histograms") for form in ("png", "svg")
@@ -138,6 +141,13 @@ BAD = {
     "bernoulli": (["--noise", "bernoulli", "--means", "0.2,1.8"], "means[1] must be between 0 and 1"),
     "bernoulli sigma": (["--noise", "bernoulli", "--sigma", "2"], "sigma must be left out"),
     "noise": (["--noise", "gausian"], "did you mean 'gaussian'?"),
+    "bernoulli sigma 0": (["--noise", "bernoulli", "--sigma", "0"], "sigma must be left out"),
+    "empty means": (["--means", ""], "means must be a number, but is ''"),
+    "empty noise": (["--noise", ""], "noise must be one of"),
+    "huge means": (["--means", "1e308,-1e308"], "means must be so small"),
+    "huge threshold": (["--threshold", "1e308"], "threshold must be a finite number above 0, but is inf"),
+    "huge kappa": (["--policy", "ts:1e200"], "kappa / prior_sd must be"),
+    "long folder": (["--out", "x" * 300], "out must be a folder that can be written"),
     "df": (["--noise", "studentt:2"], "df must be a finite number above 2"),
     "sigma": (["--sigma", "-1"], "sigma must be a finite number, 0 or more, but is -1.0"),
     "kappa zero": (["--policy", "ucb:standard:0"], "kappa must be a finite number above 0, but is 0.0"),
@@ -167,7 +177,7 @@ def test_bad_input_is_one_line_and_exit_code_2_before_any_work(
     words, sentence = BAD[name]
     monkeypatch.setattr(comparison_module, "simulate", forbidden)
     monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, "compare", *words, "--out", "out") == 2
+    assert run(monkeypatch, "compare", "--out", "out", *words) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("lighttail: ")
@@ -221,7 +231,9 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_the_simulatio
     assert (tmp_path / "file").read_text() == "in the way"
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (ValueError("bad"), 2)])
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt, 130), (BadInput("bad"), 2), (OSError("disk full"), 1)]
+)
 def test_a_run_that_ends_early_leaves_nothing_behind(
     error: Any, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -232,6 +244,55 @@ def test_a_run_that_ends_early_leaves_nothing_behind(
     assert run(monkeypatch, "compare", "--out", str(tmp_path / "deep" / "er")) == code
     assert list(tmp_path.iterdir()) == []
     assert capsys.readouterr().err.count("\n") == 1
+
+
+VERDICTS = {
+    "ruined more often than not": (lt.UCB(lt.Standard(0.02)), 4.0, True),
+    "ruined in a third of the paths": (lt.UCB(lt.Standard(0.2)), 2.0, True),
+    "ruined in one path of a hundred": (lt.UCB(lt.Standard(0.8)), 1.0, True),
+    "light": (lt.UCB(lt.LightTailed(0.2)), 1.0, False),
+    "explores too long, every path alike": (lt.UCB(lt.LightTailed(4.0)), 0.0, False),
+    "explores too long": (lt.UCB(lt.LightTailed(4.0)), 1.0, False),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_heavy_tail_is_ruin_and_not_a_high_or_wide_middle(name: str) -> None:
+    policy, sigma, heavy = VERDICTS[name]
+    problem = lt.Bandit([0.2, 0.8], lt.Gaussian(sigma))
+    comparison = compare([policy], problem, horizon=500, paths=5000, seed=1)
+    assert comparison.entries[0].heavy_here == heavy
+    assert ("carries a heavy tail" in comparison.verdict()) == heavy
+
+
+def test_few_paths_give_no_verdict() -> None:
+    comparison = compare([lt.UCB(lt.Standard(0.1))], lt.Bandit([0.2, 0.8]), horizon=2, paths=1, seed=1)
+    assert "cannot tell" in comparison.verdict()
+
+
+def test_no_theorem_covers_noise_that_is_not_sub_gaussian() -> None:
+    for noise, proved in ((lt.Gaussian(), True), (lt.StudentT(3), False), (lt.Laplace(), False)):
+        problem = lt.Bandit([0.2, 0.8], noise)
+        comparison = compare([lt.UCB(lt.LightTailed(0.2))], problem, horizon=20, paths=10, seed=1)
+        assert comparison.entries[0].light_tailed == proved
+
+
+def test_many_policies_all_look_different() -> None:
+    policies = [lt.UCB(lt.LightTailed(0.1 * k)) for k in range(1, 14)]
+    policies += [lt.UCB(lt.Standard(0.1 * k)) for k in range(1, 14)]
+    comparison = compare(policies, lt.Bandit([0.2, 0.8]), horizon=20, paths=10, seed=1)
+    styles = [str(sorted(look.items(), key=str)) for look in looks(comparison.entries)]
+    assert len(set(styles)) == len(policies)
+
+
+def test_policies_that_shorten_to_the_same_name_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = ["--policy", "ts:0.8", "--policy", "ts:0.8000000001", "--out", str(tmp_path / "a[/b]")]
+    assert run(monkeypatch, "compare", *QUICK, *words) == 0
+    results = json.loads((tmp_path / "a[" / "b]" / "results.json").read_text())
+    labels = [policy["label"] for policy in results["policies"]]
+    assert len(set(labels)) == 2
 
 
 def test_elimination_with_an_any_time_bonus_warns_in_one_line(

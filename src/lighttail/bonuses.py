@@ -14,13 +14,14 @@ otherwise, the clock shows t.
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from lighttail.validation import accept, non_negative, positive, refuse
+from lighttail.validation import BadInput, accept, non_negative, positive, refuse
 
 
 def same_time(t: float, *params: float) -> float:
@@ -40,18 +41,37 @@ class Bonus(ABC):
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
 
-    def check(self, horizon: float, arms: int) -> None:
-        """Refuse a bonus whose radius is not a finite number at the ends of its range."""
+    def __init_subclass__(cls) -> None:
+        for name in ("radius", "clock"):
+            member = inspect.getattr_static(cls, name, None)
+            if member is not None and not isinstance(member, staticmethod):
+                raise TypeError(
+                    f"{name} of {cls.__name__} must be a static method: write @staticmethod above it"
+                )
+
+    def sample(self, horizon: float, arms: int) -> Iterator[tuple[float, float, float]]:
+        """(n, t, radius) over the range of an experiment: every small n and t, then ever fewer."""
         params = self.params(horizon, arms)
-        last = float(horizon) if math.isfinite(horizon) else 1e6
-        for n, t in ((1.0, 1.0), (1.0, last), (last, last)):
-            place = f"the radius of {self!r} at n={n:g}, t={t:g}"
-            try:
-                radius = float(self.radius(n, self.clock(t, *params), *params))
-            except (ArithmeticError, ValueError) as error:
-                raise refuse(place, str(error), "a finite number") from None
-            if not math.isfinite(radius):
-                raise refuse(place, radius, "a finite number")
+        last = int(horizon) if math.isfinite(horizon) else 1_000_000
+        steps = sorted({min(last, round(1.3**k)) for k in range(math.ceil(math.log(last, 1.3)) + 1)})
+        for t in sorted({1, 2, 3, *steps[::6], last}):
+            clock = self.clock(float(t), *params)
+            for n in (n for n in sorted({*range(1, 33), *steps}) if n <= last):
+                yield float(n), float(t), float(self.radius(float(n), clock, *params))
+
+    def check(self, horizon: float, arms: int) -> None:
+        """Refuse a bonus whose radius is not a finite number somewhere in its range."""
+        place = f"the radius of {self!r}"
+        try:
+            for n, t, radius in self.sample(horizon, arms):
+                if not math.isfinite(radius):
+                    raise refuse(f"{place} at n={n:g}, t={t:g}", radius, "a finite number")
+        except (ArithmeticError, TypeError) as error:
+            raise refuse(place, str(error), "a finite number") from None
+        except ValueError as error:
+            if isinstance(error, BadInput):
+                raise
+            raise refuse(place, str(error), "a finite number") from None
 
     @classmethod
     def changes_with_time(cls) -> bool:
@@ -65,7 +85,8 @@ class Bonus(ABC):
 
     def __str__(self) -> str:
         values = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
-        return f"{type(self).__name__}({', '.join(f'{value:g}' for value in values)})"
+        shown = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True)
@@ -98,7 +119,8 @@ class Standard(Bonus):
 class LightTailed(Bonus):
     """The paper's bonus: radius(n) = kappa * sqrt(T ln T) / n (eq. rad:new).
 
-    The chance of a large regret is exponentially small for every kappa > 0, whatever the noise.
+    The chance of a large regret is exponentially small for every kappa > 0 and every level of
+    sub-Gaussian noise.
 
     kappa: sigma * sqrt(eta) of the paper. T: the horizon, which must be known.
 

@@ -15,7 +15,8 @@ import lighttail
 from lighttail.files import output_folder
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.validation import positive, whole
+from lighttail.simulate import check_settings
+from lighttail.validation import BadInput, positive, whole
 from lighttail.words import (
     known_word,
     parse_noise,
@@ -41,6 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
 )
+DEFAULT_MEANS, DEFAULT_NOISE = "0.2,0.8", "gaussian"
 INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
 
@@ -101,16 +103,13 @@ def compare(
     """Compare policies on one problem: a table here, a report with figures in a folder."""
     problem = _problem(means, noise, sigma, data)
     policies = _policies(policy or TUNED, assumed_sigma)
-    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms")
-    whole("paths", paths, 1)
-    whole("seed", seed, 0)
-    positive("threshold", threshold)
-    if threads is not None:
-        whole("threads", threads, 1)
+    for one in policies:
+        check_settings(one, problem, horizon, paths, seed, 1 if threads is None else threads)
+    positive("threshold", threshold * horizon)
     command = _command(
         "compare",
-        means=None if data else means or "0.2,0.8",
-        noise=None if data else noise or "gaussian",
+        means=None if data else DEFAULT_MEANS if means is None else means,
+        noise=None if data else DEFAULT_NOISE if noise is None else noise,
         sigma=sigma,
         data=data,
         policy=policy or TUNED,
@@ -174,7 +173,12 @@ def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, 
 
 
 def _run(
-    policies: list[Policy], problem: Bandit, settings: tuple[Any, ...], out: Path, command: str, as_json: bool
+    policies: dict[Policy, str],
+    problem: Bandit,
+    settings: tuple[Any, ...],
+    out: Path,
+    command: str,
+    as_json: bool,
 ) -> None:
     from lighttail import report
     from lighttail.progress import bar
@@ -184,8 +188,9 @@ def _run(
 
     def run(progress: Any) -> report.Comparison:
         return report.compare(
-            policies,
+            list(policies),
             problem,
+            labels=list(policies.values()),
             horizon=horizon,
             paths=paths,
             seed=seed,
@@ -215,34 +220,46 @@ def _show(comparison: Any, path: Path) -> None:
     screen = sys.stdout.isatty()
     console = Console() if screen else Console(width=160, no_color=True)
     console.print(table(comparison, console.width))
-    console.print(comparison.verdict(), highlight=False, soft_wrap=not screen)
-    console.print(f"Report: {path}", highlight=False, soft_wrap=True)
+    console.print(comparison.verdict(), highlight=False, markup=False, soft_wrap=not screen)
+    console.print(f"Report: {path}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _problem(means: str | None, noise: str | None, sigma: str | None, data: Path | None) -> Bandit:
     if data is None:
         scale = None if sigma is None else parse_number("sigma", sigma)
-        return Bandit(parse_numbers("means", means or "0.2,0.8"), parse_noise(noise or "gaussian", scale))
+        numbers = parse_numbers("means", DEFAULT_MEANS if means is None else means)
+        return Bandit(numbers, parse_noise(DEFAULT_NOISE if noise is None else noise, scale))
     from lighttail.csvfile import read_rewards
 
     for field, value in (("means", means), ("noise", noise), ("sigma", sigma)):
         if value is not None:
-            raise ValueError(f"{field} must be left out with data, which has its own, but is {value!r}")
+            raise BadInput(f"{field} must be left out with data, which has its own, but is {value!r}")
     return Bandit.from_samples(read_rewards(data))
 
 
-def _policies(words: Any, assumed_sigma: str | None) -> list[Policy]:
+def _policies(words: Any, assumed_sigma: str | None) -> dict[Policy, str]:
+    """The policies with their names; a sweep names the noise that each one assumes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         policies = [parse_policy(word) for word in words]
     for warning in {str(entry.message) for entry in caught}:
         print(f"lighttail: warning: {warning}", file=sys.stderr)
-    if assumed_sigma is not None:
-        sigmas = parse_numbers("assumed-sigma", assumed_sigma)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said above
-            policies = [with_assumed_sigma(policy, sigma) for policy in policies for sigma in sigmas]
-    return list(dict.fromkeys(policies))
+    if assumed_sigma is None:
+        return {policy: name for name, policy in _unique([(str(policy), policy) for policy in policies])}
+    swept = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said above
+        for policy in policies:
+            for sigma in parse_numbers("assumed-sigma", assumed_sigma):
+                scaled = with_assumed_sigma(policy, sigma)
+                swept.append((str(policy) if scaled == policy else f"{scaled}, σ {sigma:g} assumed", scaled))
+    return {policy: name for name, policy in _unique(swept)}
+
+
+def _unique(named: list[tuple[str, Policy]]) -> list[tuple[str, Policy]]:
+    """Names that differ: where short ones are alike, the whole of it."""
+    names = [name for name, _ in named]
+    return [(repr(policy) if names.count(name) > 1 else name, policy) for name, policy in named]
 
 
 def _command(command: str, **options: Any) -> str:
@@ -259,11 +276,14 @@ def main() -> None:
     """Entry point: bad input is one line and exit code 2, Ctrl-C is exit code 130."""
     try:
         code = app(standalone_mode=False)
-    except (ValueError, UsageError) as error:
+    except (BadInput, UsageError) as error:
         text = error.format_message() if isinstance(error, UsageError) else str(error)
         if text:  # empty where the help was shown instead
             print(f"lighttail: {text}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        print(f"lighttail: {error}", file=sys.stderr)
+        sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # what typer itself may make of Ctrl-C

@@ -6,6 +6,8 @@ import csv
 import math
 from pathlib import Path
 
+from lighttail.validation import BadInput
+
 
 def read_rewards(path: str | Path) -> dict[str, list[float]]:
     """The rewards of each arm, in the order in which the arms first appear.
@@ -18,7 +20,7 @@ def read_rewards(path: str | Path) -> dict[str, list[float]]:
             rows = csv.DictReader(file, skipinitialspace=True)
             names = [name.strip() for name in rows.fieldnames or []]
             if not {"arm", "reward"} <= set(names):
-                raise ValueError(
+                raise BadInput(
                     f"data must have the columns arm and reward in line 1 of {path}, "
                     f"but has {', '.join(names) or 'no columns'}"
                 )
@@ -27,16 +29,16 @@ def read_rewards(path: str | Path) -> dict[str, list[float]]:
                 arm, text = (row["arm"] or "").strip(), (row["reward"] or "").strip()
                 place = f"line {rows.line_num} of {path}"
                 if not arm:
-                    raise ValueError(f"arm must be a name in {place}, but is empty")
+                    raise BadInput(f"arm must be a name in {place}, but is empty")
                 rewards.setdefault(arm, []).append(_reward(text, place))
     except OSError as error:
-        raise ValueError(
+        raise BadInput(
             f"data must be a file that can be read, but is {str(path)!r} ({error.strerror})"
         ) from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"data must be a CSV file in UTF-8, but {path} is not ({error})") from None
+        raise BadInput(f"data must be a CSV file in UTF-8, but {path} is not ({error})") from None
     if len(rewards) < 2:
-        raise ValueError(f"data must name at least two arms, but {path} names {len(rewards)}")
+        raise BadInput(f"data must name at least two arms, but {path} names {len(rewards)}")
     return rewards
 
 
@@ -46,5 +48,5 @@ def _reward(text: str, place: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"reward must be a finite number in {place}, but is {text!r}")
+        raise BadInput(f"reward must be a finite number in {place}, but is {text!r}")
     return value

@@ -29,8 +29,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def output_folder(field: str, path: Path) -> Iterator[Path]:
     """A folder that can be written, made if need be and taken away again if it stays empty."""
-    missing = [place for place in (path, *path.parents) if not place.exists()]
     try:
+        missing = [place for place in (path, *path.parents) if not place.exists()]
         path.mkdir(parents=True, exist_ok=True)
         NamedTemporaryFile(dir=path).close()
     except OSError as error:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from lighttail import statistics
 from lighttail.files import whole_file
 from lighttail.statistics import Estimate, Floats
-from lighttail.validation import fraction, number, refuse
+from lighttail.validation import BadInput, confidence, fraction, number, refuse
 
 if TYPE_CHECKING:
     import pandas
@@ -60,22 +60,22 @@ class Outcome:
 
     def mean(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The expected value."""
-        level = fraction("level", level)
+        level = confidence("level", level)
         return statistics.mean(self._of(kind), self._ends(kind), level)
 
     def std(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The standard deviation."""
-        level = fraction("level", level)
+        level = confidence("level", level)
         return statistics.std(self._of(kind), self._ends(kind), level)
 
     def quantile(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The value that is not exceeded with probability q; an end out of reach is infinite."""
-        q, level = fraction("q", q), fraction("level", level)
+        q, level = fraction("q", q), confidence("level", level)
         return statistics.quantile(self._ordered(kind), q, level)
 
     def cvar(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The mean of the worst 1 - q of the paths: the highest regrets, or the lowest rewards."""
-        q, level = fraction("q", q), fraction("level", level)
+        q, level = fraction("q", q), confidence("level", level)
         low, high = self._ends(kind)
         if kind != "reward":
             return statistics.cvar(self._ordered(kind), q, (low, high), kind == "pseudo_regret", level)
@@ -84,8 +84,13 @@ class Outcome:
 
     def exceedance(self, x: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """P(kind >= x); with no path there, an upper limit."""
-        x, level = number("x", x), fraction("level", level)
-        return statistics.proportion(int(np.sum(self._of(kind) >= x)), self.paths, level)
+        x, level = number("x", x), confidence("level", level)
+        return statistics.proportion(int(np.sum(self.reaches(x, kind))), self.paths, level)
+
+    def reaches(self, x: float, kind: Kind = "regret") -> npt.NDArray[np.bool_]:
+        """Which paths have kind >= x; a value that is x but for rounding does."""
+        slack = 1e-9 * max(1.0, abs(x), float(np.abs(self.means).max()) * self.horizon)
+        return self._of(kind) >= x - slack
 
     def to_frame(self) -> pandas.DataFrame:
         """One row a path: reward, regret, pseudo_regret and the pulls of each arm."""
@@ -119,9 +124,12 @@ class Outcome:
         except FileNotFoundError:
             raise
         except Exception:  # whatever a reader of damaged bytes may raise
-            raise ValueError(f"{path} is not an outcome that lighttail saved") from None
+            raise BadInput(f"{path} is not an outcome that lighttail saved") from None
         if version != FORMAT:
             raise refuse(f"the format of {path}", version, str(FORMAT))
+        reward, pulls, means = (arrays[name].shape for name in names)
+        if pulls != (*reward, *means) or len(pulls) != 2 or len(labels) != means[0]:
+            raise BadInput(f"{path} is not an outcome that lighttail saved: its arrays do not fit together")
         return cls(**arrays, labels=labels, horizon=horizon, settings=settings)
 
     def _of(self, kind: Kind) -> Floats:

@@ -59,6 +59,12 @@ class _BonusPolicy(Policy):
         self.bonus.check(horizon, arms)
 
 
+def _check_not_negative(bonus: Bonus, horizon: float, arms: int) -> None:
+    for n, t, radius in bonus.sample(horizon, arms):
+        if radius < 0.0:
+            raise refuse(f"the radius of {bonus!r} at n={n:g}, t={t:g}", radius, "0 or more with elimination")
+
+
 @dataclass(frozen=True)
 class UCB(_BonusPolicy):
     """Pull the arm with the highest index, mean + radius (Alg. 2 of the paper).
@@ -99,6 +105,10 @@ class SuccessiveElimination(_BonusPolicy):
                 stacklevel=3,
             )
 
+    def check(self, horizon: float, arms: int) -> None:
+        super().check(horizon, arms)
+        _check_not_negative(self.bonus, horizon, arms)
+
     @property
     def light_tailed(self) -> bool:
         return self.bonus.light_tailed and self.bonus.needs_horizon
@@ -128,6 +138,14 @@ class ThompsonSampling(Policy):
 
     def __post_init__(self) -> None:
         accept(self, kappa=positive, prior_mean=number, prior_sd=positive)
+        try:
+            weight = (self.kappa / self.prior_sd) ** 2
+        except OverflowError:
+            weight = math.inf
+        if not 0.0 < weight < math.inf:
+            raise refuse(
+                "kappa / prior_sd", self.kappa / self.prior_sd, "a ratio whose square is a float above 0"
+            )
 
     @property
     def needs_horizon(self) -> bool:

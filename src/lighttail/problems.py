@@ -35,7 +35,7 @@ def uniform_shock(rng: Any, *world: Any) -> float:
 def laplace_shock(rng: Any, *world: Any) -> float:
     """Inverse of the distribution function of the Laplace law with standard deviation 1."""
     u = uniform(rng) - 0.5
-    size = -math.log(1.0 - 2.0 * abs(u)) / math.sqrt(2.0)
+    size = -math.log(max(1.0 - 2.0 * abs(u), 1e-16)) / math.sqrt(2.0)
     return size if u >= 0.0 else -size
 
 
@@ -43,7 +43,7 @@ def student_shock(rng: Any, means: Floats, scale: float, df: float) -> float:
     """Student's t from two uniforms (Bailey 1994, Math. Comp. 62, 779-781)."""
     u = 1.0 - uniform(rng)  # in (0, 1]
     v = uniform(rng)
-    radius = math.sqrt(df * (math.exp(-2.0 / df * math.log(u)) - 1.0))
+    radius = math.sqrt(df * math.expm1(-2.0 / df * math.log(u)))
     return radius * math.cos(2.0 * math.pi * v)
 
 
@@ -71,6 +71,7 @@ def sample_reward(shock: float, arm: int, values: Floats, starts: npt.NDArray[np
 class Noise(ABC):
     """What every noise has."""
 
+    sub_gaussian: ClassVar[bool] = True  # what the paper's theorems ask of the noise
     shock: ClassVar[Callable[..., float]]
     reward: ClassVar[Callable[..., float]]
 
@@ -115,8 +116,12 @@ class Uniform(Noise):
 
 @dataclass(frozen=True)
 class Laplace(Noise):
-    """Two-sided exponential noise with standard deviation sigma: scale sigma / sqrt(2)."""
+    """Two-sided exponential noise with standard deviation sigma: scale sigma / sqrt(2).
 
+    Not sub-Gaussian: no theorem of the paper covers it.
+    """
+
+    sub_gaussian: ClassVar[bool] = False
     sigma: float = 1.0
     shock = staticmethod(laplace_shock)
     reward = staticmethod(scaled_reward)
@@ -135,6 +140,7 @@ class StudentT(Noise):
     Not sub-Gaussian: no theorem of the paper covers it.
     """
 
+    sub_gaussian: ClassVar[bool] = False
     df: float = 3.0
     sigma: float = 1.0
     shock = staticmethod(student_shock)
@@ -259,9 +265,10 @@ def _check_means(means: Any) -> tuple[float, ...]:
 def _check_labels(labels: Sequence[str], arms: int) -> tuple[str, ...]:
     if not labels:
         return tuple(f"arm {arm + 1}" for arm in range(arms))
-    if len(labels) != arms or len(set(labels)) != arms:
+    names = tuple(str(label) for label in labels)
+    if len(names) != arms or len(set(names)) != arms:
         raise refuse("labels", list(labels), f"{arms} different names, one an arm")
-    return tuple(str(label) for label in labels)
+    return names
 
 
 def _check_sample(label: str, values: Sequence[float] | Floats) -> Floats:
@@ -269,7 +276,10 @@ def _check_sample(label: str, values: Sequence[float] | Floats) -> Floats:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise refuse(f"samples[{label!r}]", values, "an array of numbers") from None
-    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+    if array.ndim != 1 or array.size == 0:
         raise refuse(f"samples[{label!r}]", values, "a non-empty array of finite numbers")
+    wrong = np.flatnonzero(~np.isfinite(array))
+    if wrong.size:
+        raise refuse(f"samples[{label!r}][{wrong[0]}]", float(array[wrong[0]]), "a finite number")
     array.setflags(write=False)
     return array

@@ -18,6 +18,8 @@ from lighttail.streams import block_generator
 from lighttail.validation import refuse, whole
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
+MOST_PULLS = 10**15  # counts stay exact as floats
+MOST_PATHS = 10**10
 Progress = Callable[[int, int], None]
 
 
@@ -61,7 +63,7 @@ def simulate(
     11.94
     """
     threads = usable_processors() if threads is None else threads
-    _check(policy, problem, horizon, paths, seed, threads)
+    check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths = int(horizon), int(paths)
     from lighttail.kernels import kernel_for, stream  # imports numba
 
@@ -69,8 +71,11 @@ def simulate(
     kernel = kernel_for(policy, problem)
     params = policy.params(horizon, problem.arms)
     world = problem.noise.world(problem.means)
-    reward = np.empty(paths)
-    pulls = np.empty((paths, problem.arms), dtype=np.int64)
+    try:
+        reward = np.empty(paths)
+        pulls = np.empty((paths, problem.arms), dtype=np.int64)
+    except MemoryError:
+        raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
     stop = np.zeros(1, dtype=np.int64)
 
     size = block_paths(horizon)
@@ -124,14 +129,16 @@ def _run_blocks(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _check(policy: Any, problem: Any, horizon: Any, paths: Any, seed: Any, threads: Any) -> None:
+def check_settings(policy: Any, problem: Any, horizon: Any, paths: Any, seed: Any, threads: Any) -> None:
     """Refuse what cannot be simulated, before any work."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
     if not isinstance(problem, Bandit):
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms")
-    whole("paths", paths, 1)
+    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms", MOST_PULLS)
+    whole("paths", paths, 1, most=MOST_PATHS)
+    if not math.isfinite(max(map(abs, problem.means)) * horizon):
+        raise refuse("means", problem.means, f"so small that {horizon} pulls add up to a finite number")
     whole("threads", threads, 1)
     if seed is not None:
         whole("seed", seed, 0)

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lighttail.validation import refuse
+
 Floats = npt.NDArray[np.float64]
+FINEST = 0.0025  # the smallest tail that the CVaR's draws resolve
 SINGLE = 300  # values that the CVaR's limits weight one by one
 
 
@@ -43,13 +46,19 @@ class Estimate:
 
 
 def proportion(hits: int, sample: int, level: float) -> Estimate:
-    """P(event) from `hits` in `sample` independent trials (Clopper & Pearson 1934)."""
+    """P(event) from `hits` in `sample` independent trials."""
+    low, high = proportion_limits(np.array([hits]), sample, level)
+    return Estimate(hits / sample, float(low[0]), float(high[0]), level)
+
+
+def proportion_limits(hits: npt.NDArray[np.int64], sample: int, level: float) -> tuple[Floats, Floats]:
+    """Clopper and Pearson's limits (1934) for each number of hits."""
     from scipy.special import betaincinv
 
     tail = (1.0 - level) / 2.0
-    low = float(betaincinv(hits, sample - hits + 1, tail)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1, sample - hits, 1.0 - tail)) if hits < sample else 1.0
-    return Estimate(hits / sample, low, high, level)
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), sample - hits + 1, tail), 0.0)
+    high = np.where(hits < sample, betaincinv(hits + 1, np.maximum(sample - hits, 1), 1.0 - tail), 1.0)
+    return low, high
 
 
 def quantile(ordered: Floats, q: float, level: float) -> Estimate:
@@ -101,6 +110,8 @@ def cvar(ordered: Floats, q: float, ends: tuple[float, float], bounded: bool, le
     q-quantile from above, the upper limit is that end: infinite unless the outcome is `bounded`.
     """
     tail = (1.0 - level) / 2.0
+    if tail < FINEST:
+        raise refuse("level", level, f"at most {1.0 - 2.0 * FINEST:g} for a CVaR")
     v = quantile(ordered, q, level)
     value = v.value + float(np.mean(np.maximum(ordered - v.value, 0.0))) / (1.0 - q)
     falling = ordered[::-1]

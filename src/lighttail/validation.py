@@ -8,14 +8,23 @@ from numbers import Integral, Real
 from typing import Any
 
 
-def refuse(field: str, value: object, allowed: str) -> ValueError:
+class BadInput(ValueError):
+    """What a user handed in is wrong; the text says what, and what is allowed."""
+
+
+def refuse(field: str, value: object, allowed: str) -> BadInput:
     """The error for a bad value, worded alike everywhere."""
-    return ValueError(f"{field} must be {allowed}, but is {value!r}")
+    text = repr(value)
+    return BadInput(f"{field} must be {allowed}, but is {text if len(text) <= 200 else text[:190] + ' ...'}")
 
 
 def number(field: str, value: Any, allowed: str = "a finite number") -> float:
     """`value` as a finite float."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    try:
+        usable = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        usable = False
+    if not usable:
         raise refuse(field, value, allowed)
     return float(value)
 
@@ -44,10 +53,20 @@ def fraction(field: str, value: Any) -> float:
     return float(value)
 
 
-def whole(field: str, value: Any, least: int, why: str = "") -> int:
-    """`value` as an int of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+def confidence(field: str, value: Any) -> float:
+    """`value` as a confidence level."""
+    allowed = "a number from 0.5 up to but not including 1"
+    if not 0.5 <= number(field, value, allowed) < 1.0:
+        raise refuse(field, value, allowed)
+    return float(value)
+
+
+def whole(field: str, value: Any, least: int, why: str = "", most: int | None = None) -> int:
+    """`value` as an int of at least `least` and, where given, at most `most`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise refuse(field, value, f"a whole number of at least {least}{why}")
+    if most is not None and int(value) > most:
+        raise refuse(field, value, f"a whole number of at most {most}")
     return int(value)
 
 

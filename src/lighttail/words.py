@@ -18,7 +18,7 @@ from typing import Any
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.validation import positive
+from lighttail.validation import BadInput, positive
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
@@ -68,13 +68,14 @@ def parse_noise(text: str, sigma: float | None) -> Noise:
     known_word("noise", word, NOISES)
     if word == "bernoulli":
         if sigma is not None or rest:
-            raise ValueError(f"sigma must be left out with bernoulli noise, but is {sigma or rest[0]!r}")
+            given = rest[0] if sigma is None else sigma
+            raise BadInput(f"sigma must be left out with bernoulli noise, but is {given!r}")
         return Bernoulli()
     scale = {} if sigma is None else {"sigma": sigma}
     if word == "studentt" and len(rest) == 1:
         return StudentT(df=parse_number("df", rest[0]), **scale)
     if rest:
-        raise ValueError(f"noise must be {word} or studentt:DF, but is {text!r}")
+        raise BadInput(f"noise must be {word} or studentt:DF, but is {text!r}")
     return NOISES[word](**scale)
 
 
@@ -95,7 +96,7 @@ def parse_number(field: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{field} must be a number, but is {text!r}") from None
+        raise BadInput(f"{field} must be a number, but is {text!r}") from None
 
 
 def parse_numbers(field: str, text: str) -> list[float]:
@@ -110,7 +111,7 @@ def known_word(field: str, word: str, known: Iterable[str]) -> None:
         return
     near = get_close_matches(word, known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"{field} must be one of {', '.join(known)}, but is {word!r}{hint}")
+    raise BadInput(f"{field} must be one of {', '.join(known)}, but is {word!r}{hint}")
 
 
 def _values(text: str, word: str, names: list[str], parts: list[str]) -> dict[str, Any]:
@@ -119,10 +120,10 @@ def _values(text: str, word: str, names: list[str], parts: list[str]) -> dict[st
     return {name: parse_number(name, part) for name, part in zip(names, parts, strict=True)}
 
 
-def _wrong_form(text: str, word: str) -> ValueError:
+def _wrong_form(text: str, word: str) -> BadInput:
     extra = (
         f", BONUS one of {', '.join(BONUSES)} (armoptimal takes KAPPA:FLOOR)"
         if "BONUS" in FORMS[word]
         else ""
     )
-    return ValueError(f"policy must have the form {FORMS[word]}{extra}, but is {text!r}")
+    return BadInput(f"policy must have the form {FORMS[word]}{extra}, but is {text!r}")

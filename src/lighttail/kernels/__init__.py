@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream
 from lighttail.kernels.elimination import elimination_kernel
 from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
@@ -25,7 +26,7 @@ from lighttail.problems import Bandit
 
 __all__ = ["kernel_for", "stream"]
 
-_made = cache(lambda factory, *formulas: factory(*formulas))
+_made = cache(lambda factory, version, *formulas: factory(*formulas))
 
 
 def kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
@@ -46,4 +47,5 @@ def kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
             factory, formulas = weights_kernel, (policy.weight, policy.gain)
         case _:
             raise TypeError(f"no kernel plays {policy!r}")
-    return _made(factory, *formulas, noise.shock, noise.reward)  # type: ignore[no-any-return]
+    formulas = (*formulas, noise.shock, noise.reward)
+    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]

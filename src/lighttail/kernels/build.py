@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import types
+import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,18 +22,39 @@ from lighttail import streams
 
 Formula = Callable[..., Any]
 BREATH = 1 << 16  # pulls between two looks at the stop flag
+LIBRARIES = ("math", "numpy", "numba", "builtins")  # what numba compiles by itself
+PROCESS = uuid.uuid4().hex
 FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
 
 # Division by zero gives inf in a kernel, as in NumPy: the checks would cost a branch a division.
 compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 
-@cache
+_first_digest: dict[Formula, str] = {}
+
+
 def prepare(formula: Formula) -> Formula:
-    """Let kernels call `formula`, and the plain functions that it calls."""
-    for value in _names_used(formula).values():
-        if isinstance(value, types.FunctionType) and not _is_known(value):
-            prepare(value)
+    """Let kernels call `formula`, and the plain functions that it calls.
+
+    numba freezes what a function refers to when it first compiles it. So a formula whose constants
+    changed since then, as in a notebook, is compiled as a new function.
+    """
+    formula = getattr(formula, "py_func", formula)
+    return _prepared(formula, digest(formula))
+
+
+@cache
+def _prepared(formula: Formula, version: str) -> Formula:
+    helpers = {
+        name: prepare(value)
+        for name, value in _names_used(formula).items()
+        if isinstance(value, types.FunctionType) and not _is_known(value) and value is not formula
+    }
+    if _first_digest.setdefault(formula, version) != version:
+        names = formula.__globals__ | {name: helper for name, helper in helpers.items() if "." not in name}
+        formula = types.FunctionType(
+            formula.__code__, names, formula.__name__, formula.__defaults__, formula.__closure__
+        )
     return register_jitable(formula)  # type: ignore[no-any-return]
 
 
@@ -61,8 +83,10 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         if id(value) in seen:
             return
         seen.add(id(value))
-        yield from _code_parts(value.__code__)
-        yield repr(value.__defaults__)
+        for code in _codes(value.__code__):
+            constants = [constant for constant in code.co_consts if not isinstance(constant, types.CodeType)]
+            yield f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
+        yield from _parts(value.__defaults__, seen)
         for name, used in _names_used(value).items():
             yield name
             yield from _parts(used, seen)
@@ -70,31 +94,41 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         yield value.__name__
     elif isinstance(value, np.ndarray):
         yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
-    else:
+    elif isinstance(value, (tuple, list)):
+        yield f"{type(value).__name__} {len(value)}"
+        for entry in value:
+            yield from _parts(entry, seen)
+    elif isinstance(value, (bool, int, float, complex, str, bytes, type(None), np.generic)):
         yield repr(value)
+    else:
+        yield PROCESS  # nobody knows what it holds: never from the cache
 
 
-def _code_parts(code: types.CodeType) -> Iterator[str]:
-    """What a function does, without where it stands."""
-    yield from (code.co_code.hex(), repr(code.co_names), repr(code.co_varnames))
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A function's code and that of the functions and comprehensions within it."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _code_parts(constant)
-        else:
-            yield repr(constant)
+            yield from _codes(constant)
 
 
 def _names_used(formula: Formula) -> dict[str, Any]:
     """The globals, module attributes and closure cells that the formula's code names."""
-    code = formula.__code__
-    used = {name: formula.__globals__[name] for name in code.co_names if name in formula.__globals__}
+    names = [name for code in _codes(formula.__code__) for name in code.co_names]
+    used = {name: formula.__globals__[name] for name in names if name in formula.__globals__}
     cells = formula.__closure__ or ()
-    used.update(zip(code.co_freevars, (cell.cell_contents for cell in cells), strict=True))
-    modules = {name: value for name, value in used.items() if isinstance(value, types.ModuleType)}
-    for name, module in modules.items():
-        for attribute in code.co_names:
-            if hasattr(module, attribute):
-                used[f"{name}.{attribute}"] = getattr(module, attribute)
+    used.update(zip(formula.__code__.co_freevars, (cell.cell_contents for cell in cells), strict=True))
+    modules = [(name, value) for name, value in used.items() if isinstance(value, types.ModuleType)]
+    while modules:
+        path, module = modules.pop()
+        if module.__name__.partition(".")[0] in LIBRARIES:
+            continue
+        for name in names:
+            full = f"{path}.{name}"
+            if hasattr(module, name) and full not in used:
+                used[full] = getattr(module, name)
+                if isinstance(used[full], types.ModuleType):
+                    modules.append((full, used[full]))
     return used
 
 
@@ -103,4 +137,4 @@ def _is_known(value: Any) -> bool:
     if any(value is member for member in FAMILY):
         return True
     home = str(getattr(value, "__module__", None)).partition(".")[0]
-    return hasattr(value, "__qualname__") and home in ("math", "numpy", "numba", "builtins")
+    return hasattr(value, "__qualname__") and home in LIBRARIES

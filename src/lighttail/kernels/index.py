@@ -161,6 +161,8 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     @compiled
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        if rewards.size == 0:  # called to be compiled
+            return
         arms = pulls.shape[1]
         clocks = np.empty(horizon + 2)
         for t in range(1, horizon + 2):

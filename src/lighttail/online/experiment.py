@@ -14,7 +14,7 @@ import numpy as np
 from lighttail.online.rules import RULES, Rule
 from lighttail.online.state import decode, decode_generator, encode, encode_generator
 from lighttail.policies import Policy
-from lighttail.validation import number, refuse, whole
+from lighttail.validation import BadInput, number, refuse, whole
 
 FORMAT = 1  # of the text that `to_json` writes
 Label = str | int
@@ -63,12 +63,14 @@ class Experiment:
         self.policy = policy
         self.arms = _check_arms(arms)
         if horizon is None and policy.needs_horizon:
-            raise ValueError(
+            raise BadInput(
                 f"horizon must be given with {policy}, but is None; "
                 "UCB(AnyTime(kappa)) is the light-tailed policy that needs no horizon"
             )
         if horizon is not None:
-            whole("horizon", horizon, len(self.arms), f", one pull for each of {len(self.arms)} arms")
+            horizon = whole(
+                "horizon", horizon, len(self.arms), f", one pull for each of {len(self.arms)} arms"
+            )
         self.horizon = horizon
         known = math.nan if horizon is None else horizon
         policy.check(known, len(self.arms))
@@ -97,6 +99,8 @@ class Experiment:
         place = self._place(id)
         known = self._reward_of[place]
         if known is None:
+            if not math.isfinite(self._rule.sums[self._arm_of[place]] + reward):
+                raise refuse("reward", reward, "small enough for the sum of an arm's rewards to be finite")
             self._reward_of[place] = reward
             self._rule.learn(self._arm_of[place], reward, self._memo_of[place])
         elif known != reward:
@@ -148,9 +152,9 @@ class Experiment:
             state = json.loads(text)
             kind, version = state["lighttail"], state["format"]
         except (ValueError, TypeError, KeyError):
-            raise ValueError("the text is not an experiment that lighttail wrote") from None
+            raise BadInput("the text is not an experiment that lighttail wrote") from None
         if (kind, version) != ("experiment", FORMAT):
-            raise ValueError(f"format must be {FORMAT} of an experiment, but is {version!r} of {kind!r}")
+            raise BadInput(f"format must be {FORMAT} of an experiment, but is {version!r} of {kind!r}")
         try:
             policy, arms, horizon = decode(state["policy"]), state["arms"], state["horizon"]
             experiment = cls(policy, arms, horizon, decode_generator(state["rng"]))
@@ -159,9 +163,29 @@ class Experiment:
             experiment._reward_of = trials["reward"]
             experiment._memo_of = trials["memo"]
             experiment._rule.restore(state["rule"])
-        except (TypeError, KeyError) as error:
-            raise ValueError(f"the text is not a whole experiment: {error} is missing or wrong") from None
+            experiment._check_whole()
+        except (TypeError, KeyError, AttributeError, IndexError) as error:
+            raise BadInput(f"the text is not a whole experiment: {error} is missing or wrong") from None
         return experiment
+
+    def _check_whole(self) -> None:
+        """Refuse a state whose parts do not fit together."""
+        arms, rule = len(self.arms), self._rule
+        asked = [self._arm_of.count(arm) for arm in range(arms)]
+        answered = [
+            arm for arm, reward in zip(self._arm_of, self._reward_of, strict=False) if reward is not None
+        ]
+        lists = (self._arm_of, self._reward_of, self._memo_of)
+        fits = (
+            len({len(trials) for trials in lists}) == 1
+            and rule.pulls == asked
+            and sum(asked) == len(self._arm_of)
+            and rule.received == [answered.count(arm) for arm in range(arms)]
+            and len(rule.sums) == arms
+            and all(math.isfinite(total) for total in rule.sums)
+        )
+        if not fits:
+            raise BadInput("the text is not a whole experiment: its counts do not fit its trials")
 
 
 def _rule_for(policy: Policy, horizon: float, arms: int) -> Rule:

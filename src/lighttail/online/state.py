@@ -9,14 +9,15 @@ import numpy as np
 
 from lighttail.bonuses import Bonus
 from lighttail.policies import Policy
+from lighttail.validation import BadInput
 
 
 def encode(settings: Any) -> Any:
-    """A policy or bonus as {"type": its class, field: value, ...}."""
+    """A policy or bonus as {"type": "module:class", field: value, ...}."""
     if not is_dataclass(settings):
         return settings
     values = {f.name: encode(getattr(settings, f.name)) for f in fields(settings)}
-    return {"type": type(settings).__name__, **values}
+    return {"type": f"{type(settings).__module__}:{type(settings).__qualname__}", **values}
 
 
 def decode(settings: Any) -> Any:
@@ -27,22 +28,23 @@ def decode(settings: Any) -> Any:
     return _class_named(settings["type"])(**values)
 
 
-def _class_named(name: str) -> type:
-    found = [cls for base in (Policy, Bonus) for cls in _below(base) if cls.__name__ == name]
-    if len(found) != 1:
-        known = sorted({cls.__name__ for base in (Policy, Bonus) for cls in _below(base)})
-        what = "is not known" if not found else f"names {len(found)} classes"
-        raise ValueError(
-            f"the policy class {name!r} {what}; known are {', '.join(known)}. "
-            "Import the module that defines your own class first"
+def _class_named(text: str) -> type:
+    """The policy or bonus class of that name: from its module, or else from wherever it is now."""
+    module, _, name = text.partition(":")
+    loaded = [cls for base in (Policy, Bonus) for cls in _below(base) if cls.__qualname__ == name]
+    at_home = [cls for cls in loaded if cls.__module__ == module]
+    if not loaded or (not at_home and len(loaded) > 1):
+        raise BadInput(
+            f"the policy class {name!r} of {module!r} is not known; "
+            "import the module that defines your own class first"
         )
-    return found[0]
+    return (at_home or loaded)[-1]  # the newest, where a notebook defined it again
 
 
-def _below(base: type) -> set[type]:
-    children: set[type] = set(base.__subclasses__())
-    nested = {cls for child in children for cls in _below(child)}
-    return {cls for cls in children | nested if not cls.__name__.startswith("_")}
+def _below(base: type) -> list[type]:
+    """All subclasses, in the order in which they were defined."""
+    children: list[type] = base.__subclasses__()
+    return [cls for child in children for cls in (child, *_below(child))]
 
 
 def encode_generator(rng: np.random.Generator) -> Any:
@@ -55,7 +57,7 @@ def decode_generator(state: Any) -> np.random.Generator:
     plain = _from_plain(state)
     kinds = ("SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937")
     if plain["bit_generator"] not in kinds:
-        raise ValueError(f"rng must be one of {', '.join(kinds)}, but is {plain['bit_generator']!r}")
+        raise BadInput(f"rng must be one of {', '.join(kinds)}, but is {plain['bit_generator']!r}")
     bits = getattr(np.random, plain["bit_generator"])(0)
     bits.state = plain
     return np.random.Generator(bits)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.statistics import Floats
+from lighttail.statistics import Floats, proportion_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Dark and cool for the light-tailed, light and warm for the others: told apart in grey as well.
 LIGHT = ("#08306b", "#00694c", "#2f7ebc", "#3b3486", "#1a9c8c", "#5a5a8a")
 OTHER = ("#e6762b", "#d9a400", "#d1495b", "#c98bb9", "#b07d4f", "#e8a798")
-DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (5, 2, 1.5, 2)))
+MARKERS = ("o", "s", "^", "D", "v")
 UNDATED = {"png": ["Software"], "svg": ["Date"], "pdf": ["Creator", "Producer", "CreationDate"]}
 SETTINGS: Any = {
     "font.size": 10,
@@ -39,12 +39,14 @@ def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     seen = {True: 0, False: 0}
     styles = []
     for entry in entries:
-        light = entry.policy.light_tailed
+        light = entry.light_tailed
         turn = seen[light]
         seen[light] += 1
         palette = LIGHT if light else OTHER
-        dash: Any = "-" if light else DASHES[turn // len(OTHER) % len(DASHES)]
-        styles.append({"color": palette[turn % len(palette)], "linestyle": dash})
+        again = turn // len(palette)  # how often its colour was used before
+        marks = {} if again == 0 else {"marker": MARKERS[again % len(MARKERS)], "markevery": 0.1}
+        dash: Any = "-" if light else (0, (5, 2))
+        styles.append({"color": palette[turn % len(palette)], "linestyle": dash, **marks})
     return styles
 
 
@@ -57,11 +59,11 @@ def survival_figure(comparison: Comparison) -> Figure:
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
         x, value, low, high = survival_curve(entry.outcome.regret)
         axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
-        axes.plot(x, value, drawstyle="steps-pre", label=entry.label, linewidth=1.9, **look)
+        axes.plot(x, value, drawstyle="steps-pre", label=entry.label, linewidth=1.9, markersize=5, **look)
     axes.set_yscale("log")
     axes.set_ylim(0.3 / comparison.paths, 1.3)
     axes.set_xlim(left=_left_edge(comparison))
-    _mark_threshold(axes, comparison.threshold, f"regret {comparison.threshold:g}")
+    _mark_threshold(axes, comparison, f"regret {comparison.threshold:g}")
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
     axes.set_ylabel("chance of a regret of x or more (log scale)")
@@ -80,14 +82,16 @@ def histogram_figure(comparison: Comparison) -> Figure:
     figure = Figure(figsize=(3.2 * columns + 0.4, 2.3 * rows + 0.6), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     lowest = min(float(entry.outcome.regret.min()) for entry in entries)
-    highest = max(comparison.threshold * 1.1, *(entry.worst for entry in entries))
+    highest = max(entry.worst for entry in entries)
+    if comparison.threshold < 1.5 * highest:
+        highest = max(highest, 1.1 * comparison.threshold)
     edges = np.linspace(lowest, highest, 61)
     for place, axes in enumerate(grid.flat):
         if place >= len(entries):
             axes.set_visible(False)
             continue
         _draw_histogram(axes, entries[place], looks(entries)[place], edges)
-        _mark_threshold(axes, comparison.threshold, "")
+        _mark_threshold(axes, comparison, "")
     figure.supxlabel(f"regret after {comparison.horizon:,} pulls (in units of reward)", fontsize=10)
     figure.supylabel("share of paths (log scale)", fontsize=10)
     return figure
@@ -95,7 +99,7 @@ def histogram_figure(comparison: Comparison) -> Figure:
 
 def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Floats) -> None:
     counts, _ = np.histogram(entry.outcome.regret, edges)
-    light = entry.policy.light_tailed
+    light = entry.light_tailed
     axes.stairs(
         counts / entry.outcome.paths,
         edges,
@@ -114,7 +118,10 @@ def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Float
     axes.set_title(f"{entry.label}\nmean {entry.mean.value:.1f}, worst {entry.worst:.0f}", fontsize=9)
 
 
-def _mark_threshold(axes: Axes, threshold: float, text: str) -> None:
+def _mark_threshold(axes: Axes, comparison: Comparison, text: str) -> None:
+    threshold = comparison.threshold
+    if threshold >= 1.5 * max(entry.worst for entry in comparison.entries):
+        return  # so far off that the curves would shrink to nothing
     axes.axvline(threshold, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)))
     if text:
         place = axes.get_xaxis_transform()
@@ -128,14 +135,11 @@ def _left_edge(comparison: Comparison) -> float:
 
 def survival_curve(sample: Floats, points: int = 400) -> tuple[Floats, Floats, Floats, Floats]:
     """x, P(sample >= x) and its Clopper-Pearson limits, at up to `points` order statistics."""
-    from scipy.special import betaincinv
-
     n = sample.size
     falling = np.sort(sample)[::-1]
     ranks = np.unique(np.round(np.geomspace(1, n, points)).astype(np.int64))
     value = ranks / n
-    low = betaincinv(ranks, n - ranks + 1, 0.025)
-    high = np.where(ranks < n, betaincinv(ranks + 1, np.maximum(n - ranks, 1), 0.975), 1.0)
+    low, high = proportion_limits(ranks, n, 0.95)
     return falling[ranks - 1][::-1], value[::-1], low[::-1], high[::-1]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
+from lighttail.report.columns import cells, headings
 from lighttail.report.comparison import RARE, Comparison
 from lighttail.report.document import document, figure
 from lighttail.report.figures import looks
-from lighttail.report.terminal import cells, headings
 
 HISTOGRAMS = "Filled: light-tailed by theorem; hatched: not. Triangle: the mean; dotted line: the threshold"
 
@@ -32,11 +32,11 @@ event that no path showed, with its upper limit.</p>
 <h2>The regret of every path</h2>
 {figure(histograms, HISTOGRAMS)}
 <h2>How to read this</h2>
-<p>A policy has a heavy tail here if, with 95 % confidence, more than {RARE:.1%} of its paths end with
-a regret of at least {comparison.threshold:g} that also lies four robust standard deviations above its
-median, where a normal law would put 0.003 %. “Light-tailed by theorem” is what Simchi-Levi, Zheng and
-Zhu prove of the policy: its chance of a large regret falls exponentially with the square root of the
-horizon.</p>
+<p>A policy has a heavy tail here if, with 95 % confidence, more than {RARE:.1%} of its paths pull bad
+arms until {comparison.threshold:g} or more is lost (pseudo regret), and that lies far above what the better
+paths lose: as far as a normal law with their spread would put 0.003 %. “Light-tailed by theorem” is what
+Simchi-Levi, Zheng and Zhu prove of the policy for sub-Gaussian noise: its chance of a large regret falls
+exponentially with the square root of the horizon.</p>
 <h2>Made by</h2>
 <pre>{escape(command)}</pre>
 <p>{escape(made)}; seed {comparison.seed}. The same command with the same versions gives the same numbers.</p>
@@ -52,7 +52,7 @@ def _head(comparison: Comparison) -> str:
 def _rows(comparison: Comparison) -> str:
     rows = []
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
-        line = "solid" if entry.policy.light_tailed else "dashed"
+        line = "solid" if entry.light_tailed else "dashed"
         swatch = f'<span class="swatch" style="border-top-style:{line};color:{look["color"]}"></span>'
         numbers = "".join(
             f"<td>{escape(value)}<small>{escape(limits)}</small></td>" for value, limits in cells(entry)

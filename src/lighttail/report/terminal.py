@@ -1,43 +1,19 @@
-"""The comparison as a table: its columns, and the table on the screen."""
+"""The comparison as a table on the screen."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lighttail.report.format import interval, number, probability
+from lighttail.report.columns import cells, headings
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lighttail.report.comparison import Comparison, Entry
+    from lighttail.report.comparison import Comparison
 
 
 WIDE = 150  # columns in which every row fits on one line
 NARROW = 112  # columns below which there is room for two intervals a row
-
-
-def headings(comparison: Comparison) -> list[str]:
-    """What the columns hold, on the screen and in the page."""
-    return [
-        "mean regret",
-        "95 % quantile",
-        "99 % quantile",
-        "mean of worst 1 %",
-        f"P(regret ≥ {comparison.threshold:g})",
-        "worst path",
-    ]
-
-
-def cells(entry: Entry) -> list[tuple[str, str]]:
-    """A policy's numbers in that order, each with its interval."""
-    return [
-        interval(entry.mean),
-        interval(entry.quantile_95),
-        interval(entry.quantile_99),
-        interval(entry.cvar_99),
-        probability(entry.exceedance),
-        (number(entry.worst), ""),
-    ]
 
 
 def table(comparison: Comparison, width: int) -> Table:
