@@ -98,8 +98,7 @@ def std(sample: Floats, ends: tuple[float, float], level: float) -> Estimate:
     furthest = max((end - centre) ** 2 for end in ends)
     low, high = mean_limits(squares, (0.0, furthest), level)
     off = max(abs(limit - centre) for limit in mean_limits(sample, ends, level))
-    value = float(np.std(sample, ddof=1)) if sample.size > 1 else 0.0
-    return Estimate(value, math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level)
+    return Estimate(float(np.std(sample)), math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level)
 
 
 def cvar(ordered: Floats, q: float, ends: tuple[float, float], bounded: bool, level: float) -> Estimate:

@@ -7,6 +7,7 @@ a digest of everything it calls: closure cells are part of numba's cache key.
 from __future__ import annotations
 
 import hashlib
+import sys
 import types
 import uuid
 from collections.abc import Callable, Iterator
@@ -26,8 +27,15 @@ LIBRARIES = ("math", "numpy", "numba", "builtins")  # what numba compiles by its
 PROCESS = uuid.uuid4().hex
 FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
 
-# Division by zero gives inf in a kernel, as in NumPy: the checks would cost a branch a division.
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+
+def compiler(*formulas: Formula) -> Callable[[Formula], Any]:
+    """The decorator that compiles a kernel around these formulas.
+
+    The cache on disk is for formulas that another process can import. Division by zero gives inf
+    in a kernel, as in NumPy: the checks would cost a branch a division.
+    """
+    lasting = all(formula.__module__ in sys.modules for formula in formulas)
+    return njit(cache=lasting, nogil=True, error_model="numpy")  # type: ignore[no-any-return]
 
 
 _first_digest: dict[Formula, str] = {}

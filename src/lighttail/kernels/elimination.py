@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.build import BREATH, Formula, compiled, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
 
 
 def elimination_kernel(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
@@ -15,7 +15,7 @@ def elimination_kernel(radius: Formula, clock: Formula, shock: Formula, reward: 
     radius, clock, shock, reward = (prepare(f) for f in (radius, clock, shock, reward))
     formulas = digest(radius, clock, shock, reward)
 
-    @compiled
+    @compiler(radius, clock, shock, reward)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, Formula, compiled, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
 from lighttail.streams import uniform
 
 ONE = np.uint64(1)
@@ -75,7 +75,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
     radius, shock, reward = prepare(radius), prepare(shock), prepare(reward)
     formulas = digest(radius, shock, reward)
 
-    @compiled
+    @compiler(radius, shock, reward)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
@@ -158,20 +158,17 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     radius, clock, shock, reward = (prepare(f) for f in (radius, clock, shock, reward))
     formulas = digest(radius, clock, shock, reward)
 
-    @compiled
+    @compiler(radius, clock, shock, reward)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
-        if rewards.size == 0:  # called to be compiled
-            return
         arms = pulls.shape[1]
-        clocks = np.empty(horizon + 2)
-        for t in range(1, horizon + 2):
-            clocks[t] = clock(float(t), *params)
         even = arms + arms % 2
         index = np.full(even, -math.inf)
         mean = np.full(even, -math.inf)
         counts = np.ones(even)
         sums = np.empty(arms)
+        window = min(horizon, BREATH)
+        clocks = np.empty(window)
         for path in range(rewards.size):
             for arm in range(arms):
                 mean[arm] = math.inf
@@ -183,33 +180,36 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
             second = np.uint64(0)
             own = rival = math.inf
             total = n = 0.0
-            for t in range(1, horizon + 1):
-                z = shock(rng, *world)
-                if own <= rival:
-                    if n > 0.0:
-                        mean[leader] = total / n
-                        sums[leader] = total
-                        counts[leader] = n
-                        pulls[path, leader] = int(n)
-                    index[leader] = own
-                    tied = 0
-                    for arm in range(arms):
-                        tied += index[arm] == rival
-                    leader = pick_tied(rng, index[:arms], rival) if tied > 1 else second
-                    total = sums[leader]
-                    n = float(pulls[path, leader])
-                time = clocks[t + 1]
-                for arm in range(arms):
-                    index[arm] = mean[arm] + radius(counts[arm], time, *params)
-                index[leader] = -math.inf
-                rival, second = best_of(index)
-                total += reward(z, leader, *world)
-                n += 1.0
-                own = total / n + radius(n, time, *params)
-                if t % BREATH == 0 and stop[0] != 0:
+            for first in range(0, horizon, window):
+                if stop[0] != 0:
                     return
-            if stop[0] != 0:
-                return
+                rounds = min(window, horizon - first)
+                if path == 0 or horizon > window:
+                    for i in range(rounds):
+                        clocks[i] = clock(float(first + i + 2), *params)
+                for i in range(rounds):
+                    z = shock(rng, *world)
+                    if own <= rival:
+                        if n > 0.0:
+                            mean[leader] = total / n
+                            sums[leader] = total
+                            counts[leader] = n
+                            pulls[path, leader] = int(n)
+                        index[leader] = own
+                        tied = 0
+                        for arm in range(arms):
+                            tied += index[arm] == rival
+                        leader = pick_tied(rng, index[:arms], rival) if tied > 1 else second
+                        total = sums[leader]
+                        n = float(pulls[path, leader])
+                    time = clocks[i]  # of the next round
+                    for arm in range(arms):
+                        index[arm] = mean[arm] + radius(counts[arm], time, *params)
+                    index[leader] = -math.inf
+                    rival, second = best_of(index)
+                    total += reward(z, leader, *world)
+                    n += 1.0
+                    own = total / n + radius(n, time, *params)
             sums[leader] = total
             pulls[path, leader] = int(n)
             total = 0.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.build import BREATH, Formula, compiled, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
 from lighttail.streams import standard_normal
 
 
@@ -16,7 +16,7 @@ def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: F
     centre, spread, shock, reward = (prepare(f) for f in (centre, spread, shock, reward))
     formulas = digest(centre, spread, shock, reward)
 
-    @compiled
+    @compiler(centre, spread, shock, reward)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.build import BREATH, Formula, compiled, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
 from lighttail.streams import uniform
 
 
@@ -16,7 +16,7 @@ def weights_kernel(weight: Formula, gain: Formula, shock: Formula, reward: Formu
     weight, gain, shock, reward = (prepare(f) for f in (weight, gain, shock, reward))
     formulas = digest(weight, gain, shock, reward)
 
-    @compiled
+    @compiler(weight, gain, shock, reward)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]

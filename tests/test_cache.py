@@ -1,0 +1,166 @@
+"""The on-disk cache of compiled kernels is used when nothing changed and never when something did."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# What a user would write: a formula that refers to a helper, constants and another file.
+OWN_BONUS = """
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+import lighttail as lt
+import elsewhere
+import pack.deep
+from elsewhere import bend
+
+FACTOR = 0.5
+TABLE = np.array([0.1, 0.2, 0.3])
+LONG_TABLE = np.arange(2000.0)
+INNER = 0.3
+
+
+def helper(n):
+    return math.sqrt(n)
+
+
+@dataclass(frozen=True)
+class OwnBonus(lt.Bonus):
+    kappa: float
+
+    @staticmethod
+    def radius(n, clock, kappa):
+        halves = [INNER * half for half in (0.5, 0.5)]
+        extra = TABLE[1] + LONG_TABLE[1000] / 1000.0 + elsewhere.SHIFT + pack.deep.TILT + halves[0]
+        return FACTOR * kappa / helper(n) + 1.0 * kappa / bend(n) + extra / n
+
+    def params(self, horizon, arms):
+        return (self.kappa,)
+"""
+
+ELSEWHERE = """
+SHIFT = 0.25
+
+
+def bend(n):
+    return n + 1.0
+"""
+
+# Simulates with the kernel and with the plain-Python oracle, and asks the kernel about its cache.
+CHILD = """
+import importlib, json, sys
+OwnBonus = importlib.import_module(sys.argv[1]).OwnBonus
+import lighttail as lt
+from lighttail.kernels import kernel_for
+from oracle import play
+
+policy, problem = lt.UCB(OwnBonus(0.7)), lt.Bandit([0.2, 0.8])
+out = lt.simulate(policy, problem, horizon=150, paths=30, seed=1, threads=1)
+plain = play(policy, problem, 150, 30, 1)
+stats = kernel_for(policy, problem).stats
+hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+print(json.dumps(dict(kernel=out.reward.tolist(), plain=plain.reward.tolist(), hits=hits, misses=misses)))
+"""
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder with the user's files and the cache that a first process filled, and its results."""
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "own_bonus.py").write_text(OWN_BONUS)
+    (folder / "elsewhere.py").write_text(ELSEWHERE)
+    (folder / "pack").mkdir()
+    (folder / "pack" / "__init__.py").touch()
+    (folder / "pack" / "deep.py").write_text("TILT = 0.2")
+    return folder, run_child(folder)
+
+
+@pytest.fixture
+def folder(first_run: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(first_run[0], tmp_path / "copy"))
+
+
+def run_child(folder: Path, module: str = "own_bonus") -> dict[str, Any]:
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parent)]),
+        "PYTHONDONTWRITEBYTECODE": "1",  # two edits within a second must not look alike to Python
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, module],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def cache_files(folder: Path) -> dict[str, int]:
+    return {str(file): file.stat().st_mtime_ns for file in (folder / "cache").rglob("*.nb[ic]")}
+
+
+def test_an_unchanged_bonus_is_loaded_and_not_compiled_again(first_run: Any, folder: Path) -> None:
+    first, written = first_run[1], cache_files(folder)
+    assert (first["hits"], first["misses"]) == (0, 1)
+    assert first["kernel"] == first["plain"]
+    second = run_child(folder)
+    assert (second["hits"], second["misses"]) == (1, 0)
+    assert second["kernel"] == first["kernel"]
+    assert cache_files(folder) == written
+    assert written
+
+
+EDITS = {
+    "formula": ("own_bonus.py", "1.0 * kappa", "1.5 * kappa"),
+    "helper": ("own_bonus.py", "math.sqrt(n)", "math.sqrt(n + 2.0)"),
+    "constant": ("own_bonus.py", "FACTOR = 0.5", "FACTOR = 0.75"),
+    "table": ("own_bonus.py", "[0.1, 0.2, 0.3]", "[0.1, 0.9, 0.3]"),
+    "long table": ("own_bonus.py", "np.arange(2000.0)", "np.arange(2000.0)\nLONG_TABLE[1000] = 1700.0"),
+    "constant in a comprehension": ("own_bonus.py", "INNER = 0.3", "INNER = 1.9"),
+    "helper in another file": ("elsewhere.py", "n + 1.0", "n + 3.0"),
+    "constant in another file": ("elsewhere.py", "SHIFT = 0.25", "SHIFT = 0.95"),
+    "constant in a package": ("pack/deep.py", "TILT = 0.2", "TILT = 0.9"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_is_noticed_by_the_next_process(first_run: Any, folder: Path, edit: str) -> None:
+    file, old, new = EDITS[edit]
+    text = (folder / file).read_text()
+    assert text.count(old) == 1
+    (folder / file).write_text(text.replace(old, new))
+    after = run_child(folder)
+    assert after["plain"] != first_run[1]["plain"]  # the edit matters
+    assert after["kernel"] == after["plain"]
+
+
+def test_a_bonus_that_moved_to_another_file_still_plays(first_run: Any, folder: Path) -> None:
+    (folder / "own_bonus.py").rename(folder / "moved.py")
+    assert run_child(folder, "moved")["kernel"] == first_run[1]["kernel"]
+
+
+def test_a_bonus_executed_from_text_plays_in_every_process(folder: Path) -> None:
+    """Its class lives in a module that no import finds, as in examples that a tool runs."""
+    (folder / "own_bonus.py").rename(folder / "text.py")
+    (folder / "runs_text.py").write_text(
+        "from pathlib import Path\n"
+        "names = {'__name__': 'nowhere'}\n"
+        "exec(compile(Path('text.py').read_text(), 'text', 'exec'), names)\n"
+        "OwnBonus = names['OwnBonus']\n"
+    )
+    first, second = run_child(folder, "runs_text"), run_child(folder, "runs_text")
+    assert first["kernel"] == second["kernel"] == first["plain"]

@@ -1,0 +1,155 @@
+"""`import lighttail` is light, and a lower layer never imports a higher one."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cases import BONUSES
+
+import lighttail as lt
+
+SOURCES = Path(lt.__file__).parent
+HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
+
+# From the lowest layer to the highest: a module imports from those before it alone.
+ORDER = [
+    *("validation", "streams", "progress", "files", "csvfile"),
+    *("bonuses", "policies", "problems", "words"),
+    *("statistics", "outcome"),
+    *("kernels", "simulate"),
+    "online",
+    *("report", "paper"),
+    "cli",
+]
+FORMULA_FILES = {"bonuses": lt.bonuses, "policies": lt.policies}
+PLAIN_MODULES = {
+    "__future__",
+    "abc",
+    "collections",
+    "dataclasses",
+    "dis",
+    "inspect",
+    "math",
+    "typing",
+    "warnings",
+}
+
+
+def loaded_after(statements: str) -> set[str]:
+    """Which heavy modules a new process has loaded after these statements."""
+    script = f"import sys\n{statements}\nprint(*({HEAVY!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+def test_importing_lighttail_loads_nothing_heavy() -> None:
+    assert loaded_after("import lighttail") == set()
+
+
+def test_what_is_heavy_is_loaded_where_it_is_used() -> None:
+    """Negative control, and a promise: a simulation needs the compiler and no plotting."""
+    play = "lt.simulate(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8]), horizon=10, paths=10, seed=1)"
+    loaded = loaded_after(f"import lighttail as lt\n{play}.mean()")
+    assert {"numba", "scipy"} <= loaded
+    assert not {"matplotlib", "pandas", "rich", "typer"} & loaded
+
+
+def imports_of(source: str) -> set[str]:
+    """Dotted names of all modules that a file imports anywhere, other than for type checking."""
+    found = set()
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            parts = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= parts if node.module == "lighttail" else {str(node.module)}
+    return found
+
+
+def layer_of(dotted: str) -> str:
+    """`lighttail.report.page` -> `report`; a name that the package itself exports -> `lighttail`."""
+    parts = dotted.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in ORDER else "lighttail"
+
+
+def upward(layer: str, source: str) -> set[str]:
+    """What a file of this layer imports although it may not."""
+    inside = {layer_of(module) for module in imports_of(source) if module.split(".")[0] == "lighttail"}
+    return inside - set(ORDER[: ORDER.index(layer) + 1]) - only_for_its_version(source)
+
+
+def only_for_its_version(source: str) -> set[str]:
+    """Any layer may ask the package for `lighttail.__version__`, and for nothing else."""
+    uses = {
+        node.attr
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "lighttail"
+    }
+    return {"lighttail"} if uses == {"__version__"} else set()
+
+
+def files() -> list[Path]:
+    return [file for file in sorted(SOURCES.rglob("*.py")) if file != SOURCES / "__init__.py"]
+
+
+def test_every_module_has_its_place_in_the_order() -> None:
+    layers = {file.relative_to(SOURCES).parts[0].removesuffix(".py") for file in files()}
+    assert layers == set(ORDER)
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(SOURCES)))
+def test_no_layer_imports_a_higher_one(file: Path) -> None:
+    layer = file.relative_to(SOURCES).parts[0].removesuffix(".py")
+    assert upward(layer, file.read_text()) == set()
+
+
+@pytest.mark.parametrize(
+    ("layer", "source", "found"),
+    [
+        ("statistics", "from lighttail.outcome import Outcome", {"outcome"}),
+        ("policies", "def f():\n    from lighttail import kernels", {"kernels"}),
+        ("simulate", "import lighttail.report.page", {"report"}),
+        ("online", "from lighttail import simulate, Bandit", {"lighttail"}),
+        ("outcome", "import lighttail\nlighttail.simulate()\nlighttail.__version__", {"lighttail"}),
+        ("outcome", "import lighttail\nlighttail.__version__", set()),
+        ("outcome", "if TYPE_CHECKING:\n    import lighttail.report\nimport lighttail.cli", {"cli"}),
+        ("report", "from lighttail.outcome import Outcome\nfrom lighttail.report.page import page", set()),
+    ],
+)
+def test_the_check_notices_an_import_upwards(layer: str, source: str, found: set[str]) -> None:
+    """Negative control."""
+    assert upward(layer, source) == found
+
+
+@pytest.mark.parametrize("layer", FORMULA_FILES)
+def test_formulas_are_written_with_the_standard_library(layer: str) -> None:
+    modules = imports_of((SOURCES / f"{layer}.py").read_text())
+    outside = {module.split(".")[0] for module in modules} - {"lighttail"}
+    assert outside <= PLAIN_MODULES
+
+
+FORMULAS = [
+    *(function for bonus in BONUSES for function in (bonus.radius, bonus.clock)),
+    *(lt.ThompsonSampling.posterior_mean, lt.ThompsonSampling.posterior_sd),
+    *(lt.Exp3IX.weight, lt.Exp3IX.gain),
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS, ids=lambda formula: formula.__qualname__)
+def test_a_formula_refers_to_math_alone(formula) -> None:
+    assert {word for word in formula.__code__.co_names if word in formula.__globals__} <= {"math"}
+
+
+def test_everything_public_has_a_docstring_and_exists() -> None:
+    assert sorted(lt.__all__) == sorted(set(lt.__all__))
+    for public in lt.__all__:
+        assert getattr(lt, public).__doc__, public
