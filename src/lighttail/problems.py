@@ -239,7 +239,7 @@ class Bandit:
         if not isinstance(samples, Mapping) or len(samples) < 2:
             raise refuse("samples", samples, "a mapping of at least two arms to their observations")
         arrays = tuple(_check_sample(str(label), values) for label, values in samples.items())
-        means = [math.fsum(values) / len(values) for values in arrays]
+        means = [float(np.mean(values)) for values in arrays]
         return cls(means, noise=Resampled(arrays), labels=[str(label) for label in samples])
 
     @property
@@ -255,7 +255,7 @@ class Bandit:
 
 
 def _check_means(means: Any) -> tuple[float, ...]:
-    if isinstance(means, str) or not hasattr(means, "__len__") or np.ndim(means) != 1:
+    if isinstance(means, (str, set, frozenset, Mapping)) or not hasattr(means, "__len__"):
         raise refuse("means", means, "a list of numbers, one an arm")
     if len(means) < 2:
         raise refuse("means", list(means), "at least two numbers, one an arm")
@@ -263,10 +263,10 @@ def _check_means(means: Any) -> tuple[float, ...]:
 
 
 def _check_labels(labels: Sequence[str], arms: int) -> tuple[str, ...]:
-    if not labels:
-        return tuple(f"arm {arm + 1}" for arm in range(arms))
     names = tuple(str(label) for label in labels)
-    if len(names) != arms or len(set(names)) != arms:
+    if not names:
+        return tuple(f"arm {arm + 1}" for arm in range(arms))
+    if isinstance(labels, str) or len(names) != arms or len(set(names)) != arms:
         raise refuse("labels", list(labels), f"{arms} different names, one an arm")
     return names
 

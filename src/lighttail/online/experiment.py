@@ -204,7 +204,7 @@ def _generator(seed: Any) -> np.random.Generator:
 
 
 def _check_arms(arms: Any) -> list[Label]:
-    if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
+    if isinstance(arms, (str, bytes, set, frozenset)) or not isinstance(arms, Iterable):
         raise refuse("arms", arms, "a list of at least two names")
     names = list(arms)
     if len(names) < 2:
