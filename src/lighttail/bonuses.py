@@ -84,7 +84,7 @@ class Bonus(ABC):
         return any(name in value if isinstance(value, tuple) else name == value for value in seen)
 
     def __str__(self) -> str:
-        values = [getattr(self, f.name) for f in fields(self)] if is_dataclass(self) else []
+        values: list[object] = [getattr(self, f.name) for f in fields(self)] if is_dataclass(self) else []
         shown = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
         return f"{type(self).__name__}({', '.join(shown)})"
 

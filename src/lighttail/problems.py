@@ -255,7 +255,8 @@ class Bandit:
 
 
 def _check_means(means: Any) -> tuple[float, ...]:
-    if isinstance(means, (str, set, frozenset, Mapping)) or not hasattr(means, "__len__"):
+    flat = hasattr(means, "__len__") and not any(hasattr(mean, "__len__") for mean in means)
+    if not flat or isinstance(means, (str, set, frozenset, Mapping)):
         raise refuse("means", means, "a list of numbers, one an arm")
     if len(means) < 2:
         raise refuse("means", list(means), "at least two numbers, one an arm")
