@@ -255,7 +255,9 @@ class Bandit:
 
 
 def _check_means(means: Any) -> tuple[float, ...]:
-    flat = hasattr(means, "__len__") and not any(hasattr(mean, "__len__") for mean in means)
+    flat = hasattr(means, "__len__") and not any(
+        isinstance(mean, (list, tuple, np.ndarray)) for mean in means
+    )
     if not flat or isinstance(means, (str, set, frozenset, Mapping)):
         raise refuse("means", means, "a list of numbers, one an arm")
     if len(means) < 2:
