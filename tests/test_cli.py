@@ -46,7 +46,7 @@ def test_the_defaults_are_the_papers_problem_and_its_six_policies(
         "TS(0.8)",
         "SE + LightTailed(0.1)",
         "UCB + LightTailed(0.2)",
-        "UCB + AnyTime(0.2828)",
+        "UCB + AnyTime(0.282843)",
     ]
     assert all(label in screen for label in labels)
     assert results["verdict"] in screen
@@ -64,7 +64,7 @@ def test_numbers_are_those_of_simulate(monkeypatch: pytest.MonkeyPatch, tmp_path
     (policy,) = json.loads((tmp_path / "results.json").read_text())["policies"]
     assert policy["mean_regret"] == out.mean("regret").to_dict()
     assert policy["regret_cvar_99"] == out.cvar(0.99, "regret").to_dict()
-    assert policy["regret_exceedance"] == out.exceedance(20.0, "regret").to_dict()
+    assert policy["regret_exceedance"] == out.exceedance(33.0, "regret").to_dict()
     assert policy["worst_regret"] == out.regret.max()
     html = (tmp_path / "report.html").read_text()
     assert f"{out.mean('regret').value:.1f}" in html
@@ -123,6 +123,11 @@ def test_assumed_sigma_scales_every_kappa(monkeypatch: pytest.MonkeyPatch, tmp_p
         "ThompsonSampling(kappa=1.6, prior_mean=0.0, prior_sd=1.0)",
         "Exp3IX(estimator='reward', upper=None, eta=None, gamma=None)",  # assumes no noise: once
     ]
+    assert [policy["label"] for policy in results["policies"]][2:] == [
+        "TS(0.4), σ 0.5 assumed",
+        "TS(1.6), σ 2 assumed",
+        "EXP3-IX(reward)",
+    ]
 
 
 def test_arms_from_a_csv_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -145,7 +150,10 @@ BAD = {
     "empty means": (["--means", ""], "means must be a number, but is ''"),
     "empty noise": (["--noise", ""], "noise must be one of"),
     "huge means": (["--means", "1e308,-1e308"], "means must be so small"),
-    "huge threshold": (["--threshold", "1e308"], "threshold must be a finite number above 0, but is inf"),
+    "huge threshold": (
+        ["--threshold", "1e308"],
+        "threshold * horizon must be a finite number above 0, but is inf",
+    ),
     "huge kappa": (["--policy", "ts:1e200"], "kappa / prior_sd must be"),
     "long folder": (["--out", "x" * 300], "out must be a folder that can be written"),
     "df": (["--noise", "studentt:2"], "df must be a finite number above 2"),
@@ -263,6 +271,29 @@ def test_a_heavy_tail_is_ruin_and_not_a_high_or_wide_middle(name: str) -> None:
     comparison = compare([policy], problem, horizon=500, paths=5000, seed=1)
     assert comparison.entries[0].heavy_here == heavy
     assert ("carries a heavy tail" in comparison.verdict()) == heavy
+
+
+def test_the_threshold_follows_the_scale_of_the_rewards() -> None:
+    """A third of the largest possible loss, so that ruin is found in small units too."""
+    for scale in (0.1, 1.0, 50.0):
+        problem = lt.Bandit([0.2 * scale, 0.8 * scale], lt.Gaussian(scale))
+        comparison = compare([lt.UCB(lt.Standard(0.1 * scale))], problem, horizon=500, paths=1000, seed=1)
+        assert comparison.threshold == pytest.approx(100 * scale)
+        assert comparison.entries[0].heavy_here
+
+
+def test_a_threshold_out_of_reach_is_said_to_be_so() -> None:
+    comparison = compare(
+        [lt.UCB(lt.Standard(0.1))], lt.Bandit([0.1, 0.2]), horizon=100, paths=200, seed=1, threshold=20
+    )
+    assert "always pulling the worst arm loses 10" in comparison.verdict()
+
+
+def test_a_verdict_on_many_policies_stays_short() -> None:
+    policies = [lt.UCB(lt.Standard(0.01 * k)) for k in range(1, 21)]
+    comparison = compare(policies, lt.Bandit([0.2, 0.8]), horizon=100, paths=1000, seed=1)
+    assert comparison.verdict().startswith("20 policies (")
+    assert len(comparison.verdict()) < 400
 
 
 def test_few_paths_give_no_verdict() -> None:

@@ -21,7 +21,7 @@ ORDER = [
     *("bonuses", "policies", "problems", "words"),
     *("statistics", "outcome"),
     *("kernels", "simulate"),
-    "online",
+    *("online", "tails"),
     *("report", "paper"),
     "cli",
 ]

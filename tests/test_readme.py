@@ -17,9 +17,9 @@ def test_python_of_the_readme_prints_what_its_comments_say(capsys: pytest.Captur
         exec(compile(block, "README.md", "exec", dont_inherit=True), names)
     printed = capsys.readouterr().out.splitlines()
     promised = re.findall(r"print\(.*\)\s+# ([^:\n]*)", "\n".join(BLOCKS))
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     assert printed == promised
-    assert str(names["trial"]) in BLOCKS[1]
+    assert str(names["trial"]) in BLOCKS[2]
 
 
 def test_links_of_the_readme_and_docs_exist() -> None:

@@ -14,6 +14,7 @@ from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, Thomp
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.simulate import simulate
 from lighttail.statistics import Estimate
+from lighttail.tails import ExactLaw, exact_law, exact_tail
 
 __version__ = "0.1.0"
 
@@ -25,6 +26,7 @@ __all__ = [
     "Bernoulli",
     "Bonus",
     "Estimate",
+    "ExactLaw",
     "Exp3IX",
     "Experiment",
     "Gaussian",
@@ -39,5 +41,7 @@ __all__ = [
     "ThompsonSampling",
     "Trial",
     "Uniform",
+    "exact_law",
+    "exact_tail",
     "simulate",
 ]

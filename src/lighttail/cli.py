@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 import warnings
@@ -18,6 +19,7 @@ from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
 from lighttail.validation import BadInput, positive, whole
 from lighttail.words import (
+    BONUSES,
     known_word,
     parse_noise,
     parse_number,
@@ -33,7 +35,7 @@ TUNED = (
     "ts:0.8",
     "se:lighttailed:0.1",
     "ucb:lighttailed:0.2",
-    "ucb:anytime:0.2828",
+    f"ucb:anytime:{0.2 * math.sqrt(2.0)}",
 )
 
 app = typer.Typer(
@@ -79,7 +81,7 @@ def compare(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: standard, lighttailed, anytime, or armoptimal with "
+            help=f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes "
             "KAPPA:FLOOR), ts:KAPPA, exp3ix:reward, exp3ix:loss:UPPER; repeat for several. "
             "[default: the paper's six]"
         ),
@@ -94,18 +96,27 @@ def compare(
     paths: Annotated[int, typer.Option(help="Simulated paths a policy.")] = 5000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
     threshold: Annotated[
-        float, typer.Option(help="The regret whose chance is reported, as a fraction of the horizon.")
-    ] = 0.2,
-    threads: Annotated[int | None, typer.Option(help="[default: all processors]")] = None,
+        float | None,
+        typer.Option(
+            help="The regret whose chance is reported, as a fraction of the horizon, in units of reward. "
+            "[default: a third of the largest possible; 0.2 for the default means]"
+        ),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Processors to use. [default: all]")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("lighttail-report"),
     as_json: Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")] = False,
 ) -> None:
     """Compare policies on one problem: a table here, a report with figures in a folder."""
+    from lighttail.report.comparison import default_threshold
+
     problem = _problem(means, noise, sigma, data)
     policies = _policies(policy or TUNED, assumed_sigma)
     for one in policies:
         check_settings(one, problem, horizon, paths, seed, 1 if threads is None else threads)
-    positive("threshold", threshold * horizon)
+    loss = default_threshold(problem, horizon)
+    if threshold is not None:
+        positive("threshold", threshold)
+        loss = positive("threshold * horizon", threshold * horizon)
     command = _command(
         "compare",
         means=None if data else DEFAULT_MEANS if means is None else means,
@@ -121,7 +132,7 @@ def compare(
         out=out,
     )
     with output_folder("out", out):
-        _run(policies, problem, (horizon, paths, seed, threshold * horizon, threads), out, command, as_json)
+        _run(policies, problem, (horizon, paths, seed, loss, threads), out, command, as_json)
 
 
 @app.command()
@@ -131,7 +142,7 @@ def paper(
     only: Annotated[
         str | None, typer.Option(help="Parts to make, comma-separated: table-1, figure-4, beyond-2, ...")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="[default: all processors]")] = None,
+    threads: Annotated[int | None, typer.Option(help="Processors to use. [default: all]")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the page and its files.")] = Path("lighttail-paper"),
 ) -> None:
     """Reproduce every table and figure of the paper, beside the published numbers.
@@ -252,8 +263,9 @@ def _policies(words: Any, assumed_sigma: str | None) -> dict[Policy, str]:
         for policy in policies:
             for sigma in parse_numbers("assumed-sigma", assumed_sigma):
                 scaled = with_assumed_sigma(policy, sigma)
-                swept.append((str(policy) if scaled == policy else f"{scaled}, σ {sigma:g} assumed", scaled))
-    return {policy: name for name, policy in _unique(swept)}
+                name = str(policy) if scaled is policy else f"{scaled}, σ {sigma:g} assumed"
+                swept.append((name, scaled))
+    return {policy: name for name, policy in _unique(list(dict.fromkeys(swept)))}
 
 
 def _unique(named: list[tuple[str, Policy]]) -> list[tuple[str, Policy]]:

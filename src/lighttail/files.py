@@ -15,6 +15,8 @@ from lighttail.validation import refuse
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that takes its name when it is complete; an error leaves what was there."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(path.parent)!r} for {path.name!r}")
     file = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
     try:
         with file:

@@ -42,7 +42,13 @@ class Estimate:
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+        return f"{self:.4g}"
+
+    def __format__(self, form: str) -> str:
+        """Each of the three numbers in the given form: f"{estimate:.2f}"."""
+        if not form:
+            return str(self)
+        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
 
 
 def proportion(hits: int, sample: int, level: float) -> Estimate:

@@ -94,8 +94,8 @@ class Experiment:
         return Trial(len(self._arm_of), self.arms[arm])
 
     def tell(self, id: int, reward: float) -> None:
-        """The reward, a finite number, of the trial with that id."""
-        reward = number("reward", reward)
+        """The reward, a finite number (or True or False), of the trial with that id."""
+        reward = float(reward) if isinstance(reward, (bool, np.bool_)) else number("reward", reward)
         place = self._place(id)
         known = self._reward_of[place]
         if known is None:
@@ -113,6 +113,10 @@ class Experiment:
             which = f"asked are 1 to {asked}" if asked else "none was asked yet"
             raise refuse("id", id, f"the id of a trial that was asked ({which})")
         return int(id) - 1
+
+    def __repr__(self) -> str:
+        trials, waiting = len(self._arm_of), len(self.open_trials)
+        return f"<Experiment: {self.policy}, {len(self.arms)} arms, {trials} trials, {waiting} open>"
 
     @property
     def pulls(self) -> dict[Label, int]:

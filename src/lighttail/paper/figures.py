@@ -66,7 +66,7 @@ def decay_figure(experiment: Experiment, results: Results) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.5, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    left, right = figure.subplots(1, 2, gridspec_kw={"wspace": 0.08})
     _decay(left, experiment, results, STANDARD, 0.2, math.log)
     _decay(right, experiment, results, NEW, 0.04, math.sqrt)
     left.set_ylabel("ln P(regret ≥ 0.2 T) / ln T")
@@ -116,6 +116,8 @@ def _decay(
 
 def _histograms(experiment: Experiment, results: Results, value: Any, heading: Any) -> Figure:
     """A row a policy, four columns."""
+    from matplotlib.ticker import MaxNLocator
+
     series = list(dict.fromkeys(setting.series for setting in experiment.settings))
     figure, grid = _grid(len(series), 4, (10.5, 1.45 * len(series) + 0.8))
     lowest = min(float(np.quantile(value(setting), 0.0005)) for setting in experiment.settings)
@@ -132,6 +134,9 @@ def _histograms(experiment: Experiment, results: Results, value: Any, heading: A
         )
         row[0].set_ylabel(label)
     figure.supylabel("share of paths", fontsize=10)
+    figure.align_ylabels(grid[:, 0])
+    for axes in grid[-1]:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
     return figure
 
 

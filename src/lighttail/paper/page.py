@@ -34,7 +34,8 @@ CAPTIONS = {
     "rewards": "Hatched: standard policies; filled: the new ones. A hump far to the left is runs that "
     "locked onto a bad arm",
     "decay": "Bars: 95 % intervals. A caret without a point: no path was that bad, and the caret is the "
-    "upper limit. A level line is a polynomial tail on the left and an exponential one on the right",
+    "upper limit. A level line is a polynomial tail on the left and an exponential one on the right; a line "
+    "that falls decays faster still",
     "noisier": "Hyper-parameters stay as tuned for variance 1; the horizon grows with the variance, so "
     "that the problem is as hard as before",
 }
@@ -42,7 +43,7 @@ INTRODUCTION = (
     "Every table and figure of the numerical section of “A Simple and Optimal Policy Design with Safety "
     "against Heavy-Tailed Risk for Stochastic Bandits” (Simchi-Levi, Zheng and Zhu), simulated anew. The "
     "tables show our mean with the published one, the difference, and z: the difference in standard "
-    "errors of both. Cells with |z| > 4 are marked and explained."
+    "errors of both. Cells with |z| > 4 are marked, and explained where an explanation is known."
 )
 
 

@@ -66,7 +66,7 @@ class Table:
         """A tabular; marked cells in bold."""
         body = [" & ".join(_latex(name) for name in self.wide_columns) + r" \\ \hline"]
         for row in self.wide_rows:
-            cells = [", ".join(_latex(line) for line in cell if line != "!") for cell in row]
+            cells = [_latex(cell[0] + (f" ({self.beside(cell)})" if len(cell) > 1 else "")) for cell in row]
             bold = [
                 rf"\textbf{{{text}}}" if "!" in cell else text for text, cell in zip(cells, row, strict=True)
             ]
@@ -75,6 +75,10 @@ class Table:
         return "\n".join(
             [rf"\begin{{tabular}}{{{layout}}}", r"\hline", *body, r"\hline", r"\end{tabular}", ""]
         )
+
+    def beside(self, cell: Sequence[str]) -> str:
+        """What a printed cell holds in brackets after its value: the published one, or the interval."""
+        return cell[1].removeprefix("published ").strip("[]")
 
     def to_html(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.wide_columns)
@@ -255,8 +259,8 @@ def reach_table(experiment: Experiment, results: Results) -> Table:
         wide.append([[f"{series} ({settings[0].kappa:g})"], *([*probability(e)] for e in chances)])
     paths = next(iter(results.values())).paths
     note = (
-        f"“<” is the 95 % upper limit where none of {paths:,} paths lost that much: there plain simulation "
-        "ends. The new policies' chances go on falling exponentially, the standard ones' only polynomially."
+        f"“<” is the upper end of the 95 % interval where none of {paths:,} paths lost that much: there "
+        "plain simulation ends. The new policies' chances go on falling exponentially, the standard ones' only polynomially."
     )
     columns = ["policy", "horizon", "P(regret ≥ 0.2 T)", "low", "high"]
     return Table(columns, rows, ["policy (κ)", *(f"T = {horizon:,}" for horizon in horizons)], wide, [note])

@@ -16,6 +16,7 @@ from lighttail.report.format import chance
 from lighttail.simulate import simulate
 from lighttail.statistics import Estimate, proportion
 
+MANY = 6  # policies, more than which a sentence does not name
 FEW = 100  # paths that say nothing about a tail
 RARE = 1e-3  # a policy has a heavy tail here if more paths than this are ruined
 
@@ -110,6 +111,12 @@ class Comparison:
         heavy = [entry for entry in self.entries if entry.heavy_here]
         rest = [entry for entry in self.entries if not entry.heavy_here]
         loss = f"losing {self.threshold:g} or more"
+        largest = max(self.problem.gaps) * self.horizon
+        if self.threshold > largest * (1 + 1e-9):
+            return (
+                f"No path can be expected to lose {self.threshold:g}: always pulling the worst arm loses "
+                f"{largest:g}. Choose a lower threshold."
+            )
         if self.paths < FEW:
             return f"Fewer than {FEW} paths a policy cannot tell a heavy tail from a light one."
         if not heavy:
@@ -154,11 +161,11 @@ def compare(
 ) -> Comparison:
     """Simulate every policy on the problem, each with the same seed.
 
-    threshold: the regret whose chance is estimated; 0.2 * horizon unless given.
+    threshold: the regret whose chance is estimated; a third of the largest possible unless given.
     labels: the policies' names in tables and figures.
     progress: called with (policy, paths done, of all policies together).
     """
-    threshold = 0.2 * horizon if threshold is None else threshold
+    threshold = default_threshold(problem, horizon) if threshold is None else threshold
     if labels is None:
         short = [str(policy) for policy in policies]
         labels = [repr(p) if short.count(name) > 1 else name for p, name in zip(policies, short, strict=True)]
@@ -182,6 +189,11 @@ def compare(
     return Comparison(problem, horizon, paths, seed, threshold, tuple(entries))
 
 
+def default_threshold(problem: Bandit, horizon: int) -> float:
+    """About a third of the largest possible loss: 0.2 T on the paper's problems, with a gap of 0.6."""
+    return float(f"{(max(problem.gaps) / 3.0 or 0.2) * horizon:.2g}")
+
+
 def _shift(progress: Callable[[str, int], None], label: str, before: int, done: int, total: int) -> None:
     """Report the progress of one policy as that of all of them."""
     progress(label, before + done)
@@ -193,6 +205,9 @@ def _most(entries: Sequence[Entry]) -> str:
 
 
 def _named(entries: Sequence[Entry]) -> str:
-    """'A', 'A and B', 'A, B and C'."""
+    """'A', 'A and B', 'A, B and C'; of many the number and the three that lose most often."""
+    if len(entries) > MANY:
+        worst = sorted(entries, key=lambda entry: entry.exceedance.value, reverse=True)[:3]
+        return f"{len(entries)} policies ({'; '.join(entry.label for entry in worst)}; ...)"
     *others, last = (entry.label for entry in entries)
     return f"{', '.join(others)} and {last}" if others else last

@@ -54,7 +54,8 @@ def survival_figure(comparison: Comparison) -> Figure:
     """P(regret >= x) on a log scale, with the 95 % band that the number of paths allows."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 5), layout="constrained")
+    entries = len(comparison.entries)
+    figure = Figure(figsize=(9, max(5.0, 0.23 * entries + 0.8)), layout="constrained")
     axes = figure.add_subplot()
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
         x, value, low, high = survival_curve(entry.outcome.regret)

@@ -24,7 +24,8 @@ simulated paths each. Mean rewards of the arms: {escape(arms)}. Noise: {escape(r
 <p class="verdict">{escape(comparison.verdict())}</p>
 <h2>The numbers</h2>
 <div class="scroll"><table>{_head(comparison)}{_rows(comparison)}</table></div>
-<p>Regret: what the best arm would have earned on average, minus what the path earned. In brackets:
+<p>Regret: what the best arm would have earned on average, minus what the path earned; a lucky path has a
+negative one. In brackets:
 95 % intervals. “≥” marks a quantile that {comparison.paths:,} paths cannot bound from above; “&lt;” an
 event that no path showed, with its upper limit.</p>
 <h2>The chance of a large regret</h2>
@@ -36,7 +37,7 @@ event that no path showed, with its upper limit.</p>
 arms until {comparison.threshold:g} or more is lost (pseudo regret), and that lies far above what the better
 paths lose: as far as a normal law with their spread would put 0.003 %. “Light-tailed by theorem” is what
 Simchi-Levi, Zheng and Zhu prove of the policy for sub-Gaussian noise: its chance of a large regret falls
-exponentially with the square root of the horizon.</p>
+exponentially with the square root of the horizon. At a given horizon it may still be visible.</p>
 <h2>Made by</h2>
 <pre>{escape(command)}</pre>
 <p>{escape(made)}; seed {comparison.seed}. The same command with the same versions gives the same numbers.</p>
