@@ -259,9 +259,9 @@ def reach_table(experiment: Experiment, results: Results) -> Table:
         wide.append([[f"{series} ({settings[0].kappa:g})"], *([*probability(e)] for e in chances)])
     paths = next(iter(results.values())).paths
     note = (
-        f"“<” is the upper end of the 95 % interval where none of {paths:,} paths lost that much: there plain "
-        "simulation ends. The new policies' chances go on falling exponentially, the standard ones' only "
-        "polynomially."
+        f"“<” is the upper end of the 95 % interval where none of {paths:,} paths lost that much: there "
+        "plain simulation ends. The new policies' chances go on falling exponentially, the standard ones' "
+        "only polynomially."
     )
     columns = ["policy", "horizon", "P(regret ≥ 0.2 T)", "low", "high"]
     return Table(columns, rows, ["policy (κ)", *(f"T = {horizon:,}" for horizon in horizons)], wide, [note])
