@@ -61,10 +61,10 @@ def two_threads() -> float:
     policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
 
     def run(threads: int) -> float:
-        settings = {"horizon": HORIZON, "paths": 100_000, "seed": 1, "threads": threads}
+        settings = {"horizon": HORIZON, "paths": 300_000, "seed": 1, "threads": threads}
         return seconds(lambda: lt.simulate(policy, problem, **settings))
 
-    pairs = [(run(1), run(2)) for _ in range(7)]
+    pairs = [(run(1), run(2)) for _ in range(9)]
     return min(one for one, _ in pairs) / min(two for _, two in pairs)
 
 

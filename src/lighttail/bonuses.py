@@ -166,8 +166,8 @@ class ArmOptimal(Bonus):
 
     @staticmethod
     def radius(n: float, clock: float, log_root: float, scale: float, floor: float) -> float:
-        root = math.sqrt(n)
-        return log_root / root * max(scale / root, floor)
+        share = 1.0 / math.sqrt(n)
+        return log_root * share * max(scale * share, floor)
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return math.sqrt(math.log(horizon)), self.kappa * math.sqrt(horizon / arms), self.floor
