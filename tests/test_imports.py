@@ -21,7 +21,7 @@ ORDER = [
     *("bonuses", "policies", "problems", "words"),
     *("statistics", "outcome"),
     *("kernels", "simulate"),
-    *("online", "tails"),
+    *("online", "tails", "bounds"),
     *("report", "paper"),
     "cli",
 ]

@@ -7,6 +7,7 @@
 0 [0, 0.0007375]
 """
 
+from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
 from lighttail.online import Experiment, Trial
 from lighttail.outcome import Outcome
@@ -41,6 +42,7 @@ __all__ = [
     "ThompsonSampling",
     "Trial",
     "Uniform",
+    "bounds",
     "exact_law",
     "exact_tail",
     "simulate",

@@ -159,7 +159,7 @@ EXPERIMENTS = (
         "beyond-3",
         "",
         "reach",
-        "The chance of a linear regret, as far as simulation reaches",
+        "The chance of a linear regret: where simulation ends, and beyond",
         _scaled(TWO, False),
     ),
 )

@@ -8,16 +8,19 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
+from lighttail import bounds
 from lighttail.outcome import Outcome
 from lighttail.paper.experiments import Experiment, Setting
 from lighttail.paper.published import MEANS, PATHS
 from lighttail.paper.run import Results
 from lighttail.report.format import chance, interval, probability
 from lighttail.statistics import Estimate
+from lighttail.tails import exact_tail
 
 MARK = 4.0  # |z| above which a cell is marked
 
@@ -66,7 +69,7 @@ class Table:
         """A tabular; marked cells in bold."""
         body = [" & ".join(_latex(name) for name in self.wide_columns) + r" \\ \hline"]
         for row in self.wide_rows:
-            cells = [_latex(cell[0] + (f" ({self.beside(cell)})" if len(cell) > 1 else "")) for cell in row]
+            cells = [_latex(" ".join(filter(None, (cell[0], _beside(cell))))) for cell in row]
             bold = [
                 rf"\textbf{{{text}}}" if "!" in cell else text for text, cell in zip(cells, row, strict=True)
             ]
@@ -75,10 +78,6 @@ class Table:
         return "\n".join(
             [rf"\begin{{tabular}}{{{layout}}}", r"\hline", *body, r"\hline", r"\end{tabular}", ""]
         )
-
-    def beside(self, cell: Sequence[str]) -> str:
-        """What a printed cell holds in brackets after its value: the published one, or the interval."""
-        return cell[1].removeprefix("published ").strip("[]")
 
     def to_html(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.wide_columns)
@@ -94,10 +93,19 @@ class Table:
         return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>{notes}'
 
 
+def _beside(cell: Sequence[str]) -> str:
+    """What a printed cell holds after its value: the published one, or the interval."""
+    if len(cell) < 2 or not cell[1]:
+        return ""
+    published = cell[1].removeprefix("published ")
+    return published if published == cell[1] else f"({published})"
+
+
 def _latex(text: str) -> str:
     for plain, command in (
         ("%", r"\%"),
         ("_", r"\_"),
+        ("<", "$<$"),
         ("≥", r"$\ge$"),
         ("√", r"$\sqrt{}$"),
         ("κ", r"$\kappa$"),
@@ -246,8 +254,26 @@ def arms_table(experiment: Experiment, results: Results) -> Table:
     return Table(columns, rows, [*names, *chances_of], wide, [note])
 
 
+def _beyond(settings: Sequence[Setting]) -> list[tuple[str, list[float]]]:
+    """What is known without simulation: exact values, the certificate and the theorem's bound."""
+
+    def each(value: Callable[..., Any]) -> list[float]:
+        return [
+            float(
+                value(setting.policy, setting.problem, horizon=setting.horizon, regret=0.2 * setting.horizon)
+            )
+            for setting in settings
+        ]
+
+    known = [("exact, pseudo regret", each(exact_tail))]
+    if settings[0].policy.light_tailed:
+        known.append(("certificate, pseudo regret", each(bounds.certificate)))
+        known.append(("theorem's bound", each(bounds.tail)))
+    return known
+
+
 def reach_table(experiment: Experiment, results: Results) -> Table:
-    """P(regret ≥ 0.2 T) as far as plain simulation reaches, T growing."""
+    """P(regret ≥ 0.2 T) as far as plain simulation reaches, T growing, and beyond."""
     horizons = sorted({setting.horizon for setting in experiment.settings})
     rows, wide = [], []
     for series in dict.fromkeys(setting.series for setting in experiment.settings):
@@ -257,11 +283,22 @@ def reach_table(experiment: Experiment, results: Results) -> Table:
             values = (f"{v:.6g}" for v in (estimate.value, estimate.low, estimate.high))
             rows.append([series, str(setting.horizon), *values])
         wide.append([[f"{series} ({settings[0].kappa:g})"], *([*probability(e)] for e in chances)])
+    for series in ("UCB", "UCB_new"):
+        settings = [setting for setting in experiment.settings if setting.series == series]
+        for source, value in _beyond(settings):
+            rows += [
+                [f"{series}, {source}", str(s.horizon), f"{v:.6g}", "", ""]
+                for s, v in zip(settings, value, strict=True)
+            ]
+            wide.append(
+                [[f"{series}, {source}"], *([chance(v) if v < 1.0 else "says nothing"] for v in value)]
+            )
     paths = next(iter(results.values())).paths
     note = (
         f"“<” is the upper end of the 95 % interval where none of {paths:,} paths lost that much: there "
-        "plain simulation ends. The new policies' chances go on falling exponentially, the standard ones' "
-        "only polynomially."
+        "plain simulation ends. The exact values and the certificate, which bounds them, are for the "
+        "pseudo regret: the regret without the noise in the rewards. The theorem's bound holds for every "
+        "problem; at these horizons it is above 1 and says nothing."
     )
     columns = ["policy", "horizon", "P(regret ≥ 0.2 T)", "low", "high"]
     return Table(columns, rows, ["policy (κ)", *(f"T = {horizon:,}" for horizon in horizons)], wide, [note])
