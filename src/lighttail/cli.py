@@ -175,12 +175,14 @@ def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, 
     def simulate(progress: Any) -> Any:
         return run(experiments, out / "outcomes", paths=paths, seed=seed, threads=threads, progress=progress)
 
-    if sys.stderr.isatty():
+    if not sys.stderr.isatty():
+        page = write_paper(experiments, simulate(None), out, command)
+    else:
         with bar(paths * len(settings_in(experiments))) as update:
             results = simulate(update)
-    else:
-        results = simulate(None)
-    print(f"Page: {write_paper(experiments, results, out, command)}")
+        with bar(len(experiments), "parts") as update:
+            page = write_paper(experiments, results, out, command, update)
+    print(f"Page: {page}")
 
 
 def _run(

@@ -26,7 +26,7 @@ def reporter(
 
 
 @contextmanager
-def bar(total: int) -> Iterator[Callable[[str, int], None]]:
+def bar(total: int, unit: str = "paths") -> Iterator[Callable[[str, int], None]]:
     """A progress bar on stderr, gone when it is done; call it with (label, done)."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -34,7 +34,7 @@ def bar(total: int) -> Iterator[Callable[[str, int], None]]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} paths"),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:

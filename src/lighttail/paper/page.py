@@ -47,15 +47,24 @@ INTRODUCTION = (
 )
 
 
-def write_paper(experiments: Sequence[Experiment], results: Results, folder: Path, command: str) -> Path:
+def write_paper(
+    experiments: Sequence[Experiment],
+    results: Results,
+    folder: Path,
+    command: str,
+    progress: Callable[[str, int], None] | None = None,
+) -> Path:
     """Write paper.html, figures as PNG, PDF and SVG, tables as CSV and LaTeX; returns the page's path.
 
     The page also holds the parts that an earlier run with the same settings left in the folder.
+    progress: called with (part, parts done).
     """
     made = next(iter(results.values())).settings
     stamp = json.dumps([made["paths"], made["seed"], made["versions"]])
     (folder / "parts").mkdir(exist_ok=True)
-    for experiment in experiments:
+    for done, experiment in enumerate(experiments):
+        if progress is not None:
+            progress(f"drawing {experiment.name}", done)
         files, inner = _draw(experiment, results)
         files[f"parts/{experiment.name}.html"] = f"<!-- {stamp} -->\n{inner}".encode()
         for name, content in files.items():
