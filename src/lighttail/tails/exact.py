@@ -42,7 +42,7 @@ class ExactLaw:
 
 
 def exact_tail(policy: Policy, problem: Bandit, *, horizon: int, regret: float) -> float:
-    """P(pseudo regret >= regret), exact to about 1e-5 of itself, however small.
+    """P(pseudo regret >= regret), exact to a few parts in 100,000 of itself, however small.
 
     policy: UCB with a bonus that ignores time (Standard, LightTailed, ArmOptimal, or one's own).
     problem: two arms with Gaussian noise.
