@@ -12,7 +12,7 @@ from subprocess import PIPE
 
 import pytest
 
-PATIENCE = 2.0  # seconds from Ctrl-C to the end of the process, its start-up's size
+PATIENCE = 10.0  # seconds from Ctrl-C to the end of the process, its start-up's size
 
 CHILD = """
 import sys, threading
