@@ -68,6 +68,21 @@ def two_threads() -> float:
     return min(one for one, _ in pairs) / min(two for _, two in pairs)
 
 
+def ask_and_tell() -> float:
+    """Microseconds for one ask and tell of the slowest policy, ten arms."""
+    policies = [policy for policy, _ in CASES.values()]
+    slowest = 0.0
+    for policy in [*policies, lt.Exp3IX()]:
+        experiment = lt.Experiment(policy, range(10), horizon=10**6, seed=1)
+
+        def trials(experiment: lt.Experiment = experiment) -> None:
+            for _ in range(2000):
+                experiment.tell(experiment.ask().id, 0.5)
+
+        slowest = max(slowest, min(seconds(trials) for _ in range(5)) / 2000 * 1e6)
+    return slowest
+
+
 def main() -> int:
     print(f"one pull, T={HORIZON}, in NumPy draws (best of {ROUNDS} alternating rounds; bar in brackets)")
     print(f"{'':24}" + "".join(f"{f'K={arms}':>16}" for arms in ARMS))
@@ -84,6 +99,9 @@ def main() -> int:
     speedup = two_threads()
     missed += speedup < 1.8
     print(f"two threads against one: {speedup:.2f} times (>= 1.8)")
+    online = ask_and_tell()
+    missed += online >= 20
+    print(f"ask + tell, ten arms, slowest policy: {online:.1f} µs (< 20)")
     return 1 if missed else 0
 
 

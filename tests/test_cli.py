@@ -289,6 +289,18 @@ def test_a_threshold_out_of_reach_is_said_to_be_so() -> None:
     assert "always pulling the worst arm loses 10" in comparison.verdict()
 
 
+def test_arms_that_are_equal_leave_nothing_to_lose() -> None:
+    comparison = compare([lt.UCB(lt.Standard(0.1))], lt.Bandit([0.5, 0.5]), horizon=50, paths=200, seed=1)
+    assert comparison.verdict().startswith("All arms are equally good")
+
+
+def test_a_policy_given_twice_is_shown_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ["--policy", "ts:0.8", "--policy", "ts:0.80", "--out", str(tmp_path)]
+    assert run(monkeypatch, "compare", *QUICK, *words) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [policy["label"] for policy in results["policies"]] == ["TS(0.8)"]
+
+
 def test_a_verdict_on_many_policies_stays_short() -> None:
     policies = [lt.UCB(lt.Standard(0.01 * k)) for k in range(1, 21)]
     comparison = compare(policies, lt.Bandit([0.2, 0.8]), horizon=100, paths=1000, seed=1)

@@ -258,22 +258,15 @@ def _policies(words: Any, assumed_sigma: str | None) -> dict[Policy, str]:
     for warning in {str(entry.message) for entry in caught}:
         print(f"lighttail: warning: {warning}", file=sys.stderr)
     if assumed_sigma is None:
-        return {policy: name for name, policy in _unique([(str(policy), policy) for policy in policies])}
-    swept = []
+        return {policy: str(policy) for policy in policies}
+    swept = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said above
         for policy in policies:
             for sigma in parse_numbers("assumed-sigma", assumed_sigma):
                 scaled = with_assumed_sigma(policy, sigma)
-                name = str(policy) if scaled is policy else f"{scaled}, σ {sigma:g} assumed"
-                swept.append((name, scaled))
-    return {policy: name for name, policy in _unique(list(dict.fromkeys(swept)))}
-
-
-def _unique(named: list[tuple[str, Policy]]) -> list[tuple[str, Policy]]:
-    """Names that differ: where short ones are alike, the whole of it."""
-    names = [name for name, _ in named]
-    return [(repr(policy) if names.count(name) > 1 else name, policy) for name, policy in named]
+                swept[scaled] = str(policy) if scaled is policy else f"{scaled}, σ {sigma:g} assumed"
+    return swept
 
 
 def _command(command: str, **options: Any) -> str:

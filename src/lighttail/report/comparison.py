@@ -112,6 +112,8 @@ class Comparison:
         rest = [entry for entry in self.entries if not entry.heavy_here]
         loss = f"losing {self.threshold:g} or more"
         largest = max(self.problem.gaps) * self.horizon
+        if largest == 0.0:
+            return "All arms are equally good: no policy can lose anything but by chance."
         if self.threshold > largest * (1 + 1e-9):
             return (
                 f"No path can be expected to lose {self.threshold:g}: always pulling the worst arm loses "
@@ -166,9 +168,9 @@ def compare(
     progress: called with (policy, paths done, of all policies together).
     """
     threshold = default_threshold(problem, horizon) if threshold is None else threshold
-    if labels is None:
-        short = [str(policy) for policy in policies]
-        labels = [repr(p) if short.count(name) > 1 else name for p, name in zip(policies, short, strict=True)]
+    names = [str(policy) for policy in policies] if labels is None else list(labels)
+    # Where short names are alike, the whole of it.
+    labels = [repr(p) if names.count(name) > 1 else name for p, name in zip(policies, names, strict=True)]
     entries = []
     for turn, policy in enumerate(policies):
         report: bool | Callable[[int, int], None] = False

@@ -9,21 +9,20 @@ random walks, each against a boundary.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.bonuses import Bonus
 from lighttail.policies import UCB, Policy
 from lighttail.problems import Bandit, Gaussian
+from lighttail.simulate import usable_processors
+from lighttail.statistics import Floats
 from lighttail.validation import number, refuse, whole
 
-Floats = npt.NDArray[np.float64]
 COARSE, FINE, LAW, DENSE = 49, 161, 25, 4001  # points in the level u
 
 
@@ -146,7 +145,7 @@ class _Arms:
             walk(boundary, least, SPACING, ends, above[place], crossed[place])
 
         one(0)  # compiles before the threads start
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(usable_processors()) as pool:
             list(pool.map(one, range(1, levels.size)))
         return above, crossed
 
