@@ -25,6 +25,7 @@ from lighttail.words import (
     parse_number,
     parse_numbers,
     parse_policy,
+    parse_whole,
     with_assumed_sigma,
 )
 
@@ -67,13 +68,17 @@ def _lighttail(
 @app.command()
 def compare(
     means: Annotated[
-        str | None, typer.Option(help="Mean reward of each arm, comma-separated. [default: 0.2,0.8]")
+        str | None, typer.Option(help="Mean reward of each arm, comma-separated.", show_default=DEFAULT_MEANS)
     ] = None,
     noise: Annotated[
         str | None,
-        typer.Option(help="gaussian, bernoulli, uniform, laplace or studentt[:DF]. [default: gaussian]"),
+        typer.Option(
+            help="gaussian, bernoulli, uniform, laplace, studentt or studentt:DF.", show_default=DEFAULT_NOISE
+        ),
     ] = None,
-    sigma: Annotated[str | None, typer.Option(help="Standard deviation of the noise. [default: 1]")] = None,
+    sigma: Annotated[
+        str | None, typer.Option(help="Standard deviation of the noise.", show_default="1")
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="CSV file with columns arm,reward: resample these instead of means and noise."),
@@ -82,8 +87,8 @@ def compare(
         list[str] | None,
         typer.Option(
             help=f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes "
-            "KAPPA:FLOOR), ts:KAPPA, exp3ix:reward, exp3ix:loss:UPPER; repeat for several. "
-            "[default: the paper's six]"
+            "KAPPA:FLOOR), ts:KAPPA, exp3ix:reward, exp3ix:loss:UPPER; repeat for several.",
+            show_default="the paper's six",
         ),
     ] = None,
     assumed_sigma: Annotated[
@@ -92,23 +97,35 @@ def compare(
             help="Sweep the noise that the policies assume: each kappa is multiplied by each of these."
         ),
     ] = None,
-    horizon: Annotated[int, typer.Option(help="Pulls a path.")] = 500,
-    paths: Annotated[int, typer.Option(help="Simulated paths a policy.")] = 5000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
-    threshold: Annotated[
-        float | None,
+    horizon_text: Annotated[str, typer.Option("--horizon", metavar="N", help="Pulls a path.")] = "500",
+    paths_text: Annotated[
+        str, typer.Option("--paths", metavar="N", help="Simulated paths a policy.")
+    ] = "5000",
+    seed_text: Annotated[
+        str, typer.Option("--seed", metavar="N", help="The same seed gives the same numbers.")
+    ] = "1",
+    threshold_text: Annotated[
+        str | None,
         typer.Option(
-            help="The regret whose chance is reported, as a fraction of the horizon, in units of reward. "
-            "[default: a third of the largest possible; 0.2 for the default means]"
+            "--threshold",
+            metavar="SHARE",
+            help="The regret whose chance is reported, as a fraction of the horizon, in units of reward.",
+            show_default="a third of the largest possible; 0.2 for the default means",
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Processors to use. [default: all]")] = None,
+    threads_text: Annotated[
+        str | None, typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("lighttail-report"),
     as_json: Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")] = False,
 ) -> None:
     """Compare policies on one problem: a table here, a report with figures in a folder."""
     from lighttail.report.comparison import default_threshold
 
+    horizon, paths = parse_whole("horizon", horizon_text), parse_whole("paths", paths_text)
+    seed = parse_whole("seed", seed_text)
+    threads = None if threads_text is None else parse_whole("threads", threads_text)
+    threshold = None if threshold_text is None else parse_number("threshold", threshold_text)
     problem = _problem(means, noise, sigma, data)
     policies = _policies(policy or TUNED, assumed_sigma)
     for one in policies:
@@ -137,12 +154,18 @@ def compare(
 
 @app.command()
 def paper(
-    paths: Annotated[int, typer.Option(help="Simulated paths a setting.")] = 5000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
+    paths_text: Annotated[
+        str, typer.Option("--paths", metavar="N", help="Simulated paths a setting.")
+    ] = "5000",
+    seed_text: Annotated[
+        str, typer.Option("--seed", metavar="N", help="The same seed gives the same numbers.")
+    ] = "1",
     only: Annotated[
         str | None, typer.Option(help="Parts to make, comma-separated: table-1, figure-4, beyond-2, ...")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Processors to use. [default: all]")] = None,
+    threads_text: Annotated[
+        str | None, typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the page and its files.")] = Path("lighttail-paper"),
 ) -> None:
     """Reproduce every table and figure of the paper, beside the published numbers.
@@ -151,10 +174,9 @@ def paper(
     """
     from lighttail.paper import EXPERIMENTS
 
-    whole("paths", paths, 1)
+    paths, seed = whole("paths", parse_whole("paths", paths_text), 1), parse_whole("seed", seed_text)
     whole("seed", seed, 0)
-    if threads is not None:
-        whole("threads", threads, 1)
+    threads = None if threads_text is None else whole("threads", parse_whole("threads", threads_text), 1)
     names = [experiment.name for experiment in EXPERIMENTS]
     chosen = names if only is None else [name.strip() for name in only.split(",")]
     for name in chosen:

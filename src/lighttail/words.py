@@ -99,6 +99,14 @@ def parse_number(field: str, text: str) -> float:
         raise BadInput(f"{field} must be a number, but is {text!r}") from None
 
 
+def parse_whole(field: str, text: str) -> int:
+    """A whole number written as text."""
+    try:
+        return int(text)
+    except ValueError:
+        raise BadInput(f"{field} must be a whole number, but is {text!r}") from None
+
+
 def parse_numbers(field: str, text: str) -> list[float]:
     """Numbers separated by commas."""
     return [parse_number(field, part.strip()) for part in text.split(",")]
