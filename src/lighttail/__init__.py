@@ -15,7 +15,7 @@ from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, Thomp
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.simulate import simulate
 from lighttail.statistics import Estimate
-from lighttail.tails import ExactLaw, exact_law, exact_tail
+from lighttail.tails import Diagnostics, ExactLaw, TailEstimate, exact_law, exact_tail, tail_probability
 
 __version__ = "0.1.0"
 
@@ -26,6 +26,7 @@ __all__ = [
     "Bandit",
     "Bernoulli",
     "Bonus",
+    "Diagnostics",
     "Estimate",
     "ExactLaw",
     "Exp3IX",
@@ -39,6 +40,7 @@ __all__ = [
     "Standard",
     "StudentT",
     "SuccessiveElimination",
+    "TailEstimate",
     "ThompsonSampling",
     "Trial",
     "Uniform",
@@ -46,4 +48,5 @@ __all__ = [
     "exact_law",
     "exact_tail",
     "simulate",
+    "tail_probability",
 ]

@@ -91,7 +91,7 @@ def simulate(
     with reporter(progress, str(policy), paths) as report:
         with compiling(str(policy), progress is not False):
             play(0, 0)  # no paths: compiles the kernel, or loads it from the cache
-        _run_blocks(play, size, paths, threads, stop, report)
+        run_blocks(play, size, paths, threads, stop, report)
     return Outcome(
         reward=reward,
         pulls=pulls,
@@ -102,13 +102,22 @@ def simulate(
     )
 
 
-def _run_blocks(
-    play: Callable[[int, int], int], size: int, paths: int, threads: int, stop: Any, report: Progress
+def run_blocks(
+    play: Callable[[int, int], int],
+    size: int,
+    paths: int,
+    threads: int,
+    stop: Any,
+    report: Progress,
+    done: int = 0,
 ) -> None:
-    """Play all blocks, a few in flight for every thread; whatever ends early ends all of them."""
+    """Play all blocks, a few in flight for every thread; whatever ends early ends all of them.
+
+    play(block, until) plays the paths block * size to until. done: paths of whole blocks that have
+    been played before.
+    """
     blocks = math.ceil(paths / size)
-    done = 0
-    following = iter(range(blocks))
+    following = iter(range(done // size, blocks))
     running: set[Future[int]] = set()
     pool = ThreadPoolExecutor(min(threads, blocks), thread_name_prefix="lighttail")
     try:

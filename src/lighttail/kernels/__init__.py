@@ -15,16 +15,19 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from lighttail.kernels import branching
 from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream
 from lighttail.kernels.elimination import elimination_kernel
 from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
 from lighttail.kernels.posterior import posterior_kernel
+from lighttail.kernels.rules import rule_of
+from lighttail.kernels.tilted import tilted_kernel
 from lighttail.kernels.weights import weights_kernel
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit
 
-__all__ = ["kernel_for", "stream"]
+__all__ = ["branching_kernel_for", "kernel_for", "stream", "tilted_kernel_for"]
 
 _made = cache(lambda factory, version, *formulas: factory(*formulas))
 
@@ -49,3 +52,18 @@ def kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
             raise TypeError(f"no kernel plays {policy!r}")
     formulas = (*formulas, noise.shock, noise.reward)
     return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
+
+
+def tilted_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
+    """The kernel that plays a policy under tilted laws (`lighttail.kernels.tilted`)."""
+    maker, formulas = rule_of(policy)
+    formulas = (*formulas, type(problem.noise).shock, type(problem.noise).reward)
+    return _made(tilted_kernel, digest(*formulas), maker, *formulas)  # type: ignore[no-any-return]
+
+
+def branching_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., Any]:
+    """The kernel that splits a policy's paths (`lighttail.kernels.branching`)."""
+    maker, formulas = rule_of(policy)
+    score = branching.SCORES[type(policy)]
+    every = (*formulas, type(problem.noise).shock, type(problem.noise).reward)
+    return _made(branching.branching_kernel, digest(*every), maker, score, len(formulas), *every)  # type: ignore[no-any-return]

@@ -1,0 +1,256 @@
+"""Adaptive multilevel splitting: paths that come close to the event are copied, the others end.
+
+Every path has a score, and its level is the highest score so far in steps of `width`. The lowest
+paths are ended and each is replaced by a copy of another path from the moment when that one first
+came above the level, played on with fresh random numbers. What was kept at each turn multiplies up
+to an unbiased estimate, whatever the score; a bad score makes it useless (Cerou and Guyader 2007).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.rules import Rule
+from lighttail.policies import UCB, SuccessiveElimination, ThompsonSampling
+from lighttail.streams import uniform
+
+FRACTIONS = 9  # of a raise of the bad arm's index that are tried
+
+
+def index_score(index: Callable[..., Any]) -> Any:
+    """Minus the cost to go for a policy that pulls the arm with the highest index at the end.
+
+    Some arm a must take the pulls that are missing. Its index after them is raised by y; every other
+    arm must come below that with 0, 1, 2, 4, ... more pulls. A change e of the mean of n + k rewards
+    that only the last k make costs (e (n + k))^2 / (2 variance k). The cheapest of all this.
+    """
+
+    @register_jitable
+    def below(k: Any, ceiling: Any, n: Any, s: Any, clock: Any, left: Any, world: Any, params: Any) -> Any:
+        means, variances = world
+        least = 0.0 if index(n[k], s[k], clock, params) <= ceiling else math.inf
+        more = 1.0
+        while more <= left and least > 0.0:
+            count = n[k] + more
+            excess = index(count, s[k] + more * means[k], clock, params) - ceiling
+            if excess <= 0.0:
+                return 0.0
+            least = min(least, (excess * count) ** 2 / (2.0 * variances[k] * more))
+            more += more
+        return least
+
+    @register_jitable
+    def score(
+        t: Any,
+        n: Any,
+        s: Any,
+        note: Any,
+        missing: Any,
+        gaps: Any,
+        clock: Any,
+        left: Any,
+        world: Any,
+        params: Any,
+    ) -> Any:
+        means, variances = world
+        arms = n.size
+        for k in range(arms):
+            if n[k] == 0.0:
+                return -math.inf
+        cheapest = math.inf
+        for a in range(arms):
+            more = math.ceil(missing / gaps[a]) - 1.0 if gaps[a] > 0.0 else math.inf
+            if more >= left:
+                continue
+            count = n[a] + more
+            own = index(count, s[a] + more * means[a], clock, params)
+            highest = own
+            for k in range(arms):
+                if k != a:
+                    highest = max(highest, index(n[k], s[k], clock, params))
+            for i in range(FRACTIONS):
+                lift = (highest - own) * i / (FRACTIONS - 1.0)
+                if lift > 0.0 and more == 0.0:
+                    break
+                cost = (lift * count) ** 2 / (2.0 * variances[a] * more) if lift > 0.0 else 0.0
+                for k in range(arms):
+                    if k != a and cost < cheapest:
+                        cost += below(k, own + lift, n, s, clock, left - more, world, params)
+                cheapest = min(cheapest, cost)
+        return -cheapest
+
+    return score
+
+
+def elimination_score(radius: Formula, clock_of: Formula) -> Any:
+    """Minus the cost to go for successive elimination: some arm a drops all arms that are too good.
+
+    After k = 0, 1, 2, 4, ... more phases its mean must be two radii above theirs.
+    """
+    radius = prepare(radius)
+
+    @register_jitable
+    def score(
+        t: Any,
+        n: Any,
+        s: Any,
+        note: Any,
+        missing: Any,
+        gaps: Any,
+        clock: Any,
+        left: Any,
+        world: Any,
+        params: Any,
+    ) -> Any:
+        means, variances = world
+        arms = n.size
+        cheapest = math.inf
+        for a in range(arms):
+            if note[a] != 0.0 or n[a] == 0.0 or gaps[a] * left < missing:
+                continue
+            cost = 0.0
+            for k in range(arms):
+                if note[k] != 0.0 or gaps[k] * left >= missing:
+                    continue
+                least = math.inf
+                more = 1.0
+                while more <= left:
+                    count = n[a] + more
+                    ahead = (s[k] + more * means[k]) / (n[k] + more) - (s[a] + more * means[a]) / count
+                    excess = max(0.0, ahead + 2.0 * radius(count, clock, *params))
+                    least = min(least, (excess * count) ** 2 / (2.0 * (variances[a] + variances[k]) * more))
+                    more += more
+                cost += least
+            cheapest = min(cheapest, cost)
+        return -cheapest
+
+    return score
+
+
+def ucb_score(radius: Formula, *clock: Formula) -> Any:
+    """For UCB: the index is mean + radius."""
+    radius = prepare(radius)
+
+    @register_jitable
+    def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
+        return s / n + radius(n, clock, *params)
+
+    return index_score(index)
+
+
+def posterior_score(centre: Formula, spread: Formula) -> Any:
+    """For Thompson sampling: the index is the posterior mean + `clock` posterior deviations."""
+    centre, spread = prepare(centre), prepare(spread)
+
+    @register_jitable
+    def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
+        return centre(n, s, *params) + clock * spread(n, *params)
+
+    return index_score(index)
+
+
+SCORES = {UCB: ucb_score, SuccessiveElimination: elimination_score, ThompsonSampling: posterior_score}
+
+
+def branching_kernel(
+    rule_of: Callable[..., Rule], score_of: Callable[..., Any], count: int, *formulas: Formula
+) -> Any:
+    """The kernel that runs one repetition and returns (estimate, rounds played, turns).
+
+    The first `count` formulas are the rule's. clock: what the radius takes as time in the score.
+    lowest, steps: scores from `lowest` to 0 make up so many levels; the event is one level higher.
+    least: how many paths a turn ends at least.
+    """
+    choose, learn, last, _, start = rule_of(*formulas[:count])
+    score = score_of(*formulas[:count])
+    shock, reward = prepare(formulas[-2]), prepare(formulas[-1])
+    version = digest(*formulas)
+
+    @register_jitable
+    def play(
+        rng: Any, params: Any, world: Any, problem: Any, limits: Any, state: Any, record: Any, stop: Any
+    ) -> Any:
+        """Play a path on from its state to its end; returns its level and the rounds played."""
+        means, variances, gaps = problem
+        horizon, target, clock, lowest, steps = limits
+        arms = means.size
+        n, s, note = state[2 : 2 + arms], state[2 + arms : 2 + 2 * arms], state[2 + 2 * arms :]
+        worst = gaps.max()
+        level = int(record[0, -1])  # levels below this one have their record
+        first = state[0]
+        while state[0] < horizon:
+            t = state[0] + 1.0
+            z = shock(rng, *world)
+            arm = choose(rng, t, n, s, note, params)
+            loss = state[1] + gaps[arm]
+            final = last(note)
+            certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
+            possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
+            if certain >= target:
+                for i in range(level + 1, steps + 2):
+                    record[i, :-1] = state
+                return steps + 1, t - first
+            if possible < target or stop[0] != 0:
+                return level, t - first
+            value = reward(z, arm, *world)
+            n[arm] += 1.0
+            s[arm] += value
+            learn(arm, value, n, s, note, params)
+            state[0], state[1] = t, loss
+            left = horizon - t
+            now = score(t, n, s, note, target - loss, gaps, clock, left, (means, variances), params)
+            step = int(steps * min(1.0, max(0.0, 1.0 - now / lowest)))
+            for i in range(level + 1, step + 1):
+                record[i, :-1] = state
+            level = max(level, step)
+        return level, state[0] - first
+
+    @compiler(*formulas)
+    def kernel(
+        rng: Any, params: Any, world: Any, problem: Any, limits: Any, particles: Any, least: Any, stop: Any
+    ) -> Any:
+        version  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms, steps = problem[0].size, limits[-1]
+        top = steps + 1
+        width = 2 + 3 * arms
+        record = np.zeros((particles, steps + 2, width + 1))
+        level = np.zeros(particles, np.int64)
+        state = np.empty(width)
+        rounds, estimate, turns = 0.0, 1.0, 0
+        for i in range(particles):
+            state[:] = 0.0
+            state[2 + 2 * arms :] = start
+            record[i, 0, :-1] = state
+            level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
+            rounds += played
+        alive = np.empty(particles, np.int64)
+        while stop[0] == 0:
+            bar = np.sort(level)[least - 1]
+            if bar == top:
+                break
+            kept = 0
+            for i in range(particles):
+                if level[i] > bar:
+                    alive[kept] = i
+                    kept += 1
+            estimate *= kept / particles
+            turns += 1
+            if kept == 0:
+                break
+            for i in range(particles):
+                if level[i] <= bar:
+                    other = alive[min(int(uniform(rng) * kept), kept - 1)]
+                    record[i, : bar + 2] = record[other, : bar + 2]
+                    record[i, 0, -1] = bar + 1
+                    state[:] = record[i, bar + 1, :-1]
+                    level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
+                    rounds += played
+        return estimate * np.sum(level == top) / particles, rounds, turns
+
+    return kernel

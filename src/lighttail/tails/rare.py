@@ -1,0 +1,361 @@
+"""The chance of a large regret by simulation, down to any level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lighttail import statistics
+from lighttail.policies import UCB, Policy, SuccessiveElimination
+from lighttail.problems import Bandit
+from lighttail.simulate import (
+    Progress,
+    block_paths,
+    check_settings,
+    run_blocks,
+    simulate,
+    usable_processors,
+)
+from lighttail.statistics import Estimate, Floats
+from lighttail.streams import block_generator
+from lighttail.tails.plan import Plan, loss_plan, regret_plan
+from lighttail.tails.tilts import family_of
+from lighttail.validation import BadInput, confidence, number, positive, refuse, whole
+
+Kind = Literal["pseudo_regret", "regret"]
+Method = Literal["auto", "importance", "plain", "splitting"]
+FIRST = 4096  # paths before the first look
+MOST_PATHS = 4_000_000  # whose weights are kept
+MOST_PULLS = 2_000_000_000
+DEARER = 2.5  # a tilted pull costs about so many plain ones
+UNSEEN = 3.0  # where only untilted paths bound the weights, a larger one may be so many times the largest
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Whether to trust an estimate from weights.
+
+    hits: paths on the event. largest_share: the largest weight's share of their sum. kurtosis: of the
+    weights. weight_bound: no weight can exceed it (nan without weights). relative_error: half the
+    width of the normal interval over the value. sure_low, sure_high: an interval that holds at this
+    number of paths, whatever the law of the weights below their bound (empirical Bernstein).
+    """
+
+    hits: int
+    largest_share: float
+    kurtosis: float
+    weight_bound: float
+    relative_error: float
+    sure_low: float
+    sure_high: float
+
+
+@dataclass(frozen=True)
+class TailEstimate(Estimate):
+    """A probability with its interval, how it was found, and what it took.
+
+    reached: whether the relative error that was asked for was reached before the budget ended.
+    """
+
+    paths: int
+    pulls: int
+    method: str
+    reached: bool
+    diagnostics: Diagnostics
+
+
+def tail_probability(
+    policy: Policy,
+    problem: Bandit,
+    horizon: int,
+    regret: float,
+    *,
+    kind: Kind = "pseudo_regret",
+    relative_error: float = 0.05,
+    level: float = 0.95,
+    seed: int | None = None,
+    method: Method = "auto",
+    most_pulls: int = MOST_PULLS,
+    threads: int | None = None,
+    progress: bool | Progress = False,
+) -> TailEstimate:
+    """P(kind >= regret), however small, from simulated paths.
+
+    kind: "pseudo_regret" or "regret".
+    relative_error: stop once half the interval's width is this share of the value.
+    most_pulls: stop at this budget if it is not; the estimate's `reached` says which.
+    method: "importance" draws paths under tilted laws and weights them (UCB, SuccessiveElimination
+        and ThompsonSampling; Gaussian and Bernoulli rewards), "plain" counts simulated paths,
+        "splitting" is a slow check of both; "auto" takes the cheaper of the first two.
+    seed, threads, progress: as in `simulate`.
+
+    docs/rare-events.md says how it works and when to trust it.
+
+    >>> import lighttail as lt
+    >>> problem = lt.Bandit([0.2, 0.8])
+    >>> print(lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), problem, 4000, 800, seed=1))
+    """
+    threads = usable_processors() if threads is None else threads
+    check_settings(policy, problem, horizon, 1, seed, threads)
+    regret, level = number("regret", regret), confidence("level", level)
+    positive("relative_error", relative_error)
+    most_pulls = whole("most_pulls", most_pulls, 1)
+    if kind not in ("pseudo_regret", "regret"):
+        raise refuse("kind", kind, "'pseudo_regret' or 'regret'")
+    if method not in ("auto", "importance", "plain", "splitting"):
+        raise refuse("method", method, "'auto', 'importance', 'plain' or 'splitting'")
+    seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
+    task = Task(policy, problem, int(horizon), regret, kind)
+    effort = Effort(relative_error, level, seed, int(most_pulls), threads, progress)
+    certain = task.certain()
+    if certain is not None:
+        sure = Diagnostics(0, math.nan, math.nan, math.nan, 0.0, certain, certain)
+        return TailEstimate(certain, certain, certain, level, 0, 0, "certain", True, sure)
+    if method == "plain":
+        return _plain(task, effort)
+    if method == "splitting":
+        from lighttail.tails.splitting import split
+
+        return split(task, effort)
+    why_not = task.no_tilts()
+    if why_not is not None:
+        if method == "importance":
+            raise BadInput(f"{why_not}; use method='plain' or 'splitting'")
+        return _plain(task, effort)
+    return _importance(task, effort, may_change=method == "auto")
+
+
+@dataclass(frozen=True)
+class Task:
+    """P(kind >= regret) of a policy on a problem."""
+
+    policy: Policy
+    problem: Bandit
+    horizon: int
+    regret: float
+    kind: Kind
+
+    @property
+    def target(self) -> float:
+        """The regret less what rounding may take from a path that reaches it."""
+        return self.regret - 1e-9 * max(
+            1.0, abs(self.regret), max(map(abs, self.problem.means)) * self.horizon
+        )
+
+    def certain(self) -> float | None:
+        """The probability where it is 0 or 1 without any simulation."""
+        if self.kind == "regret":
+            return None
+        gaps = self.problem.gaps
+        first = sum(gaps) if isinstance(self.policy, (UCB, SuccessiveElimination)) else 0.0
+        if self.target <= first:  # every arm is pulled once
+            return 1.0
+        pulls = self.horizon - (self.problem.arms - 1 if first else 0)
+        most = max(gaps) * pulls + (first - max(gaps) if first else 0.0)
+        return 0.0 if self.target > most else None
+
+    def no_tilts(self) -> str | None:
+        """Why importance sampling is not for this task, if it is not."""
+        from lighttail.policies import Exp3IX
+
+        if family_of(self.problem.noise) is None:
+            return (
+                f"noise must be Gaussian or Bernoulli for importance sampling, but is {self.problem.noise!r}"
+            )
+        if isinstance(self.policy, Exp3IX):
+            return f"policy must not be Exp3IX for importance sampling, but is {self.policy!r}"
+        return None
+
+    def plan(self) -> Plan:
+        """The mixture to draw from."""
+        make = loss_plan if self.kind == "pseudo_regret" else regret_plan
+        family = family_of(self.problem.noise)
+        assert family is not None
+        plan = make(self.policy, self.problem, family, self.horizon, self.target)
+        assert plan is not None
+        return plan
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How exact, how sure, from which seed, and at what cost at most."""
+
+    relative_error: float
+    level: float
+    seed: int
+    most_pulls: int
+    threads: int
+    progress: bool | Progress
+
+    @property
+    def z(self) -> float:
+        from scipy.special import ndtri
+
+        return float(ndtri(0.5 + self.level / 2.0))
+
+
+def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
+    """Look, and go on, until the error is small or the budget spent."""
+    plan = task.plan()
+    play = _player(task, plan, effort)
+    size = block_paths(task.horizon)
+    paths = _whole_blocks(min(FIRST, max(1, effort.most_pulls // task.horizon)), size)
+    log_weight, rounds = np.empty(0), np.empty(0, dtype=np.int64)
+    looks = 0
+    while True:
+        log_weight, rounds = play(log_weight, rounds, paths)
+        looks += 1
+        weights, unit = _scaled(log_weight, plan)
+        error = _relative_error(weights, effort.z)
+        pulls = int(rounds.sum())
+        if may_change and looks == 1 and _plain_is_cheaper(weights, unit, pulls / paths, task.horizon):
+            return _plain(task, effort)
+        most = min(MOST_PATHS, int(paths * effort.most_pulls / max(1, pulls)))
+        wanted = paths * min(8.0, max(2.0, 1.2 * (error / effort.relative_error) ** 2))
+        following = _whole_blocks(int(min(wanted, most)), size)
+        if error <= effort.relative_error or following <= paths:
+            return _estimate(weights, unit, plan, looks, pulls, error, effort)
+        paths = following
+
+
+def _player(task: Task, plan: Plan, effort: Effort) -> Callable[..., tuple[Floats, Any]]:
+    """A function that plays more paths: (log weights, rounds) of all paths so far."""
+    from lighttail.kernels import stream, tilted_kernel_for
+    from lighttail.progress import compiling, reporter
+
+    policy, problem, horizon = task.policy, task.problem, task.horizon
+    kernel = tilted_kernel_for(policy, problem)
+    means, *rest = problem.noise.world(problem.means)
+    size, stop = block_paths(horizon), np.zeros(1, dtype=np.int64)
+    fixed = (policy.params(horizon, problem.arms), means, tuple(rest), plan.mixture, np.array(problem.gaps))
+    more = (plan.watch, plan.caps, horizon, task.target, task.kind == "regret")
+
+    def play(log_weight: Floats, rounds: Any, paths: int) -> tuple[Floats, Any]:
+        done = log_weight.size
+        log_weight = np.append(log_weight, np.empty(paths - done))
+        rounds = np.append(rounds, np.empty(paths - done, dtype=np.int64))
+
+        def block_of(block: int, until: int) -> int:
+            part = slice(block * size, until)
+            generator = block_generator(effort.seed, block)
+            kernel(stream(generator), *fixed, *more, log_weight[part], rounds[part], stop)
+            return until - block * size
+
+        with reporter(effort.progress, str(policy), paths) as report:
+            with compiling(str(policy), effort.progress is not False):
+                block_of(0, 0)
+            run_blocks(block_of, size, paths, effort.threads, stop, report, done)
+        return log_weight, rounds
+
+    return play
+
+
+def _whole_blocks(paths: int, size: int) -> int:
+    return max(1, math.ceil(paths / size)) * size
+
+
+def _scaled(log_weight: Floats, plan: Plan) -> tuple[Floats, float]:
+    """The weights in units of exp(unit), and that unit: they may be smaller than any float.
+
+    A weight beyond a tight bound comes from a route that was left out because its chance is below
+    1e-12 of the bound: it counts as the bound.
+    """
+    unit = float(np.max(log_weight))
+    unit = unit if math.isfinite(unit) else plan.log_bound
+    return np.exp(np.minimum(log_weight, plan.log_bound) - unit), unit
+
+
+def _relative_error(weights: Floats, z: float) -> float:
+    mean = float(weights.mean())
+    return z * float(weights.std()) / math.sqrt(weights.size) / mean if mean > 0.0 else math.inf
+
+
+def _plain_is_cheaper(weights: Floats, unit: float, rounds: float, horizon: int) -> bool:
+    """Whether counting plain paths takes less work for the same error, by the first look."""
+    mean = float(weights.mean())
+    chance = mean * math.exp(unit)
+    if not 0.0 < chance < 1.0:
+        return False
+    tilted = DEARER * rounds * float(weights.var()) / mean**2
+    return horizon * (1.0 - chance) / chance <= tilted
+
+
+def _estimate(
+    weights: Floats, unit: float, plan: Plan, looks: int, pulls: int, error: float, effort: Effort
+) -> TailEstimate:
+    scale, paths = math.exp(unit), weights.size
+    bound = math.exp(plan.log_bound - unit)
+    hits = int(np.count_nonzero(weights))
+    end = bound if plan.tight or not hits else min(bound, UNSEEN * float(weights.max()))
+    guess = statistics.mean(weights, (0.0, end), effort.level)
+    # One interval for each look, so that stopping when it looks good does no harm.
+    slip = (1.0 - effort.level) / (looks * (looks + 1))
+    reach = bernstein(weights, bound, slip)
+    value = guess.value
+    spread = float(weights.std())
+    diagnostics = Diagnostics(
+        hits=hits,
+        largest_share=float(weights.max() / weights.sum()) if hits else math.nan,
+        kurtosis=float(np.mean((weights - value) ** 4)) / spread**4 if spread > 0.0 else math.nan,
+        weight_bound=math.exp(plan.log_bound),
+        relative_error=error,
+        sure_low=max(0.0, value - reach) * scale,
+        sure_high=min(1.0, (value + reach) * scale),
+    )
+    return TailEstimate(
+        value * scale,
+        guess.low * scale,
+        min(1.0, guess.high * scale),
+        effort.level,
+        paths,
+        pulls,
+        "importance sampling",
+        error <= effort.relative_error,
+        diagnostics,
+    )
+
+
+def bernstein(sample: Floats, bound: float, slip: float) -> float:
+    """How far the mean of an outcome in [0, bound] may be from the sample's, but for a chance `slip`.
+
+    sqrt(2 V ln(4/slip) / n) + 7 bound ln(4/slip) / (3 (n - 1)), V the sample variance with n - 1
+    (Maurer and Pontil 2009, Thm 4, at slip / 2 on each side).
+    """
+    n, log = sample.size, math.log(4.0 / slip)
+    if n < 2:
+        return bound
+    return math.sqrt(2.0 * float(sample.var(ddof=1)) * log / n) + 7.0 * bound * log / (3.0 * (n - 1))
+
+
+def _plain(task: Task, effort: Effort) -> TailEstimate:
+    """Count simulated paths."""
+    most = max(1, min(MOST_PATHS, effort.most_pulls // task.horizon))
+    paths = min(FIRST, most)
+    while True:
+        out = simulate(
+            task.policy,
+            task.problem,
+            horizon=task.horizon,
+            paths=paths,
+            seed=effort.seed,
+            threads=effort.threads,
+            progress=effort.progress,
+        )
+        hits = int(np.sum(out.reaches(task.regret, task.kind)))
+        error = effort.z * math.sqrt((1.0 - hits / paths) / hits) if hits else math.inf
+        wanted = paths * min(64.0, max(2.0, 1.2 * (error / effort.relative_error) ** 2))
+        following = int(min(wanted, most))
+        if error <= effort.relative_error or following <= paths:
+            break
+        paths = following
+    found = statistics.proportion(hits, paths, effort.level)
+    share = 1.0 / hits if hits else math.nan
+    limits = Diagnostics(hits, share, math.nan, math.nan, error, found.low, found.high)
+    reached = error <= effort.relative_error
+    pulls = paths * task.horizon
+    interval = (found.value, found.low, found.high, effort.level)
+    return TailEstimate(*interval, paths, pulls, "plain simulation", reached, limits)

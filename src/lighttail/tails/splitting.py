@@ -1,0 +1,121 @@
+"""The chance of a large pseudo regret by splitting: a slow check that shares nothing with the tilts.
+
+Only independent repetitions tell how far a repetition may be off, so the interval comes from them.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lighttail.policies import UCB, SuccessiveElimination, ThompsonSampling
+from lighttail.problems import Bernoulli, Noise, Resampled
+from lighttail.statistics import Floats
+from lighttail.streams import block_generator
+from lighttail.validation import refuse
+
+if TYPE_CHECKING:
+    from lighttail.tails.rare import Effort, TailEstimate, Task
+
+PARTICLES, KILLED, LEVELS = 400, 20, 200
+REPETITIONS, MOST_REPETITIONS = 8, 512
+
+
+def split(task: Task, effort: Effort) -> TailEstimate:
+    """Repetitions of adaptive splitting until their mean is exact enough, or the budget spent."""
+    from scipy.special import stdtrit
+
+    from lighttail.tails.rare import Diagnostics, TailEstimate
+
+    if task.kind != "pseudo_regret":
+        raise refuse("kind", task.kind, "'pseudo_regret' with method 'splitting'")
+    if not isinstance(task.policy, (UCB, SuccessiveElimination, ThompsonSampling)):
+        raise refuse("policy", task.policy, "UCB, SuccessiveElimination or ThompsonSampling with splitting")
+    values, rounds = np.empty(0), 0.0
+    while True:
+        more = _repeat(task, effort, values.size, max(REPETITIONS, values.size))
+        values, rounds = np.append(values, more[:, 0]), rounds + float(more[:, 1].sum())
+        mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(values.size)
+        width = float(stdtrit(values.size - 1, 0.5 + effort.level / 2.0)) * error
+        relative = width / mean if mean > 0.0 else math.inf
+        reached = relative <= effort.relative_error
+        if reached or 2.0 * rounds > effort.most_pulls or 2 * values.size > MOST_REPETITIONS:
+            break
+    low, high = max(0.0, mean - width), min(1.0, mean + width) if mean > 0.0 else 1.0
+    largest = float(values.max() / values.sum()) if mean > 0.0 else math.nan
+    spread = float(values.std())
+    kurtosis = float(np.mean((values - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
+    hits = int(np.count_nonzero(values))
+    about = Diagnostics(hits, largest, kurtosis, math.nan, relative, 0.0, 1.0)
+    paths = PARTICLES * values.size
+    return TailEstimate(mean, low, high, effort.level, paths, int(rounds), "splitting", reached, about)
+
+
+def _repeat(task: Task, effort: Effort, first: int, count: int) -> Floats:
+    """(estimate, rounds, turns) of so many repetitions, numbered from `first`."""
+    from lighttail.kernels import branching_kernel_for, stream
+    from lighttail.progress import compiling, reporter
+
+    policy, problem, horizon = task.policy, task.problem, task.horizon
+    kernel = branching_kernel_for(policy, problem)
+    params, world = policy.params(horizon, problem.arms), problem.noise.world(problem.means)
+    arms = (np.array(problem.means), variances(problem.noise, problem.means), np.array(problem.gaps))
+    stop = np.zeros(1, dtype=np.int64)
+    clock = _clock(policy, horizon, params)
+    limits = (horizon, task.target, clock, _lowest(task, clock), LEVELS)
+    found = np.zeros((count, 3))
+
+    def one(place: int, particles: int = PARTICLES) -> None:
+        generator = block_generator(effort.seed, first + place)
+        found[place] = kernel(stream(generator), params, world, arms, limits, particles, KILLED, stop)
+
+    with reporter(effort.progress, str(policy), count) as report:
+        with compiling(str(policy), effort.progress is not False):
+            stop[0] = 1
+            one(0, KILLED)
+            stop[0] = 0
+        pool = ThreadPoolExecutor(effort.threads)
+        try:
+            for done, _ in enumerate(pool.map(one, range(count)), start=1):
+                report(done, count)
+        except BaseException:
+            stop[0] = 1
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return found
+
+
+def variances(noise: Noise, means: tuple[float, ...]) -> Floats:
+    """The variance of one reward of each arm."""
+    if isinstance(noise, Bernoulli):
+        return np.maximum([mean * (1.0 - mean) for mean in means], 1e-12)
+    if isinstance(noise, Resampled):
+        return np.maximum([float(np.var(values)) for values in noise.samples], 1e-12)
+    sigma: Any = noise.sigma
+    return np.full(len(means), max(sigma**2, 1e-12))
+
+
+def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
+    """The time at which the score looks at indices: the end; for Thompson sampling, deviations."""
+    if isinstance(policy, ThompsonSampling):
+        return math.sqrt(2.0 * math.log(horizon))
+    return float(policy.bonus.clock(float(horizon), *params))
+
+
+def _lowest(task: Task, clock: float) -> float:
+    """Below the score of a path that saw each arm's mean once: scores start about there."""
+    from lighttail.kernels.branching import SCORES
+    from lighttail.kernels.rules import rule_of
+
+    policy, problem = task.policy, task.problem
+    score = SCORES[type(policy)](*rule_of(policy)[1])
+    means, gaps = np.array(problem.means), np.array(problem.gaps)
+    state = (float(problem.arms), np.ones(problem.arms), means, np.zeros(problem.arms))
+    ahead = (task.target - gaps.sum(), gaps, clock, float(task.horizon - problem.arms))
+    world = (means, variances(problem.noise, problem.means))
+    start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms))
+    return 1.25 * max(start, -1e4) - 5.0 if start < 0.0 else -5.0
