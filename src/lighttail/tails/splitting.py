@@ -112,7 +112,8 @@ def _lowest(task: Task, clock: float) -> float:
     from lighttail.kernels.rules import rule_of
 
     policy, problem = task.policy, task.problem
-    score = SCORES[type(policy)](*rule_of(policy)[1])
+    score: Any = SCORES[type(policy)]
+    score = score(*rule_of(policy)[1])
     means, gaps = np.array(problem.means), np.array(problem.gaps)
     state = (float(problem.arms), np.ones(problem.arms), means, np.zeros(problem.arms))
     ahead = (task.target - gaps.sum(), gaps, clock, float(task.horizon - problem.arms))
