@@ -71,8 +71,8 @@ def regret_plan(policy: Policy, problem: Bandit, family: Family, horizon: int, r
     A route to the loss y costs what it costs; then all arms are lowered by what is missing at the
     end, (regret - y - what the route's tilts add) / (rounds left), for the rounds that are left.
     """
-    worst = max(problem.gaps) * horizon
-    losses = np.linspace(0.0, min(regret, 0.999 * worst), STAGES) if regret > 0.0 else np.zeros(1)
+    worst = max(problem.gaps) * (horizon - problem.arms)
+    losses = np.unique(np.linspace(0.0, min(max(0.0, regret), worst), STAGES))
     best = max(problem.means)
     parts, lowered, stage = [], [], []
     for place, loss in enumerate(losses):

@@ -210,7 +210,7 @@ def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
         log_weight, rounds = play(log_weight, rounds, paths)
         looks += 1
         weights, unit = _scaled(log_weight, plan)
-        error = _relative_error(weights, effort.z)
+        error = _relative_error(weights, effort.z, plan.tight)
         pulls = int(rounds.sum())
         if may_change and looks == 1 and _plain_is_cheaper(weights, unit, pulls / paths, task.horizon):
             return _plain(task, effort)
@@ -269,9 +269,14 @@ def _scaled(log_weight: Floats, plan: Plan) -> tuple[Floats, float]:
     return np.exp(np.minimum(log_weight, plan.log_bound) - unit), unit
 
 
-def _relative_error(weights: Floats, z: float) -> float:
-    mean = float(weights.mean())
-    return z * float(weights.std()) / math.sqrt(weights.size) / mean if mean > 0.0 else math.inf
+def _relative_error(weights: Floats, z: float, tight: bool) -> float:
+    """Half the normal interval's width over the mean; without a tight bound on the weights no single
+    one may make up more of the mean than that either."""
+    total = float(weights.sum())
+    if total <= 0.0:
+        return math.inf
+    error = z * float(weights.std()) * math.sqrt(weights.size) / total
+    return error if tight else max(error, float(weights.max()) / total)
 
 
 def _plain_is_cheaper(weights: Floats, unit: float, rounds: float, horizon: int) -> bool:

@@ -19,6 +19,7 @@ from lighttail.tails.tilts import Family, divergence
 
 PRUNED = 1e-12  # share of the bound that routes left out may have together
 LEVELS, GRID = 41, 240  # levels, and numbers of pulls that are tried for an arm
+NOTHING, HALVINGS = 1e-12, 22  # multipliers from next to nothing, halved so often on a log scale
 AROUND = 12.0  # levels that cost so much more than the cheapest do not matter
 CHOICES, NEAR, SHARP = 12, 5.0, 2.0  # tilts of an arm, for pulls that cost at most so much more
 REACHES = (0.3, 0.6, 0.9)  # posterior draws that a path may meet, in units of sqrt(2 ln T) deviations
@@ -203,16 +204,17 @@ def cheapest(cost: Floats, pulls: Floats, gaps: Floats, horizon: int, loss: floa
         return np.argmin(net(price, reward), axis=2)
 
     def priced(reward: Floats) -> Floats:
-        low, high = np.full(levels, -1e-9), np.full(levels, top)
-        for _ in range(50):
-            middle = 0.5 * (low + high)
+        low, high = np.full(levels, NOTHING * top), np.full(levels, top)
+        for _ in range(HALVINGS):
+            middle = np.sqrt(low * high)
             many = pulls[count(middle, reward)].sum(axis=1) > horizon
             low, high = np.where(many, middle, low), np.where(many, high, middle)
         return high
 
-    low, high = np.zeros(levels), np.full(levels, top / gaps[gaps > 0.0].min())
-    for _ in range(40):
-        middle = 0.5 * (low + high)
+    most = top / gaps[gaps > 0.0].min()
+    low, high = np.full(levels, NOTHING * most), np.full(levels, most)
+    for _ in range(HALVINGS):
+        middle = np.sqrt(low * high)
         enough = (pulls[count(priced(middle), middle)] * gaps).sum(axis=1) >= loss
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     value = net(priced(high), high)

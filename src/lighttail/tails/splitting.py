@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lighttail.policies import UCB, SuccessiveElimination, ThompsonSampling
-from lighttail.problems import Bernoulli, Noise, Resampled
+from lighttail.problems import Noise
 from lighttail.statistics import Floats
 from lighttail.streams import block_generator
 from lighttail.validation import refuse
@@ -90,13 +90,12 @@ def _repeat(task: Task, effort: Effort, first: int, count: int) -> Floats:
 
 
 def variances(noise: Noise, means: tuple[float, ...]) -> Floats:
-    """The variance of one reward of each arm."""
-    if isinstance(noise, Bernoulli):
-        return np.maximum([mean * (1.0 - mean) for mean in means], 1e-12)
-    if isinstance(noise, Resampled):
-        return np.maximum([float(np.var(values)) for values in noise.samples], 1e-12)
-    sigma: Any = noise.sigma
-    return np.full(len(means), max(sigma**2, 1e-12))
+    """About the variance of one reward of each arm, from a few draws: the score needs no more."""
+    world, rng = noise.world(means), np.random.default_rng(0)
+    shocks = [noise.shock(rng, *world) for _ in range(2000)]
+    rewards = [[noise.reward(shock, arm, *world) for shock in shocks] for arm in range(len(means))]
+    spread: Floats = np.var(rewards, axis=1)
+    return np.maximum(spread, 1e-12)
 
 
 def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:

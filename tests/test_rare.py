@@ -1,0 +1,313 @@
+"""Tails by weighted paths: the kernel against its oracle, the estimates against everything else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tilted
+from cases import name
+
+import lighttail as lt
+from lighttail.kernels import tilted_kernel_for
+from lighttail.tails import rare
+from lighttail.tails.plan import Mixture, Plan
+from lighttail.tails.rare import Effort, Task, bernstein
+from lighttail.tails.tilts import BernoulliTilt, GaussianTilt, divergence, family_of
+
+TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
+BONUSES = [lt.Standard(0.8), lt.LightTailed(0.2), lt.ArmOptimal(0.3, 0.2), lt.AnyTime(0.3)]
+POLICIES = [
+    *(lt.UCB(bonus) for bonus in BONUSES),
+    lt.SuccessiveElimination(lt.Standard(0.4)),
+    lt.SuccessiveElimination(lt.LightTailed(0.1)),
+    lt.ThompsonSampling(0.8),
+]
+# P(pseudo regret > 0.2 T), theta = (0.2, 0.8), sigma = 1, from the exact law.
+EXACT = {
+    lt.UCB(lt.LightTailed(0.2)): {500: 1.05742e-5, 1000: 1.89137e-8, 2000: 1.61046e-12, 4000: 1.57397e-18},
+    lt.UCB(lt.Standard(0.8)): {500: 1.18274e-2, 1000: 7.5318e-3, 2000: 5.0243e-3, 4000: 3.4538e-3},
+}
+
+
+def above(horizon: int) -> float:
+    """The least pseudo regret above 0.2 T with gap 0.6."""
+    return 0.6 * (math.floor(0.2 * horizon / 0.6 + 1e-9) + 1)
+
+
+def weights_of(task: Task, plan: Plan, paths: int, seed: int = 1, whole: bool = False) -> np.ndarray:
+    """Log weights of that many paths; with `whole` all paths run to the end and count."""
+    if whole:
+        task = replace(task, kind="regret", regret=-1e9)
+    play = rare._player(task, plan, Effort(0.05, 0.95, seed, 10**9, 2, False))
+    return play(np.empty(0), np.empty(0, dtype=np.int64), paths)[0]
+
+
+@pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])
+@pytest.mark.parametrize("noise", [lt.Gaussian(0.7), lt.Bernoulli()], ids=name)
+@pytest.mark.parametrize("means", [(0.3, 0.7), (0.4, 0.2, 0.8, 0.6)], ids=["K=2", "K=4"])
+@pytest.mark.parametrize("policy", POLICIES, ids=name)
+def test_weights_equal_those_of_whole_likelihoods(policy, means, noise, kind, monkeypatch) -> None:
+    """Path by path: the same rounds, and the weight of all rewards' densities."""
+    monkeypatch.setattr("lighttail.tails.routes.CHOICES", 3)
+    monkeypatch.setattr("lighttail.tails.routes.LEVELS", 7)
+    task = Task(policy, lt.Bandit(means, noise), 25, 4.0, kind)
+    expected, rounds = tilted.play(task, 5, 12)
+    play = rare._player(task, task.plan(), Effort(0.05, 0.95, 5, 10**9, 1, False))
+    found, played = play(np.empty(0), np.empty(0, dtype=np.int64), 12)
+    assert np.array_equal(played, rounds)
+    assert np.allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert np.isfinite(found).any()
+
+
+@pytest.mark.parametrize("problem", [TWO, FOUR], ids=["K=2", "K=4"])
+@pytest.mark.parametrize("policy", POLICIES, ids=name)
+def test_weights_of_all_paths_add_up_to_one(policy, problem, monkeypatch) -> None:
+    """The tilted likelihoods are likelihoods; with a wrong psi they are not."""
+    monkeypatch.setattr("lighttail.tails.routes.CHOICES", 3)
+    monkeypatch.setattr("lighttail.tails.routes.LEVELS", 7)
+    task = Task(policy, problem, 30, 6.0, "regret")
+    plan = task.plan()
+    weights = np.exp(weights_of(task, plan, 10_000, whole=True))
+    assert abs(weights.mean() - 1.0) < 4.0 * weights.std() / 100.0 + 1e-3
+    mixture = plan.mixture
+    wrong = mixture._replace(psi=1.2 * mixture.psi + 0.02, later_psi=1.2 * mixture.later_psi + 0.02)
+    weights = np.exp(weights_of(task, replace(plan, mixture=wrong), 10_000, whole=True))
+    assert abs(weights.mean() - 1.0) > 6.0 * weights.std() / 100.0
+
+
+@pytest.mark.parametrize("horizon", [500, 1000, 2000, 4000])
+@pytest.mark.parametrize("policy", EXACT, ids=name)
+def test_exact_values_are_met_down_to_1e_18(policy, horizon) -> None:
+    found = lt.tail_probability(policy, TWO, horizon, above(horizon), relative_error=0.01, seed=2)
+    exact = EXACT[policy][horizon]
+    error = found.diagnostics.relative_error * found.value / 1.96
+    assert found.reached
+    assert abs(found.value - exact) < min(4.0 * error, 0.02 * exact)
+    assert found.diagnostics.sure_low < exact < found.diagnostics.sure_high
+
+
+@pytest.mark.parametrize("policy", EXACT, ids=name)
+def test_a_mirror_tilt_alone_fails_that_test(policy, monkeypatch) -> None:
+    """Negative control: swapped means, a single tilt, at the same cost."""
+
+    def mirror(task: Task) -> Plan:
+        plan, family = real(task), family_of(task.problem.noise)
+        true = np.array(task.problem.means)
+        lam = family.lam(true, true[::-1])[None, :, None]
+        alone = Mixture(
+            np.zeros(1),
+            np.zeros((1, 2, 1)),
+            family.mean(true[:, None], lam),
+            lam,
+            family.psi(true[:, None], lam),
+            true[None, :],
+            np.zeros((1, 2)),
+            np.zeros((1, 2)),
+            np.zeros(1, dtype=np.int64),
+            plan.mixture.losses,
+        )
+        return replace(plan, mixture=alone, log_bound=50.0, tight=False)
+
+    real = Task.plan
+    monkeypatch.setattr(Task, "plan", mirror)
+    settings = {"relative_error": 0.01, "seed": 2, "method": "importance", "most_pulls": 10**7}
+    found = lt.tail_probability(policy, TWO, 1000, above(1000), **settings)
+    assert not found.reached
+    assert abs(found.value / EXACT[policy][1000] - 1.0) > 0.5
+
+
+@pytest.mark.parametrize("noise", [lt.Gaussian(1.0), lt.Gaussian(0.4), lt.Bernoulli()], ids=name)
+@pytest.mark.parametrize("policy", POLICIES[:6], ids=name)
+def test_no_weight_exceeds_its_bound(policy, noise) -> None:
+    """Two arms: over a million paths in all, on every path of the event."""
+    rng = np.random.default_rng(len(str(policy)))
+    for _ in range(4):
+        low, gap = rng.uniform(0.05, 0.4), rng.uniform(0.1, 0.5)
+        horizon = int(rng.integers(20, 70))
+        problem = lt.Bandit([low + gap, low], noise)
+        loss = gap * rng.integers(2, horizon // 2)
+        task = Task(policy, problem, horizon, loss, "pseudo_regret")
+        plan = task.plan()
+        log_weight = weights_of(task, plan, 20_000, seed=int(rng.integers(1000)))
+        assert plan.tight
+        assert log_weight.max() <= plan.log_bound + 1e-9
+        assert np.isfinite(log_weight).any() or noise == lt.Bernoulli()
+
+
+def test_untilted_paths_bound_the_weights_of_more_arms() -> None:
+    for policy in POLICIES:
+        task = Task(policy, FOUR, 40, 12.0, "pseudo_regret")
+        plan = task.plan()
+        assert not plan.tight
+        assert weights_of(task, plan, 4000).max() <= plan.log_bound + 1e-9
+
+
+@pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])
+@pytest.mark.parametrize("noise", [lt.Gaussian(1.0), lt.Bernoulli()], ids=name)
+@pytest.mark.parametrize("problem", [TWO, FOUR], ids=["K=2", "K=4"])
+@pytest.mark.parametrize("policy", POLICIES, ids=name)
+def test_plain_simulation_agrees(policy, problem, noise, kind) -> None:
+    """Both methods where both reach, within 4 standard errors of their difference."""
+    problem = lt.Bandit(problem.means, noise)
+    out = lt.simulate(policy, problem, horizon=60, paths=40_000, seed=3)
+    regret = 0.999 * out.quantile(0.99, kind).value
+    plain = out.exceedance(regret, kind).value
+    settings = {"kind": kind, "relative_error": 0.04, "method": "importance", "most_pulls": 4 * 10**7}
+    found = lt.tail_probability(policy, problem, 60, regret, seed=4, **settings)
+    error = math.hypot(found.diagnostics.relative_error * found.value / 1.96, math.sqrt(plain / 40_000))
+    assert abs(found.value - plain) < 4.0 * error
+
+
+def test_other_problems_agree_with_the_exact_law() -> None:
+    """Other gaps, noises, horizons and kappas, from far out in the tail to common."""
+    rng = np.random.default_rng(8)
+    for _ in range(12):
+        kappa, sigma, gap = rng.uniform(0.05, 1.0), rng.uniform(0.3, 3.0), rng.uniform(0.1, 1.5)
+        horizon = int(rng.integers(20, 300))
+        bonus = [lt.Standard(kappa), lt.LightTailed(kappa), lt.ArmOptimal(kappa, kappa / 3)][rng.integers(3)]
+        problem = lt.Bandit([-1.0, gap - 1.0], lt.Gaussian(sigma))
+        regret = gap * rng.integers(2, horizon - 1)
+        exact = lt.exact_tail(lt.UCB(bonus), problem, horizon=horizon, regret=regret)
+        found = lt.tail_probability(lt.UCB(bonus), problem, horizon, regret, relative_error=0.03, seed=1)
+        error = found.diagnostics.relative_error * found.value / 1.96
+        assert abs(found.value - exact) < 4.5 * error + 1e-3 * exact, (bonus, problem, horizon, regret)
+
+
+COVERED = [
+    (lt.UCB(lt.LightTailed(0.2)), TWO, "pseudo_regret", 30.0),
+    (lt.UCB(lt.AnyTime(0.3)), TWO, "pseudo_regret", 30.0),
+    (lt.SuccessiveElimination(lt.LightTailed(0.1)), TWO, "pseudo_regret", 30.0),
+    (lt.UCB(lt.LightTailed(0.2)), TWO, "regret", 45.0),
+    (lt.SuccessiveElimination(lt.LightTailed(0.1)), FOUR, "pseudo_regret", 40.0),
+]
+
+
+@pytest.mark.parametrize(("policy", "problem", "kind", "regret"), COVERED)
+def test_intervals_cover(policy, problem, kind, regret) -> None:
+    """At 95 %: 150 repetitions may miss about 8 times, and must not miss 17 times."""
+    settings = {"kind": kind, "method": "importance"}
+    true = lt.tail_probability(policy, problem, 100, regret, relative_error=0.005, seed=999, **settings).value
+    found = [
+        lt.tail_probability(
+            policy, problem, 100, regret, relative_error=0.2, seed=seed, threads=1, **settings
+        )
+        for seed in range(150)
+    ]
+    assert sum(not one.low <= true <= one.high for one in found) <= 16
+    assert all(one.diagnostics.sure_low <= true <= one.diagnostics.sure_high for one in found)
+    # Negative control: intervals of half the width miss too often.
+    narrow = [abs(one.value - true) > 0.25 * (one.high - one.low) for one in found]
+    assert sum(narrow) > 16
+
+
+def test_bernstein_covers_where_the_normal_interval_does_not() -> None:
+    """Rare large weights: 60 of them expected in 200 samples, hence most samples have none."""
+    rng = np.random.default_rng(5)
+    missed, normal = 0, 0
+    for _ in range(200):
+        sample = np.where(rng.random(300) < 1e-3, 100.0, 1.0) * rng.uniform(0.9, 1.1, 300)
+        mean, true = sample.mean(), 0.999 + 0.1
+        missed += abs(mean - true) > bernstein(sample, 110.0, 0.05)
+        normal += abs(mean - true) > 1.96 * sample.std() / math.sqrt(300)
+    assert missed == 0
+    assert normal > 100
+
+
+def test_the_same_seed_gives_the_same_bits() -> None:
+    policy = lt.UCB(lt.LightTailed(0.2))
+    one, two, other = (
+        lt.tail_probability(policy, TWO, 200, 60, relative_error=0.02, seed=seed, threads=threads)
+        for seed, threads in ((1, 1), (1, 2), (2, 2))
+    )
+    assert one == two
+    assert one != other
+
+
+def test_new_numbers_compile_nothing_new() -> None:
+    kernels = set()
+    for kappa, horizon, gap in ((0.2, 100, 0.3), (0.4, 200, 0.5)):
+        policy, problem = lt.UCB(lt.LightTailed(kappa)), lt.Bandit([0.1, 0.1 + gap], lt.Gaussian(0.5))
+        lt.tail_probability(policy, problem, horizon, gap * 40, seed=1, method="importance")
+        kernels.add(tilted_kernel_for(policy, problem))
+    (kernel,) = kernels
+    assert len(kernel.signatures) == 1
+
+
+def test_the_cheaper_method_is_taken_and_named() -> None:
+    policy = lt.UCB(lt.LightTailed(0.2))
+    common = lt.tail_probability(policy, TWO, 100, 5, seed=1)
+    rare_one = lt.tail_probability(policy, TWO, 500, 100, seed=1)
+    assert (common.method, rare_one.method) == ("plain simulation", "importance sampling")
+    assert common.low < common.value < common.high
+    assert lt.tail_probability(lt.Exp3IX(), TWO, 50, 10, seed=1).method == "plain simulation"
+    laplace = lt.Bandit([0.2, 0.8], lt.Laplace(1.0))
+    assert lt.tail_probability(policy, laplace, 50, 10, seed=1).method == "plain simulation"
+
+
+def test_a_spent_budget_is_said() -> None:
+    policy = lt.UCB(lt.LightTailed(0.2))
+    found = lt.tail_probability(policy, TWO, 500, 100, relative_error=1e-3, seed=1, most_pulls=10**6)
+    assert not found.reached
+    assert found.pulls < 4 * 10**6
+    assert found.diagnostics.relative_error > 1e-3
+    assert lt.tail_probability(policy, TWO, 500, 100, seed=1).reached
+
+
+@pytest.mark.parametrize("policy", POLICIES[:6], ids=name)
+def test_what_is_certain_is_not_simulated(policy) -> None:
+    every = lt.tail_probability(policy, FOUR, 50, 1.2)
+    assert (every.value, every.method, every.paths) == (1.0, "certain", 0)
+    assert lt.tail_probability(policy, FOUR, 50, 0.6 * 50).value == 0.0
+    equal = lt.Bandit([0.5, 0.5])
+    assert lt.tail_probability(policy, equal, 50, 0.0).value == 1.0
+    assert lt.tail_probability(policy, equal, 50, 1e-3).value == 0.0
+
+
+def test_the_last_possible_pull() -> None:
+    """All pulls but the first of each arm: the furthest event that there is."""
+    for policy in (lt.UCB(lt.LightTailed(0.05)), lt.UCB(lt.Standard(0.3))):
+        exact = lt.exact_tail(policy, TWO, horizon=30, regret=0.6 * 29)
+        found = lt.tail_probability(policy, TWO, 30, 0.6 * 29, relative_error=0.03, seed=1)
+        assert abs(found.value - exact) < 4 * found.diagnostics.relative_error * found.value / 1.96
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"regret": math.nan}, "regret must be a finite number, but is nan"),
+        ({"kind": "loss"}, "kind must be 'pseudo_regret' or 'regret', but is 'loss'"),
+        ({"method": "magic"}, "method must be 'auto', 'importance', 'plain' or 'splitting', but is 'magic'"),
+        ({"relative_error": 0.0}, "relative_error must be"),
+        ({"level": 1.0}, "level must be"),
+        ({"most_pulls": 0}, "most_pulls must be"),
+        ({"horizon": 1}, "horizon must be"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(changes, message) -> None:
+    settings = {"horizon": 100, "regret": 20.0} | changes
+    with pytest.raises(ValueError, match="^" + message.replace("(", r"\(")):
+        lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), TWO, **settings)
+
+
+def test_what_has_no_tilts_is_refused_with_the_way_out() -> None:
+    laplace = lt.Bandit([0.2, 0.8], lt.Laplace(1.0))
+    with pytest.raises(ValueError, match=r"noise must be Gaussian or Bernoulli.*use method='plain'"):
+        lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), laplace, 50, 10, method="importance")
+    with pytest.raises(ValueError, match=r"policy must not be Exp3IX.*use method='plain'"):
+        lt.tail_probability(lt.Exp3IX(), TWO, 50, 10, method="importance")
+
+
+@pytest.mark.parametrize("family", [GaussianTilt(0.7), BernoulliTilt()], ids=["Gaussian", "Bernoulli"])
+def test_tilts_are_exponential_families(family) -> None:
+    """psi' is the tilted mean, lam its inverse, and the divergence is 0 at the mean alone."""
+    mean, lam = 0.3, np.linspace(-3.0, 3.0, 13)
+    slope = (family.psi(mean, lam + 1e-5) - family.psi(mean, lam - 1e-5)) / 2e-5
+    assert np.allclose(slope, family.mean(mean, lam), atol=1e-8)
+    assert np.allclose(family.lam(mean, family.mean(mean, lam)), lam)
+    assert divergence(family, mean, 0.3) == pytest.approx(0.0, abs=1e-12)
+    assert (divergence(family, mean, np.array([0.1, 0.6])) > 0.0).all()
+    assert divergence(BernoulliTilt(), 0.3, np.array([-0.1, 1.1])).tolist() == [math.inf, math.inf]
