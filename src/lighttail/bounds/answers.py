@@ -63,7 +63,7 @@ def tail(policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: 
     """
     sigma = check(policy, problem, horizon, kind, regret)
     found = _theorems(policy, problem, horizon, sigma, kind)
-    bounds = [probability(chance(float(regret)), source) for source, chance in found.items()]
+    bounds = [probability(max(TINY, chance(float(regret))), source) for source, chance in found.items()]
     return min(bounds, key=lambda bound: bound.value)
 
 
