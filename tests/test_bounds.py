@@ -315,8 +315,21 @@ def test_the_regret_for_a_risk_is_the_inverse(policy, problem, question, kind) -
         assert question(policy, problem, horizon=5000, regret=found.value, kind=kind).value <= delta
         before = question(policy, problem, horizon=5000, regret=found.value * (1 - 1e-6), kind=kind)
         assert before.value > delta
-        most = max(problem.gaps) * 5000
-        assert found.vacuous == (found.value > most - max(problem.gaps) * problem.arms + sum(problem.gaps))
+
+
+def test_a_regret_that_was_known_beforehand_is_vacuous() -> None:
+    """No more than all pulls but one on the worst arm and, for the regret, the noise's own quantile."""
+    quantile = 0.6 * 499 + math.sqrt(500) * 4.753424
+    for kind, known in (("pseudo_regret", 0.6 * 499), ("regret", quantile)):
+        vague = bounds.regret(LIGHT, PROBLEM, horizon=500, delta=1e-6, kind=kind)
+        assert vague.vacuous
+        assert vague.value > known
+    certified = bounds.regret(
+        LIGHT, PROBLEM, horizon=500, delta=1e-4, kind="pseudo_regret", of=bounds.certificate
+    )
+    assert not certified.vacuous
+    assert certified.value < 0.6 * 499
+    assert not bounds.regret(LIGHT, PROBLEM, horizon=4000, delta=1e-6, of=bounds.certificate).vacuous
 
 
 def test_the_guarantee_is_the_smaller_one_and_says_which() -> None:

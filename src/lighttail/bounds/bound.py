@@ -86,6 +86,13 @@ def noise_tail(z: float, gaussian: bool) -> float:
     return math.exp(-0.5 * z * z)
 
 
+def noise_level(delta: float, gaussian: bool) -> float:
+    """The z at which `noise_tail` is delta; for Gaussian noise and delta above 1/2, 0."""
+    from scipy.special import ndtri
+
+    return max(0.0, -float(ndtri(delta))) if gaussian else math.sqrt(-2.0 * math.log(delta))
+
+
 def with_noise(chance: Chance, x: float, spread: float, gaussian: bool) -> float:
     """A bound on P(A - N >= x) from one on P(A >= x): the least of chance(x - y) + P(N <= -y) over y.
 
