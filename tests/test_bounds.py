@@ -399,6 +399,7 @@ def ask(question, policy=LIGHT, problem=PROBLEM, **how):
             lambda: bounds.regret(LIGHT, PROBLEM, horizon=50, delta=0.0),
             "delta must be a number strictly between",
         ),
+        (lambda: bounds.regret(LIGHT, PROBLEM, horizon=50, delta=1e-305), "delta must be at least 1e-300"),
         (lambda: bounds.mean(lt.ThompsonSampling(0.8), PROBLEM, horizon=50), "policy must be"),
         (lambda: bounds.simplified(lt.UCB(lt.AnyTime(1)), PROBLEM, horizon=50), "policy must be UCB or Succ"),
         (lambda: bounds.linear(1.0, 100, 1, 1.0, 1.0), "dim must be a whole number of at least 2, which"),

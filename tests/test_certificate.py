@@ -335,3 +335,19 @@ def test_the_certificate_falls_as_the_regret_grows(policy, problem, kind, levels
         bounds.certificate(policy, problem, horizon=1000, regret=x, kind=kind).value for x in sorted(levels)
     )
     assert 1.0 >= low >= high >= 0.0
+
+
+@pytest.mark.parametrize("sigma", [1e-200, 1e-8, 1e150])
+@pytest.mark.parametrize("kappa", [1e-200, 1.0, 1e150])
+def test_nothing_overflows(sigma: float, kappa: float) -> None:
+    for policy in (
+        lt.UCB(lt.LightTailed(kappa)),
+        lt.UCB(lt.AnyTime(kappa)),
+        lt.SuccessiveElimination(lt.ArmOptimal(kappa, 0.1)),
+    ):
+        for noise in (lt.Gaussian(sigma), lt.Uniform(sigma)):
+            problem = lt.Bandit([1.0, 1.0, 1.0 - 1e-12, 0.7, 0.0], noise)
+            for x in (-5.0, 1e-13, 30.0, 1e300):
+                for kind in ("regret", "pseudo_regret"):
+                    bound = bounds.guarantee(policy, problem, horizon=50, regret=x, kind=kind)
+                    assert 0.0 <= bound.value <= 1.0

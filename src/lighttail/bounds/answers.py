@@ -38,6 +38,7 @@ WITH_CERTIFICATE = (
     "a certificate"
 )
 MEAN_POINTS = 4000
+LEAST_RISK = 1e-300  # below it a float holds no bound
 
 
 class Question(Protocol):
@@ -131,7 +132,8 @@ def regret(
     at most 414 (certificate)
     """
     sigma = check(policy, problem, horizon, kind)
-    fraction("delta", delta)
+    if fraction("delta", delta) < LEAST_RISK:
+        raise refuse("delta", delta, f"at least {LEAST_RISK:g}")
 
     def ask(x: float) -> Bound:
         return of(policy, problem, horizon=horizon, regret=x, kind=kind)

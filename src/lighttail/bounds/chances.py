@@ -20,6 +20,7 @@ from lighttail.problems import Bandit, Gaussian
 
 Floats = npt.NDArray[np.float64]
 ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> bound on P(pulled more than m times)
+LARGE = 1e100  # in units of sigma: what is cut there makes a bound larger, and never overflows
 CLIMBS = (Standard, LightTailed, ArmOptimal)  # n radius(n) never falls with n: its least is at n = 1
 
 
@@ -46,31 +47,37 @@ def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chan
     params = policy.params(horizon, arms)
 
     def radius(m: Floats) -> Floats:
-        return np.array([bonus.radius(n, 0.0, *params) for n in m.tolist()]) / sigma
+        return _scaled([bonus.radius(n, 0.0, *params) for n in m.tolist()], sigma, 10.0 * LARGE)
 
     if isinstance(policy, UCB) and isinstance(bonus, AnyTime):
-        last = bonus.clock(float(horizon), *params) / sigma
 
         def late(gap: float, m: Floats) -> Floats:
-            first = np.array([bonus.clock(n + arms, *params) for n in m.tolist()]) / sigma
-            early = overtaken(gap / sigma, m, first, first / m, gaussian)
-            return np.minimum(1.0, early + overtaken(gap / sigma, m, last, last / m, gaussian))
+            total = np.zeros(m.size)
+            for times in (m + arms, np.full(m.size, float(horizon))):
+                clocks = [bonus.clock(t, *params) for t in times.tolist()]
+                radii = _scaled([c / n for c, n in zip(clocks, m.tolist(), strict=True)], sigma, 10.0 * LARGE)
+                total += overtaken(min(gap / sigma, LARGE), m, _scaled(clocks, sigma, LARGE), radii, gaussian)
+            return np.minimum(1.0, total)
 
         return Chances(late, horizon - arms + 1, 0.0)
     if bonus.changes_with_time():
         return None
-    scale = least_scale(bonus, horizon, params) / sigma
+    scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
     if isinstance(policy, UCB):
 
         def overtakes(gap: float, m: Floats) -> Floats:
-            return overtaken(gap / sigma, m, scale, radius(m), gaussian)
+            return overtaken(min(gap / sigma, LARGE), m, scale, radius(m), gaussian)
 
         return Chances(overtakes, horizon - arms + 1, 0.0)
 
     def survives(gap: float, m: Floats) -> Floats:
-        return still_active(gap / sigma, m, radius(m), gaussian)
+        return still_active(min(gap / sigma, LARGE), m, radius(m), gaussian)
 
     return Chances(survives, (horizon - 1) // 2 + 1, 2.0 * scale / sigma)
+
+
+def _scaled(values: list[float], sigma: float, most: float) -> Floats:
+    return np.array([min(value / sigma, most) for value in values])
 
 
 def least_scale(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> float:
