@@ -307,7 +307,9 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize(("policy", "problem", "question"), ASKED, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("policy", "problem", "question"), ASKED, ids=lambda value: getattr(value, "__name__", str(value)[:30])
+)
 @pytest.mark.parametrize("kind", ["regret", "pseudo_regret"])
 def test_the_regret_for_a_risk_is_the_inverse(policy, problem, question, kind) -> None:
     for delta in (0.2, 1e-5):

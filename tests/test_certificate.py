@@ -299,6 +299,23 @@ def test_a_bonus_of_ones_own_is_certified_unless_it_looks_at_the_time() -> None:
         ValueError, match="policy must be UCB or SuccessiveElimination with a bonus that ignores"
     ):
         bounds.certificate(lt.UCB(Growing()), PROBLEM, horizon=500, regret=100)
+
+
+def test_a_bonus_derived_from_a_shipped_one_is_not_taken_for_it() -> None:
+    class Nothing(lt.LightTailed):
+        @staticmethod
+        def radius(n: float, clock: float, scale: float) -> float:
+            return 0.0
+
+    for rule in (lt.UCB, lt.SuccessiveElimination):
+        greedy = rule(Nothing(0.2))
+        assert bounds.certificate(greedy, PROBLEM, horizon=500, regret=100).vacuous
+        assert bounds.guarantee(greedy, PROBLEM, horizon=10**5, regret=2e4).vacuous
+        with pytest.raises(ValueError, match="for which a theorem bounds"):
+            bounds.tail(greedy, PROBLEM, horizon=10**7, regret=2e6)
+
+
+def test_no_certificate_for_other_policies() -> None:
     assert chances(lt.ThompsonSampling(1.0), PROBLEM, 500, 1.0) is None
 
 

@@ -189,6 +189,7 @@ def simplified(policy: Policy, problem: Bandit, *, horizon: int) -> Simplified:
     """
     sigma = check(policy, problem, horizon)
     _check_gaps(problem)
+    _check_own(policy)
     match policy:
         case UCB(LightTailed(kappa)) | SuccessiveElimination(LightTailed(kappa)):
             return simplified_k_armed(horizon, problem.arms, sigma, kappa)
@@ -202,11 +203,19 @@ def _check_gaps(problem: Bandit) -> None:
         raise refuse("means", problem.means, "at most 1 apart, which the theorems assume")
 
 
+def _check_own(policy: Policy) -> None:
+    """Refuse a bonus that is derived from a shipped one: no theorem knows its radius."""
+    known = (LightTailed, ArmOptimal, AnyTime)
+    if isinstance(policy, (UCB, SuccessiveElimination)) and type(policy.bonus) not in known:
+        raise refuse("policy", policy, WITH_THEOREM)
+
+
 def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> dict[str, Chance]:
     """Every theorem that bounds this policy's tail, by its name."""
     arms = problem.arms
     if isinstance(policy, Exp3IX) and policy.estimator == "loss":
         return {"Thm 12.1 of Lattimore & Szepesvari": _exp3_ix(policy, problem, horizon, sigma, kind)}
+    _check_own(policy)
     rule: Rule = "UCB" if isinstance(policy, UCB) else "SE"
     match policy:
         case UCB(LightTailed(k)) | SuccessiveElimination(LightTailed(k)):
@@ -293,11 +302,11 @@ def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
     full = horizon - problem.arms + 1
     gaps = sorted(problem.gaps)[1:]  # but for one best arm
     losing = [gap for gap in gaps if gap > 0.0]
-    arms = [Arm(gap, known.of, min(known.end, full), full) for gap in losing]
+    arms = [Arm(gap, known.of, known.end, full) for gap in losing]
     ties = len(gaps) - len(losing)
-    extra = [best_arm_dropped(known.drop, gaps, ties + paid) for paid in range(len(losing) + 1)]
-    if known.drop == 0.0:
-        extra = [0.0] * len(extra)
+    extra = [0.0] * (len(losing) + 1)
+    if known.drop is not None:
+        extra = [best_arm_dropped(known.drop, gaps, ties + paid) for paid in range(len(losing) + 1)]
     return _Certified(arms, extra, most_regret(problem, horizon))
 
 

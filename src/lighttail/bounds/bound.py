@@ -98,7 +98,7 @@ def with_noise(chance: Chance, x: float, spread: float, gaussian: bool) -> float
 
     spread: sigma sqrt(T). y runs over fixed multiples of it, so the result never rises in x: chance
     rises in y and the noise's tail falls, so what lies beyond the point where one of them alone
-    exceeds the best sum need not be looked at.
+    reaches the best sum need not be looked at.
 
     >>> f"{with_noise(lambda x: math.exp(-max(0.0, x)), 50.0, 1.0, gaussian=True):.3g}"
     '1.66e-18'
@@ -118,7 +118,7 @@ def with_noise(chance: Chance, x: float, spread: float, gaussian: bool) -> float
         while 0 <= place <= FARTHEST:
             pseudo, noise = both(place)
             best = min(best, pseudo + noise)
-            if (pseudo if step > 0 else noise) > best:
+            if (pseudo if step > 0 else noise) >= best:
                 break
             place += step
     return best

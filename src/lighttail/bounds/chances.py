@@ -30,50 +30,58 @@ class Chances:
 
     of: a bound on P(an arm with this gap is pulled more than m times, the best arm never being dropped).
     end: from so many pulls on, `of` is 0.
-    drop: 2 c / sigma^2 where the best arm can be dropped for good (elimination), else 0.
+    drop: 2 c / sigma^2 where the best arm can be dropped for good (elimination), else None.
     """
 
     of: ArmChance
     end: int
-    drop: float
+    drop: float | None
 
 
 def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
     """The chances for a policy that has a certificate; None for any other."""
-    gaussian, arms = isinstance(problem.noise, Gaussian), problem.arms
-    bonus: Bonus | None = getattr(policy, "bonus", None)
-    if bonus is None or not isinstance(policy, (UCB, SuccessiveElimination)):
+    if not isinstance(policy, (UCB, SuccessiveElimination)):
         return None
-    params = policy.params(horizon, arms)
+    bonus, params = policy.bonus, policy.params(horizon, problem.arms)
+    gaussian, full = isinstance(problem.noise, Gaussian), horizon - problem.arms + 1
+    if isinstance(policy, UCB) and type(bonus) is AnyTime:
+
+        def clock(t: float) -> float:
+            return bonus.clock(t, *params)
+
+        return Chances(_any_time(clock, horizon, problem.arms, sigma, gaussian), full, None)
+    if bonus.changes_with_time():
+        return None
+    scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
 
     def radius(m: Floats) -> Floats:
         return _scaled([bonus.radius(n, 0.0, *params) for n in m.tolist()], sigma, 10.0 * LARGE)
 
-    if isinstance(policy, UCB) and isinstance(bonus, AnyTime):
-
-        def late(gap: float, m: Floats) -> Floats:
-            total = np.zeros(m.size)
-            for times in (m + arms, np.full(m.size, float(horizon))):
-                clocks = [bonus.clock(t, *params) for t in times.tolist()]
-                radii = _scaled([c / n for c, n in zip(clocks, m.tolist(), strict=True)], sigma, 10.0 * LARGE)
-                total += overtaken(min(gap / sigma, LARGE), m, _scaled(clocks, sigma, LARGE), radii, gaussian)
-            return np.minimum(1.0, total)
-
-        return Chances(late, horizon - arms + 1, 0.0)
-    if bonus.changes_with_time():
-        return None
-    scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
-    if isinstance(policy, UCB):
-
-        def overtakes(gap: float, m: Floats) -> Floats:
-            return overtaken(min(gap / sigma, LARGE), m, scale, radius(m), gaussian)
-
-        return Chances(overtakes, horizon - arms + 1, 0.0)
+    def overtakes(gap: float, m: Floats) -> Floats:
+        return overtaken(min(gap / sigma, LARGE), m, scale, radius(m), gaussian)
 
     def survives(gap: float, m: Floats) -> Floats:
         return still_active(min(gap / sigma, LARGE), m, radius(m), gaussian)
 
-    return Chances(survives, (horizon - 1) // 2 + 1, 2.0 * scale / sigma)
+    if isinstance(policy, UCB):
+        return Chances(overtakes, full, None)
+    return Chances(survives, min(full, (horizon - 1) // 2 + 1), 2.0 * scale / sigma)
+
+
+def _any_time(
+    clock: Callable[[float], float], horizon: int, arms: int, sigma: float, gaussian: bool
+) -> ArmChance:
+    """radius_t(n) = c_t / n with c_t = clock(t): the chance with the least c_t plus that with the largest."""
+
+    def chance(gap: float, m: Floats) -> Floats:
+        total = np.zeros(m.size)
+        for times in (m + arms, np.full(m.size, float(horizon))):
+            clocks = [clock(t) for t in times.tolist()]
+            radii = _scaled([c / n for c, n in zip(clocks, m.tolist(), strict=True)], sigma, 10.0 * LARGE)
+            total += overtaken(min(gap / sigma, LARGE), m, _scaled(clocks, sigma, LARGE), radii, gaussian)
+        return np.minimum(1.0, total)
+
+    return chance
 
 
 def _scaled(values: list[float], sigma: float, most: float) -> Floats:
@@ -82,7 +90,7 @@ def _scaled(values: list[float], sigma: float, most: float) -> Floats:
 
 def least_scale(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> float:
     """The largest c with radius(n) >= c / n for n = 1, ..., T; 0 where there is none above it."""
-    last = 1 if isinstance(bonus, CLIMBS) else horizon
+    last = 1 if type(bonus) in CLIMBS else horizon
     return max(0.0, min(n * bonus.radius(float(n), 0.0, *params) for n in range(1, last + 1)))
 
 
