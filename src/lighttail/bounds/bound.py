@@ -41,8 +41,9 @@ class Bound:
 
 
 def probability(value: float, source: str) -> Bound:
-    """A bound on a probability: never above 1."""
-    return Bound(min(1.0, value), source, value >= 1.0)
+    """A bound on a probability: never above 1, and 1 where rounding alone keeps it below."""
+    nothing = value >= 1.0 - 1e-9
+    return Bound(1.0 if nothing else value, source, nothing)
 
 
 def most_regret(problem: Bandit, horizon: int) -> float:
