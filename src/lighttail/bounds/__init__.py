@@ -1,0 +1,55 @@
+"""Upper bounds on the regret: the paper's theorems, and a certificate close to the truth.
+
+The theorems hold for every mean vector with gaps of at most 1; the certificate is for one problem.
+Both need the noise to be sub-Gaussian in the sense of its moment generating function,
+E exp(s e) <= exp(s^2 sigma^2 / 2): the paper's definition by tails does not give the same sigma
+(its Lemma bound-noise uses the former). sigma is taken from the problem, kappa from the policy.
+"""
+
+from lighttail.bounds.answers import certificate, guarantee, mean, regret, simplified, tail
+from lighttail.bounds.bound import Bound, Kind
+from lighttail.bounds.simplified import (
+    Simplified,
+    best_tail_exponent,
+    consistent_tail_exponent,
+    simplified_k_armed,
+    simplified_k_armed_optimal,
+    simplified_linear,
+)
+from lighttail.bounds.theorems import (
+    any_time,
+    exp3_ix,
+    exp_2_armed,
+    exp_k_armed,
+    exp_k_armed_optimal,
+    linear,
+    mean_2_armed,
+    mean_k_armed,
+    mean_k_armed_optimal,
+)
+
+__all__ = [
+    "Bound",
+    "Kind",
+    "Simplified",
+    "any_time",
+    "best_tail_exponent",
+    "certificate",
+    "consistent_tail_exponent",
+    "exp3_ix",
+    "exp_2_armed",
+    "exp_k_armed",
+    "exp_k_armed_optimal",
+    "guarantee",
+    "linear",
+    "mean",
+    "mean_2_armed",
+    "mean_k_armed",
+    "mean_k_armed_optimal",
+    "regret",
+    "simplified",
+    "simplified_k_armed",
+    "simplified_k_armed_optimal",
+    "simplified_linear",
+    "tail",
+]

@@ -1,0 +1,334 @@
+"""The questions: each finds the bounds that apply to a policy on a problem and returns the least."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import numpy as np
+
+from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed
+from lighttail.bounds import theorems
+from lighttail.bounds.bound import (
+    TINY,
+    Bound,
+    Chance,
+    Kind,
+    check,
+    most_regret,
+    noise_level,
+    probability,
+    with_noise,
+)
+from lighttail.bounds.chances import best_arm_dropped, chances
+from lighttail.bounds.simplified import Simplified, simplified_k_armed, simplified_k_armed_optimal
+from lighttail.bounds.split import Arm, Split
+from lighttail.bounds.theorems import Rule, Terms
+from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
+from lighttail.problems import Bandit, Bernoulli, Gaussian, Resampled, Uniform
+from lighttail.validation import BadInput, fraction, refuse
+
+WITH_THEOREM = (
+    "UCB or SuccessiveElimination with LightTailed or ArmOptimal, UCB with AnyTime, or Exp3IX with the "
+    "'loss' estimator and bounded rewards, for which a theorem bounds the tail"
+)
+WITH_CERTIFICATE = (
+    "UCB or SuccessiveElimination with a bonus that ignores time, or UCB with AnyTime, for which there is "
+    "a certificate"
+)
+MEAN_POINTS = 4000
+LEAST_RISK = 1e-300  # below it a float holds no bound
+
+
+class Question(Protocol):
+    """`tail`, `certificate` or `guarantee`."""
+
+    def __call__(
+        self, policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: Kind
+    ) -> Bound: ...
+
+
+def tail(policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: Kind = "regret") -> Bound:
+    """The theorem's bound on P(kind >= regret), for every problem with gaps of at most 1.
+
+    LightTailed: Thm exp-K-armed or, where less, exp-2-armed. ArmOptimal: Thm exp-K-armed-optimal. AnyTime:
+    Thm any-time. Exp3IX: Lattimore & Szepesvari, Thm 12.1. The theorems bound the regret; their proofs
+    without the first term, and with all of x in the others, the pseudo regret.
+
+    >>> import lighttail as lt
+    >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+    >>> print(lt.bounds.tail(policy, problem, horizon=4000, regret=800))
+    at most 1 (Thm exp-K-armed, vacuous: it says nothing here)
+    >>> print(lt.bounds.tail(policy, problem, horizon=10**7, regret=2_000_000))
+    at most 5.33e-104 (Thm exp-2-armed)
+    """
+    sigma = check(policy, problem, horizon, kind, regret)
+    found = _theorems(policy, problem, horizon, sigma, kind)
+    bounds = [probability(max(TINY, chance(float(regret))), source) for source, chance in found.items()]
+    return min(bounds, key=lambda bound: bound.value)
+
+
+def certificate(
+    policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: Kind = "pseudo_regret"
+) -> Bound:
+    """A bound on P(kind >= regret) for this very problem, close to the truth; not in the paper.
+
+    UCB with a bonus that ignores time or AnyTime, and elimination with a bonus that ignores time; any number
+    of arms, any gaps. Gaussian noise gets the sharper form. docs/bounds.md derives it.
+
+    >>> import lighttail as lt
+    >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+    >>> print(lt.bounds.certificate(policy, problem, horizon=4000, regret=801))
+    at most 5.54e-18 (certificate)
+    """
+    sigma = check(policy, problem, horizon, kind, regret)
+    pseudo = _certified(policy, problem, horizon)
+    if kind == "pseudo_regret":
+        return probability(pseudo(float(regret)), "certificate")
+    gaussian = isinstance(problem.noise, Gaussian)
+    return probability(with_noise(pseudo, regret, sigma * horizon**0.5, gaussian), "certificate")
+
+
+def guarantee(
+    policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: Kind = "pseudo_regret"
+) -> Bound:
+    """The least bound on P(kind >= regret) that we can vouch for: certificate or theorem, as its source says.
+
+    >>> import lighttail as lt
+    >>> policy = lt.SuccessiveElimination(lt.LightTailed(0.1))
+    >>> print(lt.bounds.guarantee(policy, lt.Bandit([0.2, 0.8]), horizon=4000, regret=801))
+    at most 3.22e-10 (certificate)
+    """
+    check(policy, problem, horizon, kind, regret)
+    found = []
+    for question in (certificate, tail):
+        try:
+            found.append(question(policy, problem, horizon=horizon, regret=regret, kind=kind))
+        except BadInput:
+            continue
+    if not found:
+        raise refuse("policy", policy, f"{WITH_CERTIFICATE}; or {WITH_THEOREM}")
+    return min(found, key=lambda bound: bound.value)
+
+
+def regret(
+    policy: Policy,
+    problem: Bandit,
+    *,
+    horizon: int,
+    delta: float,
+    kind: Kind = "regret",
+    of: Question = tail,
+) -> Bound:
+    """With probability at least 1 - delta, the regret (kind) is below this.
+
+    of: the bound that is solved for the regret: `tail`, `certificate` or `guarantee`. It never rises in
+    the regret, so bisection finds where it falls to delta; the end that is certain is returned.
+
+    >>> import lighttail as lt
+    >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+    >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6, of=lt.bounds.certificate))
+    at most 414 (certificate)
+    """
+    sigma = check(policy, problem, horizon, kind)
+    if fraction("delta", delta) < LEAST_RISK:
+        raise refuse("delta", delta, f"at least {LEAST_RISK:g}")
+
+    def ask(x: float) -> Bound:
+        return of(policy, problem, horizon=horizon, regret=x, kind=kind)
+
+    low, high = 0.0, 1.0
+    while ask(high).value > delta:
+        low, high = high, 2.0 * high
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if ask(middle).value <= delta else (middle, high)
+    known = most_regret(problem, horizon)  # without any theorem
+    if kind == "regret":
+        known += sigma * horizon**0.5 * noise_level(delta, isinstance(problem.noise, Gaussian))
+    return Bound(high, ask(high).source, high >= known)
+
+
+def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
+    """A bound on the mean regret (the noise has mean 0, so on the mean pseudo regret too).
+
+    The least of: the theorem's own bound, where kappa (for ArmOptimal the floor) is at least 2 sigma; the
+    integral of the theorem's tail; and, for this very problem, the sum of the certificate's chances,
+    sum_k gap_k (1 + sum_m P(arm k is pulled more than m times)).
+
+    >>> import lighttail as lt
+    >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+    >>> print(lt.bounds.mean(policy, problem, horizon=4000))
+    at most 38.5 (certificate)
+    """
+    sigma = check(policy, problem, horizon)
+    most = most_regret(problem, horizon)
+    found: dict[str, float] = {}
+    if chances(policy, problem, horizon, sigma) is not None:
+        found["certificate"] = _certified(policy, problem, horizon).mean
+    try:
+        tails = _theorems(policy, problem, horizon, sigma, "pseudo_regret")
+    except BadInput:
+        if not found:
+            raise
+    else:
+        found |= {f"integral of {name}": _integral(chance, most) for name, chance in tails.items()}
+        found |= _mean_theorems(policy, problem, horizon, sigma)
+    source = min(found, key=lambda name: found[name])
+    return Bound(min(most, found[source]), source, found[source] >= most)
+
+
+def simplified(policy: Policy, problem: Bandit, *, horizon: int) -> Simplified:
+    """The theorem in the paper's variable y: a shorter, larger bound with an explicit inverse.
+
+    >>> import lighttail as lt
+    >>> form = lt.bounds.simplified(lt.UCB(lt.ArmOptimal(1.0, 0.0)), lt.Bandit([0.2, 0.8]), horizon=10_000)
+    >>> round(form.regret(delta=1e-6), 2), form.source
+    (26106.02, 'Thm exp-K-armed-optimal, in y')
+    """
+    sigma = check(policy, problem, horizon)
+    _check_gaps(problem)
+    _check_own(policy)
+    match policy:
+        case UCB(LightTailed(kappa)) | SuccessiveElimination(LightTailed(kappa)):
+            return simplified_k_armed(horizon, problem.arms, sigma, kappa)
+        case UCB(ArmOptimal(kappa, floor)) | SuccessiveElimination(ArmOptimal(kappa, floor)):
+            return simplified_k_armed_optimal(horizon, problem.arms, sigma, kappa, floor)
+    raise refuse("policy", policy, "UCB or SuccessiveElimination with LightTailed or ArmOptimal")
+
+
+def _check_gaps(problem: Bandit) -> None:
+    if max(problem.gaps) > 1.0 + 1e-12:
+        raise refuse("means", problem.means, "at most 1 apart, which the theorems assume")
+
+
+def _check_own(policy: Policy) -> None:
+    """Refuse a bonus that is derived from a shipped one: no theorem knows its radius."""
+    known = (LightTailed, ArmOptimal, AnyTime)
+    if isinstance(policy, (UCB, SuccessiveElimination)) and type(policy.bonus) not in known:
+        raise refuse("policy", policy, WITH_THEOREM)
+
+
+def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> dict[str, Chance]:
+    """Every theorem that bounds this policy's tail, by its name."""
+    arms = problem.arms
+    if isinstance(policy, Exp3IX) and policy.estimator == "loss":
+        return {"Thm 12.1 of Lattimore & Szepesvari": _exp3_ix(policy, problem, horizon, sigma, kind)}
+    _check_own(policy)
+    rule: Rule = "UCB" if isinstance(policy, UCB) else "SE"
+    match policy:
+        case UCB(LightTailed(k)) | SuccessiveElimination(LightTailed(k)):
+            found: dict[str, tuple[Callable[[float], Terms], float]] = {
+                "Thm exp-K-armed": (
+                    lambda x: theorems.exp_k_armed(x, horizon, arms, sigma, k, rule),
+                    2.0 * arms / (arms - 1),
+                )
+            }
+            if arms == 2:
+                found["Thm exp-2-armed"] = (lambda x: theorems.exp_2_armed(x, horizon, sigma, k), 2.0)
+        case UCB(ArmOptimal(k, low)) | SuccessiveElimination(ArmOptimal(k, low)):
+            found = {
+                "Thm exp-K-armed-optimal": (
+                    lambda x: theorems.exp_k_armed_optimal(x, horizon, arms, sigma, k, low, rule),
+                    2.0,
+                )
+            }
+        case UCB(AnyTime(k)):
+            found = {"Thm any-time": (lambda x: theorems.any_time(x, horizon, arms, sigma, k), 2.0)}
+        case _:
+            raise refuse("policy", policy, WITH_THEOREM)
+    _check_gaps(problem)
+    return {name: _of_kind(terms, whole, kind) for name, (terms, whole) in found.items()}
+
+
+def _of_kind(terms: Callable[[float], Terms], whole: float, kind: Kind) -> Chance:
+    """All terms; or those of the pseudo regret, to which the proof leaves x out of `whole` x."""
+    if kind == "regret":
+        return lambda x: sum(terms(x))
+    return lambda x: sum(terms(whole * x)[1:])
+
+
+def _exp3_ix(policy: Exp3IX, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> Chance:
+    eta, gamma, upper = policy.params(horizon, problem.arms)
+    low, high = _range(problem)
+    if upper < high - 1e-12 * max(1.0, abs(high)):
+        raise refuse("upper", upper, f"at least the largest reward, {high:g}, as Thm 12.1 assumes")
+    span = upper - low
+
+    def regret_chance(x: float) -> float:
+        return theorems.exp3_ix(x, horizon, problem.arms, span, eta, gamma)
+
+    if kind == "regret":
+        return regret_chance
+    return lambda x: with_noise(regret_chance, x, sigma * horizon**0.5, gaussian=False)
+
+
+def _range(problem: Bandit) -> tuple[float, float]:
+    """The least and the largest reward that an arm can give."""
+    match problem.noise:
+        case Bernoulli():
+            return 0.0, 1.0
+        case Uniform(sigma):
+            reach = 3.0**0.5 * sigma
+            return min(problem.means) - reach, max(problem.means) + reach
+        case Resampled(samples):
+            return min(float(v.min()) for v in samples), max(float(v.max()) for v in samples)
+    raise refuse("noise", problem.noise, "bounded (Bernoulli, Uniform, resampled), as Thm 12.1 assumes")
+
+
+class _Certified:
+    """The certificate of the pseudo regret as a function of it; never rising."""
+
+    def __init__(self, arms: list[Arm], extra: list[float], most: float) -> None:
+        self.split = Split(arms, extra) if arms else None
+        self.least, self.most = sum(arm.gap for arm in arms), most
+        worst = max((arm.gap * arm.full for arm in arms), default=0.0)
+        self.mean = sum(arm.gap * arm.mean_pulls() for arm in arms) + min(1.0, extra[0]) * worst
+
+    def __call__(self, x: float) -> float:
+        if x <= self.least * (1.0 + 1e-12):
+            return 1.0  # every arm is pulled once
+        if self.split is None or x > self.most * (1.0 + 1e-9):
+            return 0.0
+        return max(TINY, self.split.least(x))
+
+
+@functools.lru_cache(maxsize=16)
+def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
+    known = chances(policy, problem, horizon, check(policy, problem, horizon))
+    if known is None:
+        raise refuse("policy", policy, WITH_CERTIFICATE)
+    full = horizon - problem.arms + 1
+    gaps = sorted(problem.gaps)[1:]  # but for one best arm
+    losing = [gap for gap in gaps if gap > 0.0]
+    arms = [Arm(gap, known.of, known.end, full) for gap in losing]
+    ties = len(gaps) - len(losing)
+    extra = [0.0] * (len(losing) + 1)
+    if known.drop is not None:
+        extra = [best_arm_dropped(known.drop, gaps, ties + paid) for paid in range(len(losing) + 1)]
+    return _Certified(arms, extra, most_regret(problem, horizon))
+
+
+def _integral(chance: Chance, most: float) -> float:
+    """Integral of min(1, chance) from 0 to most, from above: chance never rises."""
+    if most <= 0.0:
+        return 0.0
+    points = np.linspace(0.0, most, MEAN_POINTS + 1)
+    return float(sum(min(1.0, chance(x)) for x in points[:-1].tolist())) * most / MEAN_POINTS
+
+
+def _mean_theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> dict[str, float]:
+    """The theorems' own bounds on the mean regret, where their conditions hold."""
+    arms = problem.arms
+    rule: Literal["SE", "UCB"] = "UCB" if isinstance(policy, UCB) else "SE"
+    match policy:
+        case UCB(LightTailed(k)) | SuccessiveElimination(LightTailed(k)) if k >= 2 * sigma:
+            found = {"Thm exp-K-armed": theorems.mean_k_armed(horizon, arms, k, rule)}
+            if arms == 2:
+                found["Thm exp-2-armed"] = theorems.mean_2_armed(horizon, k, rule)
+            return found
+        case UCB(ArmOptimal(k, low)) | SuccessiveElimination(ArmOptimal(k, low)) if low >= 2 * sigma:
+            value = theorems.mean_k_armed_optimal(horizon, arms, k, low, rule)
+            return {"Thm exp-K-armed-optimal": value}
+    return {}

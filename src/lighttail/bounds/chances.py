@@ -1,0 +1,156 @@
+"""Bounds on the chance that one arm is pulled more than m times; the certificate is made of them.
+
+All rest on one inequality (Ville): a walk W of independent sub-Gaussian steps meets a line that starts at
+c > 0 and climbs by a > 0 a step with probability at most exp(-2 a c / sigma^2). See docs/bounds.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.policies import UCB, Policy, SuccessiveElimination
+from lighttail.problems import Bandit, Gaussian
+
+Floats = npt.NDArray[np.float64]
+ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> bound on P(pulled more than m times)
+LARGE = 1e100  # in units of sigma: what is cut there makes a bound larger, and never overflows
+CLIMBS = (Standard, LightTailed, ArmOptimal)  # n radius(n) never falls with n: its least is at n = 1
+
+
+@dataclass(frozen=True)
+class Chances:
+    """What is known about each arm alone.
+
+    of: a bound on P(an arm with this gap is pulled more than m times, the best arm never being dropped).
+    end: from so many pulls on, `of` is 0.
+    drop: 2 c / sigma^2 where the best arm can be dropped for good (elimination), else None.
+    """
+
+    of: ArmChance
+    end: int
+    drop: float | None
+
+
+def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
+    """The chances for a policy that has a certificate; None for any other."""
+    if not isinstance(policy, (UCB, SuccessiveElimination)):
+        return None
+    bonus, params = policy.bonus, policy.params(horizon, problem.arms)
+    gaussian, full = isinstance(problem.noise, Gaussian), horizon - problem.arms + 1
+    if isinstance(policy, UCB) and type(bonus) is AnyTime:
+
+        def clock(t: float) -> float:
+            return bonus.clock(t, *params)
+
+        return Chances(_any_time(clock, horizon, problem.arms, sigma, gaussian), full, None)
+    if bonus.changes_with_time():
+        return None
+    scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
+
+    def radius(m: Floats) -> Floats:
+        return _scaled([bonus.radius(n, 0.0, *params) for n in m.tolist()], sigma, 10.0 * LARGE)
+
+    def overtakes(gap: float, m: Floats) -> Floats:
+        return overtaken(min(gap / sigma, LARGE), m, scale, radius(m), gaussian)
+
+    def survives(gap: float, m: Floats) -> Floats:
+        return still_active(min(gap / sigma, LARGE), m, radius(m), gaussian)
+
+    if isinstance(policy, UCB):
+        return Chances(overtakes, full, None)
+    return Chances(survives, min(full, (horizon - 1) // 2 + 1), 2.0 * scale / sigma)
+
+
+def _any_time(
+    clock: Callable[[float], float], horizon: int, arms: int, sigma: float, gaussian: bool
+) -> ArmChance:
+    """radius_t(n) = c_t / n with c_t = clock(t): the chance with the least c_t plus that with the largest."""
+
+    def chance(gap: float, m: Floats) -> Floats:
+        total = np.zeros(m.size)
+        for times in (m + arms, np.full(m.size, float(horizon))):
+            clocks = [clock(t) for t in times.tolist()]
+            radii = _scaled([c / n for c, n in zip(clocks, m.tolist(), strict=True)], sigma, 10.0 * LARGE)
+            total += overtaken(min(gap / sigma, LARGE), m, _scaled(clocks, sigma, LARGE), radii, gaussian)
+        return np.minimum(1.0, total)
+
+    return chance
+
+
+def _scaled(values: list[float], sigma: float, most: float) -> Floats:
+    return np.array([min(value / sigma, most) for value in values])
+
+
+def least_scale(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> float:
+    """The largest c with radius(n) >= c / n for n = 1, ..., T; 0 where there is none above it."""
+    last = 1 if type(bonus) in CLIMBS else horizon
+    return max(0.0, min(n * bonus.radius(float(n), 0.0, *params) for n in range(1, last + 1)))
+
+
+def overtaken(gap: float, m: Floats, scale: Any, radius: Any, gaussian: bool) -> Floats:
+    """UCB: a bound on P(arm k is pulled more than m times); gap, scale and radius in units of sigma.
+
+    E min(1, exp(-lam (g - X))), X arm k's mean noise, s = 1 / sqrt(m), g = gap - radius, lam = 2 scale:
+    Phi(-g/s) + exp(-lam g + lam^2 s^2 / 2) Phi(g/s - lam s) for Gaussian noise; otherwise the least of
+    exp(-t g + t^2 s^2 / 2) over 0 <= t <= lam.
+
+    >>> [f"{overtaken(0.6, np.array([50.0]), 11.15, 11.15 / 50, form)[0]:.3g}" for form in (True, False)]
+    ['0.0139', '0.0286']
+    """
+    from scipy.special import log_ndtr
+
+    g, lam, s = gap - radius, 2.0 * scale, 1.0 / np.sqrt(m)
+    if gaussian:
+        crossing = -lam * g + 0.5 * (lam * s) ** 2 + log_ndtr(g / s - lam * s)
+        return np.asarray(np.minimum(1.0, np.exp(log_ndtr(-g / s)) + np.exp(np.minimum(crossing, 0.0))))
+    t = np.clip(g / s**2, 0.0, lam)
+    return np.asarray(np.exp(np.minimum(0.0, -t * g + 0.5 * (t * s) ** 2)))
+
+
+def still_active(gap: float, m: Floats, radius: Any, gaussian: bool) -> Floats:
+    """Elimination: a bound on P(neither the best arm nor arm k is dropped by phase m), in units of sigma.
+
+    Arm k's mean is then at most 2 radius below the best arm's: with g = gap - 2 radius,
+    Phi(-g sqrt(m / 2)) for Gaussian noise, exp(-g_+^2 m / 4) otherwise.
+
+    >>> [f"{still_active(0.6, np.array([100.0]), 0.111, form)[0]:.3g}" for form in (True, False)]
+    ['0.00376', '0.0281']
+    """
+    from scipy.special import ndtr
+
+    g = gap - 2.0 * radius
+    if gaussian:
+        return np.asarray(ndtr(-g * np.sqrt(m / 2.0)))
+    return np.asarray(np.exp(-(np.maximum(g, 0.0) ** 2) * m / 4.0))
+
+
+def best_arm_dropped(drop: float, gaps: list[float], paid: int) -> float:
+    """A bound on P(the best arm is dropped, and an arm with gap gaps[k], k >= paid, is pulled after that).
+
+    gaps: of all arms but one best arm. If arm j drops the best arm in phase n while arm k stays active,
+    Wj - W1 >= 2c + n gap_j and Wk - W1 >= n gap_k. Their sum with weights 1 and r is a walk against a
+    line: exp(-drop (gap_j + r gap_k) / (1 + r + r^2)) with drop = 2 c / sigma^2, for every r >= 0; r = 0
+    where k = j. For each j, the k are added up, or r = 0 taken for all of them at once.
+
+    >>> f"{best_arm_dropped(2 * 5.574, [0.6], 0):.3g}"
+    '0.00124'
+    """
+    total = 0.0
+    for j, own in enumerate(gaps):
+        others = (_least(drop, own, gaps[k]) for k in range(paid, len(gaps)) if k != j)
+        itself = math.exp(-drop * own)
+        total += min(itself, sum(others) + (itself if j >= paid else 0.0))
+    return total if paid < len(gaps) else 0.0
+
+
+def _least(drop: float, own: float, other: float) -> float:
+    """The least over r >= 0 of exp(-drop (own + r other) / (1 + r + r^2))."""
+    r = (math.sqrt(own * own - own * other + other * other) - own) / other if other > own else 0.0
+    return math.exp(-drop * (own + r * other) / (1.0 + r + r * r))
