@@ -138,3 +138,20 @@ def test_what_has_no_exact_law_is_refused(
         lt.exact_tail(policy, problem, horizon=horizon, regret=1.0)
     with pytest.raises(ValueError, match="regret must be a finite number"):
         lt.exact_tail(TUNED["Standard"], PROBLEM, horizon=50, regret=math.nan)
+
+
+@pytest.mark.parametrize("pulls", [10, 20, 35, 44, 48])
+def test_a_gap_of_many_deviations(pulls: int) -> None:
+    """Steps that a normal walk never makes: down to 1e-92, against weighted paths."""
+    policy, problem = lt.UCB(lt.LightTailed(0.8)), lt.Bandit([0.0, 1.2], lt.Gaussian(0.3))
+    exact = lt.exact_tail(policy, problem, horizon=60, regret=1.2 * pulls)
+    found = lt.tail_probability(policy, problem, 60, 1.2 * pulls, seed=1, method="importance")
+    assert abs(exact - found.value) < 4.0 * found.diagnostics.relative_error * found.value / 1.96
+    law = lt.exact_law(policy, problem, horizon=60)
+    assert law.tail(1.2 * pulls) == pytest.approx(exact, rel=1e-3)
+    assert (np.diff(law.survival) <= 0.0).all()
+
+
+def test_what_is_too_small_is_zero() -> None:
+    policy, problem = lt.UCB(lt.LightTailed(0.8)), lt.Bandit([0.0, 1.2], lt.Gaussian(0.3))
+    assert lt.exact_tail(policy, problem, horizon=60, regret=1.2 * 52) == 0.0

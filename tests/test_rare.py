@@ -155,7 +155,7 @@ def test_plain_simulation_agrees(policy, problem, noise, kind) -> None:
     out = lt.simulate(policy, problem, horizon=60, paths=40_000, seed=3)
     regret = 0.999 * out.quantile(0.99, kind).value
     plain = out.exceedance(regret, kind).value
-    settings = {"kind": kind, "relative_error": 0.04, "method": "importance", "most_pulls": 4 * 10**7}
+    settings = {"kind": kind, "relative_error": 0.08, "method": "importance", "most_pulls": 3 * 10**6}
     found = lt.tail_probability(policy, problem, 60, regret, seed=4, **settings)
     error = math.hypot(found.diagnostics.relative_error * found.value / 1.96, math.sqrt(plain / 40_000))
     assert abs(found.value - plain) < 4.0 * error
@@ -177,30 +177,29 @@ def test_other_problems_agree_with_the_exact_law() -> None:
 
 
 COVERED = [
-    (lt.UCB(lt.LightTailed(0.2)), TWO, "pseudo_regret", 30.0),
-    (lt.UCB(lt.AnyTime(0.3)), TWO, "pseudo_regret", 30.0),
-    (lt.SuccessiveElimination(lt.LightTailed(0.1)), TWO, "pseudo_regret", 30.0),
-    (lt.UCB(lt.LightTailed(0.2)), TWO, "regret", 45.0),
-    (lt.SuccessiveElimination(lt.LightTailed(0.1)), FOUR, "pseudo_regret", 40.0),
+    (lt.UCB(lt.LightTailed(0.2)), TWO, "pseudo_regret", 30.0, 150),
+    (lt.UCB(lt.AnyTime(0.3)), TWO, "pseudo_regret", 30.0, 100),
+    (lt.SuccessiveElimination(lt.LightTailed(0.1)), TWO, "pseudo_regret", 30.0, 150),
+    (lt.SuccessiveElimination(lt.LightTailed(0.1)), FOUR, "pseudo_regret", 40.0, 100),
+    (lt.UCB(lt.Standard(0.8)), FOUR, "pseudo_regret", 40.0, 40),
 ]
 
 
-@pytest.mark.parametrize(("policy", "problem", "kind", "regret"), COVERED)
-def test_intervals_cover(policy, problem, kind, regret) -> None:
-    """At 95 %: 150 repetitions may miss about 8 times, and must not miss 17 times."""
+@pytest.mark.parametrize(("policy", "problem", "kind", "regret", "count"), COVERED)
+def test_intervals_cover(policy, problem, kind, regret, count) -> None:
+    """At 95 %, with room for three standard deviations of the number of misses."""
     settings = {"kind": kind, "method": "importance"}
-    true = lt.tail_probability(policy, problem, 100, regret, relative_error=0.005, seed=999, **settings).value
+    true = lt.tail_probability(policy, problem, 100, regret, relative_error=0.007, seed=999, **settings).value
     found = [
-        lt.tail_probability(
-            policy, problem, 100, regret, relative_error=0.2, seed=seed, threads=1, **settings
-        )
-        for seed in range(150)
+        lt.tail_probability(policy, problem, 100, regret, relative_error=0.2, seed=seed, **settings)
+        for seed in range(count)
     ]
-    assert sum(not one.low <= true <= one.high for one in found) <= 16
+    allowed = 0.05 * count + 3.0 * math.sqrt(0.05 * 0.95 * count)
+    assert sum(not one.low <= true <= one.high for one in found) <= allowed
     assert all(one.diagnostics.sure_low <= true <= one.diagnostics.sure_high for one in found)
-    # Negative control: intervals of half the width miss too often.
-    narrow = [abs(one.value - true) > 0.25 * (one.high - one.low) for one in found]
-    assert sum(narrow) > 16
+    # Negative control: intervals of a third of the width miss too often.
+    narrow = [abs(one.value - true) > (one.high - one.low) / 6.0 for one in found]
+    assert sum(narrow) > allowed
 
 
 def test_bernstein_covers_where_the_normal_interval_does_not() -> None:
@@ -238,7 +237,7 @@ def test_new_numbers_compile_nothing_new() -> None:
 
 def test_the_cheaper_method_is_taken_and_named() -> None:
     policy = lt.UCB(lt.LightTailed(0.2))
-    common = lt.tail_probability(policy, TWO, 100, 5, seed=1)
+    common = lt.tail_probability(lt.UCB(lt.ArmOptimal(0.3, 0.2)), FOUR, 200, 30, seed=1)
     rare_one = lt.tail_probability(policy, TWO, 500, 100, seed=1)
     assert (common.method, rare_one.method) == ("plain simulation", "importance sampling")
     assert common.low < common.value < common.high

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from lighttail.kernels.build import compiler
 
 SPACING = 0.25  # of the grid, in standard deviations of a step
-REACH = 8.0  # standard deviations that a single step is followed
+REACH = 8.0  # standard deviations that a single step is followed, beyond its drift
 GREGORY = (1 / 12, 1 / 24, 19 / 720, 3 / 160, 863 / 60480, 275 / 24192, 33953 / 3628800)
-NOTHING = 1e-60  # densities below this share of the highest are dropped
+NOTHING = 1e-120  # densities below this share of the highest are dropped
 SAFE = 1e-10  # share of the crossings so far that dropped walks may still add
 REST = 8  # steps between two looks for walks that will never cross
 
@@ -36,20 +36,21 @@ def end_weights() -> npt.NDArray[np.float64]:
 
 
 @compiler()
-def walk(boundary: Any, drift: Any, spacing: Any, ends: Any, above: Any, crossed: Any) -> None:
+def walk(boundary: Any, drift: Any, reach: Any, spacing: Any, ends: Any, above: Any, crossed: Any) -> None:
     """Fill above[j], the chance to be above the boundary at steps 1..j+1, and crossed[j] = 1 - above[j].
 
     boundary: heights at steps 1, 2, ..., in standard deviations of a step. drift[j]: the least fall
     of the boundary in any later step; a walk at height y crosses with chance exp(-2 drift y) at most.
+    reach: standard deviations that a single step is followed.
     """
     steps = boundary.size
     room = int((12.0 * math.sqrt(steps) + 40.0 + max(0.0, -boundary.min())) / spacing)
     density = np.zeros(room)
     weighted = np.zeros(room)
     following = np.zeros(room)
-    width = int(REACH / spacing) + 1
-    low = max(0, int((-boundary[0] - 12.0) / spacing))
-    high = min(room, max(low + 2, int((-boundary[0] + 12.0) / spacing)))
+    width = int(reach / spacing) + 1
+    low = max(0, int((-boundary[0] - reach - 4.0) / spacing))
+    high = min(room, max(low + 2, int((-boundary[0] + reach + 4.0) / spacing)))
     root = math.sqrt(2.0 * math.pi)
     for i in range(low, high):
         y = i * spacing + boundary[0]
@@ -65,7 +66,7 @@ def walk(boundary: Any, drift: Any, spacing: Any, ends: Any, above: Any, crossed
         if low == 0:
             for i in range(min(ends.size, high)):
                 weighted[i] *= ends[i]
-        for i in range(low, min(high, int((REACH + 2.0 - fall) / spacing) + 2)):
+        for i in range(low, min(high, int((reach + 2.0 - fall) / spacing) + 2)):
             lost += weighted[i] * 0.5 * math.erfc((i * spacing + fall) / math.sqrt(2.0))
         centre = math.floor(fall / spacing)
         first = max(0, low + centre - width)

@@ -24,6 +24,7 @@ from lighttail.statistics import Floats
 from lighttail.validation import number, refuse, whole
 
 COARSE, FINE, LAW, DENSE = 49, 161, 25, 4001  # points in the level u
+LEAST = 1e-100  # smaller probabilities are given as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class ExactLaw:
 
 
 def exact_tail(policy: Policy, problem: Bandit, *, horizon: int, regret: float) -> float:
-    """P(pseudo regret >= regret), exact to a few parts in 100,000 of itself, however small.
+    """P(pseudo regret >= regret), exact to a few parts in 100,000 of itself; below 1e-100 it is 0.
 
     policy: UCB with a bonus that ignores time (Standard, LightTailed, ArmOptimal, or one's own).
     problem: two arms with Gaussian noise.
@@ -132,17 +133,18 @@ class _Arms:
         return self._walks(self.best, levels, steps)[1]
 
     def _walks(self, mean: float, levels: Floats, steps: int) -> tuple[Floats, Floats]:
-        from lighttail.kernels.crossing import SPACING, end_weights, walk
+        from lighttail.kernels.crossing import REACH, SPACING, end_weights, walk
 
         n = np.arange(1.0, steps + 1.0)
         above, crossed = np.empty((levels.size, steps)), np.empty((levels.size, steps))
         ends = end_weights()
+        reach = REACH + 2.0 * (self.best - self.bad)  # a rare walk makes up for the gap at every step
 
         def one(place: int) -> None:
             boundary = n * (levels[place] - mean - self.radius[:steps])
             falls = boundary - np.append(boundary[1:], 2.0 * boundary[-1] - boundary[-2:][0])
             least = np.minimum.accumulate(falls[::-1])[::-1].copy()
-            walk(boundary, least, SPACING, ends, above[place], crossed[place])
+            walk(boundary, least, reach, SPACING, ends, above[place], crossed[place])
 
         one(0)  # compiles before the threads start
         with ThreadPoolExecutor(usable_processors()) as pool:
@@ -178,8 +180,12 @@ def _integrate(levels: Floats, above: Floats, crossed: Floats) -> float:
     """Integral of crossed d(-above) over the levels, from splines of the logarithms."""
     from scipy.interpolate import CubicSpline
 
+    kept = (above > 1e-290) & (crossed > 1e-290)
+    if np.count_nonzero(kept) < 4:
+        return 0.0
+    levels, above, crossed = levels[kept], above[kept], crossed[kept]
     dense = _between(levels, 0, levels.size - 1, DENSE)
-    log_above = CubicSpline(levels, np.log(np.maximum(above, 1e-300)))
-    log_crossed = CubicSpline(levels, np.log(np.maximum(crossed, 1e-300)))
+    log_above, log_crossed = CubicSpline(levels, np.log(above)), CubicSpline(levels, np.log(crossed))
     density = -log_above(dense, 1) * np.exp(log_above(dense) + log_crossed(dense))
-    return float(np.trapezoid(density, dense))
+    value = float(np.trapezoid(density, dense))
+    return value if value >= LEAST else 0.0
