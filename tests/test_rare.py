@@ -155,7 +155,7 @@ def test_plain_simulation_agrees(policy, problem, noise, kind) -> None:
     out = lt.simulate(policy, problem, horizon=60, paths=40_000, seed=3)
     regret = 0.999 * out.quantile(0.99, kind).value
     plain = out.exceedance(regret, kind).value
-    settings = {"kind": kind, "relative_error": 0.08, "method": "importance", "most_pulls": 3 * 10**6}
+    settings = {"kind": kind, "relative_error": 0.08, "method": "importance", "most_pulls": 10**6}
     found = lt.tail_probability(policy, problem, 60, regret, seed=4, **settings)
     error = math.hypot(found.diagnostics.relative_error * found.value / 1.96, math.sqrt(plain / 40_000))
     assert abs(found.value - plain) < 4.0 * error
@@ -164,7 +164,7 @@ def test_plain_simulation_agrees(policy, problem, noise, kind) -> None:
 def test_other_problems_agree_with_the_exact_law() -> None:
     """Other gaps, noises, horizons and kappas, from far out in the tail to common."""
     rng = np.random.default_rng(8)
-    for _ in range(12):
+    for _ in range(8):
         kappa, sigma, gap = rng.uniform(0.05, 1.0), rng.uniform(0.3, 3.0), rng.uniform(0.1, 1.5)
         horizon = int(rng.integers(20, 300))
         bonus = [lt.Standard(kappa), lt.LightTailed(kappa), lt.ArmOptimal(kappa, kappa / 3)][rng.integers(3)]
@@ -177,11 +177,11 @@ def test_other_problems_agree_with_the_exact_law() -> None:
 
 
 COVERED = [
-    (lt.UCB(lt.LightTailed(0.2)), TWO, "pseudo_regret", 30.0, 150),
+    (lt.UCB(lt.LightTailed(0.2)), TWO, "pseudo_regret", 30.0, 100),
     (lt.UCB(lt.AnyTime(0.3)), TWO, "pseudo_regret", 30.0, 100),
-    (lt.SuccessiveElimination(lt.LightTailed(0.1)), TWO, "pseudo_regret", 30.0, 150),
+    (lt.SuccessiveElimination(lt.LightTailed(0.1)), TWO, "pseudo_regret", 30.0, 100),
     (lt.SuccessiveElimination(lt.LightTailed(0.1)), FOUR, "pseudo_regret", 40.0, 100),
-    (lt.UCB(lt.Standard(0.8)), FOUR, "pseudo_regret", 40.0, 40),
+    (lt.UCB(lt.Standard(0.8)), FOUR, "pseudo_regret", 40.0, 25),
 ]
 
 
@@ -237,7 +237,7 @@ def test_new_numbers_compile_nothing_new() -> None:
 
 def test_the_cheaper_method_is_taken_and_named() -> None:
     policy = lt.UCB(lt.LightTailed(0.2))
-    common = lt.tail_probability(lt.UCB(lt.ArmOptimal(0.3, 0.2)), FOUR, 200, 30, seed=1)
+    common = lt.tail_probability(lt.ThompsonSampling(0.8), FOUR, 100, 20, seed=1)
     rare_one = lt.tail_probability(policy, TWO, 500, 100, seed=1)
     assert (common.method, rare_one.method) == ("plain simulation", "importance sampling")
     assert common.low < common.value < common.high

@@ -60,9 +60,9 @@ def test_splitting_is_for_every_noise(noise) -> None:
 
 
 def test_far_out_it_still_agrees_with_the_exact_value() -> None:
-    policy = lt.UCB(lt.LightTailed(0.3))
-    exact = lt.exact_tail(policy, TWO, horizon=200, regret=72.0)
-    split = lt.tail_probability(policy, TWO, 200, 72.0, relative_error=0.25, seed=4, method="splitting")
+    policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Gaussian(0.5))
+    exact = lt.exact_tail(policy, problem, horizon=200, regret=48.0)
+    split = lt.tail_probability(policy, problem, 200, 48.0, relative_error=0.25, seed=4, method="splitting")
     assert exact < 1e-7
     assert abs(split.value - exact) < 4.0 * standard_error(split)
 
@@ -76,10 +76,10 @@ def test_a_score_that_counts_bad_pulls_fails_that_test(monkeypatch) -> None:
 
     monkeypatch.setitem(branching.SCORES, lt.UCB, lambda *formulas: count)
     _made.cache_clear()
-    policy = lt.UCB(lt.LightTailed(0.3))
-    exact = lt.exact_tail(policy, TWO, horizon=200, regret=72.0)
+    policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Gaussian(0.5))
+    exact = lt.exact_tail(policy, problem, horizon=200, regret=48.0)
     split = lt.tail_probability(
-        policy, TWO, 200, 72.0, relative_error=0.25, seed=4, method="splitting", most_pulls=10**7
+        policy, problem, 200, 48.0, relative_error=0.25, seed=4, method="splitting", most_pulls=10**7
     )
     _made.cache_clear()
     assert not split.reached
