@@ -17,8 +17,8 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
-    *("validation", "streams", "progress", "files", "csvfile"),
-    *("bonuses", "policies", "problems", "words"),
+    *("validation", "streams", "counts", "progress", "files", "csvfile"),
+    *("bonuses", "policies", "problems", "words", "methods"),
     *("statistics", "outcome"),
     *("kernels", "simulate"),
     *("online", "tails", "bounds"),

@@ -10,6 +10,10 @@ A bonus is a frozen dataclass with two members:
 A radius that changes with the round t reads its second argument. What depends on t alone belongs
 in `clock(t, *params)`, which is evaluated once a round and not once an arm; unless a bonus says
 otherwise, the clock shows t.
+
+A bonus may declare `concave = True`: n * radius(n) is then concave in n and the radius never falls
+as time goes by, which lets `simulate` skip ahead (docs/skip-ahead.md). Where n * radius(n) has one
+bend upwards, such as the maximum of two such bonuses, `bend(*params)` is the n where it is.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 from lighttail.validation import BadInput, accept, non_negative, positive, refuse
@@ -29,20 +34,27 @@ def same_time(t: float, *params: float) -> float:
     return t
 
 
+def nowhere(*params: float) -> float:
+    """No bend at any number of pulls."""
+    return math.inf
+
+
 class Bonus(ABC):
     """What every bonus has; see the module's docstring for how to write one."""
 
     needs_horizon: ClassVar[bool] = True
     light_tailed: ClassVar[bool] = False  # whether a theorem says so
+    concave: ClassVar[bool] = False  # n * radius(n) in n; `simulate` may then skip ahead
     radius: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
+    bend: ClassVar[Callable[..., float]] = staticmethod(nowhere)
 
     @abstractmethod
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
 
     def __init_subclass__(cls) -> None:
-        for name in ("radius", "clock"):
+        for name in ("radius", "clock", "bend"):
             member = inspect.getattr_static(cls, name, None)
             if member is not None and not isinstance(member, staticmethod):
                 raise TypeError(
@@ -73,6 +85,25 @@ class Bonus(ABC):
                 raise
             raise refuse(place, str(error), "a finite number") from None
 
+    def check_concave(self, horizon: float, arms: int) -> None:
+        """Refuse a bonus that declares itself concave and is not, or falls with time."""
+        bend = self.bend(*self.params(horizon, arms))
+        slack = 1e-9 * max(n * abs(radius) for n, _, radius in self.sample(horizon, arms))
+        lines: dict[float, list[tuple[float, float]]] = {}
+        for n, t, radius in self.sample(horizon, arms):
+            lines.setdefault(t, []).append((n, n * radius))
+        for (_, earlier), (t, later) in pairwise(lines.items()):
+            for (n, before), (_, after) in zip(earlier, later, strict=True):
+                if after < before - slack:
+                    raise refuse(f"the radius of {self!r} at n={n:g}, t={t:g}", after / n, f"at least {before / n}, "
+                                 "as earlier, to be declared concave")
+        for t, line in lines.items():
+            for (a, at_a), (b, at_b), (c, at_c) in zip(line, line[1:], line[2:], strict=False):
+                chord = at_a + (at_c - at_a) * (b - a) / (c - a)
+                if not a <= bend < c and at_b < chord - slack:
+                    place = f"n * radius of {self!r} at n={b:g}, t={t:g}"
+                    raise refuse(place, at_b, f"at least {chord}, its neighbours' mean, to be declared concave")
+
     @classmethod
     def changes_with_time(cls) -> bool:
         """Whether the radius looks at the clock at all: whether its code names that argument."""
@@ -102,6 +133,7 @@ class Standard(Bonus):
     0.9972
     """
 
+    concave: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:
@@ -130,6 +162,7 @@ class LightTailed(Bonus):
     """
 
     light_tailed: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:
@@ -158,6 +191,7 @@ class ArmOptimal(Bonus):
     """
 
     light_tailed: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
     kappa: float
     floor: float
 
@@ -168,6 +202,11 @@ class ArmOptimal(Bonus):
     def radius(n: float, clock: float, log_root: float, scale: float, floor: float) -> float:
         share = 1.0 / math.sqrt(n)
         return log_root * share * max(scale * share, floor)
+
+    @staticmethod
+    def bend(log_root: float, scale: float, floor: float) -> float:
+        """Where scale / sqrt(n) = floor: n * radius(n) is constant before and grows like sqrt(n) after."""
+        return (scale / floor) * (scale / floor) if floor > 0.0 else math.inf
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return math.sqrt(math.log(horizon)), self.kappa * math.sqrt(horizon / arms), self.floor
@@ -191,6 +230,7 @@ class AnyTime(Bonus):
 
     needs_horizon: ClassVar[bool] = False
     light_tailed: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:

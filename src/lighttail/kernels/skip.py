@@ -1,8 +1,8 @@
-"""UCB without playing every pull, compiled: see docs/skip-ahead.md for the method and its proof.
+"""UCB without playing every pull, compiled: docs/skip-ahead.md has the method and its proof.
 
-The sums of an arm's rewards are a random walk that is revealed point by point: far ahead first,
-then between two points by the walk's bridge. Points that are known lie in a gap buffer an arm,
-`place` (pulls) and `height` (sum): those already passed at the left, those ahead at the right.
+The sum of an arm's rewards is a random walk, revealed point by point: far ahead first, then between
+two known points by the walk's bridge. What is known of an arm lies in a gap buffer, `place` (pulls)
+and `height` (sum): points already passed at its left, points ahead at its right, nearest first.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from numba.extending import register_jitable
 from lighttail.kernels.build import Formula, compiler, digest, prepare
 from lighttail.kernels.index import pick_tied
 
-ROOM = 256  # points an arm at first; the buffers grow where that is not enough
+ROOM = 4096  # points of an arm that are kept
+RESERVE = 128  # points that one passage adds at most: twice the halvings of the longest block
 SAFETY = math.log(1e12)  # a path's total variation stays below 1e-12
+FEW = 4.0  # changes of the leader that are played one by one
+MISSES = 4  # leaps in a row that are taken back before a leader plays alone
+MARGIN = 0.5  # standard deviations by which a block is planned to be clear
+FARTHEST = 1e15
+CAPPED, CROSSED, CROWDED = 0, 1, 2  # how a passage ended: at its cap, at its level, out of room
 
 
 @register_jitable
-def reach(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
-    """A block length that is likely to be clear: 2 w (w + drift m - sigma sqrt m) = limit sigma^2 m."""
-    square = 1.0 + 2.0 * (limit - 2.0 * here * drift / (sigma * sigma))
+def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
+    """The m with 2 w (w + drift m - margin sigma sqrt m) = limit sigma^2 m: most likely a clear block."""
+    square = MARGIN * MARGIN + 2.0 * (limit - 2.0 * here * drift / (sigma * sigma))
     if square <= 0.0:
-        return math.inf
-    root = 2.0 * here / (sigma * (1.0 + math.sqrt(square)))
-    return max(1.0, float(math.floor(min(root * root, 1e15))))
+        return FARTHEST
+    root = 2.0 * here / (sigma * (MARGIN + math.sqrt(square)))
+    return float(math.floor(min(root * root, FARTHEST)))
 
 
 @register_jitable
-def wider(points: Any, right: Any) -> Any:
-    """The same gap buffers with twice the room."""
-    arms, room = points.shape
-    more = np.empty((arms, 2 * room))
-    for arm in range(arms):
-        for i in range(room):
-            more[arm, i] = points[arm, i]
-            more[arm, room + i] = points[arm, i]
-    return more
+def before_bend(m: Any, n: Any, kink: Any) -> Any:
+    """A block from n pulls on does not straddle the bend of n * radius(n)."""
+    return min(m, max(1.0, kink - n)) if n <= kink else m
 
 
 @register_jitable
@@ -54,137 +54,275 @@ def top_two(index: Any) -> Any:
     return best, leader, rival
 
 
+@register_jitable
+def put_back(place: Any, height: Any, left: Any, right: Any) -> Any:
+    """Points that were passed lie ahead again."""
+    while left > 0:
+        left -= 1
+        right -= 1
+        place[right], height[right] = place[left], height[left]
+    return right
+
+
+def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
+    """The function that follows one arm until its index is at a level or below."""
+
+    @register_jitable
+    def passage(
+        rng: Any, params: Any, world: Any, arm: Any, level: Any, cap: Any, keep: Any, state: Any, rules: Any,
+        place: Any, height: Any, right: Any, stop: Any,
+    ) -> Any:  # fmt: skip
+        """Pull the arm at least once, at most until it has `cap` pulls; `keep` what was passed.
+
+        state: the arm's pulls, sum and index. rules: limit of a clear block, sigma, and the bend.
+        """
+        n, sum_here, index = state
+        limit, sigma, kink = rules
+        room = place.size
+        left = 0
+        close = sigma * math.sqrt(limit)
+        n_before, bonus_before = n - 1.0, n * index - sum_here
+        while n < cap and stop[0] == 0:
+            if keep and right - left < RESERVE:
+                return CROWDED, (n, sum_here, index), left, right
+            here = n * (index - level)
+            known = right < room
+            if known:
+                ahead, sum_ahead = place[right], height[right]
+                if ahead > cap:
+                    right -= 1
+                    place[right] = cap
+                    height[right] = sum_here + part(rng, cap - n, ahead - cap, sum_ahead - sum_here, *world)
+                    continue
+            else:
+                m = 1.0
+                if here > close:
+                    bonus = n * index - sum_here
+                    drift = world[0][arm] - level + (bonus - bonus_before) / (n - n_before)
+                    n_before, bonus_before = n, bonus
+                    m = max(1.0, min(likely_clear(here, drift, sigma, limit), cap - n))
+                    m = before_bend(m, n, kink)
+                ahead, sum_ahead = n + m, sum_here + total(rng, arm, m, *world)
+            m = ahead - n
+            index_ahead = sum_ahead / ahead + radius(ahead, 0.0, *params)
+            if m == 1.0 or clear(here, ahead * (index_ahead - level), m, limit, *world):
+                right += known
+                if keep:
+                    place[left], height[left] = ahead, sum_ahead
+                    left += 1
+                n, sum_here, index = ahead, sum_ahead, index_ahead
+                if index <= level:
+                    return CROSSED, (n, sum_here, index), left, right
+            else:
+                if not known:
+                    right -= 1
+                    place[right], height[right] = ahead, sum_ahead
+                half = float(math.floor(0.5 * m))
+                right -= 1
+                place[right] = n + half
+                height[right] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
+        return CAPPED, (n, sum_here, index), left, right
+
+    return passage
+
+
 def level_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
 ) -> Any:
-    """UCB with a radius that does not change with time."""
+    """UCB with a radius that does not change with time: all arms together leap down to a level.
+
+    By the merge lemma the arms' pulls until every index is at a level or below do not depend on
+    their order. A leap that would take more pulls than the horizon has is taken back; what it
+    revealed stays known. From the level where the horizon ends, the leaders play one by one.
+    """
     radius, bend, total, part, clear, proxy = (prepare(f) for f in (radius, bend, total, part, clear, proxy))
     formulas = digest(radius, bend, total, part, clear, proxy)
+    passage = passage_of(radius, total, part, clear)
 
     @compiler(radius, bend, total, part, clear, proxy)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         end = float(horizon)
-        limit = SAFETY + math.log(end)
         sigma = proxy(*world)
-        kink = float(math.floor(min(bend(*params), end)))
-        means = world[0]
-        counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
-        counts_then, sums_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
-        left, right = np.empty(arms, np.int64), np.empty(arms, np.int64)
-        room = ROOM
-        place, height = np.empty((arms, room)), np.empty((arms, room))
+        rules = (SAFETY + math.log(end), sigma, float(math.floor(min(bend(*params), end))))
+        now, then = np.empty((3, arms)), np.empty((3, arms))  # pulls, sums, indices
+        counts, sums, index = now
+        left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
+        place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
         width = sigma / math.sqrt(end)
-        aim = means.max() + radius(end, 0.0, *params)
+        aim = world[0].max() + radius(end, 0.0, *params)  # about where the horizon ends
         for path in range(rewards.size):
             for arm in range(arms):
-                left[arm] = 0
-                right[arm] = room
+                right[arm] = ROOM
                 counts[arm] = 1.0
                 sums[arm] = total(rng, arm, 1.0, *world)
                 index[arm] = sums[arm] + radius(1.0, 0.0, *params)
             used = float(arms)
-            low = -math.inf
-            level = aim + width
-            step = width
-            fresh = True
+            level, step, low = aim, width, -math.inf
+            leapt, misses = False, 0
             while used < end:
                 if stop[0] != 0:
                     return
                 best, leader, rival = top_two(index)
-                if low > -math.inf and not fresh:
-                    level = 0.5 * (low + best) if 4.0 * (best - rival) < best - low else rival
-                single = level >= rival
-                if single:
+                if best <= low:  # that leap lacked room and not pulls
+                    level, low = best - step, -math.inf
+                elif leapt and low > -math.inf:
+                    many = FEW * (best - rival) < best - low and misses < MISSES
+                    level = 0.5 * (low + best) if many else rival
+                alone = level >= rival
+                if alone:
                     level = rival
                     if best == rival:
-                        leader = int(pick_tied(rng, index, best))
-                failed = False
+                        leader = np.int64(pick_tied(rng, index, best))
+                then[:] = now
                 before = used
+                how = CROSSED
                 for arm in range(arms):
-                    counts_then[arm], sums_then[arm], index_then[arm] = counts[arm], sums[arm], index[arm]
-                for arm in range(arms):
-                    if (single and arm != leader) or (not single and index[arm] <= level):
+                    if arm != leader if alone else index[arm] <= level:
                         continue
-                    n, height_here, index_here = counts[arm], sums[arm], index[arm]
-                    cap = n + end - used
-                    l, r = left[arm], right[arm]
-                    failed = True
-                    while n < cap:
-                        here = n * (index_here - level)
-                        fits = r < room and place[arm, r] <= cap
-                        if fits:
-                            ahead, height_ahead = place[arm, r], height[arm, r]
-                        else:
-                            if l == r:
-                                place, height = wider(place, right), wider(height, right)
-                                for k in range(arms):
-                                    right[k] += room
-                                r += room
-                                room *= 2
-                            if r < room:
-                                h = cap - n
-                                m = place[arm, r] - n
-                                height_ahead = height_here + part(rng, h, m - h, height[arm, r] - height_here, *world)
-                                ahead = cap
-                            else:
-                                slope = (n + 1.0) * radius(n + 1.0, 0.0, *params) - n * radius(n, 0.0, *params)
-                                m = reach(here, means[arm] - level + slope, sigma, limit)
-                                m = min(m, cap - n)
-                                if n <= kink:
-                                    m = min(m, max(1.0, kink - n))
-                                ahead = n + m
-                                height_ahead = height_here + total(rng, arm, m, *world)
-                            r -= 1
-                            place[arm, r], height[arm, r] = ahead, height_ahead
-                        m = ahead - n
-                        index_ahead = height_ahead / ahead + radius(ahead, 0.0, *params)
-                        if m == 1.0 or clear(here, ahead * (index_ahead - level), m, limit, *world):
-                            place[arm, l], height[arm, l] = ahead, height_ahead
-                            l += 1
-                            r += 1
-                            n, height_here, index_here = ahead, height_ahead, index_ahead
-                            if index_ahead <= level:
-                                failed = False
-                                break
-                        else:
-                            if l == r:
-                                place, height = wider(place, right), wider(height, right)
-                                for k in range(arms):
-                                    right[k] += room
-                                r += room
-                                room *= 2
-                            h = float(math.floor(0.5 * m))
-                            r -= 1
-                            place[arm, r] = n + h
-                            height[arm, r] = height_here + part(rng, h, m - h, height_ahead - height_here, *world)
-                    left[arm], right[arm] = l, r
-                    used += n - counts[arm]
-                    counts[arm], sums[arm], index[arm] = n, height_here, index_here
-                    if failed:
+                    cap = counts[arm] + end - used
+                    state = (counts[arm], sums[arm], index[arm])
+                    how, state, left[arm], right[arm] = passage(
+                        rng, params, world, arm, level, cap, not alone, state, rules,
+                        place[arm], height[arm], right[arm], stop,
+                    )  # fmt: skip
+                    used += state[0] - counts[arm]
+                    counts[arm], sums[arm], index[arm] = state
+                    if how != CROSSED:
                         break
-                if failed and not single:
-                    used = before
-                    low = level
-                    for arm in range(arms):
-                        while left[arm] > 0:
-                            left[arm] -= 1
-                            right[arm] -= 1
-                            place[arm, right[arm]] = place[arm, left[arm]]
-                            height[arm, right[arm]] = height[arm, left[arm]]
-                        counts[arm], sums[arm], index[arm] = counts_then[arm], sums_then[arm], index_then[arm]
-                    if fresh:
-                        level += step
-                        step *= 2.0
+                if alone:
+                    misses = 0
+                    continue
+                if how == CROSSED:
+                    left[:] = 0
+                    leapt, misses = True, 0
+                    if low == -math.inf:
+                        level -= step
                 else:
                     for arm in range(arms):
+                        right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
                         left[arm] = 0
-                    if not single:
-                        fresh = False
-                    if low == -math.inf:
-                        level = min(level, aim) - step
-                        step *= 2.0
+                    now[:] = then
+                    used = before
+                    low = level
+                    level += step
+                    misses += 1
+                step *= 2.0
+            reward = 0.0
+            for arm in range(arms):
+                reward += sums[arm]
+                pulls[path, arm] = int(counts[arm])
+            rewards[path] = reward
+
+    return kernel
+
+
+def lead_kernel(
+    radius: Formula, clock: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
+) -> Any:  # fmt: skip
+    """UCB with a radius that grows with time: one leader after the other, each in blocks.
+
+    Within a block the rivals' indices are bounded by those at its end and the leader's own bonus by
+    that at its start.
+    """
+    radius, clock, bend = prepare(radius), prepare(clock), prepare(bend)
+    total, part, clear, proxy = prepare(total), prepare(part), prepare(clear), prepare(proxy)
+    formulas = digest(radius, clock, bend, total, part, clear, proxy)
+
+    @register_jitable
+    def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
+        """The best index of all other arms when the clock shows `time`."""
+        best = -math.inf
+        for arm in range(counts.size):
+            if arm != leader:
+                best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
+        return best
+
+    @register_jitable
+    def plan(n: Any, height: Any, t: Any, arm: Any, counts: Any, sums: Any, params: Any, world: Any, rules: Any) -> Any:  # fmt: skip
+        """How many pulls at once: as many as would be clear if the rewards were a little below their mean."""
+        limit, sigma, kink, end = rules
+        time = clock(t + 1.0, *params)
+        bonus = n * radius(n, time, *params)
+        here = height + bonus - n * rivals(arm, time, counts, sums, params)
+        if here <= sigma * math.sqrt(limit):
+            return 1.0
+        mean = world[0][arm]
+        m = min(end - t, 8.0 * here * here / (sigma * sigma), t)
+        m = before_bend(max(1.0, float(math.floor(m))), n, kink)
+        while m > 1.0:
+            rival = rivals(arm, clock(t + m + 1.0, *params), counts, sums, params)
+            ahead = height + m * mean - MARGIN * sigma * math.sqrt(m)
+            there = ahead + (n + m) * (radius(n + m, time, *params) - rival)
+            if clear(height + bonus - n * rival, there, m, limit, *world):
+                break
+            m = float(math.floor(0.5 * m))
+        return m
+
+    @compiler(radius, clock, bend, total, part, clear, proxy)
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = pulls.shape[1]
+        end = float(horizon)
+        limit = SAFETY + math.log(end)
+        rules = (limit, proxy(*world), float(math.floor(min(bend(*params), end))), end)
+        counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
+        right = np.empty(arms, np.int64)
+        place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
+        for path in range(rewards.size):
+            for arm in range(arms):
+                right[arm] = RESERVE
+                counts[arm] = 1.0
+                sums[arm] = total(rng, arm, 1.0, *world)
+            t = float(arms)
+            while t < end:
+                if stop[0] != 0:
+                    return
+                time = clock(t + 1.0, *params)
+                for arm in range(arms):
+                    index[arm] = sums[arm] / counts[arm] + radius(counts[arm], time, *params)
+                best, leader, rival = top_two(index)
+                if best == rival:
+                    leader = np.int64(pick_tied(rng, index, best))
+                n, sum_here, r = counts[leader], sums[leader], right[leader]
+                while t < end and stop[0] == 0:
+                    known = r < RESERVE
+                    if known:
+                        ahead, sum_ahead = place[leader, r], height[leader, r]
+                        if ahead > n + end - t:
+                            ahead = n + end - t
+                            rest = place[leader, r] - ahead
+                            sum_ahead = sum_here + part(rng, ahead - n, rest, sum_ahead - sum_here, *world)
+                            r -= 1
+                            place[leader, r], height[leader, r] = ahead, sum_ahead
+                    else:
+                        ahead = n + plan(n, sum_here, t, leader, counts, sums, params, world, rules)
+                        sum_ahead = sum_here + total(rng, leader, ahead - n, *world)
+                    m = ahead - n
+                    time_ahead = clock(t + m + 1.0, *params)
+                    rival = rivals(leader, time_ahead, counts, sums, params)
+                    whole = m == 1.0
+                    if not whole:
+                        time = clock(t + 1.0, *params)
+                        here = sum_here + n * (radius(n, time, *params) - rival)
+                        there = sum_ahead + ahead * (radius(ahead, time, *params) - rival)
+                        whole = clear(here, there, m, limit, *world)
+                    if whole:
+                        r += known
+                        t += m
+                        n, sum_here = ahead, sum_ahead
+                        if sum_here / n + radius(n, time_ahead, *params) <= rival:
+                            break
+                    else:
+                        if not known:
+                            r -= 1
+                            place[leader, r], height[leader, r] = ahead, sum_ahead
+                        half = float(math.floor(0.5 * m))
+                        r -= 1
+                        place[leader, r] = n + half
+                        height[leader, r] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
+                counts[leader], sums[leader], right[leader] = n, sum_here, r
             reward = 0.0
             for arm in range(arms):
                 reward += sums[arm]
