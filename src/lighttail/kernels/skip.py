@@ -37,6 +37,20 @@ def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
 
 
 @register_jitable
+def likely_clear_both(here: Any, loss: Any, close: Any) -> Any:
+    """The m with 2 (w - loss m)^2 = limit sigma^2 m, where both ends of a block lose a little a pull."""
+    scale = close * math.sqrt(0.5)
+    root = 2.0 * here / (scale + math.sqrt(scale * scale + 4.0 * loss * here))
+    return float(math.floor(min(root * root, FARTHEST)))
+
+
+@register_jitable
+def ahead_of_time(t: Any) -> Any:
+    """Rounds over which the growth of the rivals' indices is measured."""
+    return max(1.0, t / 64.0)
+
+
+@register_jitable
 def before_bend(m: Any, n: Any, kink: Any) -> Any:
     """A block from n pulls on does not straddle the bend of n * radius(n)."""
     return min(m, max(1.0, kink - n)) if n <= kink else m
@@ -239,34 +253,14 @@ def lead_kernel(
                 best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
         return best
 
-    @register_jitable
-    def plan(n: Any, height: Any, t: Any, arm: Any, counts: Any, sums: Any, params: Any, world: Any, rules: Any) -> Any:  # fmt: skip
-        """How many pulls at once: as many as would be clear if the rewards were a little below their mean."""
-        limit, sigma, kink, end = rules
-        time = clock(t + 1.0, *params)
-        bonus = n * radius(n, time, *params)
-        here = height + bonus - n * rivals(arm, time, counts, sums, params)
-        if here <= sigma * math.sqrt(limit):
-            return 1.0
-        mean = world[0][arm]
-        m = min(end - t, 8.0 * here * here / (sigma * sigma), t)
-        m = before_bend(max(1.0, float(math.floor(m))), n, kink)
-        while m > 1.0:
-            rival = rivals(arm, clock(t + m + 1.0, *params), counts, sums, params)
-            ahead = height + m * mean - MARGIN * sigma * math.sqrt(m)
-            there = ahead + (n + m) * (radius(n + m, time, *params) - rival)
-            if clear(height + bonus - n * rival, there, m, limit, *world):
-                break
-            m = float(math.floor(0.5 * m))
-        return m
-
     @compiler(radius, clock, bend, total, part, clear, proxy)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         end = float(horizon)
         limit = SAFETY + math.log(end)
-        rules = (limit, proxy(*world), float(math.floor(min(bend(*params), end))), end)
+        close = proxy(*world) * math.sqrt(limit)
+        kink = float(math.floor(min(bend(*params), end)))
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
         right = np.empty(arms, np.int64)
         place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
@@ -286,7 +280,9 @@ def lead_kernel(
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best))
                 n, sum_here, r = counts[leader], sums[leader], right[leader]
+                growth = -1.0  # of the rivals' best index in a round, once it is needed
                 while t < end and stop[0] == 0:
+                    here = sum_here + n * (radius(n, time, *params) - rival)
                     known = r < RESERVE
                     if known:
                         ahead, sum_ahead = place[leader, r], height[leader, r]
@@ -297,22 +293,25 @@ def lead_kernel(
                             r -= 1
                             place[leader, r], height[leader, r] = ahead, sum_ahead
                     else:
-                        ahead = n + plan(n, sum_here, t, leader, counts, sums, params, world, rules)
-                        sum_ahead = sum_here + total(rng, leader, ahead - n, *world)
+                        m = 1.0
+                        if here > close:
+                            if growth < 0.0:
+                                later = clock(t + 1.0 + ahead_of_time(t), *params)
+                                growth = (rivals(leader, later, counts, sums, params) - rival) / ahead_of_time(t)
+                            loss = n * growth + max(0.0, rival - world[0][leader])
+                            m = before_bend(likely_clear_both(here, loss, close), n, kink)
+                            m = max(1.0, min(m, end - t, t))
+                        ahead, sum_ahead = n + m, sum_here + total(rng, leader, m, *world)
                     m = ahead - n
                     time_ahead = clock(t + m + 1.0, *params)
-                    rival = rivals(leader, time_ahead, counts, sums, params)
-                    whole = m == 1.0
-                    if not whole:
-                        time = clock(t + 1.0, *params)
-                        here = sum_here + n * (radius(n, time, *params) - rival)
-                        there = sum_ahead + ahead * (radius(ahead, time, *params) - rival)
-                        whole = clear(here, there, m, limit, *world)
-                    if whole:
+                    rival_ahead = rivals(leader, time_ahead, counts, sums, params)
+                    low_here = here - n * (rival_ahead - rival)
+                    low_ahead = sum_ahead + ahead * (radius(ahead, time, *params) - rival_ahead)
+                    if m == 1.0 or clear(low_here, low_ahead, m, limit, *world):
                         r += known
                         t += m
-                        n, sum_here = ahead, sum_ahead
-                        if sum_here / n + radius(n, time_ahead, *params) <= rival:
+                        n, sum_here, time, rival = ahead, sum_ahead, time_ahead, rival_ahead
+                        if sum_here / n + radius(n, time, *params) <= rival:
                             break
                     else:
                         if not known:
