@@ -27,7 +27,7 @@ POLICIES = (
     *(lt.SuccessiveElimination(lt.LightTailed(0.1)), lt.SuccessiveElimination(lt.Standard(0.4))),
 )
 NOISES = (lt.Gaussian(1.0), lt.Bernoulli())
-GRID = (500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 512_000, 2_000_000)
+GRID = (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 512_000, 2_000_000)
 CLOSE = 1.3  # how much slower than the better method `auto` may be
 
 

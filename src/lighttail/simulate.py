@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.methods import Method, choose_method
+from lighttail.methods import Method, check_method, choose_method
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -72,11 +72,10 @@ def simulate(
     threads = usable_processors() if threads is None else threads
     check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths = int(horizon), int(paths)
-    method = choose_method(policy, problem, horizon, method)
+    check_method(policy, problem, horizon, method)
     from lighttail.kernels import kernel_for, skip_kernel_for, stream  # imports numba
 
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
-    kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
     params = policy.params(horizon, problem.arms)
     world = problem.noise.world(problem.means)
     try:
@@ -85,8 +84,6 @@ def simulate(
     except MemoryError:
         raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
     stop = np.zeros(1, dtype=np.int64)
-
-    size = block_paths(horizon, method)
 
     def play(block: int, until: int) -> int:
         first = block * size
@@ -98,6 +95,9 @@ def simulate(
 
     with reporter(progress, str(policy), paths) as report:
         with compiling(str(policy), progress is not False):
+            method = choose_method(policy, problem, horizon, method)
+            kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
+            size = block_paths(horizon, method)
             play(0, 0)  # no paths: compiles the kernel, or loads it from the cache
         _run_blocks(play, size, paths, threads, stop, report)
     return Outcome(
