@@ -23,7 +23,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 from lighttail.validation import BadInput, accept, non_negative, positive, refuse
@@ -86,23 +85,26 @@ class Bonus(ABC):
             raise refuse(place, str(error), "a finite number") from None
 
     def check_concave(self, horizon: float, arms: int) -> None:
-        """Refuse a bonus that declares itself concave and is not, or falls with time."""
+        """Refuse a bonus that declares itself concave and is not, or falls as time goes by."""
         bend = self.bend(*self.params(horizon, arms))
-        slack = 1e-9 * max(n * abs(radius) for n, _, radius in self.sample(horizon, arms))
-        lines: dict[float, list[tuple[float, float]]] = {}
+        lines: dict[float, list[tuple[float, float]]] = {}  # t -> (n, n * radius)
         for n, t, radius in self.sample(horizon, arms):
             lines.setdefault(t, []).append((n, n * radius))
-        for (_, earlier), (t, later) in pairwise(lines.items()):
-            for (n, before), (_, after) in zip(earlier, later, strict=True):
+        slack = 1e-9 * max(abs(value) for line in lines.values() for _, value in line)
+        times = list(lines)
+        for earlier, t in zip(times, times[1:], strict=False):
+            for (n, before), (_, after) in zip(lines[earlier], lines[t], strict=True):
                 if after < before - slack:
-                    raise refuse(f"the radius of {self!r} at n={n:g}, t={t:g}", after / n, f"at least {before / n}, "
-                                 "as earlier, to be declared concave")
+                    raise self._not_concave(f"radius of {self!r} at n={n:g}, t={t:g}", after / n, before / n)
         for t, line in lines.items():
             for (a, at_a), (b, at_b), (c, at_c) in zip(line, line[1:], line[2:], strict=False):
                 chord = at_a + (at_c - at_a) * (b - a) / (c - a)
-                if not a <= bend < c and at_b < chord - slack:
-                    place = f"n * radius of {self!r} at n={b:g}, t={t:g}"
-                    raise refuse(place, at_b, f"at least {chord}, its neighbours' mean, to be declared concave")
+                if at_b < chord - slack and not a <= bend < c:
+                    raise self._not_concave(f"n * radius of {self!r} at n={b:g}, t={t:g}", at_b, chord)
+
+    @staticmethod
+    def _not_concave(place: str, value: float, least: float) -> BadInput:
+        return refuse(place, value, f"at least {least} for a bonus that declares concave = True")
 
     @classmethod
     def changes_with_time(cls) -> bool:

@@ -66,13 +66,15 @@ def binomial(rng: Any, n: float, p: float) -> float:
         return count
     mean, rest = n * p, n * (1.0 - p)
     width = STRETCH * math.sqrt(mean * (1.0 - p) + 0.5) + MARGIN
-    mode = math.floor((n + 1.0) * p)
-    least = surprise(mode, mean) + surprise(n - mode, rest)
+    x = float(math.floor((n + 1.0) * p))  # the mode
+    least = surprise(x, mean) + surprise(n - x, rest)
     while True:
         u = 1.0 - uniform(rng)
-        x = math.floor(mean + 0.5 + width * (uniform(rng) - 0.5) / u)
-        if 0.0 <= x <= n and 2.0 * math.log(u) <= least - surprise(x, mean) - surprise(n - x, rest):
-            return x
+        x = mean + 0.5 + width * (uniform(rng) - 0.5) / u
+        if 0.0 <= x < n + 1.0:
+            x = float(math.floor(x))
+            if 2.0 * math.log(u) <= least - surprise(x, mean) - surprise(n - x, rest):
+                return x
 
 
 def hypergeometric(rng: Any, drawn: float, left: float, good: float) -> float:
@@ -83,21 +85,22 @@ def hypergeometric(rng: Any, drawn: float, left: float, good: float) -> float:
         for i in range(int(drawn)):
             count += 1.0 if uniform(rng) * (balls - i) < good - count else 0.0
         return count
-    bad = balls - good
-    share = drawn / balls
     low, high = max(0.0, good - left), min(drawn, good)
     if low == high:
         return low
-    a, b, c, d = good * share, bad * share, good * (left / balls), bad * (left / balls)
-    variance = a * (bad / balls) * (left / (balls - 1.0))
-    width = STRETCH * math.sqrt(variance + 0.5) + MARGIN
-    x = math.floor((drawn + 1.0) * ((good + 1.0) / (balls + 2.0)))  # the mode
+    bad = balls - good
+    a, b, c, d = good * (drawn / balls), bad * (drawn / balls), good * (left / balls), bad * (left / balls)
+    width = STRETCH * math.sqrt(a * (bad / balls) * (left / (balls - 1.0)) + 0.5) + MARGIN
+    x = float(math.floor((drawn + 1.0) * ((good + 1.0) / (balls + 2.0))))  # the mode
     x = min(max(x, low), high)
     least = surprise(x, a) + surprise(drawn - x, b) + surprise(good - x, c) + surprise(left - good + x, d)
     while True:
         u = 1.0 - uniform(rng)
-        x = math.floor(a + 0.5 + width * (uniform(rng) - 0.5) / u)
-        if low <= x <= high and 2.0 * math.log(u) <= least - (
-            surprise(x, a) + surprise(drawn - x, b) + surprise(good - x, c) + surprise(left - good + x, d)
-        ):
-            return x
+        x = a + 0.5 + width * (uniform(rng) - 0.5) / u
+        if low <= x < high + 1.0:
+            x = float(math.floor(x))
+            more = (
+                surprise(x, a) + surprise(drawn - x, b) + surprise(good - x, c) + surprise(left - good + x, d)
+            )
+            if 2.0 * math.log(u) <= least - more:
+                return x

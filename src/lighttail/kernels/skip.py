@@ -160,12 +160,12 @@ def level_kernel(
         end = float(horizon)
         sigma = proxy(*world)
         rules = (SAFETY + math.log(end), sigma, float(math.floor(min(bend(*params), end))))
-        now, then = np.empty((3, arms)), np.empty((3, arms))  # pulls, sums, indices
-        counts, sums, index = now
+        counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
+        counts_then, sums_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
         width = sigma / math.sqrt(end)
-        aim = world[0].max() + radius(end, 0.0, *params)  # about where the horizon ends
+        aim = top_two(world[0])[0] + radius(end, 0.0, *params)  # about where the horizon ends
         for path in range(rewards.size):
             for arm in range(arms):
                 right[arm] = ROOM
@@ -189,7 +189,9 @@ def level_kernel(
                     level = rival
                     if best == rival:
                         leader = np.int64(pick_tied(rng, index, best))
-                then[:] = now
+                for arm in range(arms):
+                    counts_then[arm], sums_then[arm], index_then[arm] = counts[arm], sums[arm], index[arm]
+                    left[arm] = 0
                 before = used
                 how = CROSSED
                 for arm in range(arms):
@@ -209,15 +211,13 @@ def level_kernel(
                     misses = 0
                     continue
                 if how == CROSSED:
-                    left[:] = 0
                     leapt, misses = True, 0
                     if low == -math.inf:
                         level -= step
                 else:
                     for arm in range(arms):
                         right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
-                        left[arm] = 0
-                    now[:] = then
+                        counts[arm], sums[arm], index[arm] = counts_then[arm], sums_then[arm], index_then[arm]
                     used = before
                     low = level
                     level += step
@@ -233,8 +233,14 @@ def level_kernel(
 
 
 def lead_kernel(
-    radius: Formula, clock: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
-) -> Any:  # fmt: skip
+    radius: Formula,
+    clock: Formula,
+    bend: Formula,
+    total: Formula,
+    part: Formula,
+    clear: Formula,
+    proxy: Formula,
+) -> Any:
     """UCB with a radius that grows with time: one leader after the other, each in blocks.
 
     Within a block the rivals' indices are bounded by those at its end and the leader's own bonus by
@@ -297,7 +303,9 @@ def lead_kernel(
                         if here > close:
                             if growth < 0.0:
                                 later = clock(t + 1.0 + ahead_of_time(t), *params)
-                                growth = (rivals(leader, later, counts, sums, params) - rival) / ahead_of_time(t)
+                                growth = (
+                                    rivals(leader, later, counts, sums, params) - rival
+                                ) / ahead_of_time(t)
                             loss = n * growth + max(0.0, rival - world[0][leader])
                             m = before_bend(likely_clear_both(here, loss, close), n, kink)
                             m = max(1.0, min(m, end - t, t))
