@@ -91,12 +91,14 @@ class Bonus(ABC):
         for n, t, radius in self.sample(horizon, arms):
             lines.setdefault(t, []).append((n, n * radius))
         slack = 1e-9 * max(abs(value) for line in lines.values() for _, value in line)
-        times = list(lines)
-        for earlier, t in zip(times, times[1:], strict=False):
-            for (n, before), (_, after) in zip(lines[earlier], lines[t], strict=True):
-                if after < before - slack:
-                    raise self._not_concave(f"radius of {self!r} at n={n:g}, t={t:g}", after / n, before / n)
+        least = dict.fromkeys((n for n, _ in lines[1.0]), -math.inf)  # n -> n * radius at earlier times
         for t, line in lines.items():
+            for n, value in line:
+                if value < least[n] - slack:
+                    raise self._not_concave(
+                        f"radius of {self!r} at n={n:g}, t={t:g}", value / n, least[n] / n
+                    )
+                least[n] = value
             for (a, at_a), (b, at_b), (c, at_c) in zip(line, line[1:], line[2:], strict=False):
                 chord = at_a + (at_c - at_a) * (b - a) / (c - a)
                 if at_b < chord - slack and not a <= bend < c:
