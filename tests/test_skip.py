@@ -398,6 +398,16 @@ class Undeclared(lt.LightTailed):
     concave = False
 
 
+def doubled_reward(shock: float, arm: int, means: Any, scale: float) -> float:
+    return 2.0 * (means[arm] + scale * shock)
+
+
+class Doubled(lt.Gaussian):
+    """Other rewards, whose sums are not those that it inherits."""
+
+    reward = staticmethod(doubled_reward)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -405,6 +415,7 @@ class Undeclared(lt.LightTailed):
         ({"policy": lt.Exp3IX()}, "EXP3-IX"),
         ({"problem": lt.Bandit([0.2, 0.8], lt.Laplace())}, "Laplace noise"),
         ({"problem": lt.Bandit.from_samples({"A": [0.0, 1.0], "B": [1.0]})}, "Resampled noise"),
+        ({"problem": lt.Bandit([0.2, 0.8], Doubled())}, "Doubled noise"),
         ({"problem": lt.Bandit([0.2, 0.8], lt.Gaussian(0.0))}, "sigma 0"),
         ({"policy": lt.UCB(Undeclared(0.2))}, r"Undeclared\(0.2\), which does not declare"),
     ],
