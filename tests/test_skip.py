@@ -180,21 +180,23 @@ def test_a_hasty_block_is_told_apart(bonus: lt.Bonus) -> None:
     assert differ >= 3
 
 
-def test_without_room_for_known_points_it_plays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skip, "ROOM", skip.RESERVE + 12)
-    ended = []
-    put_back = skip.put_back
-
-    def noticed(*args: Any) -> Any:
-        ended.append(args[3] - args[2])
-        return put_back(*args)
-
-    monkeypatch.setattr(skip, "put_back", noticed)
+def test_more_known_points_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skip, "ROOM", skip.RESERVE + 8)
+    widened = []
+    wider = skip.wider
+    monkeypatch.setattr(skip, "wider", lambda points: widened.append(points.shape) or wider(points))
     for seed in range(4):
         walks = Hidden(spread_means(3), 4000, seed)
         expected, _ = play_every_pull(lt.LightTailed(0.1), walks, 4000)
         assert skip_ahead(HiddenRewards(), lt.LightTailed(0.1), walks, spread_means(3), 4000)[0] == expected
-    assert min(ended) < skip.RESERVE  # some leap ran out of room
+    assert (3, skip.RESERVE + 8) in widened
+
+
+def test_the_longest_horizon_takes_no_longer() -> None:
+    """Where two arms' first rewards differ most, leaps reveal thousands of points far ahead."""
+    problem, policy = lt.Bandit([0.2, 0.8], lt.Bernoulli()), lt.UCB(lt.LightTailed(0.2))
+    out = lt.simulate(policy, problem, horizon=10**15, paths=20, seed=1, method="skip")
+    assert np.all(out.pulls.sum(axis=1) == 10**15)
 
 
 # -- The law, against playing every pull and against exact values.

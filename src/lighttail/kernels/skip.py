@@ -16,7 +16,7 @@ from numba.extending import register_jitable
 from lighttail.kernels.build import Formula, compiler, digest, prepare
 from lighttail.kernels.index import pick_tied
 
-ROOM = 4096  # points of an arm that are kept
+ROOM = 1024  # points of an arm that are kept; doubled where that is not enough
 RESERVE = 128  # points that one passage adds at most: twice the halvings of the longest block
 SAFETY = math.log(1e12)  # a path's total variation stays below 1e-12
 FEW = 4.0  # changes of the leader that are played one by one
@@ -76,6 +76,17 @@ def put_back(place: Any, height: Any, left: Any, right: Any) -> Any:
         right -= 1
         place[right], height[right] = place[left], height[left]
     return right
+
+
+@register_jitable
+def wider(points: Any) -> Any:
+    """Twice the room, for points that all lie ahead."""
+    arms, room = points.shape
+    more = np.empty((arms, 2 * room))
+    for arm in range(arms):
+        for i in range(room):
+            more[arm, room + i] = points[arm, i]
+    return more
 
 
 def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
@@ -163,25 +174,24 @@ def level_kernel(
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
         counts_then, sums_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
-        place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
+        room = ROOM
+        place, height = np.empty((arms, room)), np.empty((arms, room))
         width = sigma / math.sqrt(end)
         aim = top_two(world[0])[0] + radius(end, 0.0, *params)  # about where the horizon ends
         for path in range(rewards.size):
             for arm in range(arms):
-                right[arm] = ROOM
+                right[arm] = room
                 counts[arm] = 1.0
                 sums[arm] = total(rng, arm, 1.0, *world)
                 index[arm] = sums[arm] + radius(1.0, 0.0, *params)
             used = float(arms)
             level, step, low = aim, width, -math.inf
-            leapt, misses = False, 0
+            moved, misses = False, 0  # from the first level that was not too low on, levels are halved
             while used < end:
                 if stop[0] != 0:
                     return
                 best, leader, rival = top_two(index)
-                if best <= low:  # that leap lacked room and not pulls
-                    level, low = best - step, -math.inf
-                elif leapt and low > -math.inf:
+                if moved and low > -math.inf:
                     many = FEW * (best - rival) < best - low and misses < MISSES
                     level = 0.5 * (low + best) if many else rival
                 alone = level >= rival
@@ -208,10 +218,10 @@ def level_kernel(
                     if how != CROSSED:
                         break
                 if alone:
-                    misses = 0
+                    moved, misses = True, 0
                     continue
                 if how == CROSSED:
-                    leapt, misses = True, 0
+                    moved, misses = True, 0
                     if low == -math.inf:
                         level -= step
                 else:
@@ -219,6 +229,12 @@ def level_kernel(
                         right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
                         counts[arm], sums[arm], index[arm] = counts_then[arm], sums_then[arm], index_then[arm]
                     used = before
+                    if how == CROWDED:
+                        place, height = wider(place), wider(height)
+                        for arm in range(arms):
+                            right[arm] += room
+                        room *= 2
+                        continue
                     low = level
                     level += step
                     misses += 1
