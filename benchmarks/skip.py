@@ -16,7 +16,7 @@ import lighttail as lt
 from lighttail.kernels import kernel_for, skip_kernel_for, stream
 from lighttail.methods import choose_method
 
-ROUNDS = 12
+ROUNDS = 40
 LONG = 10**6
 ARMS = (2, 4, 16)
 LIGHT, STANDARD = lt.UCB(lt.LightTailed(0.2)), lt.UCB(lt.Standard(0.8))
@@ -55,7 +55,7 @@ def cost_of_a_pull() -> int:
     print(f"{'':24}" + "".join(f"{f'K={arms}':>22}" for arms in ARMS))
     missed = 0
     for policy, bars in BARS.items():
-        plays = [one_path("skip", policy, problem(arms), LONG, 200) for arms in ARMS]
+        plays = [one_path("skip", policy, problem(arms), LONG, 40) for arms in ARMS]
         rounds = [(numpy_draw(), *(play() for play in plays)) for _ in range(ROUNDS)]
         unit, *best = (min(column) for column in zip(*rounds, strict=True))
         shares = [cost / unit / LONG for cost in best]
@@ -70,8 +70,8 @@ def growth() -> int:
     missed = 0
     horizons = (10**4, 10**5, 10**6, 10**7)
     for policy, bar in GROWTH.items():
-        plays = [one_path("skip", policy, problem(2), horizon, 200) for horizon in horizons]
-        costs = [min(column) for column in zip(*([play() for play in plays] for _ in range(5)), strict=True)]
+        plays = [one_path("skip", policy, problem(2), horizon, 40) for horizon in horizons]
+        costs = [min(column) for column in zip(*([play() for play in plays] for _ in range(20)), strict=True)]
         slope = float(np.polyfit(np.log(horizons), np.log(costs), 1)[0])
         missed += slope > bar
         times = ", ".join(f"{cost * 1e6:.1f}" for cost in costs)
@@ -98,9 +98,9 @@ def compare_methods(policy: lt.Policy, bandit: lt.Bandit) -> tuple[float, float]
     """The largest cost of `auto` over that of the better method, and the first horizon that skips better."""
     worst, turn = 1.0, math.inf
     for horizon in GRID:
-        paths = max(1, min(200, 1_000_000 // horizon))
+        paths = max(1, min(64, 200_000 // horizon))
         plays = {name: one_path(name, policy, bandit, horizon, paths) for name in ("step", "skip")}
-        rounds = [{name: play() for name, play in plays.items()} for _ in range(3)]
+        rounds = [{name: play() for name, play in plays.items()} for _ in range(12)]
         cost = {name: min(turn[name] for turn in rounds) for name in plays}
         worst = max(worst, cost[choose_method(policy, bandit, horizon, "auto")] / min(cost.values()))
         if cost["skip"] < cost["step"]:
