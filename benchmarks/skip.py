@@ -43,10 +43,16 @@ def one_path(
     params, world = policy.params(horizon, bandit.arms), bandit.noise.world(bandit.means)
     reward, pulls = np.empty(paths), np.empty((paths, bandit.arms), dtype=np.int64)
     stop = np.zeros(1, dtype=np.int64)
-    generator = np.random.Generator(np.random.SFC64(1))
-    kernel(stream(generator), params, world, horizon, reward[:0], pulls[:0], stop)
-    work = lambda: kernel(stream(generator), params, world, horizon, reward, pulls, stop)  # noqa: E731
-    return lambda: seconds(work) / paths
+
+    def play() -> float:
+        generator = np.random.Generator(np.random.SFC64(1))  # the same paths in every round
+        work = lambda: kernel(stream(generator), params, world, horizon, reward, pulls, stop)  # noqa: E731
+        return seconds(work) / paths
+
+    kernel(
+        stream(np.random.Generator(np.random.SFC64(1))), params, world, horizon, reward[:0], pulls[:0], stop
+    )
+    return play
 
 
 def cost_of_a_pull() -> int:
@@ -98,9 +104,11 @@ def compare_methods(policy: lt.Policy, bandit: lt.Bandit) -> tuple[float, float]
     """The largest cost of `auto` over that of the better method, and the first horizon that skips better."""
     worst, turn = 1.0, math.inf
     for horizon in GRID:
-        paths = max(1, min(64, 200_000 // horizon))
+        paths = max(4, min(64, 200_000 // horizon))
         plays = {name: one_path(name, policy, bandit, horizon, paths) for name in ("step", "skip")}
-        rounds = [{name: play() for name, play in plays.items()} for _ in range(12)]
+        rounds = [
+            {name: play() for name, play in plays.items()} for _ in range(12 if horizon < 100_000 else 5)
+        ]
         cost = {name: min(turn[name] for turn in rounds) for name in plays}
         worst = max(worst, cost[choose_method(policy, bandit, horizon, "auto")] / min(cost.values()))
         if cost["skip"] < cost["step"]:
