@@ -16,7 +16,7 @@ PATHS = 400
 ROUNDS = 15
 ARMS = (2, 4, 16)
 CASES = {
-    "UCB, bonus without t": (lt.UCB(lt.LightTailed(0.2)), (1.2, 1.4, 2.2)),
+    "UCB, bonus without t": (lt.UCB(lt.LightTailed(0.2)), (0.6, 1.0, 1.8)),
     "UCB, Standard": (lt.UCB(lt.Standard(0.8)), (1.2, 1.4, 2.2)),
     "UCB, ArmOptimal": (lt.UCB(lt.ArmOptimal(0.4, 0.4)), (1.2, 1.4, 2.2)),
     "UCB, AnyTime": (lt.UCB(lt.AnyTime(0.2)), (1.5, 2.0, 3.5)),

@@ -164,3 +164,29 @@ def test_a_bonus_executed_from_text_plays_in_every_process(folder: Path) -> None
     )
     first, second = run_child(folder, "runs_text"), run_child(folder, "runs_text")
     assert first["kernel"] == second["kernel"] == first["plain"]
+
+
+SKIP_CHILD = """
+import json
+import lighttail as lt
+from lighttail.kernels import skip_kernel_for
+
+policies = [lt.UCB(lt.AnyTime(0.2)), lt.SuccessiveElimination(lt.Standard(0.4))]
+problem = lt.Bandit([0.2, 0.8])
+runs = [lt.simulate(policy, problem, horizon=900, paths=9, seed=1, method="skip") for policy in policies]
+stats = [skip_kernel_for(policy, problem).stats for policy in policies]
+hits = [sum(stat.cache_hits.values()) for stat in stats]
+print(json.dumps(dict(hits=hits, reward=[out.reward.tolist() for out in runs])))
+"""
+
+
+def test_a_kernel_that_skips_ahead_is_loaded_and_not_compiled_again(tmp_path: Path) -> None:
+    """Its inner functions are made anew in every process, and still have the same key."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", SKIP_CHILD]
+    runs = [
+        json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+        for _ in range(2)
+    ]
+    assert [run["hits"] for run in runs] == [[0, 0], [1, 1]]
+    assert runs[0]["reward"] == runs[1]["reward"]

@@ -17,10 +17,10 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
-    *("validation", "streams", "progress", "files", "csvfile"),
+    *("validation", "streams", "counts", "progress", "files", "csvfile"),
     *("bonuses", "policies", "problems", "words"),
     *("statistics", "outcome"),
-    *("kernels", "simulate"),
+    *("kernels", "methods", "simulate"),
     *("online", "tails", "bounds"),
     *("report", "paper"),
     "cli",

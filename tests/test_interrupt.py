@@ -19,31 +19,34 @@ import sys, threading
 import lighttail as lt
 
 policy, problem = lt.{policy}, lt.Bandit([0.2, 0.8])
-lt.simulate(policy, problem, horizon=2, paths=1, seed=1)  # the kernel is ready
+settings = dict(seed=1, method={method!r})
+lt.simulate(policy, problem, horizon=2, paths=1, **settings)  # the kernel is ready
 print("ready", flush=True)
 try:
-    lt.simulate(policy, problem, horizon={horizon}, paths={paths}, seed=1, threads=2, progress={progress})
+    lt.simulate(policy, problem, horizon={horizon}, paths={paths}, **settings, threads=2, progress={progress})
 finally:
     left = [thread.name for thread in threading.enumerate() if thread.name.startswith("lighttail")]
     print("threads left:", left, flush=True)
 """
 
 ENDLESS = [
-    ("UCB(lt.LightTailed(0.2))", 10**10, 1),
-    ("SuccessiveElimination(lt.Standard(0.4))", 10**10, 1),
-    ("SuccessiveElimination(lt.Standard(1e6))", 10**10, 1),  # no arm is ever dropped
-    ("ThompsonSampling(0.8)", 10**10, 1),
-    ("Exp3IX()", 10**10, 1),
-    ("UCB(lt.LightTailed(0.2))", 10**5, 10**6),
-    ("UCB(lt.AnyTime(0.2))", 10**5, 10**6),
-    ("UCB(lt.AnyTime(0.2))", 10**10, 1),
+    ("step", "UCB(lt.LightTailed(0.2))", 10**10, 1),
+    ("step", "SuccessiveElimination(lt.Standard(0.4))", 10**10, 1),
+    ("step", "SuccessiveElimination(lt.Standard(1e6))", 10**10, 1),  # no arm is ever dropped
+    ("step", "ThompsonSampling(0.8)", 10**10, 1),
+    ("step", "Exp3IX()", 10**10, 1),
+    ("step", "UCB(lt.LightTailed(0.2))", 10**5, 10**6),
+    ("step", "UCB(lt.AnyTime(0.2))", 10**5, 10**6),
+    ("step", "UCB(lt.AnyTime(0.2))", 10**10, 1),
+    ("skip", "UCB(lt.LightTailed(0.2))", 10**9, 10**7),
+    ("skip", "UCB(lt.AnyTime(0.2))", 10**13, 1),
 ]
 
 
-@pytest.mark.parametrize(("policy", "horizon", "paths"), ENDLESS)
-def test_ctrl_c_ends_it_at_once(policy: str, horizon: int, paths: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("method", "policy", "horizon", "paths"), ENDLESS)
+def test_ctrl_c_ends_it_at_once(method: str, policy: str, horizon: int, paths: int, tmp_path: Path) -> None:
     progress = "lambda done, total: print('working', flush=True)" if paths > 1 else "False"
-    script = CHILD.format(policy=policy, horizon=horizon, paths=paths, progress=progress)
+    script = CHILD.format(method=method, policy=policy, horizon=horizon, paths=paths, progress=progress)
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=PIPE, text=True) as child:
         try:

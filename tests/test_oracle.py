@@ -75,7 +75,8 @@ OWN = [
 
 def assert_equal(policy: lt.Policy, problem: lt.Bandit, horizon: int, paths: int, seed: int = 7) -> None:
     """The kernel and the oracle agree to the last bit."""
-    kernel = lt.simulate(policy, problem, horizon=horizon, paths=paths, seed=seed, threads=1)
+    settings = {"horizon": horizon, "paths": paths, "seed": seed}
+    kernel = lt.simulate(policy, problem, **settings, threads=1, method="step")
     plain = play(policy, problem, horizon, paths, seed)
     assert np.array_equal(kernel.pulls, plain.pulls)
     assert np.array_equal(kernel.reward, plain.reward)

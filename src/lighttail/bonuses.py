@@ -10,6 +10,10 @@ A bonus is a frozen dataclass with two members:
 A radius that changes with the round t reads its second argument. What depends on t alone belongs
 in `clock(t, *params)`, which is evaluated once a round and not once an arm; unless a bonus says
 otherwise, the clock shows t.
+
+A bonus may declare `concave = True`: n * radius(n) is then concave in n and the radius never falls
+as time goes by, which lets `simulate` skip ahead (docs/skip-ahead.md). Where n * radius(n) has one
+bend upwards, such as the maximum of two such bonuses, `bend(*params)` is the n where it is.
 """
 
 from __future__ import annotations
@@ -29,20 +33,27 @@ def same_time(t: float, *params: float) -> float:
     return t
 
 
+def nowhere(*params: float) -> float:
+    """No bend at any number of pulls."""
+    return math.inf
+
+
 class Bonus(ABC):
     """What every bonus has; see the module's docstring for how to write one."""
 
     needs_horizon: ClassVar[bool] = True
     light_tailed: ClassVar[bool] = False  # whether a theorem says so
+    concave: ClassVar[bool] = False  # n * radius(n) in n; `simulate` may then skip ahead
     radius: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
+    bend: ClassVar[Callable[..., float]] = staticmethod(nowhere)
 
     @abstractmethod
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
 
     def __init_subclass__(cls) -> None:
-        for name in ("radius", "clock"):
+        for name in ("radius", "clock", "bend"):
             member = inspect.getattr_static(cls, name, None)
             if member is not None and not isinstance(member, staticmethod):
                 raise TypeError(
@@ -73,6 +84,30 @@ class Bonus(ABC):
                 raise
             raise refuse(place, str(error), "a finite number") from None
 
+    def check_concave(self, horizon: float, arms: int) -> None:
+        """Refuse a bonus that declares itself concave and is not, or falls as time goes by."""
+        bend = self.bend(*self.params(horizon, arms))
+        lines: dict[float, list[tuple[float, float]]] = {}  # t -> (n, n * radius)
+        for n, t, radius in self.sample(horizon, arms):
+            lines.setdefault(t, []).append((n, n * radius))
+        slack = 1e-9 * max(abs(value) for line in lines.values() for _, value in line)
+        least = dict.fromkeys((n for n, _ in lines[1.0]), -math.inf)  # n -> n * radius at earlier times
+        for t, line in lines.items():
+            for n, value in line:
+                if value < least[n] - slack:
+                    raise self._not_concave(
+                        f"radius of {self!r} at n={n:g}, t={t:g}", value / n, least[n] / n
+                    )
+                least[n] = value
+            for (a, at_a), (b, at_b), (c, at_c) in zip(line, line[1:], line[2:], strict=False):
+                chord = at_a + (at_c - at_a) * (b - a) / (c - a)
+                if at_b < chord - slack and not a <= bend < c:
+                    raise self._not_concave(f"n * radius of {self!r} at n={b:g}, t={t:g}", at_b, chord)
+
+    @staticmethod
+    def _not_concave(place: str, value: float, least: float) -> BadInput:
+        return refuse(place, value, f"at least {least} for a bonus that declares concave = True")
+
     @classmethod
     def changes_with_time(cls) -> bool:
         """Whether the radius looks at the clock at all: whether its code names that argument."""
@@ -102,6 +137,7 @@ class Standard(Bonus):
     0.9972
     """
 
+    concave: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:
@@ -130,6 +166,7 @@ class LightTailed(Bonus):
     """
 
     light_tailed: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:
@@ -158,6 +195,7 @@ class ArmOptimal(Bonus):
     """
 
     light_tailed: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
     kappa: float
     floor: float
 
@@ -168,6 +206,11 @@ class ArmOptimal(Bonus):
     def radius(n: float, clock: float, log_root: float, scale: float, floor: float) -> float:
         share = 1.0 / math.sqrt(n)
         return log_root * share * max(scale * share, floor)
+
+    @staticmethod
+    def bend(log_root: float, scale: float, floor: float) -> float:
+        """Where scale / sqrt(n) = floor: n * radius(n) is constant before and grows like sqrt(n) after."""
+        return (scale / floor) * (scale / floor) if floor > 0.0 else math.inf
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return math.sqrt(math.log(horizon)), self.kappa * math.sqrt(horizon / arms), self.floor
@@ -191,6 +234,7 @@ class AnyTime(Bonus):
 
     needs_horizon: ClassVar[bool] = False
     light_tailed: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:

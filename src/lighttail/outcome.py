@@ -48,6 +48,11 @@ class Outcome:
     def paths(self) -> int:
         return int(self.reward.size)
 
+    @property
+    def method(self) -> str:
+        """How it was played: "step", or "skip" for many pulls at once."""
+        return str(self.settings.get("method", "step"))
+
     @cached_property
     def regret(self) -> Floats:
         """Best mean * horizon - reward."""

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lighttail.counts import binomial, hypergeometric
 from lighttail.streams import standard_normal, uniform
 from lighttail.validation import accept, non_negative, number, refuse
 
@@ -68,12 +69,60 @@ def sample_reward(shock: float, arm: int, values: Floats, starts: npt.NDArray[np
     return values[first + int(shock * (starts[arm + 1] - first))]  # type: ignore[no-any-return]
 
 
+def normal_total(rng: Any, arm: int, n: float, means: Floats, sigma: float) -> float:
+    return n * means[arm] + sigma * math.sqrt(n) * standard_normal(rng)  # type: ignore[no-any-return]
+
+
+def normal_part(rng: Any, n: float, rest: float, total: float, means: Floats, sigma: float) -> float:
+    """A Brownian bridge: mean total * n / (n + rest), variance sigma^2 n rest / (n + rest)."""
+    share = n / (n + rest)
+    return total * share + sigma * math.sqrt(share * rest) * standard_normal(rng)
+
+
+def normal_clear(here: float, there: float, n: float, limit: float, means: Floats, sigma: float) -> bool:
+    """A bridge meets its chord with probability exp(-2 here there / (sigma^2 n))."""
+    return there > 0.0 and 2.0 * here * there > limit * sigma * sigma * n
+
+
+def normal_proxy(means: Floats, sigma: float) -> float:
+    return sigma
+
+
+def bernoulli_total(rng: Any, arm: int, n: float, means: Floats) -> float:
+    return binomial(rng, n, means[arm])
+
+
+def bernoulli_part(rng: Any, n: float, rest: float, total: float, means: Floats) -> float:
+    """Rewards come in any order: the first n are drawn without replacement from all n + rest."""
+    return hypergeometric(rng, n, rest, total)
+
+
+def bernoulli_clear(here: float, there: float, n: float, limit: float, means: Floats) -> bool:
+    """It meets its chord with probability 2 exp(-8 here there (n - 1)(n - 1/2) / n^3) at most."""
+    room = 8.0 * here * there * ((n - 1.0) / n) * ((n - 0.5) / n)
+    return there > 0.0 and room > (limit + 0.6931471805599453) * n  # ln 2
+
+
+def bernoulli_proxy(means: Floats) -> float:
+    return 0.5
+
+
 class Noise(ABC):
-    """What every noise has."""
+    """What every noise has; the second group is for skip-ahead alone (docs/skip-ahead.md)."""
 
     sub_gaussian: ClassVar[bool] = True  # what the paper's theorems ask of the noise
     shock: ClassVar[Callable[..., float]]
     reward: ClassVar[Callable[..., float]]
+
+    # total(rng, arm, n, *world): the sum of n rewards of an arm, as one draw.
+    total: ClassVar[Callable[..., float] | None] = None
+    # part(rng, n, rest, total, *world): the sum of the first n of n + rest rewards that sum to total.
+    part: ClassVar[Callable[..., float] | None] = None
+    # clear(here, there, n, limit, *world): whether the sums between two points that are n pulls
+    # apart, `here` and `there` above a line, meet that line with probability exp(-limit) at most.
+    clear: ClassVar[Callable[..., bool] | None] = None
+    # proxy(*world): a reward's sub-Gaussian constant; it chooses how far to skip and changes no law.
+    proxy: ClassVar[Callable[..., float] | None] = None
 
     def check(self, means: tuple[float, ...]) -> None:
         """Refuse means that this noise cannot have; any finite mean will do unless said otherwise."""
@@ -91,6 +140,10 @@ class Gaussian(Noise):
     sigma: float = 1.0
     shock = staticmethod(normal_shock)
     reward = staticmethod(scaled_reward)
+    total = staticmethod(normal_total)
+    part = staticmethod(normal_part)
+    clear = staticmethod(normal_clear)
+    proxy = staticmethod(normal_proxy)
 
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
@@ -161,6 +214,10 @@ class Bernoulli(Noise):
 
     shock = staticmethod(uniform_shock)
     reward = staticmethod(bernoulli_reward)
+    total = staticmethod(bernoulli_total)
+    part = staticmethod(bernoulli_part)
+    clear = staticmethod(bernoulli_clear)
+    proxy = staticmethod(bernoulli_proxy)
 
     def check(self, means: tuple[float, ...]) -> None:
         for arm, mean in enumerate(means):

@@ -22,12 +22,13 @@ from lighttail.kernels.elimination import elimination_kernel
 from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
 from lighttail.kernels.posterior import posterior_kernel
 from lighttail.kernels.rules import rule_of
+from lighttail.kernels.skip import lead_kernel, level_kernel
 from lighttail.kernels.tilted import tilted_kernel
 from lighttail.kernels.weights import weights_kernel
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit
 
-__all__ = ["branching_kernel_for", "kernel_for", "stream", "tilted_kernel_for"]
+__all__ = ["branching_kernel_for", "kernel_for", "skip_kernel_for", "stream", "tilted_kernel_for"]
 
 _made = cache(lambda factory, version, *formulas: factory(*formulas))
 
@@ -67,3 +68,22 @@ def branching_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., Any]:
     score = branching.SCORES[type(policy)]
     every = (*formulas, type(problem.noise).shock, type(problem.noise).reward)
     return _made(branching.branching_kernel, digest(*every), maker, score, len(formulas), *every)  # type: ignore[no-any-return]
+
+
+def skip_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
+    """The kernel that skips ahead, where `lighttail.methods` says that there is one."""
+    noise: Any = type(problem.noise)
+    factory: Any
+    formulas: tuple[Callable[..., float], ...]
+    walk = (noise.total, noise.part, noise.clear, noise.proxy)
+    match policy:
+        case UCB(bonus) if type(bonus).changes_with_time():
+            factory, formulas = lead_kernel, (type(bonus).radius, type(bonus).clock, type(bonus).bend, *walk)
+        case UCB(bonus):
+            factory, formulas = level_kernel, (type(bonus).radius, type(bonus).bend, *walk)
+        case SuccessiveElimination(bonus):
+            factory = elimination_kernel
+            formulas = (type(bonus).radius, type(bonus).clock, noise.shock, noise.reward, noise.total)
+        case _:
+            raise TypeError(f"no kernel skips ahead with {policy!r}")
+    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]

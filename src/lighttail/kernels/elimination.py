@@ -6,16 +6,47 @@ import math
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 
 from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
 
 
-def elimination_kernel(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
-    """Phases over the active arms until one is left or the horizon is reached."""
-    radius, clock, shock, reward = (prepare(f) for f in (radius, clock, shock, reward))
-    formulas = digest(radius, clock, shock, reward)
+def pull_by_pull(shock: Formula, reward: Formula) -> Any:
+    """The function that plays the last arm until the horizon."""
 
-    @compiler(radius, clock, shock, reward)
+    @register_jitable
+    def finish(rng: Any, arm: Any, pulls: Any, total: Any, world: Any, stop: Any) -> Any:
+        done = 0
+        while done < pulls and stop[0] == 0:
+            until = min(pulls, done + BREATH)
+            for _ in range(done, until):
+                total += reward(shock(rng, *world), arm, *world)
+            done = until
+        return total
+
+    return finish
+
+
+def at_once(total_of: Formula) -> Any:
+    """The same with the sum of all its rewards as one draw."""
+
+    @register_jitable
+    def finish(rng: Any, arm: Any, pulls: Any, total: Any, world: Any, stop: Any) -> Any:
+        return total + total_of(rng, arm, float(pulls), *world) if pulls > 0 else total
+
+    return finish
+
+
+def elimination_kernel(
+    radius: Formula, clock: Formula, shock: Formula, reward: Formula, total_of: Formula | None = None
+) -> Any:
+    """Phases over the active arms until one is left or the horizon is reached."""
+    used = [prepare(f) for f in (radius, clock, shock, reward, total_of) if f is not None]
+    radius, clock, shock, reward = used[:4]
+    finish = pull_by_pull(shock, reward) if total_of is None else at_once(used[4])
+    formulas = digest(*used)
+
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
@@ -52,17 +83,11 @@ def elimination_kernel(radius: Formula, clock: Formula, shock: Formula, reward: 
                 if phase % BREATH == 0 and stop[0] != 0:
                     return
             last = np.uint64(active[0])
-            total = sums[last]
             if t < horizon:
                 pulls[path, last] += horizon - t
-            while t < horizon:
-                until = min(horizon, t + BREATH)
-                for _ in range(t, until):
-                    total += reward(shock(rng, *world), last, *world)
-                t = until
-                if stop[0] != 0:
-                    return
-            sums[last] = total
+            sums[last] = finish(rng, last, horizon - t, sums[last], world, stop)
+            if stop[0] != 0:
+                return
             total = 0.0
             for arm in range(arms):
                 total += sums[arm]

@@ -1,0 +1,355 @@
+"""UCB without playing every pull, compiled: docs/skip-ahead.md has the method and its proof.
+
+The sum of an arm's rewards is a random walk, revealed point by point: far ahead first, then between
+two known points by the walk's bridge. What is known of an arm lies in a gap buffer, `place` (pulls)
+and `height` (sum): points already passed at its left, points ahead at its right, nearest first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.index import pick_tied
+
+ROOM = 1024  # points of an arm that are kept; doubled where that is not enough
+RESERVE = 128  # points that one passage adds at most: twice the halvings of the longest block
+SAFETY = math.log(1e12)  # a path's total variation stays below 1e-12
+FEW = 4.0  # changes of the leader that are played one by one
+MISSES = 4  # leaps in a row that are taken back before a leader plays alone
+MARGIN = 0.5  # standard deviations by which a block is planned to be clear
+FARTHEST = 1e15
+CAPPED, CROSSED, CROWDED = 0, 1, 2  # how a passage ended: at its cap, at its level, out of room
+
+
+@register_jitable
+def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
+    """The m with 2 w (w + drift m - margin sigma sqrt m) = limit sigma^2 m: most likely a clear block."""
+    square = MARGIN * MARGIN + 2.0 * (limit - 2.0 * here * drift / (sigma * sigma))
+    if square <= 0.0:
+        return FARTHEST
+    root = 2.0 * here / (sigma * (MARGIN + math.sqrt(square)))
+    return float(math.floor(min(root * root, FARTHEST)))
+
+
+@register_jitable
+def likely_clear_both(here: Any, loss: Any, close: Any) -> Any:
+    """The m with 2 (w - loss m)^2 = limit sigma^2 m, where both ends of a block lose a little a pull."""
+    scale = close * math.sqrt(0.5)
+    root = 2.0 * here / (scale + math.sqrt(scale * scale + 4.0 * loss * here))
+    return float(math.floor(min(root * root, FARTHEST)))
+
+
+@register_jitable
+def ahead_of_time(t: Any) -> Any:
+    """Rounds over which the growth of the rivals' indices is measured."""
+    return max(1.0, t / 64.0)
+
+
+@register_jitable
+def before_bend(m: Any, n: Any, kink: Any) -> Any:
+    """A block from n pulls on does not straddle the bend of n * radius(n)."""
+    return min(m, max(1.0, kink - n)) if n <= kink else m
+
+
+@register_jitable
+def top_two(index: Any) -> Any:
+    """The highest index, its arm, and the second highest."""
+    best, rival, leader = -math.inf, -math.inf, 0
+    for arm in range(index.size):
+        value = index[arm]
+        rival = max(rival, min(value, best))
+        leader = arm if value > best else leader
+        best = max(best, value)
+    return best, leader, rival
+
+
+@register_jitable
+def put_back(place: Any, height: Any, left: Any, right: Any) -> Any:
+    """Points that were passed lie ahead again."""
+    while left > 0:
+        left -= 1
+        right -= 1
+        place[right], height[right] = place[left], height[left]
+    return right
+
+
+@register_jitable
+def wider(points: Any) -> Any:
+    """Twice the room, for points that all lie ahead."""
+    arms, room = points.shape
+    more = np.empty((arms, 2 * room))
+    for arm in range(arms):
+        for i in range(room):
+            more[arm, room + i] = points[arm, i]
+    return more
+
+
+def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
+    """The function that follows one arm until its index is at a level or below."""
+
+    @register_jitable
+    def passage(
+        rng: Any, params: Any, world: Any, arm: Any, level: Any, cap: Any, keep: Any, state: Any, rules: Any,
+        place: Any, height: Any, right: Any, stop: Any,
+    ) -> Any:  # fmt: skip
+        """Pull the arm at least once, at most until it has `cap` pulls; `keep` what was passed.
+
+        state: the arm's pulls, sum and index. rules: limit of a clear block, sigma, and the bend.
+        """
+        n, sum_here, index = state
+        limit, sigma, kink = rules
+        room = place.size
+        left = 0
+        close = sigma * math.sqrt(limit)
+        n_before, bonus_before = n - 1.0, n * index - sum_here
+        while n < cap and stop[0] == 0:
+            if keep and right - left < RESERVE:
+                return CROWDED, (n, sum_here, index), left, right
+            here = n * (index - level)
+            known = right < room
+            if known:
+                ahead, sum_ahead = place[right], height[right]
+                if ahead > cap:
+                    right -= 1
+                    place[right] = cap
+                    height[right] = sum_here + part(rng, cap - n, ahead - cap, sum_ahead - sum_here, *world)
+                    continue
+            else:
+                m = 1.0
+                if here > close:
+                    bonus = n * index - sum_here
+                    drift = world[0][arm] - level + (bonus - bonus_before) / (n - n_before)
+                    n_before, bonus_before = n, bonus
+                    m = max(1.0, min(likely_clear(here, drift, sigma, limit), cap - n))
+                    m = before_bend(m, n, kink)
+                ahead, sum_ahead = n + m, sum_here + total(rng, arm, m, *world)
+            m = ahead - n
+            index_ahead = sum_ahead / ahead + radius(ahead, 0.0, *params)
+            if m == 1.0 or clear(here, ahead * (index_ahead - level), m, limit, *world):
+                right += known
+                if keep:
+                    place[left], height[left] = ahead, sum_ahead
+                    left += 1
+                n, sum_here, index = ahead, sum_ahead, index_ahead
+                if index <= level:
+                    return CROSSED, (n, sum_here, index), left, right
+            else:
+                if not known:
+                    right -= 1
+                    place[right], height[right] = ahead, sum_ahead
+                half = float(math.floor(0.5 * m))
+                right -= 1
+                place[right] = n + half
+                height[right] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
+        return CAPPED, (n, sum_here, index), left, right
+
+    return passage
+
+
+def level_kernel(
+    radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
+) -> Any:
+    """UCB with a radius that does not change with time: all arms together leap down to a level.
+
+    By the merge lemma the arms' pulls until every index is at a level or below do not depend on
+    their order. A leap that would take more pulls than the horizon has is taken back; what it
+    revealed stays known. From the level where the horizon ends, the leaders play one by one.
+    """
+    radius, bend, total, part, clear, proxy = (prepare(f) for f in (radius, bend, total, part, clear, proxy))
+    formulas = digest(radius, bend, total, part, clear, proxy)
+    passage = passage_of(radius, total, part, clear)
+
+    @compiler(radius, bend, total, part, clear, proxy)
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = pulls.shape[1]
+        end = float(horizon)
+        sigma = proxy(*world)
+        rules = (SAFETY + math.log(end), sigma, float(math.floor(min(bend(*params), end))))
+        counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
+        counts_then, sums_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
+        left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
+        room = ROOM
+        place, height = np.empty((arms, room)), np.empty((arms, room))
+        width = sigma / math.sqrt(end)
+        aim = top_two(world[0])[0] + radius(end, 0.0, *params)  # about where the horizon ends
+        for path in range(rewards.size):
+            for arm in range(arms):
+                right[arm] = room
+                counts[arm] = 1.0
+                sums[arm] = total(rng, arm, 1.0, *world)
+                index[arm] = sums[arm] + radius(1.0, 0.0, *params)
+            used = float(arms)
+            level, step, low = aim, width, -math.inf
+            moved, misses = False, 0  # from the first level that was not too low on, levels are halved
+            while used < end:
+                if stop[0] != 0:
+                    return
+                best, leader, rival = top_two(index)
+                if moved and low > -math.inf:
+                    many = FEW * (best - rival) < best - low and misses < MISSES
+                    level = 0.5 * (low + best) if many else rival
+                alone = level >= rival
+                if alone:
+                    level = rival
+                    if best == rival:
+                        leader = np.int64(pick_tied(rng, index, best))
+                for arm in range(arms):
+                    counts_then[arm], sums_then[arm], index_then[arm] = counts[arm], sums[arm], index[arm]
+                    left[arm] = 0
+                before = used
+                how = CROSSED
+                for arm in range(arms):
+                    if arm != leader if alone else index[arm] <= level:
+                        continue
+                    cap = counts[arm] + end - used
+                    state = (counts[arm], sums[arm], index[arm])
+                    how, state, left[arm], right[arm] = passage(
+                        rng, params, world, arm, level, cap, not alone, state, rules,
+                        place[arm], height[arm], right[arm], stop,
+                    )  # fmt: skip
+                    used += state[0] - counts[arm]
+                    counts[arm], sums[arm], index[arm] = state
+                    if how != CROSSED:
+                        break
+                if alone:
+                    moved, misses = True, 0
+                    continue
+                if how == CROSSED:
+                    moved, misses = True, 0
+                    if low == -math.inf:
+                        level -= step
+                else:
+                    for arm in range(arms):
+                        right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
+                        counts[arm], sums[arm], index[arm] = counts_then[arm], sums_then[arm], index_then[arm]
+                    used = before
+                    if how == CROWDED:
+                        place, height = wider(place), wider(height)
+                        for arm in range(arms):
+                            right[arm] += room
+                        room *= 2
+                        continue
+                    low = level
+                    level += step
+                    misses += 1
+                step *= 2.0
+            reward = 0.0
+            for arm in range(arms):
+                reward += sums[arm]
+                pulls[path, arm] = int(counts[arm])
+            rewards[path] = reward
+
+    return kernel
+
+
+def lead_kernel(
+    radius: Formula,
+    clock: Formula,
+    bend: Formula,
+    total: Formula,
+    part: Formula,
+    clear: Formula,
+    proxy: Formula,
+) -> Any:
+    """UCB with a radius that grows with time: one leader after the other, each in blocks.
+
+    Within a block the rivals' indices are bounded by those at its end and the leader's own bonus by
+    that at its start.
+    """
+    radius, clock, bend = prepare(radius), prepare(clock), prepare(bend)
+    total, part, clear, proxy = prepare(total), prepare(part), prepare(clear), prepare(proxy)
+    formulas = digest(radius, clock, bend, total, part, clear, proxy)
+
+    @register_jitable
+    def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
+        """The best index of all other arms when the clock shows `time`."""
+        best = -math.inf
+        for arm in range(counts.size):
+            if arm != leader:
+                best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
+        return best
+
+    @compiler(radius, clock, bend, total, part, clear, proxy)
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = pulls.shape[1]
+        end = float(horizon)
+        limit = SAFETY + math.log(end)
+        close = proxy(*world) * math.sqrt(limit)
+        kink = float(math.floor(min(bend(*params), end)))
+        counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
+        right = np.empty(arms, np.int64)
+        place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
+        for path in range(rewards.size):
+            for arm in range(arms):
+                right[arm] = RESERVE
+                counts[arm] = 1.0
+                sums[arm] = total(rng, arm, 1.0, *world)
+            t = float(arms)
+            while t < end:
+                if stop[0] != 0:
+                    return
+                time = clock(t + 1.0, *params)
+                for arm in range(arms):
+                    index[arm] = sums[arm] / counts[arm] + radius(counts[arm], time, *params)
+                best, leader, rival = top_two(index)
+                if best == rival:
+                    leader = np.int64(pick_tied(rng, index, best))
+                n, sum_here, r = counts[leader], sums[leader], right[leader]
+                growth = -1.0  # of the rivals' best index in a round, once it is needed
+                while t < end and stop[0] == 0:
+                    here = sum_here + n * (radius(n, time, *params) - rival)
+                    known = r < RESERVE
+                    if known:
+                        ahead, sum_ahead = place[leader, r], height[leader, r]
+                        if ahead > n + end - t:
+                            ahead = n + end - t
+                            rest = place[leader, r] - ahead
+                            sum_ahead = sum_here + part(rng, ahead - n, rest, sum_ahead - sum_here, *world)
+                            r -= 1
+                            place[leader, r], height[leader, r] = ahead, sum_ahead
+                    else:
+                        m = 1.0
+                        if here > close:
+                            if growth < 0.0:
+                                later = clock(t + 1.0 + ahead_of_time(t), *params)
+                                growth = (
+                                    rivals(leader, later, counts, sums, params) - rival
+                                ) / ahead_of_time(t)
+                            loss = n * growth + max(0.0, rival - world[0][leader])
+                            m = before_bend(likely_clear_both(here, loss, close), n, kink)
+                            m = max(1.0, min(m, end - t, t))
+                        ahead, sum_ahead = n + m, sum_here + total(rng, leader, m, *world)
+                    m = ahead - n
+                    time_ahead = clock(t + m + 1.0, *params)
+                    rival_ahead = rivals(leader, time_ahead, counts, sums, params)
+                    low_here = here - n * (rival_ahead - rival)
+                    low_ahead = sum_ahead + ahead * (radius(ahead, time, *params) - rival_ahead)
+                    if m == 1.0 or clear(low_here, low_ahead, m, limit, *world):
+                        r += known
+                        t += m
+                        n, sum_here, time, rival = ahead, sum_ahead, time_ahead, rival_ahead
+                        if sum_here / n + radius(n, time, *params) <= rival:
+                            break
+                    else:
+                        if not known:
+                            r -= 1
+                            place[leader, r], height[leader, r] = ahead, sum_ahead
+                        half = float(math.floor(0.5 * m))
+                        r -= 1
+                        place[leader, r] = n + half
+                        height[leader, r] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
+                counts[leader], sums[leader], right[leader] = n, sum_here, r
+            reward = 0.0
+            for arm in range(arms):
+                reward += sums[arm]
+                pulls[path, arm] = int(counts[arm])
+            rewards[path] = reward
+
+    return kernel
