@@ -18,7 +18,7 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
     *("validation", "streams", "progress", "files", "csvfile"),
-    *("bonuses", "policies", "problems", "words"),
+    *("bonuses", "policies", "problems", "linear", "words"),
     *("statistics", "outcome"),
     *("kernels", "simulate"),
     *("online", "tails", "bounds"),

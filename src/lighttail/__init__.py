@@ -9,6 +9,17 @@
 
 from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.linear import (
+    BallActions,
+    LinearBandit,
+    LinearBonus,
+    LinearLightTailed,
+    LinearStandard,
+    LinearThompson,
+    LinearUCB,
+    Oful,
+    SphereActions,
+)
 from lighttail.online import Experiment, Trial
 from lighttail.outcome import Outcome
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
@@ -23,6 +34,7 @@ __all__ = [
     "UCB",
     "AnyTime",
     "ArmOptimal",
+    "BallActions",
     "Bandit",
     "Bernoulli",
     "Bonus",
@@ -33,9 +45,17 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "LightTailed",
+    "LinearBandit",
+    "LinearBonus",
+    "LinearLightTailed",
+    "LinearStandard",
+    "LinearThompson",
+    "LinearUCB",
     "Noise",
+    "Oful",
     "Outcome",
     "Policy",
+    "SphereActions",
     "Standard",
     "StudentT",
     "SuccessiveElimination",

@@ -11,21 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.outcome import Outcome
+from lighttail.linear import LinearBandit, LinearPolicy
+from lighttail.outcome import Offers, Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.streams import block_generator
 from lighttail.validation import refuse, whole
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
+LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
 MOST_PULLS = 10**15  # counts stay exact as floats
 MOST_PATHS = 10**10
 Progress = Callable[[int, int], None]
 
 
-def block_paths(horizon: int) -> int:
+def block_paths(horizon: int, linear: bool = False) -> int:
     """Paths a block: part of what a seed means, so it depends on nothing but the horizon."""
-    return max(1, min(4096, BLOCK_PULLS // horizon))
+    return max(1, min(4096, (LINEAR_PULLS if linear else BLOCK_PULLS) // horizon))
 
 
 def usable_processors() -> int:
@@ -35,7 +37,7 @@ def usable_processors() -> int:
 
 def simulate(
     policy: Policy,
-    problem: Bandit,
+    problem: Bandit | LinearBandit,
     *,
     horizon: int,
     paths: int,
@@ -45,6 +47,7 @@ def simulate(
 ) -> Outcome:
     """Play `policy` on `problem` for `horizon` pulls, `paths` times over.
 
+    problem: a `Bandit`, or a `LinearBandit` with a policy for those.
     horizon: pulls a path, at least one an arm.
     paths: independent repetitions.
     seed: the same seed gives the same bits, whatever the threads. Without one a fresh seed is
@@ -69,16 +72,19 @@ def simulate(
 
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
     kernel = kernel_for(policy, problem)
-    params = policy.params(horizon, problem.arms)
-    world = problem.noise.world(problem.means)
+    linear = isinstance(problem, LinearBandit)
+    params = policy.params(horizon, problem.dim if isinstance(problem, LinearBandit) else problem.arms)
+    world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
     try:
         reward = np.empty(paths)
-        pulls = np.empty((paths, problem.arms), dtype=np.int64)
+        pulls: Any = np.empty((paths, len(problem.means)), dtype=np.int64)
+        if not problem.means:  # the actions change
+            pulls = np.empty((paths, 2))
     except MemoryError:
         raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
     stop = np.zeros(1, dtype=np.int64)
 
-    size = block_paths(horizon)
+    size = block_paths(horizon, linear)
 
     def play(block: int, until: int) -> int:
         first = block * size
@@ -92,14 +98,11 @@ def simulate(
         with compiling(str(policy), progress is not False):
             play(0, 0)  # no paths: compiles the kernel, or loads it from the cache
         _run_blocks(play, size, paths, threads, stop, report)
-    return Outcome(
-        reward=reward,
-        pulls=pulls,
-        means=np.array(problem.means),
-        labels=problem.labels,
-        horizon=horizon,
-        settings=settings_of(policy, problem, horizon, paths, seed),
-    )
+    settings = settings_of(policy, problem, horizon, paths, seed)
+    if isinstance(problem, LinearBandit) and not problem.fixed:
+        offers = Offers(pulls[:, 0].copy(), pulls[:, 1].copy(), problem.most_lost(horizon))
+        return Outcome(reward, None, np.zeros(0), (), horizon, settings, offers)
+    return Outcome(reward, pulls, np.array(problem.means), problem.labels, horizon, settings)
 
 
 def _run_blocks(
@@ -133,19 +136,41 @@ def check_settings(policy: Any, problem: Any, horizon: Any, paths: Any, seed: An
     """Refuse what cannot be simulated, before any work."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
-    if not isinstance(problem, Bandit):
+    if isinstance(problem, LinearBandit):
+        _check_linear(policy, problem, horizon)
+    elif isinstance(problem, Bandit):
+        _check_arms(policy, problem, horizon)
+    else:
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms", MOST_PULLS)
     whole("paths", paths, 1, most=MOST_PATHS)
-    if not math.isfinite(max(map(abs, problem.means)) * horizon):
-        raise refuse("means", problem.means, f"so small that {horizon} pulls add up to a finite number")
     whole("threads", threads, 1)
     if seed is not None:
         whole("seed", seed, 0)
+
+
+def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> None:
+    if isinstance(policy, LinearPolicy):
+        raise refuse("policy", policy, "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit")
+    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms", MOST_PULLS)
+    if not math.isfinite(max(map(abs, problem.means)) * horizon):
+        raise refuse("means", problem.means, f"so small that {horizon} pulls add up to a finite number")
     policy.check(horizon, problem.arms)
 
 
-def settings_of(policy: Policy, problem: Bandit, horizon: int, paths: int, seed: int) -> dict[str, Any]:
+def _check_linear(policy: Policy, problem: LinearBandit, horizon: Any) -> None:
+    if not isinstance(policy, LinearPolicy):
+        raise refuse(
+            "policy",
+            policy,
+            "a linear one, such as LinearUCB(LinearLightTailed(kappa=0.2)), with a LinearBandit",
+        )
+    problem.actions.check(problem.dim, whole("horizon", horizon, 1, most=MOST_PULLS))
+    policy.check(horizon, problem.dim)
+
+
+def settings_of(
+    policy: Policy, problem: Bandit | LinearBandit, horizon: int, paths: int, seed: int
+) -> dict[str, Any]:
     """What made an outcome: enough to make it again."""
     import numba
 
@@ -158,7 +183,7 @@ def settings_of(policy: Policy, problem: Bandit, horizon: int, paths: int, seed:
         "horizon": int(horizon),
         "paths": int(paths),
         "seed": seed,
-        "block_paths": block_paths(horizon),
+        "block_paths": block_paths(horizon, isinstance(problem, LinearBandit)),
         "versions": {
             "lighttail": lighttail.__version__,
             "numpy": np.__version__,

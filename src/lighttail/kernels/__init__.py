@@ -19,8 +19,10 @@ from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream
 from lighttail.kernels.elimination import elimination_kernel
 from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
+from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.posterior import posterior_kernel
 from lighttail.kernels.weights import weights_kernel
+from lighttail.linear import LinearBandit, LinearThompson, LinearUCB
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit
 
@@ -29,8 +31,10 @@ __all__ = ["kernel_for", "stream"]
 _made = cache(lambda factory, version, *formulas: factory(*formulas))
 
 
-def kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
+def kernel_for(policy: Policy, problem: Bandit | LinearBandit) -> Callable[..., None]:
     """The kernel of a policy on a problem: one for all hyper-parameters, means and horizons."""
+    if isinstance(problem, LinearBandit):
+        return _linear_kernel_for(policy, problem)
     noise = type(problem.noise)
     factory: Any
     formulas: tuple[Callable[..., float], ...]
@@ -48,4 +52,19 @@ def kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
         case _:
             raise TypeError(f"no kernel plays {policy!r}")
     formulas = (*formulas, noise.shock, noise.reward)
+    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
+
+
+def _linear_kernel_for(policy: Policy, problem: LinearBandit) -> Callable[..., None]:
+    noise, fill = type(problem.noise), type(problem.actions).fill
+    factory: Any
+    formulas: tuple[Callable[..., Any], ...] = (noise.shock, noise.reward, fill)
+    match policy:
+        case LinearUCB(bonus):
+            factory = fixed_linear_kernel if problem.fixed else changing_linear_kernel
+            formulas = (type(bonus).radius, type(bonus).clock, *formulas)
+        case LinearThompson():
+            factory = linear_posterior_kernel
+        case _:
+            raise TypeError(f"no kernel plays {policy!r}")
     return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
