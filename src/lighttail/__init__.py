@@ -11,6 +11,8 @@ from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
 from lighttail.linear import (
     BallActions,
+    BallSet,
+    BoxSet,
     LinearBandit,
     LinearBonus,
     LinearLightTailed,
@@ -20,7 +22,7 @@ from lighttail.linear import (
     Oful,
     SphereActions,
 )
-from lighttail.online import Experiment, Trial
+from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcome import Outcome
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
@@ -35,9 +37,11 @@ __all__ = [
     "AnyTime",
     "ArmOptimal",
     "BallActions",
+    "BallSet",
     "Bandit",
     "Bernoulli",
     "Bonus",
+    "BoxSet",
     "Estimate",
     "ExactLaw",
     "Exp3IX",
@@ -47,9 +51,11 @@ __all__ = [
     "LightTailed",
     "LinearBandit",
     "LinearBonus",
+    "LinearExperiment",
     "LinearLightTailed",
     "LinearStandard",
     "LinearThompson",
+    "LinearTrial",
     "LinearUCB",
     "Noise",
     "Oful",

@@ -27,9 +27,9 @@ from lighttail.kernels.ridge import (
     times,
     widths,
 )
+from lighttail.linear.policies import TIE
 from lighttail.streams import standard_normal, uniform
 
-TIE = 1e-9  # indices that differ by less than this share of their terms are tied: rounding is far below
 BREATH = 1 << 11  # rounds between two looks at the stop flag
 
 

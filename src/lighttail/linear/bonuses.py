@@ -137,7 +137,7 @@ class Oful(LinearBonus):
     >>> bonus = Oful(sigma=1.0, delta=0.05, bound=1.0)
     >>> params = bonus.params(horizon=math.nan, dim=4)
     >>> round(bonus.clock(10.0, 2.0, 1.0, *params), 4)  # sqrt(2 + 2 ln 20) + 1
-    3.8267
+    3.8269
     """
 
     sigma: float = 1.0

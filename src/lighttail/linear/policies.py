@@ -9,6 +9,8 @@ from lighttail.linear.bonuses import LinearBonus
 from lighttail.policies import Policy
 from lighttail.validation import accept, positive, refuse
 
+TIE = 1e-9  # indices that differ by less than this share of their terms are tied: rounding is far below
+
 
 class LinearPolicy(Policy):
     """What every policy of linear bandits has; the second argument of its methods is the dimension."""
