@@ -36,6 +36,7 @@ test: check
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
 

@@ -18,12 +18,15 @@ from lighttail.kernels.build import Formula, compiler, digest, prepare
 from lighttail.kernels.ridge import (
     LOSS,
     PERIOD,
-    gather,
+    absorb,
+    blank,
     products,
     renew,
+    restart,
     rotate,
     shrink,
     solve_root,
+    spread_out,
     times,
     widths,
 )
@@ -35,11 +38,23 @@ BREATH = 1 << 11  # rounds between two looks at the stop flag
 
 @register_jitable
 def leader_of(index: Any) -> Any:
-    """The action with the highest index."""
-    best, leader = index[0], 0
-    for i in range(1, index.size):
-        if index[i] > best:
-            best, leader = index[i], i
+    """The action with the highest index, the first if there are several.
+
+    Four maxima side by side, since each comparison waits for the one before it.
+    """
+    one = two = three = four = -math.inf
+    whole = index.size // 4 * 4
+    for i in range(0, whole, 4):
+        one = index[i] if index[i] > one else one
+        two = index[i + 1] if index[i + 1] > two else two
+        three = index[i + 2] if index[i + 2] > three else three
+        four = index[i + 3] if index[i + 3] > four else four
+    for i in range(whole, index.size):
+        one = index[i] if index[i] > one else one
+    best = max(one, two, three, four)
+    leader = 0
+    while leader < index.size - 1 and index[leader] != best:
+        leader += 1
     return leader
 
 
@@ -59,17 +74,6 @@ def choose(rng: Any, index: Any, leader: Any, terms: Any) -> Any:
                 return i
             skip -= 1
     return leader
-
-
-@register_jitable
-def start(p: Any, v: Any, ridge: Any) -> None:
-    """V = ridge * I and P its inverse."""
-    for j in range(p.shape[0]):
-        for k in range(p.shape[0]):
-            p[j, k] = 0.0
-            v[j, k] = 0.0
-        p[j, j] = 1.0 / ridge
-        v[j, j] = ridge
 
 
 def fixed_linear_kernel(
@@ -93,7 +97,7 @@ def fixed_linear_kernel(
         a, b, u, solved = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
         products(columns, theta, means)
         for path in range(rewards.size):
-            start(p, v, ridge)
+            spread_out(p, 1.0 / ridge)
             widths(columns, p, shift, width)
             for i in range(count):
                 estimate[i] = sums[i] = counts[i] = 0.0
@@ -122,10 +126,9 @@ def fixed_linear_kernel(
                 shrink(p, u, z)
                 grown *= 1.0 + z
                 if grown > LOSS or t == due:
+                    spread_out(v, ridge)
                     for j in range(d):
                         b[j] = 0.0
-                        for k in range(j + 1):
-                            v[j, k] = ridge if j == k else 0.0
                     for i in range(count):
                         if counts[i] > 0.0:
                             for j in range(d):
@@ -166,20 +169,18 @@ def changing_linear_kernel(
         rows = columns.T
         means, estimate, width, index = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
         part = np.empty(count)
-        p, v, lower, inverse = np.empty((d, d)), np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
-        a, b, u, solved = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+        a = np.empty(d)
+        state = blank(d)
+        p, solved, pace = state[0], state[1], state[2]
         for path in range(rewards.size):
-            start(p, v, ridge)
-            for k in range(d):
-                b[k] = solved[k] = 0.0
-            growth, grown, due = 0.0, 1.0, PERIOD
+            restart(state, ridge)
             earned = best = lost = 0.0
             for t in range(1, horizon + 1):
                 fill(rng, t, rows, *source)
                 products(columns, theta, means)
                 highest = means[leader_of(means)]
                 drawn = shock(rng, means, *noise)
-                time = clock(float(t), growth + math.log(grown), ridge, *own)
+                time = clock(float(t), pace[0] + math.log(pace[1]), ridge, *own)
                 products(columns, solved, estimate)
                 widths(columns, p, part, width)
                 for i in range(count):
@@ -191,19 +192,9 @@ def changing_linear_kernel(
                 earned += value
                 best += highest
                 lost += highest - means[chosen]
-                z = width[chosen]
                 for k in range(d):
                     a[k] = columns[k, chosen]
-                times(p, a, u)
-                gain = (value - estimate[chosen]) / (1.0 + z)
-                for k in range(d):
-                    solved[k] += u[k] * gain
-                shrink(p, u, z)
-                gather(v, b, a, value)
-                grown *= 1.0 + z
-                if grown > LOSS or t == due:
-                    growth = renew(v, b, ridge, lower, inverse, p, solved)
-                    grown, due = 1.0, t + PERIOD
+                absorb(state, a, value, estimate[chosen], width[chosen], ridge)
                 if t % BREATH == 0 and stop[0] != 0:
                     return
             if stop[0] != 0:

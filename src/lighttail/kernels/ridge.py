@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba.extending import register_jitable
 
 LOSS = 1e4
@@ -112,6 +113,53 @@ def gather(v: Any, b: Any, a: Any, reward: Any) -> None:
         b[k] += a[k] * reward
         for j in range(k + 1):
             v[k, j] += a[k] * a[j]
+
+
+@register_jitable
+def spread_out(matrix: Any, value: Any) -> None:
+    """matrix = value * I."""
+    for j in range(matrix.shape[0]):
+        for k in range(matrix.shape[0]):
+            matrix[j, k] = 0.0
+        matrix[j, j] = value
+
+
+@register_jitable
+def blank(d: Any) -> Any:
+    """Room for a state: P, theta-hat and the pace, V and b, and three to work in.
+
+    The pace is ln det V - ln det V0 when P was last made anew, the factor by which det V has grown since,
+    and the rounds since.
+    """
+    square = (np.empty((d, d)), np.empty((d, d)), np.empty((d, d)), np.empty((d, d)))
+    return square[0], np.empty(d), np.empty(3), square[1], np.empty(d), square[2], square[3], np.empty(d)
+
+
+@register_jitable
+def restart(state: Any, ridge: Any) -> None:
+    """The state before the first round."""
+    p, theta, pace, v, b, _, _, _ = state
+    spread_out(p, 1.0 / ridge)
+    spread_out(v, ridge)
+    for k in range(b.size):
+        b[k] = theta[k] = 0.0
+    pace[0], pace[1], pace[2] = 0.0, 1.0, 0.0
+
+
+@register_jitable
+def absorb(state: Any, a: Any, reward: Any, estimate: Any, z: Any, ridge: Any) -> None:
+    """Take (a, reward) into the state; estimate = a' theta-hat and z = a' P a are known already."""
+    p, theta, pace, v, b, lower, inverse, u = state
+    times(p, a, u)
+    gain = (reward - estimate) / (1.0 + z)
+    for k in range(a.size):
+        theta[k] += u[k] * gain
+    shrink(p, u, z)
+    gather(v, b, a, reward)
+    pace[1] *= 1.0 + z
+    pace[2] += 1.0
+    if pace[1] > LOSS or pace[2] >= PERIOD:
+        pace[0], pace[1], pace[2] = renew(v, b, ridge, lower, inverse, p, theta), 1.0, 0.0
 
 
 @register_jitable
