@@ -243,7 +243,8 @@ def as_actions(actions: Any) -> Actions:
     check_rows(array)
     if array.ndim == 2 or array.dtype != np.float64:
         array = np.array(array, dtype=np.float64)
-        array.setflags(write=False)
+    array = array.view()  # the caller's own array stays as it was
+    array.setflags(write=False)
     return FixedActions(array) if array.ndim == 2 else ContextActions(array)
 
 

@@ -20,7 +20,9 @@ import numpy.typing as npt
 from lighttail.validation import number, positive, refuse, whole
 
 Floats = npt.NDArray[Any]
-STEPS = 200  # at most; a climb mostly ends within ten
+STEPS = 2000  # at most; a climb mostly ends within ten
+EARLY = 20  # steps after which only the best climb on
+BEST = 4
 NUDGE = 1e-4  # relative, of the width, for the slope of the radius
 
 
@@ -46,7 +48,10 @@ class ConvexSet(ABC):
         drawn = rng.standard_normal((self.starts, self.dim))
         points = self.furthest(np.concatenate([theta[None], axes.T, -axes.T, drawn]))
         values = _index(points, theta, inverse, radius)
-        for _ in range(STEPS):
+        for step in range(STEPS):
+            if step == EARLY:
+                leading = np.argsort(-values)[:BEST]
+                points, values = points[leading], values[leading]
             slopes = 2.0 * _slopes(points, inverse, radius)[:, None]
             found = self.furthest(theta + slopes * (points @ inverse))
             climbed = _index(found, theta, inverse, radius)
