@@ -237,12 +237,12 @@ def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, 
         return run(experiments, out / "outcomes", paths=paths, seed=seed, threads=threads, progress=progress)
 
     if not sys.stderr.isatty():
-        page = write_paper(experiments, simulate(None), out, command)
+        page = write_paper(experiments, simulate(None), out, command, paths=paths)
     else:
         with bar(paths * len(settings_in(experiments))) as update:
             results = simulate(update)
         with bar(len(experiments), "parts") as update:
-            page = write_paper(experiments, results, out, command, update)
+            page = write_paper(experiments, results, out, command, update, paths)
     print(f"Page: {page}")
 
 
