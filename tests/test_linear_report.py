@@ -181,10 +181,11 @@ def test_the_words_follow_the_numbers(results: Results) -> None:
         for setting in experiment.settings:
             outcome, means = results[setting], np.array(setting.problem.means)
             good = (setting.series == "UCB-L") == pulls_best
-            pulls = np.zeros((3000, means.size), dtype=np.int64)
-            pulls[:, np.argmax(means)] = setting.horizon - (10 if good else 100)
-            pulls[:, np.argmin(means)] = 10 if good else 100
-            moved[setting] = dataclasses.replace(outcome, pulls=pulls, reward=np.zeros(3000))
+            pulls = np.zeros((200, means.size), dtype=np.int64)
+            bad = setting.horizon // (20 if good else 2)
+            pulls[:, np.argmax(means)] = setting.horizon - bad
+            pulls[:, np.argmin(means)] = bad
+            moved[setting] = dataclasses.replace(outcome, pulls=pulls, reward=np.zeros(200))
         return "\n".join(noise_table(experiment, moved).notes)
 
     assert "Nowhere here is the mean regret of UCB-L clearly above the lowest." in words(True)

@@ -85,8 +85,12 @@ COLUMNS = [
 ]
 
 
+def _known(experiment: Experiment, results: Results) -> dict[LinearSetting, Numbers]:
+    return {setting: numbers_of(setting, results[setting]) for setting in experiment.settings}
+
+
 def _table(
-    experiment: Experiment,
+    known: dict[LinearSetting, Numbers],
     results: Results,
     row: Callable[[LinearSetting], str],
     column: Callable[[LinearSetting], str],
@@ -95,20 +99,19 @@ def _table(
     """Every setting in its row and column."""
     rows: list[list[str]] = []
     cells: dict[str, dict[str, list[str]]] = {}
-    for setting in experiment.settings:
-        outcome = results[setting]
-        numbers = numbers_of(setting, outcome)
-        about = (setting.series, setting.dim, setting.horizon, setting.under, outcome.paths)
+    for setting, numbers in known.items():
+        about = (setting.series, setting.dim, setting.horizon, setting.under, results[setting].paths)
         rows.append([*map(str, about), *(f"{v:.6g}" for e in numbers for v in (e.value, e.low, e.high))])
         cells.setdefault(row(setting), {})[column(setting)] = _lines(numbers)
-    heads = list(dict.fromkeys(column(setting) for setting in experiment.settings))
+    heads = list(dict.fromkeys(column(setting) for setting in known))
     wide = [[[name], *(line[head] for head in heads)] for name, line in cells.items()]
     return Table(COLUMNS, rows, ["policy", *heads], wide, notes)
 
 
 def noise_table(experiment: Experiment, results: Results) -> Table:
     """A row a policy and dimension, a column a factor."""
-    by = {(s.series, s.dim, s.under): numbers_of(s, results[s]) for s in experiment.settings}
+    known = _known(experiment, results)
+    by = {(s.series, s.dim, s.under): numbers for s, numbers in known.items()}
     notes = [
         "θ = 0.6 e₁, noise σ = 1, T = 500 d; the actions are e₁, …, e_d and (e₁ + e_k)/√2. Each cell: the "
         "mean pseudo regret with its 95 % interval, the mean of the worst 5 % of the paths, and the shares "
@@ -119,9 +122,7 @@ def noise_table(experiment: Experiment, results: Results) -> Table:
         *(_change_of(by, series) for series in POLICIES),
         _price(by),
     ]
-    return _table(
-        experiment, results, lambda s: f"{s.series}, d = {s.dim}", lambda s: f"noise ×{s.under}", notes
-    )
+    return _table(known, results, lambda s: f"{s.series}, d = {s.dim}", lambda s: f"noise ×{s.under}", notes)
 
 
 def _best_at(by: Any, under: int) -> str:
@@ -176,22 +177,23 @@ def _with_factor(setting: LinearSetting) -> str:
 
 def horizons_table(experiment: Experiment, results: Results) -> Table:
     """A row a policy and factor, a column a horizon; the theorem's bound below."""
-    settings = experiment.settings
+    known = _known(experiment, results)
+    settings = list(known)
     dim, horizons = settings[0].dim, sorted({setting.horizon for setting in settings})
-    table = _table(experiment, results, _with_factor, lambda s: f"T = {s.horizon:,}", [])
+    table = _table(known, results, _with_factor, lambda s: f"T = {s.horizon:,}", [])
     rows, wide = list(table.rows), list(table.wide_rows)
     for under in sorted({setting.under for setting in settings}):
         name = f"Thm linear, UCB-L, noise ×{under}"
         values = [theorem_tail(LINEAR * t, t, dim, 1.0, KAPPA / under) for t in horizons]
         for t, value in zip(horizons, values, strict=True):
-            known = dict.fromkeys(COLUMNS, "") | {"policy": name, "dim": str(dim), "horizon": str(t)}
-            known |= {COLUMNS[3]: str(under), f"P(≥ {LINEAR:g} T)": f"{value:.6g}"}
-            rows.append(list(known.values()))
+            line = dict.fromkeys(COLUMNS, "") | {"policy": name, "dim": str(dim), "horizon": str(t)}
+            line |= {COLUMNS[3]: str(under), f"P(≥ {LINEAR:g} T)": f"{value:.6g}"}
+            rows.append(list(line.values()))
         wide.append([[name], *([chance(v) if v < 1.0 else "says nothing"] for v in values)])
     falls = []
     for name in dict.fromkeys(_with_factor(setting) for setting in settings):
         ends = [s for s in settings if _with_factor(s) == name and s.horizon in (horizons[0], horizons[-1])]
-        first, last = (numbers_of(s, results[s]).ruin for s in ends)
+        first, last = (known[s].ruin for s in ends)
         falls.append(f"{name}: {_often(first)} → {_often(last)}")
     power = speaks_from(dim, 1.0, KAPPA)
     notes = [
@@ -208,7 +210,7 @@ def horizons_table(experiment: Experiment, results: Results) -> Table:
 
 def changing_table(experiment: Experiment, results: Results) -> Table:
     """A row a policy and factor, a column a dimension."""
-    known = {s: numbers_of(s, results[s]) for s in experiment.settings}
+    known = _known(experiment, results)
     means = {(s.series, s.dim, s.under): numbers.mean.value for s, numbers in known.items()}
     ruin = max(numbers.ruin.high for numbers in known.values())
     spread = [
@@ -221,7 +223,7 @@ def changing_table(experiment: Experiment, results: Results) -> Table:
         f"most {chance(ruin)} of the paths lose {RUIN:g} T (the highest upper limit). The mean regrets of "
         f"all policies and both factors lie between {', '.join(spread)}."
     )
-    return _table(experiment, results, _with_factor, lambda s: f"d = {s.dim}", [note])
+    return _table(known, results, _with_factor, lambda s: f"d = {s.dim}", [note])
 
 
 def shapes_figure(experiment: Experiment, results: Results) -> Figure:
