@@ -33,6 +33,7 @@ check: .venv/ready
 test: check
 	$(BIN)/pytest -n auto
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_oracle.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_linear_oracle.py -k decides
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import math
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -228,3 +229,13 @@ def test_the_problems_are_within_the_theorem_and_have_the_gaps_that_are_named() 
                 round(0.6 - 0.6 / 2**0.5, 6),
                 0.6,
             ]
+
+
+def test_the_python_of_the_page_on_linear_bandits_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "linear.md").read_text()
+    names: dict[str, object] = {"__name__": "page"}
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    for block in blocks:
+        exec(compile(block.replace("paths=2000", "paths=20"), "linear.md", "exec", dont_inherit=True), names)
+    assert len(blocks) == 3
+    assert capsys.readouterr().out.count("[") == 3  # three estimates with intervals
