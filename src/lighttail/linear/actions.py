@@ -173,6 +173,10 @@ class _ArrayActions(Actions):
         return (np.asarray(self.values),)
 
     def longest(self) -> float:
+        return self._longest
+
+    @cached_property
+    def _longest(self) -> float:
         return max(float(np.sqrt(np.max(np.sum(part * part, axis=-1)))) for part in _parts(self.values))
 
     def check(self, dim: int, horizon: int | None = None) -> None:
