@@ -141,6 +141,11 @@ FORMULAS = [
     *(function for bonus in BONUSES for function in (bonus.radius, bonus.clock)),
     *(lt.ThompsonSampling.posterior_mean, lt.ThompsonSampling.posterior_sd),
     *(lt.Exp3IX.weight, lt.Exp3IX.gain),
+    *(
+        function
+        for bonus in (lt.LinearLightTailed, lt.LinearStandard, lt.Oful)
+        for function in (bonus.radius, bonus.clock)
+    ),
 ]
 
 

@@ -59,9 +59,9 @@ def leader_of(index: Any) -> Any:
 
 
 @register_jitable
-def choose(rng: Any, index: Any, leader: Any, terms: Any) -> Any:
-    """The leader, or at random one of those whose index is the same but for rounding."""
-    edge = index[leader] - TIE * terms
+def choose(rng: Any, index: Any, leader: Any, band: Any) -> Any:
+    """The leader, or at random one of those whose index is no further below than `band`: rounding."""
+    edge = index[leader] - band
     tied = 0
     for i in range(index.size):
         tied += index[i] >= edge
@@ -81,7 +81,7 @@ def fixed_linear_kernel(
 ) -> Any:
     """LinearUCB on a fixed set: estimates and widths of all actions follow in O(A d) a round."""
     radius, clock, shock, reward, fill = (prepare(f) for f in (radius, clock, shock, reward, fill))
-    formulas = digest(radius, clock, shock, reward, fill)
+    formulas, tie = digest(radius, clock, shock, reward, fill), TIE  # both in the cache's key
 
     @compiler(radius, clock, shock, reward, fill)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
@@ -109,7 +109,7 @@ def fixed_linear_kernel(
                     index[i] = estimate[i] + radius(max(0.0, width[i]), time, *own)
                 leader = leader_of(index)
                 middle = estimate[leader]
-                chosen = choose(rng, index, leader, abs(middle) + abs(index[leader] - middle))
+                chosen = choose(rng, index, leader, tie * (abs(middle) + abs(index[leader] - middle)))
                 value = reward(drawn, chosen, means, *noise)
                 sums[chosen] += value
                 counts[chosen] += 1.0
@@ -157,7 +157,7 @@ def changing_linear_kernel(
 ) -> Any:
     """LinearUCB on actions that change: theta-hat and P follow, the widths are worked out every round."""
     radius, clock, shock, reward, fill = (prepare(f) for f in (radius, clock, shock, reward, fill))
-    formulas = digest(radius, clock, shock, reward, fill)
+    formulas, tie = digest(radius, clock, shock, reward, fill), TIE  # both in the cache's key
 
     @compiler(radius, clock, shock, reward, fill)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
@@ -187,7 +187,7 @@ def changing_linear_kernel(
                     index[i] = estimate[i] + radius(width[i], time, *own)
                 leader = leader_of(index)
                 middle = estimate[leader]
-                chosen = choose(rng, index, leader, abs(middle) + abs(index[leader] - middle))
+                chosen = choose(rng, index, leader, tie * (abs(middle) + abs(index[leader] - middle)))
                 value = reward(drawn, chosen, means, *noise)
                 earned += value
                 best += highest
@@ -209,7 +209,7 @@ def changing_linear_kernel(
 def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> Any:
     """LinearThompson, on fixed and on changing actions: the best action of a draw R^-1 (w + scale * xi)."""
     shock, reward, fill = (prepare(f) for f in (shock, reward, fill))
-    formulas = digest(shock, reward, fill)
+    formulas, tie = digest(shock, reward, fill), TIE  # both in the cache's key
 
     @compiler(shock, reward, fill)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
@@ -244,7 +244,7 @@ def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> A
                 solve_root(root, draw)
                 products(columns, draw, index)
                 leader = leader_of(index)
-                chosen = choose(rng, index, leader, abs(index[leader]))
+                chosen = choose(rng, index, leader, tie * abs(index[leader]))
                 value = reward(drawn, chosen, means, *noise)
                 earned += value
                 if fixed:

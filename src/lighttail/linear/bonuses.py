@@ -6,9 +6,9 @@ A linear bonus is a frozen dataclass with one scalar function of floats,
 
 a static method written with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`. z is the
 width of the action: 1/ridge times its squared length before the first round, about 1/n after n pulls
-of it; it may be 0. `params(horizon, dim)` gives the floats after t; unless a bonus says otherwise, they are its
-fields. What depends on the round alone belongs in `clock(t, growth, ridge, *params)`, evaluated once a
-round and handed to `radius` in place of t; growth is ln det V - ln det V0.
+of it; it may be 0. `params(horizon, dim)` gives the floats after t; unless a bonus says otherwise, they
+are its fields. What depends on the round alone belongs in `clock(t, growth, ridge, *params)`, evaluated
+once a round and handed to `radius` in place of t; growth is ln det V - ln det V0.
 """
 
 from __future__ import annotations
