@@ -110,9 +110,7 @@ def test_labels_name_the_action_and_survive() -> None:
     trial = experiment.ask(np.eye(DIM), labels=["A", 7, "C"])
     assert np.eye(DIM)[["A", 7, "C"].index(trial.arm)].tolist() == list(trial.action)
     assert copy(experiment).open_trials == [trial]
-    assert (
-        repr(experiment) == "<LinearExperiment: LinearUCB + LinearLightTailed(0.2), dim 3, 1 trials, 1 open>"
-    )
+    assert repr(experiment) == "<LinearExperiment: LinearUCB + LightTailed(0.2), dim 3, 1 trials, 1 open>"
 
 
 def test_the_horizon_is_over_once() -> None:

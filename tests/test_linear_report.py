@@ -45,7 +45,7 @@ def test_the_defaults_and_the_same_command_again(
 ) -> None:
     words = ["--linear", "--dim", "4", "--actions", "10", *QUICK, "--out", str(tmp_path)]
     assert command(monkeypatch, *words) == 0
-    assert "LinearUCB + LinearLightTailed(0.2)" in capsys.readouterr().out
+    assert "LinearUCB + LightTailed(0.2)" in capsys.readouterr().out
     results = results_in(tmp_path)
     problem = lt.LinearBandit([0.5] * 4, lt.SphereActions(10))
     assert results["problem"] == repr(problem)

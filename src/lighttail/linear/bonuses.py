@@ -68,7 +68,7 @@ class LinearBonus(ABC):
     def __str__(self) -> str:
         values: list[object] = [getattr(self, f.name) for f in fields(self)] if is_dataclass(self) else []
         shown = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"{type(self).__name__.removeprefix('Linear')}({', '.join(shown)})"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class LinearUCB(LinearPolicy):
 
     >>> from lighttail import LinearLightTailed
     >>> str(LinearUCB(LinearLightTailed(kappa=0.2)))
-    'LinearUCB + LinearLightTailed(0.2)'
+    'LinearUCB + LightTailed(0.2)'
     """
 
     bonus: LinearBonus
