@@ -33,10 +33,12 @@ check: .venv/ready
 test: check
 	$(BIN)/pytest -n auto
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_oracle.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_linear_oracle.py -k decides
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/skip.py
+	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
 

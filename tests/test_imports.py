@@ -18,7 +18,7 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
     *("validation", "streams", "counts", "progress", "files", "csvfile"),
-    *("bonuses", "policies", "problems", "words"),
+    *("bonuses", "policies", "problems", "linear", "words"),
     *("statistics", "outcome"),
     *("kernels", "methods", "simulate"),
     *("online", "tails", "bounds"),
@@ -141,6 +141,11 @@ FORMULAS = [
     *(function for bonus in BONUSES for function in (bonus.radius, bonus.clock)),
     *(lt.ThompsonSampling.posterior_mean, lt.ThompsonSampling.posterior_sd),
     *(lt.Exp3IX.weight, lt.Exp3IX.gain),
+    *(
+        function
+        for bonus in (lt.LinearLightTailed, lt.LinearStandard, lt.Oful)
+        for function in (bonus.radius, bonus.clock)
+    ),
 ]
 
 

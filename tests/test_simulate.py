@@ -195,7 +195,7 @@ BAD = [
 def test_a_bad_argument_is_refused_before_any_work(
     field: str, value: Any, allowed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulation, "_run_blocks", lambda *args: pytest.fail("work was done"))
+    monkeypatch.setattr(simulation, "run_blocks", lambda *args: pytest.fail("work was done"))
     monkeypatch.setattr("lighttail.kernels.kernel_for", lambda *args: pytest.fail("a kernel was made"))
     with pytest.raises(ValueError, match=f"^{field} must be .*{allowed}.*, but is ") as caught:
         run(**{field: value})

@@ -9,7 +9,20 @@
 
 from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
-from lighttail.online import Experiment, Trial
+from lighttail.linear import (
+    BallActions,
+    BallSet,
+    BoxSet,
+    LinearBandit,
+    LinearBonus,
+    LinearLightTailed,
+    LinearStandard,
+    LinearThompson,
+    LinearUCB,
+    Oful,
+    SphereActions,
+)
+from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcome import Outcome
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
@@ -23,9 +36,12 @@ __all__ = [
     "UCB",
     "AnyTime",
     "ArmOptimal",
+    "BallActions",
+    "BallSet",
     "Bandit",
     "Bernoulli",
     "Bonus",
+    "BoxSet",
     "Diagnostics",
     "Estimate",
     "ExactLaw",
@@ -34,9 +50,19 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "LightTailed",
+    "LinearBandit",
+    "LinearBonus",
+    "LinearExperiment",
+    "LinearLightTailed",
+    "LinearStandard",
+    "LinearThompson",
+    "LinearTrial",
+    "LinearUCB",
     "Noise",
+    "Oful",
     "Outcome",
     "Policy",
+    "SphereActions",
     "Standard",
     "StudentT",
     "SuccessiveElimination",

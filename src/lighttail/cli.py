@@ -7,6 +7,8 @@ import math
 import shlex
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +16,7 @@ import typer
 
 import lighttail
 from lighttail.files import output_folder
+from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
@@ -21,6 +24,7 @@ from lighttail.validation import BadInput, positive, whole
 from lighttail.words import (
     BONUSES,
     known_word,
+    parse_linear,
     parse_noise,
     parse_number,
     parse_numbers,
@@ -39,13 +43,15 @@ TUNED = (
     f"ucb:anytime:{0.2 * math.sqrt(2.0)}",
 )
 
+LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1", "lints:1")
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
 )
-DEFAULT_MEANS, DEFAULT_NOISE = "0.2,0.8", "gaussian"
+DEFAULT_MEANS, DEFAULT_NOISE, DEFAULT_ACTIONS = "0.2,0.8", "gaussian", "10"
 INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
 
@@ -83,12 +89,35 @@ def compare(
         Path | None,
         typer.Option(help="CSV file with columns arm,reward: resample these instead of means and noise."),
     ] = None,
+    linear: Annotated[
+        bool, typer.Option("--linear", help="A linear bandit: theta, dim and actions in place of means.")
+    ] = False,
+    dim: Annotated[
+        str | None, typer.Option(metavar="D", help="With --linear: the dimension.", show_default="4")
+    ] = None,
+    theta: Annotated[
+        str | None,
+        typer.Option(
+            help="With --linear: the hidden vector, comma-separated.", show_default="(1, ..., 1) / sqrt(dim)"
+        ),
+    ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A",
+            help="With --linear: A or sphere:A, ball:A fresh actions a round, or an .npy file with A x d "
+            "numbers (a fixed set) or rounds x A x d (your own contexts).",
+            show_default="10",
+        ),
+    ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
             help=f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes "
-            "KAPPA:FLOOR), ts:KAPPA, exp3ix:reward, exp3ix:loss:UPPER; repeat for several.",
-            show_default="the paper's six",
+            "KAPPA:FLOOR), ts:KAPPA, exp3ix:reward, exp3ix:loss:UPPER; with --linear "
+            "linucb:lighttailed:KAPPA, linucb:standard:BETA, linucb:oful:SIGMA:DELTA:BOUND, lints:SCALE; "
+            "repeat for several.",
+            show_default="the paper's six; with --linear four",
         ),
     ] = None,
     assumed_sigma: Annotated[
@@ -126,8 +155,14 @@ def compare(
     seed = parse_whole("seed", seed_text)
     threads = None if threads_text is None else parse_whole("threads", threads_text)
     threshold = None if threshold_text is None else parse_number("threshold", threshold_text)
-    problem = _problem(means, noise, sigma, data)
-    policies = _policies(policy or TUNED, assumed_sigma)
+    problem: Bandit | LinearBandit
+    if linear:
+        problem = _linear_problem(means, noise, sigma, data, theta, dim, actions)
+    else:
+        _left_out("without linear", theta=theta, dim=dim, actions=actions)
+        problem = _problem(means, noise, sigma, data)
+    words = policy or (LINEAR if linear else TUNED)
+    policies = _policies(words, assumed_sigma)
     for one in policies:
         check_settings(one, problem, horizon, paths, seed, 1 if threads is None else threads)
     loss = default_threshold(problem, horizon)
@@ -136,11 +171,15 @@ def compare(
         loss = positive("threshold * horizon", threshold * horizon)
     command = _command(
         "compare",
-        means=None if data else DEFAULT_MEANS if means is None else means,
+        linear=linear,
+        dim=dim,
+        theta=theta,
+        actions=DEFAULT_ACTIONS if linear and actions is None else actions,
+        means=None if data or linear else DEFAULT_MEANS if means is None else means,
         noise=None if data else DEFAULT_NOISE if noise is None else noise,
         sigma=sigma,
         data=data,
-        policy=policy or TUNED,
+        policy=words,
         assumed_sigma=assumed_sigma,
         horizon=horizon,
         paths=paths,
@@ -198,18 +237,18 @@ def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, 
         return run(experiments, out / "outcomes", paths=paths, seed=seed, threads=threads, progress=progress)
 
     if not sys.stderr.isatty():
-        page = write_paper(experiments, simulate(None), out, command)
+        page = write_paper(experiments, simulate(None), out, command, paths=paths)
     else:
         with bar(paths * len(settings_in(experiments))) as update:
             results = simulate(update)
         with bar(len(experiments), "parts") as update:
-            page = write_paper(experiments, results, out, command, update)
+            page = write_paper(experiments, results, out, command, update, paths)
     print(f"Page: {page}")
 
 
 def _run(
     policies: dict[Policy, str],
-    problem: Bandit,
+    problem: Bandit | LinearBandit,
     settings: tuple[Any, ...],
     out: Path,
     command: str,
@@ -266,19 +305,47 @@ def _problem(means: str | None, noise: str | None, sigma: str | None, data: Path
         return Bandit(numbers, parse_noise(DEFAULT_NOISE if noise is None else noise, scale))
     from lighttail.csvfile import read_rewards
 
-    for field, value in (("means", means), ("noise", noise), ("sigma", sigma)):
-        if value is not None:
-            raise BadInput(f"{field} must be left out with data, which has its own, but is {value!r}")
+    _left_out("with data, which has its own", means=means, noise=noise, sigma=sigma)
     return Bandit.from_samples(read_rewards(data))
+
+
+def _linear_problem(
+    means: str | None,
+    noise: str | None,
+    sigma: str | None,
+    data: Path | None,
+    theta: str | None,
+    dim: str | None,
+    actions: str | None,
+) -> LinearBandit:
+    _left_out("with linear", means=means, data=data)
+    scale = None if sigma is None else parse_number("sigma", sigma)
+    law = parse_noise(DEFAULT_NOISE if noise is None else noise, scale)
+    with _warnings_as_lines():
+        return parse_linear(theta, dim, DEFAULT_ACTIONS if actions is None else actions, law)
+
+
+def _left_out(when: str, **options: Any) -> None:
+    """Refuse options that have no meaning here."""
+    for field, value in options.items():
+        if value is not None:
+            raise BadInput(f"{field} must be left out {when}, but is {str(value)!r}")
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Each warning once, as one line for a person."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in {str(entry.message) for entry in caught}:
+        print(f"lighttail: warning: {warning}", file=sys.stderr)
 
 
 def _policies(words: Any, assumed_sigma: str | None) -> dict[Policy, str]:
     """The policies with their names; a sweep names the noise that each one assumes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with _warnings_as_lines():
         policies = [parse_policy(word) for word in words]
-    for warning in {str(entry.message) for entry in caught}:
-        print(f"lighttail: warning: {warning}", file=sys.stderr)
     if assumed_sigma is None:
         return {policy: str(policy) for policy in policies}
     swept = {}
@@ -296,7 +363,9 @@ def _command(command: str, **options: Any) -> str:
     words = ["lighttail", command]
     for name, value in options.items():
         for one in value if isinstance(value, (list, tuple)) else [value]:
-            if one is not None:
+            if one is True:
+                words.append(f"--{name}")
+            elif one is not None and one is not False:
                 words += [f"--{name.replace('_', '-')}", str(one)]
     return shlex.join(words)
 

@@ -21,7 +21,7 @@ TABLE = 1 << 16  # rounds whose clock the paths of a block share when every pull
 PILOTS = 16  # paths that are played to see what skipping costs
 
 
-def check_method(policy: Policy, problem: Bandit, horizon: int, method: Any) -> None:
+def check_method(policy: Policy, problem: Any, horizon: int, method: Any) -> None:
     """Refuse a method that there is not, and a bonus that is not what it declares."""
     if method not in get_args(Method):
         raise refuse("method", method, "'auto', 'step' or 'skip'")
@@ -34,7 +34,7 @@ def check_method(policy: Policy, problem: Bandit, horizon: int, method: Any) -> 
         policy.bonus.check_concave(horizon, problem.arms)
 
 
-def choose_method(policy: Policy, problem: Bandit, horizon: int, method: Method) -> Played:
+def choose_method(policy: Policy, problem: Any, horizon: int, method: Method) -> Played:
     """The method to play with: the faster one for "auto", by a rule that no clock and no seed enters."""
     if method != "auto":
         return method

@@ -25,24 +25,39 @@ FORMAT = 1  # of the file that `save` writes
 
 
 @dataclass(frozen=True, eq=False)
+class Offers:
+    """What stands in for pulls and means where the actions change from round to round.
+
+    best: float64[paths], what the best action of every round would have earned on average.
+    lost: float64[paths], the pseudo regret. most: the largest pseudo regret possible.
+    """
+
+    best: Floats
+    lost: Floats
+    most: float
+
+
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """The paths of one simulation.
 
     reward: float64[paths], the sum of a path's rewards.
-    pulls: int64[paths, arms].
-    means, labels: of the problem's arms. horizon: pulls a path.
+    pulls: int64[paths, arms]; None where the actions change from round to round.
+    means, labels: of the problem's arms; empty where they change. horizon: pulls a path.
     settings: the policy, problem, seed and versions that made it.
+    offers: what stands in for pulls and means where the actions change.
 
     Every estimate takes `kind`: "regret" (best mean * horizon - reward, the default),
     "pseudo_regret" (sum of pulls * gaps, free of the noise in the rewards) or "reward".
     """
 
     reward: Floats
-    pulls: npt.NDArray[np.int64]
+    pulls: npt.NDArray[np.int64] | None
     means: Floats
     labels: tuple[str, ...]
     horizon: int
     settings: dict[str, Any] = field(repr=False)
+    offers: Offers | None = field(default=None, repr=False)
 
     @property
     def paths(self) -> int:
@@ -56,11 +71,14 @@ class Outcome:
     @cached_property
     def regret(self) -> Floats:
         """Best mean * horizon - reward."""
-        return self.means.max() * self.horizon - self.reward  # type: ignore[no-any-return]
+        return self._best - self.reward  # type: ignore[no-any-return]
 
     @cached_property
     def pseudo_regret(self) -> Floats:
-        """Sum over the arms of pulls * gap."""
+        """Sum over the arms of pulls * gap; where the actions change, of the gaps of those taken."""
+        if self.offers is not None:
+            return self.offers.lost
+        assert self.pulls is not None  # a fixed set has them
         return self.pulls @ (self.means.max() - self.means)  # type: ignore[no-any-return]
 
     def mean(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
@@ -94,24 +112,33 @@ class Outcome:
 
     def reaches(self, x: float, kind: Kind = "regret") -> npt.NDArray[np.bool_]:
         """Which paths have kind >= x; a value that is x but for rounding does."""
-        slack = 1e-9 * max(1.0, abs(x), float(np.abs(self.means).max()) * self.horizon)
+        sizes = self._best if self.offers is not None else self.means * self.horizon
+        slack = 1e-9 * max(1.0, abs(x), float(np.abs(sizes).max()))
         return self._of(kind) >= x - slack
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a path: reward, regret, pseudo_regret and the pulls of each arm."""
+        """One row a path: reward, regret, pseudo_regret and the pulls of each arm of a fixed set."""
         try:
             import pandas
         except ImportError:
             raise ImportError("to_frame needs pandas: pip install pandas") from None
-        columns = {"reward": self.reward, "regret": self.regret, "pseudo_regret": self.pseudo_regret}
-        pulls = {f"pulls {label}": self.pulls[:, arm] for arm, label in enumerate(self.labels)}
-        return pandas.DataFrame({**columns, **pulls})
+        columns: dict[str, Any] = {
+            "reward": self.reward,
+            "regret": self.regret,
+            "pseudo_regret": self.pseudo_regret,
+        }
+        if self.pulls is not None:
+            columns |= {f"pulls {label}": self.pulls[:, arm] for arm, label in enumerate(self.labels)}
+        return pandas.DataFrame(columns)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one .npz file, whole or not at all."""
         path = Path(path)
         about = {"format": FORMAT, "horizon": self.horizon, "labels": self.labels, "settings": self.settings}
         arrays = {"reward": self.reward, "pulls": self.pulls, "means": self.means}
+        if self.offers is not None:
+            about["most"] = self.offers.most
+            arrays = {"reward": self.reward, "best": self.offers.best, "lost": self.offers.lost}
         with whole_file(path) as file:
             np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
         return path
@@ -119,10 +146,10 @@ class Outcome:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Outcome:
         """Read what `save` wrote."""
-        names = ("reward", "pulls", "means")
         try:
             with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 about = json.loads(str(file["about"]))
+                names = ("reward", "best", "lost") if "most" in about else ("reward", "pulls", "means")
                 arrays = {name: file[name] for name in names}
             version, labels = about["format"], tuple(about["labels"])
             horizon, settings = about["horizon"], about["settings"]
@@ -132,10 +159,22 @@ class Outcome:
             raise BadInput(f"{path} is not an outcome that lighttail saved") from None
         if version != FORMAT:
             raise refuse(f"the format of {path}", version, str(FORMAT))
-        reward, pulls, means = (arrays[name].shape for name in names)
-        if pulls != (*reward, *means) or len(pulls) != 2 or len(labels) != means[0]:
+        reward, second, third = (arrays[name].shape for name in names)
+        if "most" in about:
+            fits = len(reward) == 1 and reward == second == third
+        else:
+            fits = second == (*reward, *third) and len(second) == 2 and len(labels) == third[0]
+        if not fits:
             raise BadInput(f"{path} is not an outcome that lighttail saved: its arrays do not fit together")
+        if "most" in about:
+            offers = Offers(arrays["best"], arrays["lost"], about["most"])
+            return cls(arrays["reward"], None, np.zeros(0), labels, horizon, settings, offers)
         return cls(**arrays, labels=labels, horizon=horizon, settings=settings)
+
+    @property
+    def _best(self) -> Any:
+        """What the best arm, or the best action of every round, earns on average: a number, or one a path."""
+        return self.means.max() * self.horizon if self.offers is None else self.offers.best
 
     def _of(self, kind: Kind) -> Floats:
         if kind not in get_args(Kind):
@@ -152,15 +191,14 @@ class Outcome:
     def _ends(self, kind: Kind) -> tuple[float, float]:
         """The range of an outcome, for the limits of means.
 
-        The pseudo regret lies between 0 and the largest gap * horizon. The regret is that minus
+        The pseudo regret lies between 0 and the largest possible (gap * horizon). The regret is that minus
         the sum of the noise, for which the widest sum seen in the sample stands in.
         """
-        worst = float(self.means.max() - self.means.min()) * self.horizon
+        worst = float(np.ptp(self.means)) * self.horizon if self.offers is None else self.offers.most
         if kind == "pseudo_regret":
             return 0.0, worst
         noise = self.pseudo_regret - self.regret
         low, high = -max(0.0, float(noise.max())), worst + max(0.0, -float(noise.min()))
         if kind == "regret":
             return low, high
-        best = float(self.means.max()) * self.horizon
-        return best - high, best - low
+        return float(np.min(self._best)) - high, float(np.max(self._best)) - low

@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Method, check_method, choose_method
-from lighttail.outcome import Outcome
+from lighttail.outcome import Offers, Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.streams import block_generator
 from lighttail.validation import refuse, whole
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
+LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
 MOST_PULLS = 10**15  # counts stay exact as floats
 MOST_PATHS = 10**10
 Progress = Callable[[int, int], None]
@@ -27,9 +29,11 @@ Progress = Callable[[int, int], None]
 SKIP_PATHS = 64  # paths a block where the cost of a path hardly depends on the horizon
 
 
-def block_paths(horizon: int, method: str = "step") -> int:
-    """Paths a block: part of what a seed means, so it depends on nothing but horizon and method."""
-    return SKIP_PATHS if method == "skip" else max(1, min(4096, BLOCK_PULLS // horizon))
+def block_paths(horizon: int, method: str = "step", linear: bool = False) -> int:
+    """Paths a block: part of what a seed means, so it depends on what is played alone."""
+    if method == "skip":
+        return SKIP_PATHS
+    return max(1, min(4096, (LINEAR_PULLS if linear else BLOCK_PULLS) // horizon))
 
 
 def usable_processors() -> int:
@@ -39,7 +43,7 @@ def usable_processors() -> int:
 
 def simulate(
     policy: Policy,
-    problem: Bandit,
+    problem: Bandit | LinearBandit,
     *,
     horizon: int,
     paths: int,
@@ -50,6 +54,7 @@ def simulate(
 ) -> Outcome:
     """Play `policy` on `problem` for `horizon` pulls, `paths` times over.
 
+    problem: a `Bandit`, or a `LinearBandit` with a policy for those.
     horizon: pulls a path, at least one an arm.
     paths: independent repetitions.
     seed: the same seed gives the same bits, whatever the threads. Without one a fresh seed is
@@ -76,11 +81,14 @@ def simulate(
     from lighttail.kernels import kernel_for, skip_kernel_for, stream  # imports numba
 
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
-    params = policy.params(horizon, problem.arms)
-    world = problem.noise.world(problem.means)
+    linear = isinstance(problem, LinearBandit)
+    params = policy.params(horizon, problem.dim if isinstance(problem, LinearBandit) else problem.arms)
+    world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
     try:
         reward = np.empty(paths)
-        pulls = np.empty((paths, problem.arms), dtype=np.int64)
+        pulls: Any = np.empty((paths, len(problem.means)), dtype=np.int64)
+        if not problem.means:  # the actions change
+            pulls = np.empty((paths, 2))
     except MemoryError:
         raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
     stop = np.zeros(1, dtype=np.int64)
@@ -97,17 +105,14 @@ def simulate(
         with compiling(str(policy), progress is not False):
             method = choose_method(policy, problem, horizon, method)
             kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
-            size = block_paths(horizon, method)
+            size = block_paths(horizon, method, linear)
             play(0, 0)  # no paths: compiles the kernel, or loads it from the cache
         run_blocks(play, size, paths, threads, stop, report)
-    return Outcome(
-        reward=reward,
-        pulls=pulls,
-        means=np.array(problem.means),
-        labels=problem.labels,
-        horizon=horizon,
-        settings=settings_of(policy, problem, horizon, paths, seed, method),
-    )
+    settings = settings_of(policy, problem, horizon, paths, seed, method)
+    if isinstance(problem, LinearBandit) and not problem.fixed:
+        offers = Offers(pulls[:, 0].copy(), pulls[:, 1].copy(), problem.most_lost(horizon))
+        return Outcome(reward, None, np.zeros(0), (), horizon, settings, offers)
+    return Outcome(reward, pulls, np.array(problem.means), problem.labels, horizon, settings)
 
 
 def run_blocks(
@@ -150,20 +155,45 @@ def check_settings(policy: Any, problem: Any, horizon: Any, paths: Any, seed: An
     """Refuse what cannot be simulated, before any work."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
-    if not isinstance(problem, Bandit):
+    if isinstance(problem, LinearBandit):
+        _check_linear(policy, problem, horizon)
+    elif isinstance(problem, Bandit):
+        _check_arms(policy, problem, horizon)
+    else:
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms", MOST_PULLS)
     whole("paths", paths, 1, most=MOST_PATHS)
-    if not math.isfinite(max(map(abs, problem.means)) * horizon):
-        raise refuse("means", problem.means, f"so small that {horizon} pulls add up to a finite number")
     whole("threads", threads, 1)
     if seed is not None:
         whole("seed", seed, 0)
+
+
+def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> None:
+    if isinstance(policy, LinearPolicy):
+        raise refuse("policy", policy, "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit")
+    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms", MOST_PULLS)
+    if not math.isfinite(max(map(abs, problem.means)) * horizon):
+        raise refuse("means", problem.means, f"so small that {horizon} pulls add up to a finite number")
     policy.check(horizon, problem.arms)
 
 
+def _check_linear(policy: Policy, problem: LinearBandit, horizon: Any) -> None:
+    if not isinstance(policy, LinearPolicy):
+        raise refuse(
+            "policy",
+            policy,
+            "a linear one, such as LinearUCB(LinearLightTailed(kappa=0.2)), with a LinearBandit",
+        )
+    problem.actions.check(problem.dim, whole("horizon", horizon, 1, most=MOST_PULLS))
+    policy.check(horizon, problem.dim)
+
+
 def settings_of(
-    policy: Policy, problem: Bandit, horizon: int, paths: int, seed: int, method: Method = "auto"
+    policy: Policy,
+    problem: Bandit | LinearBandit,
+    horizon: int,
+    paths: int,
+    seed: int,
+    method: Method = "auto",
 ) -> dict[str, Any]:
     """What made an outcome: enough to make it again."""
     import numba
@@ -179,7 +209,7 @@ def settings_of(
         "paths": int(paths),
         "seed": seed,
         "method": method,
-        "block_paths": block_paths(horizon, method),
+        "block_paths": block_paths(horizon, method, isinstance(problem, LinearBandit)),
         "versions": {
             "lighttail": lighttail.__version__,
             "numpy": np.__version__,

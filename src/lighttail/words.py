@@ -6,25 +6,46 @@ se:lighttailed:0.1          SuccessiveElimination(LightTailed(kappa=0.1))
 ts:0.8                      ThompsonSampling(kappa=0.8)
 exp3ix:reward               Exp3IX("reward")
 exp3ix:loss:1               Exp3IX("loss", upper=1)
+linucb:lighttailed:0.2      LinearUCB(LinearLightTailed(kappa=0.2)), and so on: standard:BETA,
+linucb:oful:1:0.05:1        LinearUCB(Oful(sigma=1, delta=0.05, bound=1))
+lints:1                     LinearThompson(scale=1)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.linear import (
+    BallActions,
+    LinearBandit,
+    LinearBonus,
+    LinearLightTailed,
+    LinearStandard,
+    LinearThompson,
+    LinearUCB,
+    Oful,
+    SphereActions,
+)
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.validation import BadInput, positive
+from lighttail.validation import BadInput, positive, whole
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
     "lighttailed": LightTailed,
     "armoptimal": ArmOptimal,
     "anytime": AnyTime,
+}
+LINEAR_BONUSES: dict[str, type[LinearBonus]] = {
+    "lighttailed": LinearLightTailed,
+    "standard": LinearStandard,
+    "oful": Oful,
 }
 NOISES: dict[str, Callable[..., Noise]] = {
     "gaussian": Gaussian,
@@ -38,6 +59,8 @@ FORMS = {
     "se": "se:BONUS:KAPPA",
     "ts": "ts:KAPPA",
     "exp3ix": "exp3ix:reward or exp3ix:loss:UPPER",
+    "linucb": "linucb:lighttailed:KAPPA, linucb:standard:BETA or linucb:oful:SIGMA:DELTA:BOUND",
+    "lints": "lints:SCALE",
 }
 
 
@@ -53,6 +76,13 @@ def parse_policy(text: str) -> Policy:
         names = [f.name for f in fields(bonus_type)]  # type: ignore[arg-type]
         bonus = bonus_type(**_values(text, word, names, rest[1:]))
         return UCB(bonus) if word == "ucb" else SuccessiveElimination(bonus)
+    if word == "linucb":
+        known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
+        linear_type = LINEAR_BONUSES[rest[0]]
+        names = [f.name for f in fields(linear_type)]  # type: ignore[arg-type]
+        return LinearUCB(linear_type(**_values(text, word, names, rest[1:])))
+    if word == "lints":
+        return LinearThompson(**_values(text, word, ["scale"], rest))
     if word == "ts":
         return ThompsonSampling(**_values(text, word, ["kappa"], rest))
     if rest == ["reward"]:
@@ -79,6 +109,28 @@ def parse_noise(text: str, sigma: float | None) -> Noise:
     return NOISES[word](**scale)
 
 
+def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise) -> LinearBandit:
+    """The linear bandit that the texts name.
+
+    theta: numbers; (1, ..., 1) / sqrt(dim) unless given. dim: 4 unless given by theta.
+    actions: A or sphere:A, ball:A, or the name of an .npy file with A x d or rounds x A x d numbers.
+    """
+    vector = None if theta is None else parse_numbers("theta", theta)
+    if dim is not None:
+        size = whole("dim", parse_whole("dim", dim), 1)
+        if vector is not None and len(vector) != size:
+            raise BadInput(f"dim must be {len(vector)}, as many numbers as theta has, but is {size}")
+    else:
+        size = 4
+    vector = [1.0 / math.sqrt(size)] * size if vector is None else vector
+    if actions.endswith(".npy"):
+        return LinearBandit(vector, Path(actions), noise)
+    word, _, count = actions.rpartition(":")
+    known_word("actions", word or "sphere", ("sphere", "ball"))
+    kind = BallActions if word == "ball" else SphereActions
+    return LinearBandit(vector, kind(parse_whole("actions", count)), noise)
+
+
 def with_assumed_sigma(policy: Policy, sigma: float) -> Policy:
     """The same policy tuned for another noise: kappa = sigma * sqrt(eta), so kappa scales."""
     positive("assumed-sigma", sigma)
@@ -88,6 +140,12 @@ def with_assumed_sigma(policy: Policy, sigma: float) -> Policy:
             return replace(policy, bonus=type(bonus)(**scaled))
         case ThompsonSampling():
             return replace(policy, kappa=policy.kappa * sigma)
+        case LinearUCB(linear):
+            noise = [f.name for f in fields(linear) if f.name in ("kappa", "beta", "sigma")]  # type: ignore[arg-type]
+            scaled = {name: getattr(linear, name) * sigma for name in noise}
+            return replace(policy, bonus=replace(linear, **scaled))  # type: ignore[type-var]
+        case LinearThompson():
+            return replace(policy, scale=policy.scale * sigma)
     return policy  # EXP3-IX assumes no noise level
 
 

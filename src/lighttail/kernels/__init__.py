@@ -20,11 +20,13 @@ from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream
 from lighttail.kernels.elimination import elimination_kernel
 from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
+from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.posterior import posterior_kernel
 from lighttail.kernels.rules import rule_of
 from lighttail.kernels.skip import lead_kernel, level_kernel
 from lighttail.kernels.tilted import tilted_kernel
 from lighttail.kernels.weights import weights_kernel
+from lighttail.linear import LinearBandit, LinearThompson, LinearUCB
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit
 
@@ -33,8 +35,10 @@ __all__ = ["branching_kernel_for", "kernel_for", "skip_kernel_for", "stream", "t
 _made = cache(lambda factory, version, *formulas: factory(*formulas))
 
 
-def kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
+def kernel_for(policy: Policy, problem: Bandit | LinearBandit) -> Callable[..., None]:
     """The kernel of a policy on a problem: one for all hyper-parameters, means and horizons."""
+    if isinstance(problem, LinearBandit):
+        return _linear_kernel_for(policy, problem)
     noise = type(problem.noise)
     factory: Any
     formulas: tuple[Callable[..., float], ...]
@@ -70,7 +74,7 @@ def branching_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., Any]:
     return _made(branching.branching_kernel, digest(*every), maker, score, len(formulas), *every)  # type: ignore[no-any-return]
 
 
-def skip_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
+def skip_kernel_for(policy: Policy, problem: Any) -> Callable[..., None]:
     """The kernel that skips ahead, where `lighttail.methods` says that there is one."""
     noise: Any = type(problem.noise)
     factory: Any
@@ -86,4 +90,19 @@ def skip_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
             formulas = (type(bonus).radius, type(bonus).clock, noise.shock, noise.reward, noise.total)
         case _:
             raise TypeError(f"no kernel skips ahead with {policy!r}")
+    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
+
+
+def _linear_kernel_for(policy: Policy, problem: LinearBandit) -> Callable[..., None]:
+    noise, fill = type(problem.noise), type(problem.actions).fill
+    factory: Any
+    formulas: tuple[Callable[..., Any], ...] = (noise.shock, noise.reward, fill)
+    match policy:
+        case LinearUCB(bonus):
+            factory = fixed_linear_kernel if problem.fixed else changing_linear_kernel
+            formulas = (type(bonus).radius, type(bonus).clock, *formulas)
+        case LinearThompson():
+            factory = linear_posterior_kernel
+        case _:
+            raise TypeError(f"no kernel plays {policy!r}")
     return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]

@@ -1,5 +1,6 @@
 """Policies in a live experiment: plain Python and NumPy, no compilation."""
 
 from lighttail.online.experiment import Experiment, Trial
+from lighttail.online.linear import LinearExperiment, LinearTrial
 
-__all__ = ["Experiment", "Trial"]
+__all__ = ["Experiment", "LinearExperiment", "LinearTrial", "Trial"]

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-import warnings
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lighttail.online.rules import RULES, Rule
-from lighttail.online.state import decode, decode_generator, encode, encode_generator
+from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
 from lighttail.policies import Policy
-from lighttail.validation import BadInput, number, refuse, whole
-
-FORMAT = 1  # of the text that `to_json` writes
-Label = str | int
+from lighttail.validation import BadInput, refuse
 
 
 class Trial(NamedTuple):
@@ -27,7 +21,7 @@ class Trial(NamedTuple):
     arm: Label
 
 
-class Experiment:
+class Experiment(LiveExperiment):
     """A policy in a live experiment.
 
     policy: any policy. arms: at least two different names (text or whole numbers).
@@ -51,6 +45,8 @@ class Experiment:
     'A'
     """
 
+    kind = "experiment"
+
     def __init__(
         self,
         policy: Policy,
@@ -60,59 +56,29 @@ class Experiment:
     ) -> None:
         if not isinstance(policy, Policy):
             raise refuse("policy", policy, "a policy such as UCB(AnyTime(kappa=0.5))")
-        self.policy = policy
-        self.arms = _check_arms(arms)
-        if horizon is None and policy.needs_horizon:
-            raise BadInput(
-                f"horizon must be given with {policy}, but is None; "
-                "UCB(AnyTime(kappa)) is the light-tailed policy that needs no horizon"
-            )
-        if horizon is not None:
-            horizon = whole(
-                "horizon", horizon, len(self.arms), f", one pull for each of {len(self.arms)} arms"
-            )
-        self.horizon = horizon
-        known = math.nan if horizon is None else horizon
-        policy.check(known, len(self.arms))
-        self._rule = _rule_for(policy, known, len(self.arms))
-        self._rng = _generator(seed)
+        self.arms = check_names("arms", arms, 2, "a list of at least two names")
+        why = f", one pull for each of {len(self.arms)} arms"
+        hint = "UCB(AnyTime(kappa)) is the light-tailed policy that needs no horizon"
+        super().__init__(policy, known_horizon(policy, horizon, len(self.arms), why, hint), seed)
+        policy.check(or_nan(self.horizon), len(self.arms))
+        self._rule = _rule_for(policy, or_nan(self.horizon), len(self.arms))
         self._arm_of: list[int] = []
-        self._reward_of: list[float | None] = []
         self._memo_of: list[float | None] = []
 
     def ask(self) -> Trial:
         """The next pull."""
-        if self.horizon is not None and len(self._arm_of) == self.horizon:
-            warnings.warn(
-                f"the horizon of {self.horizon} pulls is over; the policy goes on without its guarantees",
-                stacklevel=2,
-            )
+        self._warn_if_over()
         arm, memo = self._rule.choose(self._rng)
         self._arm_of.append(arm)
         self._reward_of.append(None)
         self._memo_of.append(memo)
         return Trial(len(self._arm_of), self.arms[arm])
 
-    def tell(self, id: int, reward: float) -> None:
-        """The reward, a finite number (or True or False), of the trial with that id."""
-        reward = float(reward) if isinstance(reward, (bool, np.bool_)) else number("reward", reward)
-        place = self._place(id)
-        known = self._reward_of[place]
-        if known is None:
-            if not math.isfinite(self._rule.sums[self._arm_of[place]] + reward):
-                raise refuse("reward", reward, "small enough for the sum of an arm's rewards to be finite")
-            self._reward_of[place] = reward
-            self._rule.learn(self._arm_of[place], reward, self._memo_of[place])
-        elif known != reward:
-            raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
+    def _check_sum(self, place: int, reward: float) -> bool:
+        return math.isfinite(self._rule.sums[self._arm_of[place]] + reward)
 
-    def _place(self, id: Any) -> int:
-        """Where a trial is kept."""
-        asked = len(self._arm_of)
-        if isinstance(id, bool) or not isinstance(id, Integral) or not 1 <= int(id) <= asked:
-            which = f"asked are 1 to {asked}" if asked else "none was asked yet"
-            raise refuse("id", id, f"the id of a trial that was asked ({which})")
-        return int(id) - 1
+    def _learn(self, place: int, reward: float) -> None:
+        self._rule.learn(self._arm_of[place], reward, self._memo_of[place])
 
     def __repr__(self) -> str:
         trials, waiting = len(self._arm_of), len(self.open_trials)
@@ -132,44 +98,21 @@ class Experiment:
     @property
     def open_trials(self) -> list[Trial]:
         """Trials whose reward has not been told."""
-        pairs = enumerate(zip(self._arm_of, self._reward_of, strict=True), start=1)
-        return [Trial(id, self.arms[arm]) for id, (arm, reward) in pairs if reward is None]
+        return [Trial(place + 1, self.arms[self._arm_of[place]]) for place in self._open_places]
 
-    def to_json(self) -> str:
-        """The whole state as text, from which another process continues exactly."""
-        state = {
-            "lighttail": "experiment",
-            "format": FORMAT,
-            "policy": encode(self.policy),
-            "arms": self.arms,
-            "horizon": self.horizon,
-            "rng": encode_generator(self._rng),
-            "trials": {"arm": self._arm_of, "reward": self._reward_of, "memo": self._memo_of},
-            "rule": self._rule.state(),
-        }
-        return json.dumps(state, allow_nan=False)
+    def _state(self) -> dict[str, Any]:
+        trials = {"arm": self._arm_of, "reward": self._reward_of, "memo": self._memo_of}
+        return {"arms": self.arms, "trials": trials, "rule": self._rule.state()}
 
     @classmethod
-    def from_json(cls, text: str) -> Experiment:
-        """Continue from what `to_json` returned. A policy class of your own must be imported."""
-        try:
-            state = json.loads(text)
-            kind, version = state["lighttail"], state["format"]
-        except (ValueError, TypeError, KeyError):
-            raise BadInput("the text is not an experiment that lighttail wrote") from None
-        if (kind, version) != ("experiment", FORMAT):
-            raise BadInput(f"format must be {FORMAT} of an experiment, but is {version!r} of {kind!r}")
-        try:
-            policy, arms, horizon = decode(state["policy"]), state["arms"], state["horizon"]
-            experiment = cls(policy, arms, horizon, decode_generator(state["rng"]))
-            trials = state["trials"]
-            experiment._arm_of = trials["arm"]
-            experiment._reward_of = trials["reward"]
-            experiment._memo_of = trials["memo"]
-            experiment._rule.restore(state["rule"])
-            experiment._check_whole()
-        except (TypeError, KeyError, AttributeError, IndexError) as error:
-            raise BadInput(f"the text is not a whole experiment: {error} is missing or wrong") from None
+    def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Experiment:
+        experiment = cls(policy, state["arms"], state["horizon"], rng)
+        trials = state["trials"]
+        experiment._arm_of = trials["arm"]
+        experiment._reward_of = trials["reward"]
+        experiment._memo_of = trials["memo"]
+        experiment._rule.restore(state["rule"])
+        experiment._check_whole()
         return experiment
 
     def _check_whole(self) -> None:
@@ -197,25 +140,3 @@ def _rule_for(policy: Policy, horizon: float, arms: int) -> Rule:
         if isinstance(policy, kind):
             return rule(policy, horizon, arms)
     raise refuse("policy", policy, f"one of {', '.join(kind.__name__ for kind in RULES)}")
-
-
-def _generator(seed: Any) -> np.random.Generator:
-    if isinstance(seed, np.random.Generator):
-        return seed
-    if seed is not None:
-        whole("seed", seed, 0)
-    return np.random.Generator(np.random.SFC64(seed))
-
-
-def _check_arms(arms: Any) -> list[Label]:
-    if isinstance(arms, (str, bytes, set, frozenset)) or not isinstance(arms, Iterable):
-        raise refuse("arms", arms, "a list of at least two names")
-    names = list(arms)
-    if len(names) < 2:
-        raise refuse("arms", names, "a list of at least two names")
-    for name in names:
-        if isinstance(name, bool) or not isinstance(name, (str, int)):
-            raise refuse("arms", name, "names that are text or whole numbers")
-    if len(set(names)) < len(names):
-        raise refuse("arms", names, "different from each other")
-    return names

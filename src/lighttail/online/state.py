@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.bonuses import Bonus
+from lighttail.linear import LinearBonus
 from lighttail.policies import Policy
 from lighttail.validation import BadInput
 
@@ -31,7 +32,9 @@ def decode(settings: Any) -> Any:
 def _class_named(text: str) -> type:
     """The policy or bonus class of that name: from its module, or else from wherever it is now."""
     module, _, name = text.partition(":")
-    loaded = [cls for base in (Policy, Bonus) for cls in _below(base) if cls.__qualname__ == name]
+    loaded = [
+        cls for base in (Policy, Bonus, LinearBonus) for cls in _below(base) if cls.__qualname__ == name
+    ]
     at_home = [cls for cls in loaded if cls.__module__ == module]
     if not loaded or (not at_home and len(loaded) > 1):
         raise BadInput(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed, Standard
+from lighttail.paper.linear import LINEAR_PARTS
 from lighttail.paper.published import KAPPAS
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit, Gaussian
@@ -47,6 +49,11 @@ class Setting:
     means: tuple[float, ...]
     horizon: int
     variance: float = 1.0
+    share: ClassVar[float] = 1.0  # of the paths asked for
+
+    @property
+    def label(self) -> str:
+        return f"{self.series}, K={len(self.means)}, T={self.horizon}"
 
     @property
     def policy(self) -> Policy:
@@ -75,7 +82,14 @@ class Experiment:
     label: str  # in the paper's source
     view: str
     title: str
-    settings: tuple[Setting, ...]
+    settings: tuple[Any, ...]  # Setting, or LinearSetting in the linear parts
+
+    @property
+    def section(self) -> str:
+        """The heading that it stands below."""
+        if self.label:
+            return ""
+        return "Linear bandits, measured" if self.view.startswith("linear") else "Beyond the paper"
 
 
 def _tuning(means: tuple[float, ...], series: tuple[str, ...]) -> tuple[Setting, ...]:
@@ -162,4 +176,5 @@ EXPERIMENTS = (
         "The chance of a linear regret: where simulation ends, and beyond",
         _scaled(TWO, False),
     ),
+    *(Experiment(name, "", view, title, settings) for name, view, title, settings in LINEAR_PARTS),
 )

@@ -11,6 +11,7 @@ from typing import Any
 from lighttail.files import whole_file
 from lighttail.paper.experiments import EXPERIMENTS, Experiment
 from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure, rewards_figure
+from lighttail.paper.linear_views import changing_table, horizons_table, noise_table, shapes_figure
 from lighttail.paper.run import Results
 from lighttail.paper.tables import Table, arms_table, means_table, reach_table, readings_table
 from lighttail.report.document import document, figure
@@ -21,12 +22,16 @@ FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
     "rewards": rewards_figure,
     "decay": decay_figure,
     "noisier": noisier_figure,
+    "linear-shapes": shapes_figure,
 }
 TABLES: dict[str, Callable[[Experiment, Results], Table]] = {
     "means": means_table,
     "readings": readings_table,
     "arms": arms_table,
     "reach": reach_table,
+    "linear-noise": noise_table,
+    "linear-horizons": horizons_table,
+    "linear-changing": changing_table,
 }
 CAPTIONS = {
     "certain": "With the reward estimator the regret of the shifted problem is a gamble; the loss "
@@ -38,6 +43,8 @@ CAPTIONS = {
     "that falls decays faster still",
     "noisier": "Hyper-parameters stay as tuned for variance 1; the horizon grows with the variance, so "
     "that the problem is as hard as before",
+    "linear-shapes": "The chance to lose x T or more, with 95 % bands; the dotted line is 0.1 T. A curve "
+    "that runs level to the right is paths that locked onto a bad action",
 }
 INTRODUCTION = (
     "Every table and figure of the numerical section of “A Simple and Optimal Policy Design with Safety "
@@ -53,13 +60,15 @@ def write_paper(
     folder: Path,
     command: str,
     progress: Callable[[str, int], None] | None = None,
+    paths: int | None = None,
 ) -> Path:
     """Write paper.html, figures as PNG, PDF and SVG, tables as CSV and LaTeX; returns the page's path.
 
     The page also holds the parts that an earlier run with the same settings left in the folder.
-    progress: called with (part, parts done).
+    progress: called with (part, parts done). paths: as asked for, of which some settings have a share.
     """
-    made = next(iter(results.values())).settings
+    made = dict(next(iter(results.values())).settings)
+    made["paths"] = made["paths"] if paths is None else paths
     stamp = json.dumps([made["paths"], made["seed"], made["versions"]])
     (folder / "parts").mkdir(exist_ok=True)
     for done, experiment in enumerate(experiments):
@@ -108,11 +117,11 @@ def _page(parts: Sequence[tuple[Experiment, str]], made: dict[str, Any], command
     versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
     body = [
         f"<h1>The paper, reproduced</h1><p>{escape(INTRODUCTION)}</p>",
-        f"<p>{made['paths']:,} paths a setting, seed {made['seed']}.</p>",
+        f"<p>{made['paths']:,} paths a setting, fewer for linear bandits; seed {made['seed']}.</p>",
     ]
     for place, (experiment, inner) in enumerate(parts):
-        if not experiment.label and (place == 0 or parts[place - 1][0].label):
-            body.append("<h1>Beyond the paper</h1>")
+        if experiment.section and (place == 0 or parts[place - 1][0].section != experiment.section):
+            body.append(f"<h1>{experiment.section}</h1>")
         name = f"{experiment.name.replace('-', ' ').capitalize()}: " if experiment.label else ""
         body.append(f'<h2 id="{experiment.name}">{escape(name + experiment.title)}</h2>{inner}')
     body.append(f"<h2>Made by</h2><pre>{escape(command)}</pre><p>{escape(versions)}.</p>")

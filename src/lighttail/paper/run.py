@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from lighttail.outcome import Outcome
-from lighttail.paper.experiments import Experiment, Setting
+from lighttail.paper.experiments import Experiment
 from lighttail.simulate import settings_of, simulate
 
-Results = dict[Setting, Outcome]
+Results = dict[Any, Outcome]  # by Setting or LinearSetting
 
 
-def settings_in(experiments: Iterable[Experiment]) -> list[Setting]:
+def settings_in(experiments: Iterable[Experiment]) -> list[Any]:
     """The settings that the experiments show, each once."""
     return list(dict.fromkeys(setting for experiment in experiments for setting in experiment.settings))
 
@@ -35,15 +36,16 @@ def run(
     for turn, setting in enumerate(settings_in(experiments)):
         done = turn * paths
         if progress is not None:
-            progress(f"{setting.series}, K={len(setting.means)}, T={setting.horizon}", done)
+            progress(setting.label, done)
         file = folder / f"{setting.slug}.npz"
-        outcome = _stored(file, setting, paths, seed)
+        some = max(1, round(paths * setting.share))
+        outcome = _stored(file, setting, some, seed)
         if outcome is None:
             outcome = simulate(
                 setting.policy,
                 setting.problem,
                 horizon=setting.horizon,
-                paths=paths,
+                paths=some,
                 seed=seed,
                 threads=threads,
             )
@@ -52,7 +54,7 @@ def run(
     return results
 
 
-def _stored(file: Path, setting: Setting, paths: int, seed: int) -> Outcome | None:
+def _stored(file: Path, setting: Any, paths: int, seed: int) -> Outcome | None:
     if not file.exists():
         return None
     try:

@@ -109,6 +109,7 @@ def _latex(text: str) -> str:
         ("≥", r"$\ge$"),
         ("√", r"$\sqrt{}$"),
         ("κ", r"$\kappa$"),
+        ("×", r"$\times$"),
     ):
         text = text.replace(plain, command)
     return text

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -99,7 +100,7 @@ class Entry:
 class Comparison:
     """The outcomes of several policies on one problem."""
 
-    problem: Bandit
+    problem: Bandit | LinearBandit
     horizon: int
     paths: int
     seed: int
@@ -111,7 +112,7 @@ class Comparison:
         heavy = [entry for entry in self.entries if entry.heavy_here]
         rest = [entry for entry in self.entries if not entry.heavy_here]
         loss = f"losing {self.threshold:g} or more"
-        largest = max(self.problem.gaps) * self.horizon
+        largest = worst_loss(self.problem, self.horizon)
         if largest == 0.0:
             return "All arms are equally good: no policy can lose anything but by chance."
         if self.threshold > largest * (1 + 1e-9):
@@ -151,7 +152,7 @@ class Comparison:
 
 def compare(
     policies: Sequence[Policy],
-    problem: Bandit,
+    problem: Bandit | LinearBandit,
     *,
     horizon: int,
     paths: int,
@@ -186,14 +187,28 @@ def compare(
             threads=threads,
             progress=report,
         )
-        proved = policy.light_tailed and problem.noise.sub_gaussian
+        proved = policy.light_tailed and covered(problem)
         entries.append(Entry(labels[turn], policy, proved, outcome, threshold))
     return Comparison(problem, horizon, paths, seed, threshold, tuple(entries))
 
 
-def default_threshold(problem: Bandit, horizon: int) -> float:
+def worst_loss(problem: Bandit | LinearBandit, horizon: int) -> float:
+    """What always pulling the worst arm, or taking the worst action of every round, loses on average."""
+    if isinstance(problem, LinearBandit):
+        return problem.worst_loss(horizon)
+    return max(problem.gaps) * horizon
+
+
+def covered(problem: Bandit | LinearBandit) -> bool:
+    """Whether a problem is one that the paper's theorems are about; the linear one needs two dimensions."""
+    if isinstance(problem, LinearBandit):
+        return problem.noise.sub_gaussian and problem.within_theorem and problem.dim >= 2
+    return problem.noise.sub_gaussian
+
+
+def default_threshold(problem: Bandit | LinearBandit, horizon: int) -> float:
     """About a third of the largest possible loss: 0.2 T on the paper's problems, with a gap of 0.6."""
-    return float(f"{(max(problem.gaps) / 3.0 or 0.2) * horizon:.2g}")
+    return float(f"{worst_loss(problem, horizon) / 3.0 or 0.2 * horizon:.2g}")
 
 
 def _shift(progress: Callable[[str, int], None], label: str, before: int, done: int, total: int) -> None:

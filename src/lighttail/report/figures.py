@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from io import BytesIO
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 LIGHT = ("#08306b", "#00694c", "#2f7ebc", "#3b3486", "#1a9c8c", "#5a5a8a")
 OTHER = ("#e6762b", "#d9a400", "#d1495b", "#c98bb9", "#b07d4f", "#e8a798")
 MARKERS = ("o", "s", "^", "D", "v")
+WIDEST = 40  # letters above a histogram
 UNDATED = {"png": ["Software"], "svg": ["Date"], "pdf": ["Creator", "Producer", "CreationDate"]}
 SETTINGS: Any = {
     "font.size": 10,
@@ -116,7 +118,9 @@ def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Float
     axes.plot(
         entry.mean.value, 0.95, marker="v", color="black", markersize=6, transform=axes.get_xaxis_transform()
     )
-    axes.set_title(f"{entry.label}\nmean {entry.mean.value:.1f}, worst {entry.worst:.0f}", fontsize=9)
+    axes.set_title(
+        f"{fill(entry.label, WIDEST)}\nmean {entry.mean.value:.1f}, worst {entry.worst:.0f}", fontsize=9
+    )
 
 
 def _mark_threshold(axes: Axes, comparison: Comparison, text: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
+from lighttail.linear import LinearBandit
+from lighttail.problems import Bandit
 from lighttail.report.columns import cells, headings
 from lighttail.report.comparison import RARE, Comparison
 from lighttail.report.document import document, figure
@@ -15,12 +17,11 @@ HISTOGRAMS = "Filled: light-tailed by theorem; hatched: not. Triangle: the mean;
 def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes) -> str:
     """The whole page; the figures are given as SVG."""
     problem = comparison.problem
-    arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(problem.labels, problem.means, strict=True))
     versions = comparison.entries[0].outcome.settings["versions"]
     made = ", ".join(f"{name} {version}" for name, version in versions.items())
     body = f"""<h1>What is the chance of losing more than {comparison.threshold:g}?</h1>
 <p>{len(comparison.entries)} policies, {comparison.horizon:,} pulls a path, {comparison.paths:,}
-simulated paths each. Mean rewards of the arms: {escape(arms)}. Noise: {escape(repr(problem.noise))}.</p>
+simulated paths each. {escape(_about(problem))} Noise: {escape(repr(problem.noise))}.</p>
 <p class="verdict">{escape(comparison.verdict())}</p>
 <h2>The numbers</h2>
 <div class="scroll"><table>{_head(comparison)}{_rows(comparison)}</table></div>
@@ -43,6 +44,18 @@ exponentially with the square root of the horizon. At a given horizon it may sti
 <p>{escape(made)}; seed {comparison.seed}. The same command with the same versions gives the same numbers.</p>
 """
     return document(f"lighttail: {len(comparison.entries)} policies compared", body)
+
+
+def _about(problem: Bandit | LinearBandit) -> str:
+    """The problem in a sentence or two."""
+    arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(problem.labels, problem.means, strict=True))
+    if isinstance(problem, LinearBandit):
+        theta = ", ".join(f"{value:.4g}" for value in problem.theta)
+        offered = (
+            f"Mean rewards of the actions: {arms}" if arms else f"Actions of a round: {problem.actions!r}"
+        )
+        return f"A linear bandit with theta = ({theta}). {offered}."
+    return f"Mean rewards of the arms: {arms}."
 
 
 def _head(comparison: Comparison) -> str:

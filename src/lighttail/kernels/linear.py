@@ -1,0 +1,271 @@
+"""Linear bandits, compiled: the argmax of an index, or of a draw, over fixed and over changing actions.
+
+Each round the environment draws first, the actions and then the shock behind the reward, and then the
+policy. `world` is (theta, what fills the actions, the noise without its means, actions a round, whether they
+are fixed). In place of pulls, changing actions have float64[paths, 2]: what the best ones would have earned,
+and what was lost against them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.ridge import (
+    LOSS,
+    PERIOD,
+    absorb,
+    blank,
+    products,
+    renew,
+    restart,
+    rotate,
+    shrink,
+    solve_root,
+    spread_out,
+    times,
+    widths,
+)
+from lighttail.linear.policies import TIE
+from lighttail.streams import standard_normal, uniform
+
+BREATH = 1 << 11  # rounds between two looks at the stop flag
+
+
+@register_jitable
+def leader_of(index: Any) -> Any:
+    """The action with the highest index, the first if there are several.
+
+    Four maxima side by side, since each comparison waits for the one before it.
+    """
+    one = two = three = four = -math.inf
+    whole = index.size // 4 * 4
+    for i in range(0, whole, 4):
+        one = index[i] if index[i] > one else one
+        two = index[i + 1] if index[i + 1] > two else two
+        three = index[i + 2] if index[i + 2] > three else three
+        four = index[i + 3] if index[i + 3] > four else four
+    for i in range(whole, index.size):
+        one = index[i] if index[i] > one else one
+    best = max(one, two, three, four)
+    leader = 0
+    while leader < index.size - 1 and index[leader] != best:
+        leader += 1
+    return leader
+
+
+@register_jitable
+def choose(rng: Any, index: Any, leader: Any, band: Any) -> Any:
+    """The leader, or at random one of those whose index is no further below than `band`: rounding."""
+    edge = index[leader] - band
+    tied = 0
+    for i in range(index.size):
+        tied += index[i] >= edge
+    if tied == 1:
+        return leader
+    skip = int(uniform(rng) * tied)
+    for i in range(index.size):
+        if index[i] >= edge:
+            if skip == 0:
+                return i
+            skip -= 1
+    return leader
+
+
+def fixed_linear_kernel(
+    radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
+) -> Any:
+    """LinearUCB on a fixed set: estimates and widths of all actions follow in O(A d) a round."""
+    radius, clock, shock, reward, fill = (prepare(f) for f in (radius, clock, shock, reward, fill))
+    formulas, tie = digest(radius, clock, shock, reward, fill), TIE  # both in the cache's key
+
+    @compiler(radius, clock, shock, reward, fill)
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        theta, source, noise, count, _ = world
+        ridge, own = params[0], params[1:]
+        d = theta.size
+        columns = np.empty((d, count))
+        fill(rng, 1, columns.T, *source)
+        means, estimate, width, index = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+        shift, sums, counts = np.empty(count), np.empty(count), np.empty(count)
+        p, v, lower, inverse = np.empty((d, d)), np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+        a, b, u, solved = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+        products(columns, theta, means)
+        for path in range(rewards.size):
+            spread_out(p, 1.0 / ridge)
+            widths(columns, p, shift, width)
+            for i in range(count):
+                estimate[i] = sums[i] = counts[i] = 0.0
+            growth, grown, due = 0.0, 1.0, PERIOD
+            for t in range(1, horizon + 1):
+                drawn = shock(rng, means, *noise)
+                time = clock(float(t), growth + math.log(grown), ridge, *own)
+                for i in range(count):
+                    index[i] = estimate[i] + radius(max(0.0, width[i]), time, *own)
+                leader = leader_of(index)
+                middle = estimate[leader]
+                chosen = choose(rng, index, leader, tie * (abs(middle) + abs(index[leader] - middle)))
+                value = reward(drawn, chosen, means, *noise)
+                sums[chosen] += value
+                counts[chosen] += 1.0
+                for k in range(d):
+                    a[k] = columns[k, chosen]
+                times(p, a, u)
+                products(columns, u, shift)
+                z = max(0.0, shift[chosen])
+                gain = (value - estimate[chosen]) / (1.0 + z)
+                part = 1.0 / (1.0 + z)
+                for i in range(count):
+                    estimate[i] += shift[i] * gain
+                    width[i] -= shift[i] * shift[i] * part
+                shrink(p, u, z)
+                grown *= 1.0 + z
+                if grown > LOSS or t == due:
+                    spread_out(v, ridge)
+                    for j in range(d):
+                        b[j] = 0.0
+                    for i in range(count):
+                        if counts[i] > 0.0:
+                            for j in range(d):
+                                b[j] += sums[i] * columns[j, i]
+                                for k in range(j + 1):
+                                    v[j, k] += counts[i] * columns[j, i] * columns[k, i]
+                    growth = renew(v, b, ridge, lower, inverse, p, solved)
+                    products(columns, solved, estimate)
+                    widths(columns, p, shift, width)
+                    grown, due = 1.0, t + PERIOD
+                if t % BREATH == 0 and stop[0] != 0:
+                    return
+            if stop[0] != 0:
+                return
+            total = 0.0
+            for i in range(count):
+                total += sums[i]
+                pulls[path, i] = int(counts[i])
+            rewards[path] = total
+
+    return kernel
+
+
+def changing_linear_kernel(
+    radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
+) -> Any:
+    """LinearUCB on actions that change: theta-hat and P follow, the widths are worked out every round."""
+    radius, clock, shock, reward, fill = (prepare(f) for f in (radius, clock, shock, reward, fill))
+    formulas, tie = digest(radius, clock, shock, reward, fill), TIE  # both in the cache's key
+
+    @compiler(radius, clock, shock, reward, fill)
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        theta, source, noise, count, _ = world
+        ridge, own = params[0], params[1:]
+        d = theta.size
+        columns = np.empty((d, count))
+        rows = columns.T
+        means, estimate, width, index = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+        part = np.empty(count)
+        a = np.empty(d)
+        state = blank(d)
+        p, solved, pace = state[0], state[1], state[2]
+        for path in range(rewards.size):
+            restart(state, ridge)
+            earned = best = lost = 0.0
+            for t in range(1, horizon + 1):
+                fill(rng, t, rows, *source)
+                products(columns, theta, means)
+                highest = means[leader_of(means)]
+                drawn = shock(rng, means, *noise)
+                time = clock(float(t), pace[0] + math.log(pace[1]), ridge, *own)
+                products(columns, solved, estimate)
+                widths(columns, p, part, width)
+                for i in range(count):
+                    index[i] = estimate[i] + radius(width[i], time, *own)
+                leader = leader_of(index)
+                middle = estimate[leader]
+                chosen = choose(rng, index, leader, tie * (abs(middle) + abs(index[leader] - middle)))
+                value = reward(drawn, chosen, means, *noise)
+                earned += value
+                best += highest
+                lost += highest - means[chosen]
+                for k in range(d):
+                    a[k] = columns[k, chosen]
+                absorb(state, a, value, estimate[chosen], width[chosen], ridge)
+                if t % BREATH == 0 and stop[0] != 0:
+                    return
+            if stop[0] != 0:
+                return
+            rewards[path] = earned
+            totals[path, 0] = best
+            totals[path, 1] = lost
+
+    return kernel
+
+
+def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> Any:
+    """LinearThompson, on fixed and on changing actions: the best action of a draw R^-1 (w + scale * xi)."""
+    shock, reward, fill = (prepare(f) for f in (shock, reward, fill))
+    formulas, tie = digest(shock, reward, fill), TIE  # both in the cache's key
+
+    @compiler(shock, reward, fill)
+    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        theta, source, noise, count, fixed = world
+        ridge, scale = params
+        d = theta.size
+        columns = np.empty((d, count))
+        rows = columns.T
+        means, index, counts = np.empty(count), np.empty(count), np.empty(count)
+        root = np.empty((d, d))
+        a, w, draw = np.empty(d), np.empty(d), np.empty(d)
+        if fixed:
+            fill(rng, 1, rows, *source)
+            products(columns, theta, means)
+        for path in range(rewards.size):
+            for j in range(d):
+                for k in range(d):
+                    root[j, k] = 0.0
+                root[j, j] = math.sqrt(ridge)
+                w[j] = 0.0
+            for i in range(count):
+                counts[i] = 0.0
+            earned = best = lost = 0.0
+            for t in range(1, horizon + 1):
+                if not fixed:
+                    fill(rng, t, rows, *source)
+                    products(columns, theta, means)
+                drawn = shock(rng, means, *noise)
+                for k in range(d):
+                    draw[k] = w[k] + scale * standard_normal(rng)
+                solve_root(root, draw)
+                products(columns, draw, index)
+                leader = leader_of(index)
+                chosen = choose(rng, index, leader, tie * abs(index[leader]))
+                value = reward(drawn, chosen, means, *noise)
+                earned += value
+                if fixed:
+                    counts[chosen] += 1.0
+                else:
+                    highest = means[leader_of(means)]
+                    best += highest
+                    lost += highest - means[chosen]
+                for k in range(d):
+                    a[k] = columns[k, chosen]
+                rotate(root, w, a, value)
+                if t % BREATH == 0 and stop[0] != 0:
+                    return
+            if stop[0] != 0:
+                return
+            rewards[path] = earned
+            if fixed:
+                for i in range(count):
+                    totals[path, i] = int(counts[i])
+            else:
+                totals[path, 0] = best
+                totals[path, 1] = lost
+
+    return kernel

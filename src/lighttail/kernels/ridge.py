@@ -1,0 +1,224 @@
+"""Ridge regression one observation at a time, compiled: V = ridge * I + sum a a', theta-hat = V^-1 sum a r.
+
+Two forms of the same state. The *inverse* P = V^-1 takes a rank-one step (Sherman-Morrison) in O(d^2); it
+serves the widths a' P a. A step subtracts, so it loses digits: a quadratic form x' P x shrinks at most by
+the factor by which det V grows, and so at most that many digits go. P is therefore made anew from V
+whenever det V has grown by LOSS since the last time, and after PERIOD rounds in any case. The *root* R, upper
+triangular with R' R = V, takes a step of Givens rotations, which lose nothing; it serves the draws
+R^-1 (w + scale * xi), where R theta-hat = w.
+
+Arrays over the actions run along the last axis (columns[k, i] is entry k of action i), so that inner loops
+are independent additions, which the compiler turns into vector instructions without reordering any sum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+LOSS = 1e4
+PERIOD = 512
+
+
+@register_jitable
+def factor(v: Any, lower: Any, ridge: Any) -> Any:
+    """Cholesky: lower * lower' = V, of which the lower triangle is read; returns ln det V.
+
+    No pivot of V = ridge * I + ... is below the ridge; one that rounding put there is lifted back, so that
+    a V of any condition has a factor.
+    """
+    d = v.shape[0]
+    log_det = 0.0
+    for j in range(d):
+        pivot = v[j, j]
+        for k in range(j):
+            pivot -= lower[j, k] * lower[j, k]
+        root = math.sqrt(max(pivot, ridge))
+        lower[j, j] = root
+        log_det += 2.0 * math.log(root)
+        for i in range(j + 1, d):
+            rest = v[i, j]
+            for k in range(j):
+                rest -= lower[i, k] * lower[j, k]
+            lower[i, j] = rest / root
+    return log_det
+
+
+@register_jitable
+def invert(lower: Any, inverse: Any, p: Any) -> None:
+    """P = (lower * lower')^-1; `inverse` becomes the inverse of `lower`."""
+    d = lower.shape[0]
+    for j in range(d):
+        inverse[j, j] = 1.0 / lower[j, j]
+        for i in range(j + 1, d):
+            total = 0.0
+            for k in range(j, i):
+                total -= lower[i, k] * inverse[k, j]
+            inverse[i, j] = total / lower[i, i]
+    for i in range(d):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(i, d):
+                total += inverse[k, i] * inverse[k, j]
+            p[i, j] = total
+            p[j, i] = total
+
+
+@register_jitable
+def renew(v: Any, b: Any, ridge: Any, lower: Any, inverse: Any, p: Any, theta: Any) -> Any:
+    """P and theta-hat from V and b = sum a r, by a direct solve; returns ln det V - ln det V0."""
+    d = v.shape[0]
+    log_det = factor(v, lower, ridge)
+    invert(lower, inverse, p)
+    for j in range(d):  # lower' theta = lower^-1 b
+        theta[j] = 0.0
+    for k in range(d):
+        total = 0.0
+        for j in range(k + 1):
+            total += inverse[k, j] * b[j]
+        for j in range(k + 1):
+            theta[j] += inverse[k, j] * total
+    return log_det - d * math.log(ridge)
+
+
+@register_jitable
+def times(p: Any, a: Any, u: Any) -> None:
+    """u = P a."""
+    d = u.size
+    for j in range(d):
+        u[j] = p[0, j] * a[0]
+    for k in range(1, d):
+        factor = a[k]
+        for j in range(d):
+            u[j] += p[k, j] * factor
+
+
+@register_jitable
+def shrink(p: Any, u: Any, z: Any) -> None:
+    """P -= u u' / (1 + z), u = P a and z = a' u: Sherman and Morrison's step."""
+    d = u.size
+    for k in range(d):
+        part = u[k] / (1.0 + z)
+        for j in range(d):
+            p[k, j] -= part * u[j]
+
+
+@register_jitable
+def gather(v: Any, b: Any, a: Any, reward: Any) -> None:
+    """V += a a', b += a r; the lower triangle of V alone."""
+    for k in range(a.size):
+        b[k] += a[k] * reward
+        for j in range(k + 1):
+            v[k, j] += a[k] * a[j]
+
+
+@register_jitable
+def spread_out(matrix: Any, value: Any) -> None:
+    """matrix = value * I."""
+    for j in range(matrix.shape[0]):
+        for k in range(matrix.shape[0]):
+            matrix[j, k] = 0.0
+        matrix[j, j] = value
+
+
+@register_jitable
+def blank(d: Any) -> Any:
+    """Room for a state: P, theta-hat and the pace, V and b, and three to work in.
+
+    The pace is ln det V - ln det V0 when P was last made anew, the factor by which det V has grown since,
+    and the rounds since.
+    """
+    square = (np.empty((d, d)), np.empty((d, d)), np.empty((d, d)), np.empty((d, d)))
+    return square[0], np.empty(d), np.empty(3), square[1], np.empty(d), square[2], square[3], np.empty(d)
+
+
+@register_jitable
+def restart(state: Any, ridge: Any) -> None:
+    """The state before the first round."""
+    p, theta, pace, v, b, _, _, _ = state
+    spread_out(p, 1.0 / ridge)
+    spread_out(v, ridge)
+    for k in range(b.size):
+        b[k] = theta[k] = 0.0
+    pace[0], pace[1], pace[2] = 0.0, 1.0, 0.0
+
+
+@register_jitable
+def absorb(state: Any, a: Any, reward: Any, estimate: Any, z: Any, ridge: Any) -> None:
+    """Take (a, reward) into the state; estimate = a' theta-hat and z = a' P a are known already."""
+    p, theta, pace, v, b, lower, inverse, u = state
+    times(p, a, u)
+    gain = (reward - estimate) / (1.0 + z)
+    for k in range(a.size):
+        theta[k] += u[k] * gain
+    shrink(p, u, z)
+    gather(v, b, a, reward)
+    pace[1] *= 1.0 + z
+    pace[2] += 1.0
+    if pace[1] > LOSS or pace[2] >= PERIOD:
+        pace[0], pace[1], pace[2] = renew(v, b, ridge, lower, inverse, p, theta), 1.0, 0.0
+
+
+@register_jitable
+def products(columns: Any, x: Any, out: Any) -> None:
+    """out[i] = a_i' x for every action."""
+    count = out.size
+    for i in range(count):
+        out[i] = columns[0, i] * x[0]
+    for k in range(1, x.size):
+        factor = x[k]
+        for i in range(count):
+            out[i] += columns[k, i] * factor
+
+
+@register_jitable
+def widths(columns: Any, p: Any, part: Any, out: Any) -> None:
+    """out[i] = a_i' P a_i for every action: each off-diagonal entry of P once, doubled."""
+    count = out.size
+    for i in range(count):
+        out[i] = 0.0
+    for j in range(p.shape[0]):
+        half = 0.5 * p[j, j]
+        for i in range(count):
+            part[i] = columns[j, i] * half
+        for k in range(j):
+            factor = p[j, k]
+            for i in range(count):
+                part[i] += columns[k, i] * factor
+        for i in range(count):
+            out[i] += columns[j, i] * part[i]
+    for i in range(count):
+        out[i] = max(0.0, out[i] + out[i])
+
+
+@register_jitable
+def rotate(root: Any, w: Any, a: Any, reward: Any) -> None:
+    """Take (a, reward) into R and w by Givens rotations of [R | w] with the row [a' | reward]; uses up a."""
+    d = a.size
+    for k in range(d):
+        old, new = root[k, k], a[k]
+        if new == 0.0:
+            continue
+        size = math.sqrt(old * old + new * new)
+        c, s = old / size, new / size
+        root[k, k] = size
+        for j in range(k + 1, d):
+            x, y = root[k, j], a[j]
+            root[k, j] = c * x + s * y
+            a[j] = c * y - s * x
+        x = w[k]
+        w[k] = c * x + s * reward
+        reward = c * reward - s * x
+
+
+@register_jitable
+def solve_root(root: Any, x: Any) -> None:
+    """x = R^-1 x, in place."""
+    for k in range(x.size - 1, -1, -1):
+        total = x[k]
+        for j in range(k + 1, x.size):
+            total -= root[k, j] * x[j]
+        x[k] = total / root[k, k]

@@ -1,0 +1,288 @@
+"""Where the actions of a round come from: a fixed set, fresh random points, or a user's own contexts.
+
+A source is a frozen dataclass with one static function, `fill(rng, t, actions, *source)`, which writes
+the actions of round t (from 1) into the rows of `actions`, drawing with `standard_normal(rng)` and
+`uniform(rng)` alone. Plain Python runs it online, numba compiles it for simulation. `source()` works
+out what it is handed after `actions`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail.streams import standard_normal, uniform
+from lighttail.validation import BadInput, refuse, whole
+
+Floats = npt.NDArray[np.float64]
+LONGEST = 1e50  # entries beyond this would overflow in V
+NODES = 4000  # of an integral, good for seven digits
+CHUNK = 1 << 22  # entries of a context file that are checked at a time
+
+
+def sphere_points(rng: Any, t: int, actions: Any, power: float) -> None:
+    """Each row uniform on the unit sphere: a normal vector, divided by its length."""
+    for row in range(actions.shape[0]):
+        square = 0.0
+        for column in range(actions.shape[1]):
+            draw = standard_normal(rng)
+            actions[row, column] = draw
+            square += draw * draw
+        scale = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
+        for column in range(actions.shape[1]):
+            actions[row, column] *= scale
+
+
+def ball_points(rng: Any, t: int, actions: Any, power: float) -> None:
+    """Each row uniform in the unit ball: a point of the sphere times U^(1/d), power = 1/d."""
+    for row in range(actions.shape[0]):
+        square = 0.0
+        for column in range(actions.shape[1]):
+            draw = standard_normal(rng)
+            actions[row, column] = draw
+            square += draw * draw
+        size = math.exp(power * math.log(1.0 - uniform(rng)))
+        scale = size / math.sqrt(square) if square > 0.0 else 0.0
+        for column in range(actions.shape[1]):
+            actions[row, column] *= scale
+
+
+def stored_points(rng: Any, t: int, actions: Any, contexts: Any) -> None:
+    """The rows of round t of the contexts."""
+    for row in range(actions.shape[0]):
+        for column in range(actions.shape[1]):
+            actions[row, column] = contexts[t - 1, row, column]
+
+
+def same_points(rng: Any, t: int, actions: Any, points: Any) -> None:
+    """The fixed set."""
+    for row in range(actions.shape[0]):
+        for column in range(actions.shape[1]):
+            actions[row, column] = points[row, column]
+
+
+class Actions(ABC):
+    """What every source of actions has."""
+
+    count: int  # actions a round
+    fill: ClassVar[Callable[..., None]]
+
+    @abstractmethod
+    def source(self, dim: int) -> tuple[Any, ...]:
+        """What `fill` is handed after `actions`: arrays and floats."""
+
+    @abstractmethod
+    def longest(self) -> float:
+        """The length of the longest action."""
+
+    @abstractmethod
+    def most_lost(self, theta: Floats, horizon: int) -> float:
+        """An upper bound on the pseudo regret of any policy."""
+
+    def worst_loss(self, theta: Floats, horizon: int) -> float:
+        """What always taking the worst action loses, in expectation."""
+        return self.most_lost(theta, horizon)
+
+    def check(self, dim: int, horizon: int | None = None) -> None:
+        """Refuse a dimension or a horizon that the actions do not have."""
+        return
+
+
+@dataclass(frozen=True)
+class _RandomActions(Actions):
+    """A fresh draw every round."""
+
+    count: int
+    higher: ClassVar[int]  # a coordinate's law is that of a coordinate on the sphere in d + higher dimensions
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", whole("count", self.count, 2, most=10**6))
+
+    def source(self, dim: int) -> tuple[Any, ...]:
+        return (1.0 / dim,)
+
+    def longest(self) -> float:
+        return 1.0
+
+    def most_lost(self, theta: Floats, horizon: int) -> float:
+        return 2.0 * float(np.linalg.norm(theta)) * horizon
+
+    def worst_loss(self, theta: Floats, horizon: int) -> float:
+        """horizon * |theta| * E(max - min) of `count` draws of one coordinate x, where x^2 is
+        Beta(1/2, (d + higher - 1)/2); by symmetry E max = 1 - integral of F^count over [-1, 1]."""
+        return 2.0 * float(np.linalg.norm(theta)) * horizon * self._highest(theta.size)
+
+    def _highest(self, dim: int) -> float:
+        """E max of `count` coordinates."""
+        freedom = (dim + self.higher - 1) / 2.0
+        if freedom == 0.0:
+            return 1.0 - 2.0 ** (1 - self.count)  # the sphere in one dimension: -1 or 1
+        from scipy.special import betainc
+
+        angles = np.pi * ((np.arange(NODES) + 0.5) / NODES - 0.5)
+        x = np.sin(angles)  # more nodes at both ends
+        below = 0.5 + 0.5 * np.sign(x) * betainc(0.5, freedom, x * x)
+        return 1.0 - float(np.sum(np.cos(angles) * below**self.count)) * np.pi / NODES
+
+
+@dataclass(frozen=True)
+class SphereActions(_RandomActions):
+    """`count` fresh points of the unit sphere each round, uniform and independent.
+
+    >>> round(SphereActions(10).worst_loss(np.array([1.0, 0.0]), horizon=1), 2)
+    1.86
+    """
+
+    higher: ClassVar[int] = 0
+    fill = staticmethod(sphere_points)
+
+
+@dataclass(frozen=True)
+class BallActions(_RandomActions):
+    """`count` fresh points of the unit ball each round, uniform and independent."""
+
+    higher: ClassVar[int] = 2
+    fill = staticmethod(ball_points)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _ArrayActions(Actions):
+    """Actions that are given as an array; equal if their numbers are."""
+
+    values: Floats
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        return int(self.values.shape[-2])
+
+    @property
+    def dim(self) -> int:
+        return int(self.values.shape[-1])
+
+    def source(self, dim: int) -> tuple[Any, ...]:
+        return (np.asarray(self.values),)
+
+    def longest(self) -> float:
+        return self._longest
+
+    @cached_property
+    def _longest(self) -> float:
+        return max(float(np.sqrt(np.max(np.sum(part * part, axis=-1)))) for part in _parts(self.values))
+
+    def check(self, dim: int, horizon: int | None = None) -> None:
+        if self.dim != dim:
+            raise refuse("actions", self, f"rows of {dim} numbers, as many as theta has")
+
+    @cached_property
+    def digest(self) -> str:
+        """Names the numbers in a repr, where they would not fit."""
+        content = hashlib.sha256(str(self.values.shape).encode())
+        for part in _parts(self.values):
+            content.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
+        return content.hexdigest()[:12]
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.values.shape))
+        return f"<{shape} actions, digest {self.digest}>"
+
+
+class FixedActions(_ArrayActions):
+    """The same actions in every round: A x d numbers."""
+
+    fill = staticmethod(same_points)
+
+    def most_lost(self, theta: Floats, horizon: int) -> float:
+        return float(np.ptp(self.values @ theta)) * horizon
+
+    def __repr__(self) -> str:
+        return repr(self.values.tolist()) if self.values.size <= 64 else super().__repr__()
+
+
+class ContextActions(_ArrayActions):
+    """A user's own actions, those of round t in contexts[t - 1]: rounds x A x d numbers."""
+
+    fill = staticmethod(stored_points)
+
+    def most_lost(self, theta: Floats, horizon: int) -> float:
+        return sum(float(np.ptp(part @ theta, axis=-1).sum()) for part in _parts(self.values[:horizon]))
+
+    def check(self, dim: int, horizon: int | None = None) -> None:
+        super().check(dim)
+        if horizon is not None and horizon > len(self.values):
+            raise refuse(
+                "horizon", horizon, f"at most {len(self.values)}, the rounds for which actions are given"
+            )
+
+
+def as_actions(actions: Any) -> Actions:
+    """A source of actions from what a user hands in: one, an array, or the path of an .npy file."""
+    if isinstance(actions, Actions):
+        return actions
+    if isinstance(actions, (str, os.PathLike)):
+        actions = _opened(Path(actions))
+    try:
+        array = actions if isinstance(actions, np.ndarray) else np.array(actions, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise refuse("actions", actions, "an array of numbers, or SphereActions(A)") from None
+    if array.ndim not in (2, 3):
+        raise refuse("actions", array.shape, "of the shape (A, d) or (rounds, A, d)")
+    if array.dtype.kind not in "fiu":
+        raise refuse("actions", str(array.dtype), "of numbers")
+    check_rows(array)
+    if array.ndim == 2 or array.dtype != np.float64:
+        array = np.array(array, dtype=np.float64)
+    array = array.view()  # the caller's own array stays as it was
+    array.setflags(write=False)
+    return FixedActions(array) if array.ndim == 2 else ContextActions(array)
+
+
+def check_rows(array: npt.NDArray[Any]) -> None:
+    """Refuse actions that are none, not finite, huge, or all zeros: a row of zeros is a padded or a
+    missing one far more often than an action that is known to earn nothing."""
+    if 0 in array.shape:
+        raise refuse("actions", array.shape, "at least one action of at least one number")
+    first = 0
+    for part in _parts(array):
+        size = np.abs(part)
+        bad = np.argwhere(~(size <= LONGEST))
+        if bad.size:
+            place = (first + int(bad[0][0]), *map(int, bad[0][1:]))
+            text = "".join(f"[{i}]" for i in place)
+            raise refuse(f"actions{text}", float(part[tuple(bad[0])]), "a finite number of at most 1e50")
+        rows = np.argwhere(size.max(axis=-1) == 0.0)
+        if rows.size:
+            place = (first + int(rows[0][0]), *map(int, rows[0][1:]))
+            text = "".join(f"[{i}]" for i in place)
+            raise refuse(f"actions{text}", [0.0] * array.shape[-1], "a row that is not all zeros")
+        first += len(part)
+
+
+def _parts(array: npt.NDArray[Any]) -> Any:
+    """The array in slices along its first axis, so that a file larger than the memory can be read."""
+    step = max(1, CHUNK // max(1, math.prod(array.shape[1:])))
+    return (np.asarray(array[first : first + step]) for first in range(0, len(array), step))
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"actions must be an .npy file that can be read, but is {str(path)!r} ({error})"
+        ) from None

@@ -1,0 +1,159 @@
+"""The linear bonus: what is added to an action's estimated reward, from its width z = a' V^-1 a.
+
+A linear bonus is a frozen dataclass with one scalar function of floats,
+
+    radius(z, t, *params),
+
+a static method written with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`. z is the
+width of the action: 1/ridge times its squared length before the first round, about 1/n after n pulls
+of it; it may be 0. `params(horizon, dim)` gives the floats after t; unless a bonus says otherwise, they
+are its fields. What depends on the round alone belongs in `clock(t, growth, ridge, *params)`, evaluated
+once a round and handed to `radius` in place of t; growth is ln det V - ln det V0.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import ClassVar
+
+from lighttail.validation import BadInput, accept, fraction, non_negative, positive, refuse
+
+
+def same_round(t: float, growth: float, ridge: float, *params: float) -> float:
+    """The plain clock: it shows the round t."""
+    return t
+
+
+class LinearBonus(ABC):
+    """What every linear bonus has; see the module's docstring for how to write one."""
+
+    needs_horizon: ClassVar[bool] = False
+    light_tailed: ClassVar[bool] = False  # whether a theorem says so
+    radius: ClassVar[Callable[..., float]]
+    clock: ClassVar[Callable[..., float]] = staticmethod(same_round)
+
+    def __init_subclass__(cls) -> None:
+        for name in ("radius", "clock"):
+            member = inspect.getattr_static(cls, name, None)
+            if member is not None and not isinstance(member, staticmethod):
+                raise TypeError(
+                    f"{name} of {cls.__name__} must be a static method: write @staticmethod above it"
+                )
+
+    def params(self, horizon: float, dim: int) -> tuple[float, ...]:
+        """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
+        return tuple(float(getattr(self, f.name)) for f in fields(self)) if is_dataclass(self) else ()
+
+    def check(self, horizon: float, dim: int, ridge: float) -> None:
+        """Refuse a bonus whose radius is not a finite number somewhere in its range."""
+        place = f"the radius of {self!r}"
+        last = horizon if math.isfinite(horizon) else 1e6
+        try:
+            params = self.params(horizon, dim)
+            for t in (1.0, 2.0, math.sqrt(last), last):
+                clock = self.clock(t, dim * math.log(1.0 + t / (dim * ridge)), ridge, *params)
+                for z in (0.0, 1.0 / (1.0 + t), 0.5 / ridge, 1.0 / ridge):
+                    value = float(self.radius(z, clock, *params))
+                    if not math.isfinite(value):
+                        raise refuse(f"{place} at z={z:g}, t={t:g}", value, "a finite number")
+        except BadInput:
+            raise
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise refuse(place, str(error), "a finite number") from None
+
+    def __str__(self) -> str:
+        values: list[object] = [getattr(self, f.name) for f in fields(self)] if is_dataclass(self) else []
+        shown = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
+        return f"{type(self).__name__.removeprefix('Linear')}({', '.join(shown)})"
+
+
+@dataclass(frozen=True)
+class LinearLightTailed(LinearBonus):
+    """The paper's linear bonus: radius_t(z) = z * kappa * sqrt(t / d) + sqrt(d * z) (eq. rad:linear).
+
+    The chance of a large regret is exponentially small for every kappa > 0 and every level of
+    sub-Gaussian noise (Thm linear: d >= 2, V0 = I, actions no longer than 1, no entry of theta above 1).
+
+    kappa: sigma * sqrt(eta) of the paper. t: the round, from 1. d: the dimension. No horizon is needed.
+
+    >>> bonus = LinearLightTailed(kappa=0.2)
+    >>> params = bonus.params(horizon=math.nan, dim=4)
+    >>> clock = bonus.clock(100.0, 0.0, 1.0, *params)
+    >>> round(bonus.radius(0.25, clock, *params), 4)  # 0.25 * 0.2 * 5 + 1
+    1.25
+    """
+
+    light_tailed: ClassVar[bool] = True
+    kappa: float
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive)
+
+    @staticmethod
+    def clock(t: float, growth: float, ridge: float, scale: float, dim_root: float) -> float:
+        return scale * math.sqrt(t)
+
+    @staticmethod
+    def radius(z: float, clock: float, scale: float, dim_root: float) -> float:
+        return z * clock + dim_root * math.sqrt(z)
+
+    def params(self, horizon: float, dim: int) -> tuple[float, ...]:
+        return self.kappa / math.sqrt(dim), math.sqrt(dim)
+
+
+@dataclass(frozen=True)
+class LinearStandard(LinearBonus):
+    """The classical linear bonus with a fixed factor: radius(z) = beta * sqrt(z) (LinUCB).
+
+    beta: the noise that is assumed, times a factor. No horizon is needed.
+
+    >>> round(LinearStandard(beta=0.8).radius(0.25, 1.0, 0.8), 4)
+    0.4
+    """
+
+    beta: float
+
+    def __post_init__(self) -> None:
+        accept(self, beta=positive)
+
+    @staticmethod
+    def radius(z: float, clock: float, beta: float) -> float:
+        return beta * math.sqrt(z)
+
+
+@dataclass(frozen=True)
+class Oful(LinearBonus):
+    """The log-determinant width of Abbasi-Yadkori, Pal and Szepesvari (2011, Thm 2):
+
+    radius(z) = sqrt(z) * (sigma * sqrt(ln(det V / det V0) + 2 ln(1 / delta)) + sqrt(ridge) * bound).
+
+    sigma: the noise that is assumed. delta: the chance that the ellipsoid ever misses theta, if sigma and
+    bound are right. bound: an upper bound on the length of theta. No horizon is needed.
+
+    >>> bonus = Oful(sigma=1.0, delta=0.05, bound=1.0)
+    >>> params = bonus.params(horizon=math.nan, dim=4)
+    >>> round(bonus.clock(10.0, 2.0, 1.0, *params), 4)  # sqrt(2 + 2 ln 20) + 1
+    3.8269
+    """
+
+    sigma: float = 1.0
+    delta: float = 0.05
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        accept(self, sigma=positive, delta=fraction, bound=non_negative)
+
+    @staticmethod
+    def clock(t: float, growth: float, ridge: float, sigma: float, doubt: float, bound: float) -> float:
+        return sigma * math.sqrt(max(0.0, growth) + doubt) + math.sqrt(ridge) * bound
+
+    @staticmethod
+    def radius(z: float, clock: float, sigma: float, doubt: float, bound: float) -> float:
+        return clock * math.sqrt(z)
+
+    def params(self, horizon: float, dim: int) -> tuple[float, ...]:
+        return self.sigma, 2.0 * math.log(1.0 / self.delta), self.bound

@@ -1,0 +1,113 @@
+"""The linear bandit: a hidden vector, the actions of every round, and the noise around a' theta."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lighttail.linear.actions import Actions, FixedActions, Floats, as_actions
+from lighttail.problems import Bernoulli, Gaussian, Noise, Resampled
+from lighttail.validation import number, refuse
+
+SLACK = 1e-9  # lengths that are 1 but for rounding are 1
+
+
+@dataclass(frozen=True, init=False)
+class LinearBandit:
+    """A linear bandit: in each round some actions are offered; action a earns a' theta + noise.
+
+    theta: the hidden vector, d numbers.
+    actions: an array (A x d), offered in every round; `SphereActions(A)` or `BallActions(A)`, fresh ones
+        each round; an array (rounds x A x d) of your own contexts, or the path of an .npy file with one,
+        which is read as it is needed.
+    noise: `Gaussian(1.0)` unless given.
+
+    The regret of a round is against the best action of that round. The paper's theorem assumes actions
+    no longer than 1 and no entry of theta above 1 in size; outside of that there is a warning.
+
+    >>> problem = LinearBandit([0.6, 0.0], [[1.0, 0.0], [0.0, 1.0]])
+    >>> problem.dim, problem.means
+    (2, (0.6, 0.0))
+    """
+
+    theta: tuple[float, ...]
+    actions: Actions
+    noise: Noise
+
+    def __init__(self, theta: Sequence[float] | Floats, actions: Any, noise: Noise | None = None) -> None:
+        noise = Gaussian(1.0) if noise is None else noise
+        if not isinstance(noise, Noise) or isinstance(noise, Resampled):
+            raise refuse("noise", noise, "a noise around any mean, such as Gaussian(1.0)")
+        checked, source = _check_theta(theta), as_actions(actions)
+        source.check(len(checked))
+        _check_bernoulli(noise, np.array(checked), source)
+        object.__setattr__(self, "theta", checked)
+        object.__setattr__(self, "actions", source)
+        object.__setattr__(self, "noise", noise)
+        if not self.within_theorem:
+            warnings.warn(
+                "the paper's theorem assumes actions of length 1 at most and entries of theta of size 1 at "
+                f"most; here they reach {source.longest():.4g} and {max(map(abs, checked)):.4g}",
+                stacklevel=2,
+            )
+
+    @property
+    def dim(self) -> int:
+        """The dimension d."""
+        return len(self.theta)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the same actions are offered in every round."""
+        return isinstance(self.actions, FixedActions)
+
+    @property
+    def means(self) -> tuple[float, ...]:
+        """The mean rewards of a fixed set of actions; of changing ones there are none."""
+        if not isinstance(self.actions, FixedActions):
+            return ()
+        return tuple((self.actions.values @ np.array(self.theta)).tolist())
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of a fixed set of actions."""
+        return tuple(f"action {place + 1}" for place in range(len(self.means)))
+
+    @property
+    def within_theorem(self) -> bool:
+        """Whether the lengths are those that the paper's theorem assumes."""
+        return max(map(abs, self.theta)) <= 1.0 + SLACK and self.actions.longest() <= 1.0 + SLACK
+
+    def world(self) -> tuple[Any, ...]:
+        """What the kernels are handed (`lighttail.kernels.linear`)."""
+        source, noise = self.actions.source(self.dim), self.noise.world(self.theta)[1:]
+        return np.array(self.theta), source, noise, self.actions.count, self.fixed
+
+    def most_lost(self, horizon: int) -> float:
+        """An upper bound on the pseudo regret of any policy."""
+        return self.actions.most_lost(np.array(self.theta), horizon)
+
+    def worst_loss(self, horizon: int) -> float:
+        """What always taking the worst action loses, in expectation."""
+        return self.actions.worst_loss(np.array(self.theta), horizon)
+
+
+def _check_theta(theta: Any) -> tuple[float, ...]:
+    if not hasattr(theta, "__len__") or isinstance(theta, (str, dict, set, frozenset)) or len(theta) == 0:
+        raise refuse("theta", theta, "a list of at least one number")
+    return tuple(number(f"theta[{place}]", value) for place, value in enumerate(theta))
+
+
+def _check_bernoulli(noise: Noise, theta: Floats, actions: Actions) -> None:
+    """Bernoulli rewards need means between 0 and 1, of every action that may be offered."""
+    if not isinstance(noise, Bernoulli):
+        return
+    values = getattr(actions, "values", None)
+    means = values @ theta if values is not None else np.array([-np.linalg.norm(theta)])
+    if not np.all((means >= 0.0) & (means <= 1.0)):
+        worst = float(means.min() if means.min() < 0.0 else means.max())
+        raise refuse("the mean of an action", worst, "between 0 and 1 with Bernoulli rewards")

@@ -1,0 +1,253 @@
+"""The tables and the figure of the linear experiments, and what they show in plain words.
+
+All of it is about the pseudo regret: what the actions taken lose on average, without the noise in the
+rewards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lighttail.outcome import Outcome
+from lighttail.paper.experiments import Experiment
+from lighttail.paper.linear import DIMS, KAPPA, POLICIES, UNDER, LinearSetting
+from lighttail.paper.run import Results
+from lighttail.paper.tables import Table
+from lighttail.report.figures import LIGHT, OTHER, survival_curve
+from lighttail.report.format import chance, interval, probability
+from lighttail.statistics import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LINEAR, RUIN = 0.1, 0.5  # shares of the horizon that a path may lose; 0.6 is the most
+LOOKS: dict[str, dict[str, Any]] = {
+    "UCB-L": {"color": LIGHT[0], "linestyle": "-"},
+    "OFUL": {"color": OTHER[1], "linestyle": (0, (5, 2))},
+    "LinearStandard": {"color": OTHER[0], "linestyle": (0, (1, 1.5))},
+    "LinearThompson": {"color": OTHER[2], "linestyle": (0, (5, 2, 1, 2))},
+}
+
+
+def theorem_tail(x: float, horizon: float, dim: int, sigma: float, kappa: float) -> float:
+    """Thm linear's bound on P(pseudo regret >= x): its two terms without the noise's, at most 1.
+
+    2 d (T/d)^(2d+1) [exp(-(x - 4 sqrt d - 32 d sqrt T ln T - 16 kappa sqrt(d T) ln T)_+^2
+    / (512 sigma^2 d T ln^2 T)) + exp(-(x - 4 sqrt d)_+ kappa / (8 sigma^2 sqrt(d T) ln T))],
+    kappa = sigma sqrt(eta), d >= 2.
+    """
+    log, root = math.log(horizon), math.sqrt(dim * horizon)
+    front = math.log(2.0 * dim) + (2 * dim + 1) * math.log(horizon / dim)
+    above = max(0.0, x - 4.0 * math.sqrt(dim))
+    excess = max(0.0, above - 32.0 * dim * math.sqrt(horizon) * log - 16.0 * kappa * root * log)
+    first = front - excess**2 / (512.0 * sigma**2 * root**2 * log**2)
+    second = front - above * kappa / (8.0 * sigma**2 * root * log)
+    return min(1.0, math.exp(min(first, 0.0)) + math.exp(min(second, 0.0)))
+
+
+def speaks_from(dim: int, sigma: float, kappa: float) -> int:
+    """The first power of ten of the horizon at which that bound is below 1 for x = LINEAR * T."""
+    return next(k for k in range(1, 60) if theorem_tail(LINEAR * 10.0**k, 10.0**k, dim, sigma, kappa) < 1.0)
+
+
+class Numbers(NamedTuple):
+    """What is shown of a setting."""
+
+    mean: Estimate
+    worst: Estimate  # the mean of the worst 5 %
+    linear: Estimate  # P(pseudo regret >= LINEAR * T)
+    ruin: Estimate  # P(pseudo regret >= RUIN * T)
+
+
+def numbers_of(setting: LinearSetting, outcome: Outcome) -> Numbers:
+    chances = (outcome.exceedance(share * setting.horizon, "pseudo_regret") for share in (LINEAR, RUIN))
+    return Numbers(outcome.mean("pseudo_regret"), outcome.cvar(0.95, "pseudo_regret"), *chances)
+
+
+def _lines(numbers: Numbers) -> list[str]:
+    """A cell for people."""
+    lines = [*interval(numbers.mean), f"worst 5 %: {interval(numbers.worst)[0]}"]
+    for estimate, share in ((numbers.linear, LINEAR), (numbers.ruin, RUIN)):
+        value, limits = probability(estimate)
+        lines += [f"{value} lose ≥ {share:g} T", *filter(None, [limits])]
+    return lines
+
+
+COLUMNS = [
+    *("policy", "dim", "horizon", "noise under-estimated by", "paths"),
+    *(
+        f"{name}{end}"
+        for name in ("mean", "mean of worst 5 %", f"P(≥ {LINEAR:g} T)", f"P(≥ {RUIN:g} T)")
+        for end in ("", " low", " high")
+    ),
+]
+
+
+def _known(experiment: Experiment, results: Results) -> dict[LinearSetting, Numbers]:
+    return {setting: numbers_of(setting, results[setting]) for setting in experiment.settings}
+
+
+def _table(
+    known: dict[LinearSetting, Numbers],
+    results: Results,
+    row: Callable[[LinearSetting], str],
+    column: Callable[[LinearSetting], str],
+    notes: Sequence[str],
+) -> Table:
+    """Every setting in its row and column."""
+    rows: list[list[str]] = []
+    cells: dict[str, dict[str, list[str]]] = {}
+    for setting, numbers in known.items():
+        about = (setting.series, setting.dim, setting.horizon, setting.under, results[setting].paths)
+        rows.append([*map(str, about), *(f"{v:.6g}" for e in numbers for v in (e.value, e.low, e.high))])
+        cells.setdefault(row(setting), {})[column(setting)] = _lines(numbers)
+    heads = list(dict.fromkeys(column(setting) for setting in known))
+    wide = [[[name], *(line[head] for head in heads)] for name, line in cells.items()]
+    return Table(COLUMNS, rows, ["policy", *heads], wide, notes)
+
+
+def noise_table(experiment: Experiment, results: Results) -> Table:
+    """A row a policy and dimension, a column a factor."""
+    known = _known(experiment, results)
+    by = {(s.series, s.dim, s.under): numbers for s, numbers in known.items()}
+    notes = [
+        "θ = 0.6 e₁, noise σ = 1, T = 500 d; the actions are e₁, …, e_d and (e₁ + e_k)/√2. Each cell: the "
+        "mean pseudo regret with its 95 % interval, the mean of the worst 5 % of the paths, and the shares "
+        f"of paths that lose {LINEAR:g} T and {RUIN:g} T or more; the worst action in every round loses "
+        f"0.6 T. “×4”: the policy assumes σ = 1/4. UCB-L has κ = {KAPPA:g} σ, OFUL δ = 0.05 and the bound "
+        "|θ| ≤ 1, LinearStandard β = σ, LinearThompson scale σ.",
+        *(_best_at(by, under) for under in (UNDER[0], UNDER[-1])),
+        *(_change_of(by, series) for series in POLICIES),
+        _price(by),
+    ]
+    return _table(known, results, lambda s: f"{s.series}, d = {s.dim}", lambda s: f"noise ×{s.under}", notes)
+
+
+def _best_at(by: Any, under: int) -> str:
+    """Who has the lowest mean, and whether the intervals tell it from the next."""
+    parts = []
+    for dim in DIMS:
+        first, second = sorted(POLICIES, key=lambda name: by[name, dim, under].mean.value)[:2]
+        clear = by[first, dim, under].mean.high < by[second, dim, under].mean.low
+        parts.append(f"{first} in d = {dim}" + ("" if clear else f" (not clearly before {second})"))
+    when = "With the noise assumed right" if under == 1 else f"With the noise under-estimated by {under}"
+    return f"{when}, the lowest mean regret is that of {', '.join(parts)}."
+
+
+def _change_of(by: Any, series: str) -> str:
+    """How a policy's tail changes as the noise is under-estimated."""
+    parts = []
+    for dim in DIMS:
+        right, wrong = (by[series, dim, under] for under in (UNDER[0], UNDER[-1]))
+        ruined = f"{_often(right.ruin)} → {_often(wrong.ruin)}"
+        parts.append(f"d = {dim}: {right.worst.value:,.0f} → {wrong.worst.value:,.0f} ({ruined})")
+    return (
+        f"{series}, from the noise assumed right to under-estimated by {UNDER[-1]}, mean of the worst 5 % "
+        f"(share of paths that lose {RUIN:g} T or more): {'; '.join(parts)}."
+    )
+
+
+def _often(estimate: Estimate) -> str:
+    return chance(estimate.value) if estimate.value else f"< {chance(estimate.high)}"
+
+
+def _price(by: Any) -> str:
+    """Where UCB-L loses on average, and by how much."""
+    parts = []
+    for under, dim in ((under, dim) for under in (UNDER[0], UNDER[-1]) for dim in DIMS):
+        means = {name: by[name, dim, under].mean for name in POLICIES}
+        best = min(means, key=lambda name: means[name].value)
+        if means["UCB-L"].low > means[best].high:
+            ratio = means["UCB-L"].value / means[best].value
+            parts.append(f"{ratio:.1f} times that of {best} in d = {dim} with noise ×{under}")
+    if not parts:
+        return "Nowhere here is the mean regret of UCB-L clearly above the lowest."
+    return (
+        f"Where UCB-L loses: its mean regret is {', '.join(parts)}. Its bonus holds √(d z) whatever the "
+        "noise is thought to be: exploration that a misjudged noise cannot take away, and that costs most "
+        "in many dimensions."
+    )
+
+
+def _with_factor(setting: LinearSetting) -> str:
+    return f"{setting.series}, noise ×{setting.under}"
+
+
+def horizons_table(experiment: Experiment, results: Results) -> Table:
+    """A row a policy and factor, a column a horizon; the theorem's bound below."""
+    known = _known(experiment, results)
+    settings = list(known)
+    dim, horizons = settings[0].dim, sorted({setting.horizon for setting in settings})
+    table = _table(known, results, _with_factor, lambda s: f"T = {s.horizon:,}", [])
+    rows, wide = list(table.rows), list(table.wide_rows)
+    for under in sorted({setting.under for setting in settings}):
+        name = f"Thm linear, UCB-L, noise ×{under}"
+        values = [theorem_tail(LINEAR * t, t, dim, 1.0, KAPPA / under) for t in horizons]
+        for t, value in zip(horizons, values, strict=True):
+            line = dict.fromkeys(COLUMNS, "") | {"policy": name, "dim": str(dim), "horizon": str(t)}
+            line |= {COLUMNS[3]: str(under), f"P(≥ {LINEAR:g} T)": f"{value:.6g}"}
+            rows.append(list(line.values()))
+        wide.append([[name], *([chance(v) if v < 1.0 else "says nothing"] for v in values)])
+    falls = []
+    for name in dict.fromkeys(_with_factor(setting) for setting in settings):
+        ends = [s for s in settings if _with_factor(s) == name and s.horizon in (horizons[0], horizons[-1])]
+        first, last = (known[s].ruin for s in ends)
+        falls.append(f"{name}: {_often(first)} → {_often(last)}")
+    power = speaks_from(dim, 1.0, KAPPA)
+    notes = [
+        f"The share of paths that lose {RUIN:g} T or more, from T = {horizons[0]:,} to {horizons[-1]:,}: "
+        f"{'; '.join(falls)}. A share that stays where it is while T grows is a heavy tail: those paths have "
+        "locked onto a bad action for good. Of UCB-L the theorem says that it falls in the end, "
+        "exponentially in √T, for every κ > 0.",
+        f"The theorem's bound (without the noise's term) on the chance to lose {LINEAR:g} T is above 1 at "
+        f"all of these horizons and says nothing; for κ = {KAPPA:g} and d = {dim} it falls below 1 between "
+        f"T = 10^{power - 1} and 10^{power}.",
+    ]
+    return Table(table.columns, rows, table.wide_columns, wide, notes)
+
+
+def changing_table(experiment: Experiment, results: Results) -> Table:
+    """A row a policy and factor, a column a dimension."""
+    known = _known(experiment, results)
+    means = {(s.series, s.dim, s.under): numbers.mean.value for s, numbers in known.items()}
+    ruin = max(numbers.ruin.high for numbers in known.values())
+    spread = [
+        f"{min(values):.0f} and {max(values):.0f} in d = {dim}"
+        for dim in DIMS
+        for values in [[value for key, value in means.items() if key[1] == dim]]
+    ]
+    note = (
+        "θ = 0.6 e₁, noise σ = 1. Fresh actions explore by themselves: whatever noise a policy assumes, at "
+        f"most {chance(ruin)} of the paths lose {RUIN:g} T (the highest upper limit). The mean regrets of "
+        f"all policies and both factors lie between {', '.join(spread)}."
+    )
+    return _table(known, results, _with_factor, lambda s: f"d = {s.dim}", [note])
+
+
+def shapes_figure(experiment: Experiment, results: Results) -> Figure:
+    """P(pseudo regret >= x) on a log scale: a column a dimension, a row a factor."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 5.4), layout="constrained")
+    grid = figure.subplots(2, len(DIMS), sharex=True, sharey="row", squeeze=False)
+    for row, under in zip(grid, (1, 8), strict=True):
+        for axes, dim in zip(row, DIMS, strict=True):
+            for setting in experiment.settings:
+                if (setting.dim, setting.under) != (dim, under):
+                    continue
+                x, value, low, high = survival_curve(results[setting].pseudo_regret / setting.horizon)
+                look = LOOKS[setting.series]
+                axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
+                axes.plot(x, value, drawstyle="steps-pre", label=setting.series, linewidth=1.8, **look)
+            axes.axvline(LINEAR, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)))
+            axes.set_yscale("log")
+            axes.set_ylim(1e-3, 1.2)
+            axes.grid(axis="y", color="0.9", linewidth=0.8)
+            axes.set_title(f"d = {dim}, T = {500 * dim:,}" if under == 1 else "")
+        row[0].set_ylabel("noise assumed right" if under == 1 else "noise under-estimated by 8")
+    grid[0][0].legend(frameon=False, fontsize=8, loc="upper right")
+    figure.supxlabel("pseudo regret / T (0.6 is the worst action in every round)", fontsize=10)
+    figure.supylabel("chance to lose that or more (log scale)", fontsize=10)
+    return figure
