@@ -415,3 +415,21 @@ def ask(question, policy=LIGHT, problem=PROBLEM, **how):
 def test_what_no_bound_is_for_is_refused(call, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_the_linear_theorem_is_found_from_policy_and_problem() -> None:
+    problem = lt.LinearBandit([0.6, 0.0], lt.SphereActions(10))
+    policy = lt.LinearUCB(lt.LinearLightTailed(kappa=1.0))
+    horizon, x = 10**13, 5e12
+    found = lt.bounds.tail(policy, problem, horizon, x)
+    assert found.source == "Thm linear"
+    assert found.value == pytest.approx(sum(lt.bounds.linear(x, horizon, 2, 1.0, 1.0)))
+    assert 0.0 < found.value < 1.0
+    assert lt.bounds.tail(policy, problem, 1000, 500.0).vacuous
+    assert lt.bounds.tail(policy, problem, horizon, x, kind="pseudo_regret").value <= found.value
+    with pytest.raises(ValueError, match="policy must be LinearUCB with LinearLightTailed"):
+        lt.bounds.tail(lt.LinearUCB(lt.LinearStandard(1.0)), problem, horizon, x)
+    with pytest.raises(ValueError, match="ridge must be 1"):
+        lt.bounds.tail(lt.LinearUCB(lt.LinearLightTailed(1.0), ridge=2.0), problem, horizon, x)
+    with pytest.raises(ValueError, match="theta must be of two dimensions or more"):
+        lt.bounds.tail(policy, lt.LinearBandit([0.6], [[1.0], [-1.0]]), horizon, x)

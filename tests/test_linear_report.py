@@ -204,7 +204,7 @@ def test_the_theorems_bound_is_shown_as_saying_nothing(results: Results) -> None
 @pytest.mark.parametrize(("dim", "sigma", "kappa"), [(2, 1.0, 0.2), (5, 1.0, 0.2), (2, 0.5, 1.0)])
 def test_the_theorems_bound_is_the_printed_formula(dim: int, sigma: float, kappa: float) -> None:
     """Term by term with eta = (kappa / sigma)^2, where it is below 1; and it never rises with x."""
-    t = 10.0 ** speaks_from(dim, sigma, kappa)
+    t = 10 ** speaks_from(dim, sigma, kappa)
     x, eta, log = LINEAR * t, (kappa / sigma) ** 2, math.log(t)
     front = 2 * dim * (t / dim) ** (2 * dim + 1)
     middle = x - 4 * dim**0.5 - 32 * dim * t**0.5 * log - 16 * sigma * (eta * dim * t) ** 0.5 * log

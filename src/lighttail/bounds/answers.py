@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -19,15 +19,17 @@ from lighttail.bounds.bound import (
     most_regret,
     noise_level,
     probability,
+    sub_gaussian,
     with_noise,
 )
 from lighttail.bounds.chances import best_arm_dropped, chances
 from lighttail.bounds.simplified import Simplified, simplified_k_armed, simplified_k_armed_optimal
 from lighttail.bounds.split import Arm, Split
 from lighttail.bounds.theorems import Rule, Terms
+from lighttail.linear import LinearBandit, LinearLightTailed, LinearUCB
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Resampled, Uniform
-from lighttail.validation import BadInput, fraction, refuse
+from lighttail.validation import BadInput, fraction, number, refuse
 
 WITH_THEOREM = (
     "UCB or SuccessiveElimination with LightTailed or ArmOptimal, UCB with AnyTime, or Exp3IX with the "
@@ -44,16 +46,17 @@ LEAST_RISK = 1e-300  # below it a float holds no bound
 class Question(Protocol):
     """`tail`, `certificate` or `guarantee`."""
 
-    def __call__(
-        self, policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: Kind
-    ) -> Bound: ...
+    def __call__(self, policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> Bound: ...
 
 
-def tail(policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: Kind = "regret") -> Bound:
+def tail(
+    policy: Policy, problem: Bandit | LinearBandit, horizon: int, regret: float, kind: Kind = "regret"
+) -> Bound:
     """The theorem's bound on P(kind >= regret), for every problem with gaps of at most 1.
 
     LightTailed: Thm exp-K-armed or, where less, exp-2-armed. ArmOptimal: Thm exp-K-armed-optimal. AnyTime:
-    Thm any-time. Exp3IX: Lattimore & Szepesvari, Thm 12.1. The theorems bound the regret; their proofs
+    Thm any-time. Exp3IX: Lattimore & Szepesvari, Thm 12.1. LinearUCB with LinearLightTailed on a linear
+    bandit: Thm linear. The theorems bound the regret; their proofs
     without the first term, and with all of x in the others, the pseudo regret.
 
     >>> import lighttail as lt
@@ -63,14 +66,36 @@ def tail(policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: 
     >>> print(lt.bounds.tail(policy, problem, horizon=10**7, regret=2_000_000))
     at most 5.33e-104 (Thm exp-2-armed)
     """
+    if isinstance(problem, LinearBandit):
+        return _linear_tail(policy, problem, horizon, regret, kind)
     sigma = check(policy, problem, horizon, kind, regret)
     found = _theorems(policy, problem, horizon, sigma, kind)
     bounds = [probability(max(TINY, chance(float(regret))), source) for source, chance in found.items()]
     return min(bounds, key=lambda bound: bound.value)
 
 
+def _linear_tail(policy: Any, problem: LinearBandit, horizon: int, regret: float, kind: Any) -> Bound:
+    """Thm linear, for what it is for."""
+    if not isinstance(policy, LinearUCB) or not isinstance(policy.bonus, LinearLightTailed):
+        raise refuse(
+            "policy", policy, "LinearUCB with LinearLightTailed, for which a theorem bounds the tail"
+        )
+    if policy.ridge != 1.0:
+        raise refuse("ridge", policy.ridge, "1, which the theorem assumes")
+    if problem.dim < 2:
+        raise refuse("theta", problem.theta, "of two dimensions or more, which the proof needs")
+    if not problem.within_theorem:
+        raise refuse("problem", problem, "within the theorem: |a| at most 1, |theta_i| at most 1")
+    number("regret", regret)
+    if kind not in ("regret", "pseudo_regret"):
+        raise refuse("kind", kind, "'regret' or 'pseudo_regret'")
+    terms = theorems.linear(regret, horizon, problem.dim, sub_gaussian(problem), policy.bonus.kappa)
+    value = sum(terms if kind == "regret" else terms[1:])
+    return probability(max(TINY, value) if regret > 0.0 else 1.0, "Thm linear")
+
+
 def certificate(
-    policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: Kind = "pseudo_regret"
+    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind = "pseudo_regret"
 ) -> Bound:
     """A bound on P(kind >= regret) for this very problem, close to the truth; not in the paper.
 
@@ -91,7 +116,7 @@ def certificate(
 
 
 def guarantee(
-    policy: Policy, problem: Bandit, *, horizon: int, regret: float, kind: Kind = "pseudo_regret"
+    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind = "pseudo_regret"
 ) -> Bound:
     """The least bound on P(kind >= regret) that we can vouch for: certificate or theorem, as its source says.
 

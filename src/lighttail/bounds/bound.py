@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Resampled, Uniform
 from lighttail.validation import number, refuse, whole
@@ -64,7 +65,7 @@ def check(policy: Any, problem: Any, horizon: Any, kind: Any = "regret", regret:
     return sub_gaussian(problem)
 
 
-def sub_gaussian(problem: Bandit) -> float:
+def sub_gaussian(problem: Bandit | LinearBandit) -> float:
     """The least sigma we can vouch for with E exp(s e) <= exp(s^2 sigma^2 / 2) for every s and arm."""
     match problem.noise:
         case Gaussian(sigma) | Uniform(sigma) if sigma > 0.0:

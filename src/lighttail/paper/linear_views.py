@@ -6,10 +6,10 @@ rewards.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lighttail.bounds import linear
 from lighttail.outcome import Outcome
 from lighttail.paper.experiments import Experiment
 from lighttail.paper.linear import DIMS, KAPPA, POLICIES, UNDER, LinearSetting
@@ -31,25 +31,14 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-def theorem_tail(x: float, horizon: float, dim: int, sigma: float, kappa: float) -> float:
-    """Thm linear's bound on P(pseudo regret >= x): its two terms without the noise's, at most 1.
-
-    2 d (T/d)^(2d+1) [exp(-(x - 4 sqrt d - 32 d sqrt T ln T - 16 kappa sqrt(d T) ln T)_+^2
-    / (512 sigma^2 d T ln^2 T)) + exp(-(x - 4 sqrt d)_+ kappa / (8 sigma^2 sqrt(d T) ln T))],
-    kappa = sigma sqrt(eta), d >= 2.
-    """
-    log, root = math.log(horizon), math.sqrt(dim * horizon)
-    front = math.log(2.0 * dim) + (2 * dim + 1) * math.log(horizon / dim)
-    above = max(0.0, x - 4.0 * math.sqrt(dim))
-    excess = max(0.0, above - 32.0 * dim * math.sqrt(horizon) * log - 16.0 * kappa * root * log)
-    first = front - excess**2 / (512.0 * sigma**2 * root**2 * log**2)
-    second = front - above * kappa / (8.0 * sigma**2 * root * log)
-    return min(1.0, math.exp(min(first, 0.0)) + math.exp(min(second, 0.0)))
+def theorem_tail(x: float, horizon: int, dim: int, sigma: float, kappa: float) -> float:
+    """Thm linear's bound on P(pseudo regret >= x): its terms without the noise's, at most 1."""
+    return min(1.0, sum(linear(x, horizon, dim, sigma, kappa)[1:]))
 
 
 def speaks_from(dim: int, sigma: float, kappa: float) -> int:
     """The first power of ten of the horizon at which that bound is below 1 for x = LINEAR * T."""
-    return next(k for k in range(1, 60) if theorem_tail(LINEAR * 10.0**k, 10.0**k, dim, sigma, kappa) < 1.0)
+    return next(k for k in range(1, 60) if theorem_tail(LINEAR * 10**k, 10**k, dim, sigma, kappa) < 1.0)
 
 
 class Numbers(NamedTuple):

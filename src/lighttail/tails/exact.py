@@ -41,7 +41,7 @@ class ExactLaw:
         return float(self.survival[pulls]) if pulls <= self.horizon else 0.0
 
 
-def exact_tail(policy: Policy, problem: Bandit, *, horizon: int, regret: float) -> float:
+def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> float:
     """P(pseudo regret >= regret), exact to a few parts in 100,000 of itself; below 1e-100 it is 0.
 
     policy: UCB with a bonus that ignores time (Standard, LightTailed, ArmOptimal, or one's own).
@@ -67,7 +67,7 @@ def exact_tail(policy: Policy, problem: Bandit, *, horizon: int, regret: float) 
     return _integrate(levels, above, crossed)
 
 
-def exact_law(policy: Policy, problem: Bandit, *, horizon: int) -> ExactLaw:
+def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
     """The whole law of the pseudo regret: one propagation gives every number of pulls."""
     arms = _Arms.of(policy, problem, horizon)
     survival = np.zeros(horizon + 1)
