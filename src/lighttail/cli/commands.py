@@ -1,4 +1,4 @@
-"""The command line."""
+"""The commands `compare` and `paper`, and what all commands share."""
 
 from __future__ import annotations
 
@@ -318,7 +318,3 @@ def main() -> None:
     if code == INTERRUPTED:  # what typer itself may make of Ctrl-C
         print("lighttail: stopped", file=sys.stderr)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()
