@@ -40,3 +40,10 @@ def chance(value: float) -> str:
     if value < 1e-6:
         return f"{value:.1e}"
     return f"{100 * value:.3g} %" if value >= 0.01 else f"{100 * value:.2g} %"
+
+
+def precise(value: float) -> str:
+    """Three digits, as a percentage down to one in ten thousand and then as a power of ten."""
+    if value in (0.0, 1.0):
+        return f"{value:.0%}"
+    return f"{100 * value:.{6 if value > 0.999 else 3}g} %" if value >= 1e-4 else f"{value:.2e}"
