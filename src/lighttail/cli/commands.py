@@ -188,7 +188,7 @@ def paper(
 
 
 def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, ...]) -> None:
-    from lighttail.paper import run, settings_in, write_paper
+    from lighttail.paper import run, run_tails, settings_in, tails_in, write_paper
     from lighttail.progress import bar
 
     paths, seed, threads = settings
@@ -197,13 +197,18 @@ def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, 
     def simulate(progress: Any) -> Any:
         return run(experiments, out / "outcomes", paths=paths, seed=seed, threads=threads, progress=progress)
 
+    def estimate(progress: Any) -> Any:
+        return run_tails(experiments, out / "outcomes", seed=seed, threads=threads, progress=progress)
+
     if not sys.stderr.isatty():
-        page = write_paper(experiments, simulate(None), out, command)
+        page = write_paper(experiments, simulate(None), out, command, chances=estimate(None))
     else:
         with bar(paths * len(settings_in(experiments))) as update:
             results = simulate(update)
+        with bar(len(tails_in(experiments)), "tails") as update:
+            chances = estimate(update)
         with bar(len(experiments), "parts") as update:
-            page = write_paper(experiments, results, out, command, update)
+            page = write_paper(experiments, results, out, command, update, chances)
     print(f"Page: {page}")
 
 
