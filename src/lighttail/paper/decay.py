@@ -147,20 +147,23 @@ def _draw_series(
             axes.plot(*np.transpose(exact), linestyle="", label="exact", **cross)
         seen = _simulated(name, experiment, results, unit)
         if seen:
-            ring: Any = {"marker": "o", "color": "0.4", "markersize": 12, "markerfacecolor": "none"}
-            axes.plot(*np.transpose(seen), linestyle="", label="in simulated paths", **ring)
+            at, value, low, high = np.transpose(seen)
+            ring: Any = {"marker": "o", "color": "0.45", "markersize": 12, "markerfacecolor": "none"}
+            bars = np.maximum([value - high, low - value], 0.0)
+            axes.errorbar(at, value, bars, linestyle="", capsize=6, label="in simulated paths", **ring)
 
 
 def _simulated(
     name: str, experiment: Experiment, results: Results, unit: Callable[[float], float]
-) -> list[tuple[float, float]]:
-    """(T, exponent) where some of the simulated paths lost that much."""
+) -> list[tuple[float, ...]]:
+    """(T, exponent, and those of the interval's ends) where some of the simulated paths lost that much."""
     seen = []
     for setting in experiment.settings:
         if setting.series == name:
-            chance = results[setting].exceedance(SHARE * setting.horizon, "pseudo_regret").value
-            if chance > 0.0:
-                seen.append((float(setting.horizon), -math.log(chance) / unit(setting.horizon)))
+            chance = results[setting].exceedance(SHARE * setting.horizon, "pseudo_regret")
+            if chance.value > 0.0:
+                ends = (-math.log(p) / unit(setting.horizon) for p in (chance.value, chance.low, chance.high))
+                seen.append((float(setting.horizon), *ends))
     return seen
 
 
