@@ -180,13 +180,15 @@ def bound(
 
 
 def _show_bounds(found: list[tuple[float, Any, float | None]], kind: str, horizon: int) -> None:
-    from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words
+    from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words, missing
 
     console = _console()
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
         table.append(("exact", exact_words(exact, kind, horizon)))
         console.print(_table(f"P({kind_words(kind)} ≥ {regret:g})", ("source", "chance"), table))
+        for text in missing(known):
+            console.print(text, highlight=False, markup=False, soft_wrap=not sys.stdout.isatty())
 
 
 def _console() -> Any:

@@ -53,11 +53,14 @@ def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str
 
 
 def bound_rows(known: KnownBounds) -> list[tuple[str, str]]:
-    """The certificate and the theorem: at most how much, or why not."""
-    return [
-        (f"certificate{_none(known.why_no_certificate)}", _at_most(known.certificate)),
-        (f"theorem's bound{_none(known.why_no_theorem)}", _at_most(known.theorem)),
-    ]
+    """The certificate and the theorem: at most how much."""
+    return [("certificate", _at_most(known.certificate)), ("theorem's bound", _at_most(known.theorem))]
+
+
+def missing(known: KnownBounds) -> list[str]:
+    """A sentence for each bound that there is not, with the reason."""
+    reasons = {"certificate": known.why_no_certificate, "theorem's bound": known.why_no_theorem}
+    return [f"No {name}: {why}." for name, why in reasons.items() if why]
 
 
 def guarantee_words(known: KnownBounds) -> str:
@@ -130,10 +133,6 @@ def _at_most(bound: Bound | None) -> str:
     if bound is None:
         return "none"
     return NOTHING if bound.vacuous else f"≤ {_digits(bound.value)}"
-
-
-def _none(why: str) -> str:
-    return f" ({why})" if why else ""
 
 
 def _with_limits(estimate: Estimate) -> tuple[str, str]:
