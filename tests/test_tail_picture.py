@@ -264,3 +264,10 @@ def test_bad_input_is_one_line_and_exit_code_2_and_leaves_nothing(
 
 def forbidden(*args: Any, **settings: Any) -> None:
     raise AssertionError("bad input reached the simulation")
+
+
+def test_limits_take_the_form_of_the_value_between_them(curve: TailCurve) -> None:
+    """Never 'between 9.2e-05 and 0.011 %'."""
+    estimate = replace(curve.at(12).estimate, value=9.42e-5, low=9.17e-5, high=1.053e-4)
+    point = replace(curve.at(12), estimate=estimate, exact=None)
+    assert "is 9.42e-05 (between 9.17e-05 and 1.05e-04);" in sentence(curve, point)

@@ -42,8 +42,13 @@ def chance(value: float) -> str:
     return f"{100 * value:.3g} %" if value >= 0.01 else f"{100 * value:.2g} %"
 
 
-def precise(value: float) -> str:
-    """Three digits, as a percentage down to one in ten thousand and then as a power of ten."""
+def precise(value: float, like: float | None = None) -> str:
+    """Three digits, as a percentage down to one in ten thousand and then as a power of ten.
+
+    like: the value beside which it stands, and whose form it takes.
+    """
     if value in (0.0, 1.0):
         return f"{value:.0%}"
-    return f"{100 * value:.{6 if value > 0.999 else 3}g} %" if value >= 1e-4 else f"{value:.2e}"
+    if (value if like is None else like) < 1e-4:
+        return f"{value:.2e}"
+    return f"{100 * value:.{6 if value > 0.999 else 3}g} %"

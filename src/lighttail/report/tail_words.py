@@ -108,12 +108,12 @@ def _estimated(estimate: Estimate, event: str) -> str:
         if estimate.high == 0.0:
             return f"The chance of {event} is below 1e-300, less than a float can hold"
         return f"The chance of {event} is below {precise(estimate.high)}, no simulated path showing it"
-    between = f"between {precise(estimate.low)} and {precise(estimate.high)}"
-    return f"The chance of {event} is {precise(estimate.value)} ({between})"
+    value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
+    return f"The chance of {event} is {value} (between {low} and {high})"
 
 
 def _exactly(point: TailPoint) -> str:
-    return "" if point.exact is None else f", exactly {precise(point.exact)}"
+    return "" if point.exact is None else f", exactly {precise(point.exact, point.estimate.value)}"
 
 
 def _guaranteed(known: KnownBounds) -> str:
