@@ -15,13 +15,15 @@ import pytest
 
 from lighttail import cli
 from lighttail.outcome import Outcome
-from lighttail.paper import EXPERIMENTS, Setting, run, settings_in, write_paper
+from lighttail.paper import EXPERIMENTS, Setting, run, settings_in, tails_in, write_paper
+from lighttail.paper.decay import Chance
 from lighttail.paper.figures import decay_figure
 from lighttail.paper.page import TABLES
 from lighttail.paper.published import MEANS
 from lighttail.paper.run import Results
 from lighttail.paper.tables import mean_cells, means_table
 from lighttail.simulate import simulate
+from lighttail.statistics import Estimate
 
 running = importlib.import_module("lighttail.paper.run")
 PATHS = 40
@@ -79,7 +81,8 @@ def test_misjudged_noise_scales_the_variance_and_the_horizon_alike() -> None:
 
 
 def test_every_row_gives_its_files_and_its_place_in_the_page(folder: Path, results: Results) -> None:
-    page = write_paper(EXPERIMENTS, results, folder, "lighttail paper").read_text()
+    chances = dict.fromkeys(tails_in(EXPERIMENTS), Chance(Estimate(1e-3, 8e-4, 2e-3, 0.95), None))
+    page = write_paper(EXPERIMENTS, results, folder, "lighttail paper", chances=chances).read_text()
     for experiment in EXPERIMENTS:
         forms = ("csv", "tex") if experiment.view in TABLES else ("png", "pdf", "svg")
         for form in forms:

@@ -26,6 +26,7 @@ from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcome import Outcome
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
+from lighttail.report.tail_figure import plot_tail
 from lighttail.simulate import simulate
 from lighttail.statistics import Estimate
 from lighttail.tails import Diagnostics, ExactLaw, TailEstimate, exact_law, exact_tail, tail_probability
@@ -73,6 +74,7 @@ __all__ = [
     "bounds",
     "exact_law",
     "exact_tail",
+    "plot_tail",
     "simulate",
     "tail_probability",
 ]

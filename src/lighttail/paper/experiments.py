@@ -38,6 +38,8 @@ POLICIES: dict[str, Callable[[float, int], Policy]] = {
 TUNED = {"SE": 0.4, "UCB": 0.8, "TS": 0.8, "SE_new": 0.1, "UCB_new": 0.2, "UCB_any": 0.2}
 STANDARD = ("SE", "UCB", "TS")
 NEW = ("SE_new", "UCB_new", "UCB_any")
+FAR = ("UCB", "UCB_new", "UCB_any", "SE_new")
+FAR_HORIZONS = (500, 1000, 2000, 4000, 10_000, 30_000, 100_000)
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Experiment:
     view: str
     title: str
     settings: tuple[Any, ...]  # Setting, or LinearSetting in the linear parts
+    tails: tuple[Setting, ...] = ()  # whose chance of a linear regret is estimated, however small
 
     @property
     def section(self) -> str:
@@ -175,6 +178,14 @@ EXPERIMENTS = (
         "reach",
         "The chance of a linear regret: where simulation ends, and beyond",
         _scaled(TWO, False),
+    ),
+    Experiment(
+        "beyond-4",
+        "",
+        "exponents",
+        "How fast the chance of a linear regret falls, to a horizon of 100,000",
+        tuple(setting for setting in _scaled(TWO, False) if setting.series in FAR),
+        tuple(Setting(name, TUNED[name], TWO, horizon) for name in FAR for horizon in FAR_HORIZONS),
     ),
     *(Experiment(name, "", view, title, settings) for name, view, title, settings in LINEAR_PARTS),
 )

@@ -40,3 +40,15 @@ def chance(value: float) -> str:
     if value < 1e-6:
         return f"{value:.1e}"
     return f"{100 * value:.3g} %" if value >= 0.01 else f"{100 * value:.2g} %"
+
+
+def precise(value: float, like: float | None = None) -> str:
+    """Three digits, as a percentage down to one in ten thousand and then as a power of ten.
+
+    like: the value beside which it stands, and whose form it takes.
+    """
+    if value in (0.0, 1.0):
+        return f"{value:.0%}"
+    if (value if like is None else like) < 1e-4:
+        return f"{value:.2e}"
+    return f"{100 * value:.{6 if value > 0.999 else 3}g} %"

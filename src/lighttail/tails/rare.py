@@ -41,8 +41,9 @@ class Diagnostics:
 
     hits: paths on the event. largest_share: the largest weight's share of their sum. kurtosis: of the
     weights. weight_bound: no weight can exceed it (nan without weights). relative_error: half the
-    width of the normal interval over the value. sure_low, sure_high: an interval that holds at this
-    number of paths, whatever the law of the weights below their bound (empirical Bernstein).
+    interval's width over the value, or the largest share if that is more. sure_low, sure_high: an
+    interval that holds at this number of paths, whatever the law of the weights below their bound
+    (empirical Bernstein).
     """
 
     hits: int
@@ -97,7 +98,8 @@ def tail_probability(
 
     >>> import lighttail as lt
     >>> problem = lt.Bandit([0.2, 0.8])
-    >>> print(lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), problem, 4000, 800, seed=1))
+    >>> print(lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), problem, 4000, 801, seed=1))
+    1.573e-18 [1.547e-18, 1.643e-18]
     """
     threads = usable_processors() if threads is None else threads
     check_settings(policy, problem, horizon, 1, seed, threads)
@@ -210,15 +212,16 @@ def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
         log_weight, rounds = play(log_weight, rounds, paths)
         looks += 1
         weights, unit = _scaled(log_weight, plan)
-        error = _relative_error(weights, effort.z, plan.tight)
         pulls = int(rounds.sum())
         if may_change and looks == 1 and _plain_is_cheaper(weights, unit, pulls / paths, task.horizon):
             return _plain(task, effort)
         most = min(MOST_PATHS, int(paths * effort.most_pulls / max(1, pulls)))
+        found = _estimate(weights, unit, plan, looks, pulls, most, effort)
+        error = found.diagnostics.relative_error
         wanted = paths * min(8.0, max(2.0, 1.2 * (error / effort.relative_error) ** 2))
         following = _whole_blocks(int(min(wanted, most)), size)
-        if error <= effort.relative_error or following <= paths:
-            return _estimate(weights, unit, plan, looks, pulls, error, effort)
+        if found.reached or following <= paths:
+            return found
         paths = following
 
 
@@ -269,16 +272,6 @@ def _scaled(log_weight: Floats, plan: Plan) -> tuple[Floats, float]:
     return np.exp(np.minimum(log_weight, plan.log_bound) - unit), unit
 
 
-def _relative_error(weights: Floats, z: float, tight: bool) -> float:
-    """Half the normal interval's width over the mean; without a tight bound on the weights no single
-    one may make up more of the mean than that either."""
-    total = float(weights.sum())
-    if total <= 0.0:
-        return math.inf
-    error = z * float(weights.std()) * math.sqrt(weights.size) / total
-    return error if tight else max(error, float(weights.max()) / total)
-
-
 def _plain_is_cheaper(weights: Floats, unit: float, rounds: float, horizon: int) -> bool:
     """Whether counting plain paths takes less work for the same error, by the first look."""
     mean = float(weights.mean())
@@ -290,38 +283,40 @@ def _plain_is_cheaper(weights: Floats, unit: float, rounds: float, horizon: int)
 
 
 def _estimate(
-    weights: Floats, unit: float, plan: Plan, looks: int, pulls: int, error: float, effort: Effort
+    weights: Floats, unit: float, plan: Plan, looks: int, pulls: int, most: int, effort: Effort
 ) -> TailEstimate:
-    scale, paths = math.exp(unit), weights.size
-    bound = math.exp(plan.log_bound - unit)
-    hits = int(np.count_nonzero(weights))
-    end = bound if plan.tight or not hits else min(bound, UNSEEN * float(weights.max()))
+    """From the weights of all paths so far; `most`: as many as there may be.
+
+    The interval is that of a mean between 0 and the weights' bound. A bound so large that it alone would
+    ask for more paths than there may be is set aside, as is one that only untilted paths give: a few
+    times the largest weight seen stands in, and no weight may make up more than the error asked for.
+    """
+    scale, hits = math.exp(unit), int(np.count_nonzero(weights))
+    bound, mean, largest = math.exp(plan.log_bound - unit), float(weights.mean()), float(weights.max())
+    helps = plan.tight and 4.0 * bound <= effort.relative_error * mean * most
+    end = bound if helps or not hits else min(bound, UNSEEN * largest)
     guess = statistics.mean(weights, (0.0, end), effort.level)
+    share, error, kurtosis = math.nan, math.inf, math.nan
+    if hits:
+        share, spread = largest / float(weights.sum()), float(weights.std())
+        error = effort.z * spread / math.sqrt(weights.size) / mean
+        error = max(error, (guess.high - guess.low) / (2.0 * mean) if helps else share)
+        kurtosis = float(np.mean((weights - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
     # One interval for each look, so that stopping when it looks good does no harm.
     slip = (1.0 - effort.level) / (looks * (looks + 1))
     reach = bernstein(weights, bound, slip)
-    value = guess.value
-    spread = float(weights.std())
     diagnostics = Diagnostics(
         hits=hits,
-        largest_share=float(weights.max() / weights.sum()) if hits else math.nan,
-        kurtosis=float(np.mean((weights - value) ** 4)) / spread**4 if spread > 0.0 else math.nan,
+        largest_share=share,
+        kurtosis=kurtosis,
         weight_bound=math.exp(plan.log_bound),
         relative_error=error,
-        sure_low=max(0.0, value - reach) * scale,
-        sure_high=min(1.0, (value + reach) * scale),
+        sure_low=max(0.0, mean - reach) * scale,
+        sure_high=min(1.0, (mean + reach) * scale),
     )
-    return TailEstimate(
-        value * scale,
-        guess.low * scale,
-        min(1.0, guess.high * scale),
-        effort.level,
-        paths,
-        pulls,
-        "importance sampling",
-        error <= effort.relative_error,
-        diagnostics,
-    )
+    interval = (mean * scale, guess.low * scale, min(1.0, guess.high * scale), effort.level)
+    reached = error <= effort.relative_error
+    return TailEstimate(*interval, weights.size, pulls, "importance sampling", reached, diagnostics)
 
 
 def bernstein(sample: Floats, bound: float, slip: float) -> float:

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The commands `compare` and `paper`, and what all commands share."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def paper(
 
 
 def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, ...]) -> None:
-    from lighttail.paper import run, settings_in, write_paper
+    from lighttail.paper import run, run_tails, settings_in, tails_in, write_paper
     from lighttail.progress import bar
 
     paths, seed, threads = settings
@@ -236,13 +236,18 @@ def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, 
     def simulate(progress: Any) -> Any:
         return run(experiments, out / "outcomes", paths=paths, seed=seed, threads=threads, progress=progress)
 
+    def estimate(progress: Any) -> Any:
+        return run_tails(experiments, out / "outcomes", seed=seed, threads=threads, progress=progress)
+
     if not sys.stderr.isatty():
-        page = write_paper(experiments, simulate(None), out, command, paths=paths)
+        page = write_paper(experiments, simulate(None), out, command, None, paths, estimate(None))
     else:
         with bar(paths * len(settings_in(experiments))) as update:
             results = simulate(update)
+        with bar(len(tails_in(experiments)), "tails") as update:
+            chances = estimate(update)
         with bar(len(experiments), "parts") as update:
-            page = write_paper(experiments, results, out, command, update, paths)
+            page = write_paper(experiments, results, out, command, update, paths, chances)
     print(f"Page: {page}")
 
 
@@ -387,7 +392,3 @@ def main() -> None:
     if code == INTERRUPTED:  # what typer itself may make of Ctrl-C
         print("lighttail: stopped", file=sys.stderr)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

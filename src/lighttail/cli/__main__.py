@@ -1,0 +1,5 @@
+"""`python -m lighttail.cli`."""
+
+from lighttail.cli import main
+
+main()

@@ -1,0 +1,242 @@
+"""The commands `tail` and `bound`: the chance of a large regret, and what is known of it beforehand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lighttail.cli.commands import DEFAULT_MEANS, DEFAULT_NOISE, _command, _policies, _problem, app
+from lighttail.files import output_folder
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.simulate import check_settings
+from lighttail.validation import positive
+from lighttail.words import BONUSES, known_word, parse_number, parse_numbers, parse_whole
+
+DEFAULT_POLICY = "ucb:lighttailed:0.2"
+KINDS = {"pseudo_regret": "pseudo_regret", "pseudo-regret": "pseudo_regret", "regret": "regret"}
+METHODS = ("auto", "importance", "plain", "splitting")
+
+Means = Annotated[
+    str | None, typer.Option(help="Mean reward of each arm, comma-separated.", show_default=DEFAULT_MEANS)
+]
+NoiseWord = Annotated[
+    str | None,
+    typer.Option(
+        help="gaussian, bernoulli, uniform, laplace, studentt or studentt:DF.", show_default=DEFAULT_NOISE
+    ),
+]
+Sigma = Annotated[str | None, typer.Option(help="Standard deviation of the noise.", show_default="1")]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="CSV file with columns arm,reward: resample these instead of means and noise."),
+]
+PolicyWord = Annotated[
+    str,
+    typer.Option(
+        "--policy", help=f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}), ts:KAPPA, ..."
+    ),
+]
+Horizon = Annotated[str, typer.Option("--horizon", metavar="N", help="Pulls a path.")]
+Regret = Annotated[
+    str | None,
+    typer.Option(
+        help="The regret whose chance is asked for, in units of reward; several separated by commas.",
+        show_default="a third of the largest possible",
+    ),
+]
+KindWord = Annotated[
+    str, typer.Option(help="pseudo-regret, or regret, which has the noise of the rewards in it.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")]
+
+
+@app.command()
+def tail(
+    means: Means = None,
+    noise: NoiseWord = None,
+    sigma: Sigma = None,
+    data: Data = None,
+    policy_text: PolicyWord = DEFAULT_POLICY,
+    horizon_text: Horizon = "500",
+    regret: Regret = None,
+    kind: KindWord = "pseudo-regret",
+    error_text: Annotated[
+        str,
+        typer.Option("--relative-error", metavar="SHARE", help="Half the interval's width over the chance."),
+    ] = "0.05",
+    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.")] = "auto",
+    seed_text: Annotated[
+        str, typer.Option("--seed", metavar="N", help="The same seed gives the same numbers.")
+    ] = "1",
+    threads_text: Annotated[
+        str | None, typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("lighttail-tail"),
+    as_json: AsJson = False,
+) -> None:
+    """The chance that a policy loses so much, however small: in a sentence, a table and a picture."""
+    horizon, seed = parse_whole("horizon", horizon_text), parse_whole("seed", seed_text)
+    threads = None if threads_text is None else parse_whole("threads", threads_text)
+    error = positive("relative-error", parse_number("relative-error", error_text))
+    known_word("kind", kind, KINDS)
+    known_word("method", method, METHODS)
+    policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
+    check_settings(policy, problem, horizon, 1, seed, 1 if threads is None else threads)
+    command = _command(
+        "tail",
+        **_problem_options(means, noise, sigma, data),
+        policy=policy_text,
+        horizon=horizon,
+        regret=regret,
+        kind=kind,
+        relative_error=error_text,
+        method=method,
+        seed=seed,
+        out=out,
+    )
+    settings = {"kind": KINDS[kind], "relative_error": error, "method": method, "seed": seed}
+    with output_folder("out", out):
+        _make_tail(
+            (policy, problem, horizon, regrets), settings | {"threads": threads}, out, command, as_json
+        )
+
+
+def _make_tail(
+    task: tuple[Any, ...], settings: dict[str, Any], out: Path, command: str, as_json: bool
+) -> None:
+    from lighttail.report.tail import tail_curve
+    from lighttail.report.tail_figure import with_bar
+    from lighttail.report.tail_page import results, write_tail
+
+    compute = tail_curve if as_json else with_bar
+    curve = compute(*task, **settings)
+    path = write_tail(curve, out, command)
+    if as_json:
+        print(results(curve, command))
+    else:
+        _show(curve, path)
+
+
+def _show(curve: Any, path: Path) -> None:
+    from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
+
+    console = _console()
+    plain: Any = {"highlight": False, "markup": False, "soft_wrap": not sys.stdout.isatty()}
+    console.print(f"{subject(curve)}; {curve.horizon:,} pulls, seed {curve.seed}", **plain)
+    for regret in curve.asked:
+        point = curve.at(regret)
+        title = f"P({kind_words(curve.kind)} ≥ {regret:g})"
+        table = rows(point, curve.outcome.paths, curve.horizon)
+        console.print(_table(title, COLUMNS, table))
+        console.print(sentence(curve, point), **plain)
+        console.print(note(curve, point), **plain)
+    console.print(f"Report: {path}", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def bound(
+    means: Means = None,
+    noise: NoiseWord = None,
+    sigma: Sigma = None,
+    data: Data = None,
+    policy_text: PolicyWord = DEFAULT_POLICY,
+    horizon_text: Horizon = "500",
+    regret: Regret = None,
+    kind: KindWord = "pseudo-regret",
+    as_json: AsJson = False,
+) -> None:
+    """What is known of that chance without simulation: certificate, theorem, guarantee, exact value."""
+    from lighttail.report.tail import asked_regrets, bounds_at, bounds_to_dict, exact_at
+
+    horizon = parse_whole("horizon", horizon_text)
+    known_word("kind", kind, KINDS)
+    policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
+    check_settings(policy, problem, horizon, 1, None, 1)
+    command = _command(
+        "bound",
+        **_problem_options(means, noise, sigma, data),
+        policy=policy_text,
+        horizon=horizon,
+        regret=regret,
+        kind=kind,
+    )
+    which: Any = KINDS[kind]
+    found = []
+    for x in asked_regrets(regrets, problem, horizon):
+        known = bounds_at(policy, problem, horizon, x, which)
+        found.append((x, known, exact_at(policy, problem, horizon, x, which)))
+    if as_json:
+        answers = [{"regret": x, **bounds_to_dict(known), "exact": exact} for x, known, exact in found]
+        about = {"command": command, "policy": repr(policy), "problem": repr(problem)}
+        about |= {"horizon": horizon, "kind": which, "bounds": answers}  # type: ignore[dict-item]
+        print(json.dumps(about, indent=2, allow_nan=False))
+        return
+    _show_bounds(found, which, horizon)
+
+
+def _show_bounds(found: list[tuple[float, Any, float | None]], kind: str, horizon: int) -> None:
+    from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words, missing
+
+    console = _console()
+    for regret, known, exact in found:
+        table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
+        table.append(("exact", exact_words(exact, kind, horizon)))
+        console.print(_table(f"P({kind_words(kind)} ≥ {regret:g})", ("source", "chance"), table))
+        for text in missing(known):
+            console.print(text, highlight=False, markup=False, soft_wrap=not sys.stdout.isatty())
+
+
+def _console() -> Any:
+    """A pipe has no width: long lines and no colours, for other programs to read."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=160, no_color=True)
+
+
+def _table(title: str, columns: Any, rows: Any) -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _asked(
+    means: str | None,
+    noise: str | None,
+    sigma: str | None,
+    data: Path | None,
+    policy_text: str,
+    horizon: int,
+    regret: str | None,
+) -> tuple[Policy, Bandit, list[float] | None]:
+    """The policy, the problem and the regrets that the options name."""
+    problem = _problem(means, noise, sigma, data)
+    (policy,) = _policies([policy_text], None)
+    regrets = None if regret is None else parse_numbers("regret", regret)
+    if regrets is not None:
+        from lighttail.report.tail import asked_regrets
+
+        asked_regrets(regrets, problem, horizon)
+    return policy, problem, regrets
+
+
+def _problem_options(
+    means: str | None, noise: str | None, sigma: str | None, data: Path | None
+) -> dict[str, Any]:
+    """The options that name the problem, defaults included."""
+    return {
+        "means": None if data else DEFAULT_MEANS if means is None else means,
+        "noise": None if data else DEFAULT_NOISE if noise is None else noise,
+        "sigma": sigma,
+        "data": data,
+    }

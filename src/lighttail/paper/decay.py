@@ -1,0 +1,204 @@
+"""How fast the chance of a linear regret falls with the horizon, far beyond what simulation shows.
+
+P(pseudo regret >= 0.2 T), estimated by weighted paths; each estimate is kept as a small file, so that a
+run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lighttail.files import whole_file
+from lighttail.paper.experiments import NEW, Experiment, Setting
+from lighttail.paper.figures import COLOURS, MARKERS
+from lighttail.paper.run import Results
+from lighttail.simulate import settings_of
+from lighttail.statistics import Estimate, Floats
+from lighttail.tails import exact_tail, tail_probability
+from lighttail.validation import BadInput
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHARE = 0.2  # the regret over the horizon
+EXACT_UP_TO = 1000  # pulls; beyond it an exact value takes longer than all the rest
+GAP = 0.6
+
+
+@dataclass(frozen=True)
+class Chance:
+    """P(pseudo regret >= 0.2 T), and its exact value where there is one."""
+
+    estimate: Estimate
+    exact: float | None
+
+
+Chances = dict[Setting, Chance]
+
+
+def tails_in(experiments: Iterable[Experiment]) -> list[Setting]:
+    """The settings whose tails the experiments show, each once."""
+    return list(dict.fromkeys(setting for experiment in experiments for setting in experiment.tails))
+
+
+def run_tails(
+    experiments: Iterable[Experiment],
+    folder: Path,
+    *,
+    seed: int,
+    threads: int | None = None,
+    progress: Callable[[str, int], None] | None = None,
+) -> Chances:
+    """The chance of every setting, from its file in `folder` or estimated and saved there.
+
+    A file made with another seed or other versions is made anew. `progress` is called with (what is
+    being estimated, estimates done).
+    """
+    found = {}
+    for done, setting in enumerate(tails_in(experiments)):
+        if progress is not None:
+            progress(f"{setting.series}, T={setting.horizon}", done)
+        # The versions that make an outcome make an estimate; it has no fixed number of paths.
+        about = settings_of(setting.policy, setting.problem, setting.horizon, 1, seed) | {"share": SHARE}
+        file = folder / f"tail_{setting.slug}.json"
+        chance = _stored(file, about)
+        if chance is None:
+            chance = _chance(setting, seed, threads)
+            with whole_file(file) as output:
+                output.write(json.dumps({"settings": about, **asdict(chance)}, indent=2).encode())
+        found[setting] = chance
+    return found
+
+
+def _chance(setting: Setting, seed: int, threads: int | None) -> Chance:
+    policy, problem, horizon = setting.policy, setting.problem, setting.horizon
+    loss, exact = SHARE * horizon, None
+    full = tail_probability(policy, problem, horizon, loss, seed=seed, threads=threads)
+    if horizon <= EXACT_UP_TO:
+        try:
+            exact = exact_tail(policy, problem, horizon=horizon, regret=loss)
+        except BadInput:  # not for this policy
+            exact = None
+    return Chance(Estimate(full.value, full.low, full.high, full.level), exact)
+
+
+def _stored(file: Path, about: dict[str, Any]) -> Chance | None:
+    try:
+        kept = json.loads(file.read_text())
+        estimate = Estimate(**kept["estimate"])
+        return Chance(estimate, kept["exact"]) if kept["settings"] == about else None
+    except (OSError, ValueError, KeyError, TypeError):  # missing, cut short, or something else
+        return None
+
+
+def exponents_figure(experiment: Experiment, results: Results, chances: Chances) -> Figure:
+    """-ln P / ln T, level for a polynomial tail, and -ln P / sqrt T, level for an exponential one."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 5.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for axes, unit in ((left, math.log), (right, math.sqrt)):
+        _draw_series(axes, experiment, results, chances, unit)
+        _draw_theory(axes, experiment, unit)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("horizon T (pulls, log scale)")
+        axes.grid(axis="y", color="0.9")
+    left.set_ylabel("−ln P(pseudo regret ≥ 0.2 T) / ln T (log scale)")
+    right.set_ylabel("−ln P(pseudo regret ≥ 0.2 T) / √T (log scale)")
+    left.set_title("over ln T: a polynomial tail is level")
+    right.set_title("over √T: an exponential tail is level, but for √ln T")
+    lines, names = left.get_legend_handles_labels()
+    more, others = right.get_legend_handles_labels()
+    legend = dict(zip([*names, *others], [*lines, *more], strict=True))
+    look: Any = {"frameon": False, "fontsize": 9, "ncols": 3}
+    figure.legend(list(legend.values()), list(legend), loc="outside lower left", **look)
+    return figure
+
+
+def _draw_series(
+    axes: Axes, experiment: Experiment, results: Results, chances: Chances, unit: Callable[[float], float]
+) -> None:
+    for name in dict.fromkeys(setting.series for setting in experiment.tails):
+        settings = [setting for setting in experiment.tails if setting.series == name and setting in chances]
+        horizons = [float(setting.horizon) for setting in settings]
+        found = [chances[setting] for setting in settings]
+        value, low, high = (
+            np.array(
+                [-math.log(getattr(c.estimate, end)) / unit(t) for c, t in zip(found, horizons, strict=True)]
+            )
+            for end in ("value", "low", "high")
+        )
+        bars = np.maximum([value - high, low - value], 0.0)
+        style: Any = {"color": COLOURS[name], "linestyle": "-" if name in NEW else (0, (5, 2))}
+        label = f"{name} (κ = {settings[0].kappa:g}), estimated"
+        axes.errorbar(horizons, value, bars, marker=MARKERS[name], capsize=3, label=label, **style)
+        exact = [(t, -math.log(c.exact) / unit(t)) for c, t in zip(found, horizons, strict=True) if c.exact]
+        if exact:
+            cross: Any = {"marker": "x", "color": "black", "markersize": 9, "zorder": 4}
+            axes.plot(*np.transpose(exact), linestyle="", label="exact", **cross)
+        seen = _simulated(name, experiment, results, unit)
+        if seen:
+            at, value, low, high = np.transpose(seen)
+            ring: Any = {"marker": "o", "color": "0.45", "markersize": 12, "markerfacecolor": "none"}
+            bars = np.maximum([value - high, low - value], 0.0)
+            axes.errorbar(at, value, bars, linestyle="", capsize=6, label="in simulated paths", **ring)
+
+
+def _simulated(
+    name: str, experiment: Experiment, results: Results, unit: Callable[[float], float]
+) -> list[tuple[float, ...]]:
+    """(T, exponent, and those of the interval's ends) where some of the simulated paths lost that much."""
+    seen = []
+    for setting in experiment.settings:
+        if setting.series == name:
+            chance = results[setting].exceedance(SHARE * setting.horizon, "pseudo_regret")
+            if chance.value > 0.0:
+                ends = (-math.log(p) / unit(setting.horizon) for p in (chance.value, chance.low, chance.high))
+                seen.append((float(setting.horizon), *ends))
+    return seen
+
+
+def _draw_theory(axes: Axes, experiment: Experiment, unit: Callable[[float], float]) -> None:
+    """The exponents of theory, without the constants before the exponential."""
+    kappa = {setting.series: setting.kappa for setting in experiment.tails}
+    horizons = [setting.horizon for setting in experiment.tails]
+    t: Floats = np.geomspace(min(horizons), max(horizons), 60)
+    if unit is math.log:
+        if "UCB" in kappa:
+            level = standard_exponent(kappa["UCB"])
+            name = f"UCB as T → ∞: κ²/(2σ²) = {level:.2g}"
+            axes.axhline(level, color=COLOURS["UCB"], linestyle=":", linewidth=1.8, label=name)
+        return
+    if "UCB_new" in kappa:
+        near = certificate_exponent(t, kappa["UCB_new"]) / np.sqrt(t)
+        far = theorem_exponent(t, kappa["UCB_new"]) / np.sqrt(t)
+        axes.plot(t, near, "-.", color="0.3", label="UCB_new, the certificate's exponent 2κΔ√(T ln T)/σ²")
+        axes.plot(t, far, ":", color="0.3", label="UCB_new, the theorem's exponent 0.2 κ√(T ln T)/(8σ²K)")
+
+
+def theorem_exponent(horizon: Any, kappa: float, sigma: float = 1.0, arms: int = 2) -> Any:
+    """x kappa sqrt(ln T) / (8 sigma^2 K sqrt T) at x = 0.2 T: the last term of Thm exp-K-armed."""
+    return SHARE * kappa * np.sqrt(horizon * np.log(horizon)) / (8.0 * sigma**2 * arms)
+
+
+def certificate_exponent(horizon: Any, kappa: float, sigma: float = 1.0, gap: float = GAP) -> Any:
+    """2 c gap / sigma^2 with c = kappa sqrt(T ln T): the certificate's for large T."""
+    return 2.0 * kappa * np.sqrt(horizon * np.log(horizon)) * gap / sigma**2
+
+
+def standard_exponent(kappa: float, sigma: float = 1.0) -> float:
+    """kappa^2 / (2 sigma^2): P falls like T to minus this, as T grows, with the standard bonus.
+
+    The best arm's first reward is so low that its index, kappa sqrt(ln T) above it, is below the other
+    arm's mean: a normal variable beyond kappa sqrt(ln T) + gap. More bad rewards cost more.
+    """
+    return kappa**2 / (2.0 * sigma**2)

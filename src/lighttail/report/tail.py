@@ -1,0 +1,333 @@
+"""The tail of one policy on one problem, from everything that is known of it: data, without drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lighttail import bounds
+from lighttail.bounds import Bound
+from lighttail.outcome import Outcome
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.report.comparison import default_threshold
+from lighttail.simulate import check_settings, simulate, usable_processors
+from lighttail.statistics import Estimate, Floats, proportion_limits
+from lighttail.tails import TailEstimate, exact_tail, tail_probability
+from lighttail.tails.rare import MOST_PULLS, Method, Task
+from lighttail.validation import BadInput, number, refuse
+
+Kind = Literal["pseudo_regret", "regret"]
+Report = Callable[[str, int], None]
+POINTS = 7  # regrets between where simulation thins out and the end
+STEPS = 400  # points of the simulated curve
+BOUND_POINTS = 48
+EXACT_HORIZON = 5000  # beyond it an exact value takes minutes
+EXACT_CURVE = 250  # up to it there is one at every point
+SHARE, ROUGH = 1 / 10, 0.1  # of the budget, and relative error, for a point that was not asked for
+SIMULATED_PULLS = 200_000_000
+ROUNDS = 4  # of points, each nearer, until no chance is too small for a float
+
+
+@dataclass(frozen=True)
+class KnownBounds:
+    """What bounds P(kind >= regret), and why not where nothing does."""
+
+    theorem: Bound | None
+    certificate: Bound | None
+    why_no_theorem: str = ""
+    why_no_certificate: str = ""
+
+    @property
+    def guarantee(self) -> Bound | None:
+        """The smaller of the two."""
+        known = [bound for bound in (self.certificate, self.theorem) if bound is not None]
+        return min(known, key=float) if known else None
+
+
+@dataclass(frozen=True)
+class TailPoint:
+    """P(kind >= regret): estimated, counted in the simulation, exact where it can be had, bounded."""
+
+    regret: float
+    estimate: TailEstimate
+    simulated: Estimate
+    exact: float | None
+    bounds: KnownBounds
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `results.json`."""
+        more = {name: getattr(self.estimate, name) for name in ("paths", "pulls", "method", "reached")}
+        diagnostics = asdict(self.estimate.diagnostics)
+        finite = {name: value if math.isfinite(value) else None for name, value in diagnostics.items()}
+        return {
+            "regret": self.regret,
+            "estimate": {**self.estimate.to_dict(), **more, "diagnostics": finite},
+            "simulated": self.simulated.to_dict(),
+            "exact": self.exact,
+            **bounds_to_dict(self.bounds),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TailCurve:
+    """Everything that the picture shows.
+
+    points: at rising regrets; those in `asked` were asked for and have the whole budget.
+    bound_regrets, certificates, theorems: the bounds as curves; nan where there is none.
+    """
+
+    policy: Policy
+    problem: Bandit
+    horizon: int
+    kind: Kind
+    seed: int
+    relative_error: float
+    asked: tuple[float, ...]
+    outcome: Outcome
+    points: tuple[TailPoint, ...]
+    bound_regrets: Floats
+    certificates: Floats
+    theorems: Floats
+
+    def at(self, regret: float) -> TailPoint:
+        """The point at one of the regrets."""
+        for point in self.points:
+            if point.regret == regret:
+                return point
+        raise refuse("regret", regret, f"one of {', '.join(f'{point.regret:g}' for point in self.points)}")
+
+    def simulated(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """x, P(kind >= x) in the simulation and its 95 % limits, at up to STEPS values."""
+        sample = np.sort(getattr(self.outcome, self.kind))
+        values = np.unique(sample)
+        if values.size > STEPS:  # evenly in the logarithm of how many paths are left
+            left = np.unique(np.round(np.geomspace(1, sample.size, STEPS)).astype(np.int64))
+            values = np.unique(sample[sample.size - left])
+        hits = sample.size - np.searchsorted(sample, values)
+        low, high = proportion_limits(hits, sample.size, 0.95)
+        return values, hits / sample.size, low, high
+
+    def to_dict(self, command: str, sentences: Sequence[str]) -> dict[str, Any]:
+        """For `results.json`; what is not known is null."""
+        return {
+            "command": command,
+            "policy": repr(self.policy),
+            "problem": repr(self.problem),
+            "horizon": self.horizon,
+            "kind": self.kind,
+            "seed": self.seed,
+            "relative_error": self.relative_error,
+            "simulated_paths": self.outcome.paths,
+            "sentences": list(sentences),
+            "asked": list(self.asked),
+            "points": [point.to_dict() for point in self.points],
+            "versions": self.outcome.settings["versions"],
+        }
+
+
+def tail_curve(
+    policy: Policy,
+    problem: Bandit,
+    horizon: int,
+    regret: float | Sequence[float] | None = None,
+    *,
+    kind: Kind = "pseudo_regret",
+    paths: int | None = None,
+    relative_error: float = 0.05,
+    seed: int | None = None,
+    method: Method = "auto",
+    most_pulls: int = MOST_PULLS,
+    threads: int | None = None,
+    progress: Report | None = None,
+) -> TailCurve:
+    """Simulate, estimate, compute and bound P(kind >= x), from where simulation thins out to the end.
+
+    regret: one or several whose chance is asked for, the largest of which ends the curve; without it a
+        third of the largest possible, and the curve goes on to almost all of that.
+    paths: of the plain simulation; 10,000 unless given, fewer at long horizons.
+    relative_error, method, most_pulls: as in `tail_probability`, for the regrets that were asked for; for
+        the points between, a relative error of 0.1 and a tenth of the budget will do.
+    progress: called with (what is being done, steps done of `steps`).
+
+    >>> import lighttail as lt
+    >>> curve = tail_curve(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8]), 50, 12, seed=1)
+    >>> point = curve.at(12)
+    >>> point.estimate.low < point.exact < point.estimate.high
+    True
+    """
+    threads = usable_processors() if threads is None else threads
+    paths = _default_paths(horizon) if paths is None else paths
+    check_settings(policy, problem, horizon, paths, seed, threads)
+    horizon, asked = int(horizon), asked_regrets(regret, problem, horizon)
+    seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
+    say: Report = (lambda label, done: None) if progress is None else progress
+    common: dict[str, Any] = {"seed": seed, "threads": threads}
+    common["progress"] = False if progress is None else _silent  # says when it compiles
+
+    def estimate(x: float, done: int, **effort: Any) -> TailEstimate:
+        say(f"the chance of {x:g}", done)
+        return tail_probability(policy, problem, horizon, x, kind=kind, **effort, **common)
+
+    effort: dict[str, Any] = {"relative_error": relative_error, "most_pulls": most_pulls}
+    estimates = {x: estimate(x, done, method=method, **effort) for done, x in enumerate(asked)}
+    say("plain simulation", len(asked))
+    outcome = simulate(policy, problem, horizon=horizon, paths=paths, **common)
+    if Task(policy, problem, horizon, 0.0, kind).no_tilts() is None:  # else plain simulation says it all
+        less = {"relative_error": max(relative_error, ROUGH), "most_pulls": max(1, int(most_pulls * SHARE))}
+        end = math.inf if regret is None else max(asked)
+        _add_between(estimates, outcome, kind, problem, end, lambda x, done: estimate(x, done, **less))
+    say("exact values and bounds", steps(len(asked)) - 1)
+    points = tuple(_point(policy, problem, outcome, kind, x, estimates[x], asked) for x in sorted(estimates))
+    grid = _bound_regrets(points, outcome, kind)
+    curves = [bounds_at(policy, problem, horizon, float(x), kind) for x in grid]
+    certificates, theorems = (
+        np.array([math.nan if bound is None else bound.value for bound in several])
+        for several in ([known.certificate for known in curves], [known.theorem for known in curves])
+    )
+    settings = (policy, problem, horizon, kind, seed, relative_error, asked)
+    return TailCurve(*settings, outcome, points, grid, certificates, theorems)
+
+
+def steps(asked: int) -> int:
+    """Steps that `tail_curve` reports for so many regrets."""
+    return asked + POINTS + 2
+
+
+def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ...]:
+    """The regrets that were asked for, each once and rising."""
+    if regret is None:
+        return (default_threshold(problem, horizon),)
+    several = list(regret) if isinstance(regret, (list, tuple, np.ndarray)) else [regret]
+    if not several:
+        raise refuse("regret", regret, "at least one number")
+    return tuple(sorted({number("regret", x) for x in several}))
+
+
+def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
+    """The bounds that apply, and the reasons of those that do not."""
+    theorem = certificate = None
+    no_theorem = no_certificate = ""
+    try:
+        theorem = bounds.tail(policy, problem, horizon=horizon, regret=regret, kind=kind)
+    except BadInput as error:
+        no_theorem = _reason(error)
+    try:
+        certificate = bounds.certificate(policy, problem, horizon=horizon, regret=regret, kind=kind)
+    except BadInput as error:
+        no_certificate = _reason(error)
+    return KnownBounds(theorem, certificate, no_theorem, no_certificate)
+
+
+def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
+    """For JSON: value, source and whether it says nothing; or why there is none."""
+    return {
+        "certificate": _bound_dict(known.certificate, known.why_no_certificate),
+        "theorem": _bound_dict(known.theorem, known.why_no_theorem),
+        "guarantee": _bound_dict(known.guarantee, "no bound is known"),
+    }
+
+
+def exact_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> float | None:
+    """The exact chance where it can be had in seconds."""
+    if kind != "pseudo_regret" or horizon > EXACT_HORIZON:
+        return None
+    try:
+        return exact_tail(policy, problem, horizon=horizon, regret=regret)
+    except BadInput:
+        return None
+
+
+def _reason(error: BadInput) -> str:
+    """What would have been allowed: 'policy must be UCB with LightTailed'."""
+    return str(error).partition(", but is ")[0]
+
+
+def _bound_dict(bound: Bound | None, why_not: str) -> dict[str, Any]:
+    if bound is None:
+        return {"value": None, "why_not": why_not}
+    return {"value": bound.value, "source": bound.source, "vacuous": bound.vacuous}
+
+
+def _point(
+    policy: Policy,
+    problem: Bandit,
+    outcome: Outcome,
+    kind: Kind,
+    regret: float,
+    estimate: TailEstimate,
+    asked: Sequence[float],
+) -> TailPoint:
+    horizon, exact = outcome.horizon, None
+    if horizon <= EXACT_CURVE or regret in asked:
+        exact = exact_at(policy, problem, horizon, regret, kind)
+    known = bounds_at(policy, problem, horizon, regret, kind)
+    return TailPoint(regret, estimate, outcome.exceedance(regret, kind), exact, known)
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+def _default_paths(horizon: Any) -> int:
+    """So many that the simulation takes about a second; a bad horizon is refused later."""
+    try:
+        return int(np.clip(SIMULATED_PULLS // int(horizon), 200, 10_000))
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return 1
+
+
+def _add_between(
+    estimates: dict[float, TailEstimate],
+    outcome: Outcome,
+    kind: Kind,
+    problem: Bandit,
+    end: float,
+    estimate: Callable[[float, int], TailEstimate],
+) -> None:
+    """Estimate at some regrets up to the end; where a chance is too small for a float, again, less far."""
+    sample, asked = getattr(outcome, kind), len(estimates)
+    last = _last_regret(sample, problem, kind, outcome.horizon, end)
+    for _ in range(ROUNDS):
+        places = [] if last is None else _regrets_between(sample, last, estimates)
+        for done, x in enumerate(places, start=asked + 1):
+            found = estimate(x, done)
+            if found.high == 0.0:
+                last = 0.5 * (x + max((y for y in estimates if y < x), default=x))
+                break
+            estimates[x] = found
+        else:
+            return
+
+
+def _last_regret(sample: Floats, problem: Bandit, kind: Kind, horizon: int, end: float) -> float | None:
+    """Where the points end: at `end` or near the largest regret there can be."""
+    largest = 0.95 * (sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms))
+    middle = float(np.median(sample))
+    if kind == "regret" and largest == 0.0:  # noise alone, which has no end: twice as far as the sample
+        largest = middle + 2.0 * (float(sample.max()) - middle)
+    end = min(end, largest)
+    return end if end > middle else None
+
+
+def _regrets_between(sample: Floats, end: float, taken: Iterable[float]) -> list[float]:
+    """From what one path in a hundred reaches, or half-way from the middle to the end, to the end.
+
+    None so near to one that is taken that the two would lie on each other.
+    """
+    middle, rare = (float(x) for x in np.quantile(sample, [0.5, 0.99]))
+    start = min(rare, 0.5 * (middle + end))
+    places = {float(f"{x:.3g}") for x in np.linspace(start, end, POINTS)}
+    near = 0.03 * (end - start)
+    return sorted(x for x in places if all(abs(x - other) > near for other in taken))
+
+
+def _bound_regrets(points: Sequence[TailPoint], outcome: Outcome, kind: Kind) -> Floats:
+    """Where the bounds are drawn: from the middle of the simulation to the last point that can be reached."""
+    middle = float(np.median(getattr(outcome, kind)))
+    places = [middle, *(point.regret for point in points if point.estimate.high > 0.0)]
+    return np.linspace(min(places), max(places), BOUND_POINTS)

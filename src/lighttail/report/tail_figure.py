@@ -1,0 +1,177 @@
+"""The picture of a tail: simulation as far as it reaches, estimates, exact values and bounds beyond."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.report.figures import LIGHT, OTHER, SETTINGS
+from lighttail.report.tail import Kind, Report, TailCurve, steps, tail_curve
+from lighttail.report.tail_words import kind_words, sentence, subject
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, CERTIFICATE, THEOREM = "#1c1c1c", "#00694c", "0.55"
+WIDTH = 98  # characters of a line of the title
+UP_TO_ONE = 1.6  # the top of the picture
+
+
+def plot_tail(
+    policy: Policy,
+    problem: Bandit,
+    horizon: int,
+    regret: Any = None,
+    *,
+    kind: Kind = "pseudo_regret",
+    paths: int | None = None,
+    relative_error: float = 0.05,
+    seed: int | None = None,
+    ax: Axes | None = None,
+    threads: int | None = None,
+    progress: bool | Report = False,
+) -> Figure:
+    """Draw P(kind >= x): simulated, estimated, exact where it can be had, and bounded.
+
+    regret: one or several x whose chance the title states; a third of the largest possible unless given.
+    kind: "pseudo_regret" or "regret", which has the noise of the rewards in it.
+    paths: of the plain simulation, 10,000 unless given. relative_error, seed, threads: as in
+        `tail_probability`.
+    ax: axes to draw into; a new figure unless given. Returns the figure.
+    progress: True shows a bar on a terminal; a function is called with (what is being done, steps done).
+
+    >>> import lighttail as lt
+    >>> figure = lt.plot_tail(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8]), 50, 12, seed=1)
+    >>> print(figure.axes[0].get_title("left"))
+    UCB + LightTailed(0.2); means 0.2, 0.8; Gaussian(sigma=1.0)
+    The chance of losing 12 or more is 6.65 % (between 6.43 % and 7.14 %), exactly 6.57 %; the
+    certificate guarantees at most 16.1 %.
+    """
+    settings: dict[str, Any] = {"kind": kind, "paths": paths, "relative_error": relative_error}
+    settings |= {"seed": seed, "threads": threads}
+    if progress is True:
+        curve = with_bar(policy, problem, horizon, regret, **settings)
+    else:
+        curve = tail_curve(policy, problem, horizon, regret, **settings, progress=progress or None)
+    if ax is None:
+        return tail_figure(curve)
+    draw_tail(ax, curve)
+    return ax.figure  # type: ignore[return-value]
+
+
+def with_bar(policy: Policy, problem: Bandit, horizon: int, regret: Any, **settings: Any) -> TailCurve:
+    """`tail_curve` behind a bar on a terminal, and without one elsewhere."""
+    import sys
+
+    from lighttail.progress import bar
+
+    if not sys.stderr.isatty():
+        return tail_curve(policy, problem, horizon, regret, **settings)
+    several = regret if isinstance(regret, (list, tuple, np.ndarray)) else [regret]
+    with bar(steps(len(several)), "steps") as update:
+        return tail_curve(policy, problem, horizon, regret, **settings, progress=update)
+
+
+def tail_figure(curve: TailCurve) -> Figure:
+    """The picture by itself."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(figsize=(9, 5.6), layout="constrained")
+        axes = figure.add_subplot()
+        draw_tail(axes, curve)
+        axes.get_legend().remove()  # type: ignore[union-attr]
+        figure.legend(loc="outside lower left", frameon=False, fontsize=9, ncols=2)
+    return figure
+
+
+def draw_tail(axes: Axes, curve: TailCurve) -> None:
+    """Draw into the axes; the sentences are the title."""
+    light = curve.policy.light_tailed and curve.problem.noise.sub_gaussian
+    colour = LIGHT[2] if light else OTHER[0]
+    x, value, low, high = curve.simulated()
+    axes.fill_between(x, low, high, step="pre", color=colour, alpha=0.2, linewidth=0)
+    name = f"simulation, {curve.outcome.paths:,} paths; shaded: 95 %"
+    style: Any = "-" if light else (0, (5, 2))
+    look: Any = {"color": colour, "linestyle": style, "marker": "s" if x.size == 1 else None}
+    axes.plot(x, value, drawstyle="steps-pre", linewidth=2.0, label=name, **look)
+    _draw_bounds(axes, curve)
+    _draw_points(axes, curve)
+    axes.set_yscale("log")
+    axes.set_ylim(_bottom(curve), UP_TO_ONE)
+    _mark_asked(axes, curve)
+    kind = kind_words(curve.kind)
+    axes.set_xlabel(f"{kind} x after {curve.horizon:,} pulls (in units of reward)")
+    axes.set_ylabel(f"chance of a {kind} of x or more (log scale)")
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    said = dict.fromkeys(sentence(curve, curve.at(regret)) for regret in curve.asked)
+    lines = [subject(curve), *(textwrap.fill(text, WIDTH) for text in said)]
+    axes.set_title("\n".join(lines), loc="left", fontsize=10)
+    axes.legend(frameon=False, fontsize=9, loc="lower left")
+
+
+def _draw_bounds(axes: Axes, curve: TailCurve) -> None:
+    x = curve.bound_regrets
+    if not np.all(np.isnan(curve.certificates)):
+        axes.plot(x, curve.certificates, "-.", color=CERTIFICATE, linewidth=1.5, label="certificate: at most")
+    if not np.all(np.isnan(curve.theorems)):
+        vacuous = bool(np.nanmin(curve.theorems) >= 1.0)
+        name = "theorem: at most" + (" 1 everywhere, which says nothing" if vacuous else "")
+        axes.plot(x, curve.theorems, ":", color=THEOREM, linewidth=2.0, label=name)
+
+
+def _draw_points(axes: Axes, curve: TailCurve) -> None:
+    shown = [point for point in curve.points if point.estimate.method != "certain"]
+    seen = [point for point in shown if point.estimate.value > 0.0]
+    if seen:
+        value = np.array([point.estimate.value for point in seen])
+        ends = np.array([[p.estimate.low for p in seen], [p.estimate.high for p in seen]])
+        bars = np.maximum([value - ends[0], ends[1] - value], 0.0)
+        axes.errorbar(
+            [point.regret for point in seen],
+            value,
+            bars,
+            fmt="o",
+            color=INK,
+            markersize=4.5,
+            capsize=3,
+            linewidth=1.2,
+            label="estimated; bars: 95 %",
+            zorder=4,
+        )
+    none = [point for point in shown if point.estimate.value == 0.0 and point.estimate.high > 0.0]
+    if none:
+        limits = [point.estimate.high for point in none]
+        regrets = [point.regret for point in none]
+        name = "no path there: upper limit, 95 %"
+        axes.plot(regrets, limits, linestyle="", marker=7, markersize=9, color=INK, label=name)
+    exact = [(point.regret, point.exact) for point in curve.points if point.exact and point.exact < 1.0]
+    if exact:
+        many = "-" if len(exact) > 2 else ""
+        look: Any = {"marker": "D", "markersize": 8, "markerfacecolor": "none", "color": OTHER[2]}
+        axes.plot(*np.transpose(exact), linestyle=many, linewidth=0.8, label="exact", zorder=3, **look)
+
+
+def _mark_asked(axes: Axes, curve: TailCurve) -> None:
+    """A line at each regret that was asked for, unless it is far beyond what can happen."""
+    right = axes.get_xlim()[1]
+    for regret in curve.asked:
+        if axes.get_xlim()[0] <= regret <= 1.05 * right:
+            axes.axvline(regret, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
+            place = axes.get_xaxis_transform()
+            axes.text(regret, 0.9, f" {regret:g}", transform=place, va="top", fontsize=9, color="0.35")
+
+
+def _bottom(curve: TailCurve) -> float:
+    """A tenth of the least that is shown."""
+    shown = [1.0 / curve.outcome.paths]
+    for point in curve.points:
+        chance = point.estimate
+        shown += [chance.low, chance.value, chance.high, point.exact or 1.0]
+    return 0.1 * min(value for value in shown if value > 0.0)

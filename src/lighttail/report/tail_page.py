@@ -1,0 +1,81 @@
+"""The tail as one HTML page that needs no network, and all of its files."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+
+from lighttail.files import whole_file
+from lighttail.report.document import document, figure
+from lighttail.report.figures import draw
+from lighttail.report.tail import TailCurve, TailPoint
+from lighttail.report.tail_figure import tail_figure
+from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
+
+CAPTION = "The chance of losing x or more: simulated, estimated, exact where it can be had, and bounded"
+
+
+def write_tail(curve: TailCurve, folder: Path, command: str) -> Path:
+    """Write report.html, the picture as PNG and SVG, and results.json; returns the page's path."""
+    files = {f"tail.{form}": content for form, content in draw(tail_figure(curve), ("png", "svg")).items()}
+    files["results.json"] = results(curve, command).encode()
+    files["report.html"] = page(curve, command, files["tail.svg"]).encode()
+    for name, content in files.items():
+        with whole_file(folder / name) as file:
+            file.write(content)
+    return folder / "report.html"
+
+
+def results(curve: TailCurve, command: str) -> str:
+    """The numbers as JSON."""
+    sentences = [sentence(curve, curve.at(regret)) for regret in curve.asked]
+    return json.dumps(curve.to_dict(command, sentences), indent=2, allow_nan=False)
+
+
+def page(curve: TailCurve, command: str, svg: bytes) -> str:
+    """The whole page; the picture is given as SVG."""
+    kind = kind_words(curve.kind)
+    versions = ", ".join(f"{name} {v}" for name, v in curve.outcome.settings["versions"].items())
+    parts = [f"<h1>What is the chance of losing {_losses(curve)} or more?</h1>"]
+    parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls.</p>")
+    for regret in curve.asked:
+        point = curve.at(regret)
+        parts.append(f'<p class="verdict">{escape(sentence(curve, point))}</p>')
+    parts.append(figure(svg, CAPTION))
+    for regret in curve.asked:
+        parts.append(f"<h2>P({kind} ≥ {regret:g})</h2>{_table(curve, curve.at(regret))}")
+    parts.append(f"<h2>How to read this</h2><p>{escape(_reading(curve))}</p>")
+    parts.append(f"<h2>Made by</h2><pre>{escape(command)}</pre><p>{escape(versions)}; seed {curve.seed}. ")
+    parts.append("The same command with the same versions gives the same numbers.</p>\n")
+    return document(f"lighttail: the tail of {curve.policy}", "\n".join(parts))
+
+
+def _losses(curve: TailCurve) -> str:
+    *others, last = (f"{regret:g}" for regret in curve.asked)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _table(curve: TailCurve, point: TailPoint) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows(point, curve.outcome.paths, curve.horizon)
+    )
+    return (
+        f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div><p>{escape(note(curve, point))}</p>'
+    )
+
+
+def _reading(curve: TailCurve) -> str:
+    lost = (
+        "The pseudo regret is what the pulls of worse arms cost on average: the sum of pulls times gaps."
+        if curve.kind == "pseudo_regret"
+        else "The regret is what the best arm would have earned on average, minus what the path earned: the "
+        "noise in the rewards is in it."
+    )
+    return (
+        f"{lost} “Importance sampling” draws paths under laws that make the event common and weights them; "
+        "“simulated paths” counts plain ones. The certificate and the theorem's bound are upper bounds that "
+        "need no simulation: the certificate for this very problem, the theorem for every problem."
+    )

@@ -1,0 +1,144 @@
+"""What is known of a tail, in words and in the rows of a table."""
+
+from __future__ import annotations
+
+import math
+
+from lighttail.bounds import Bound
+from lighttail.report.format import precise
+from lighttail.report.tail import EXACT_HORIZON, KnownBounds, TailCurve, TailPoint
+from lighttail.statistics import Estimate
+
+COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
+NOTHING = "says nothing here"
+MANY_ARMS = 6  # more than which a line does not name
+
+
+def sentence(curve: TailCurve, point: TailPoint) -> str:
+    """The chance of losing so much, between what limits, and what is guaranteed."""
+    if max(curve.problem.gaps) == 0.0 and curve.kind == "pseudo_regret":
+        return "All arms are equally good: nothing can be lost but by chance."
+    estimate, event = point.estimate, _event(curve, point.regret)
+    if estimate.method == "certain":
+        return _certain(curve, point, event)
+    return f"{_estimated(estimate, event)}{_exactly(point)}; {_guaranteed(point.bounds)}."
+
+
+def note(curve: TailCurve, point: TailPoint) -> str:
+    """Whether the estimate is as good as was asked for."""
+    estimate, wanted = point.estimate, curve.relative_error
+    if estimate.method == "certain":
+        return "Nothing had to be simulated."
+    got = estimate.diagnostics.relative_error
+    if estimate.reached:
+        return f"Relative error {got:.2g}, {wanted:g} was asked for."
+    error = f"the relative error is {got:.2g}" if math.isfinite(got) else "no path got there"
+    return f"The budget of pulls was spent before the relative error {wanted:g} was reached: {error}."
+
+
+def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str, ...]]:
+    """One row a method, in the order of COLUMNS."""
+    estimate = point.estimate
+    table: list[tuple[str, ...]]
+    if estimate.method == "certain":
+        table = [("certain", _digits(estimate.value), "", "", "")]
+    else:
+        effort = (f"{estimate.paths:,}", f"{estimate.pulls:,}")
+        table = [(estimate.method, *_with_limits(estimate), *effort)]
+    plain = (f"{simulated_paths:,}", f"{simulated_paths * horizon:,}")
+    table.append(("simulated paths", *_with_limits(point.simulated), *plain))
+    if point.exact is not None:
+        table.append(("exact", _digits(point.exact), "", "", ""))
+    return table + [(name, value, "", "", "") for name, value in bound_rows(point.bounds)]
+
+
+def bound_rows(known: KnownBounds) -> list[tuple[str, str]]:
+    """The certificate and the theorem: at most how much."""
+    return [("certificate", _at_most(known.certificate)), ("theorem's bound", _at_most(known.theorem))]
+
+
+def missing(known: KnownBounds) -> list[str]:
+    """A sentence for each bound that there is not, with the reason."""
+    reasons = {"certificate": known.why_no_certificate, "theorem's bound": known.why_no_theorem}
+    return [f"No {name}: {why}." for name, why in reasons.items() if why]
+
+
+def guarantee_words(known: KnownBounds) -> str:
+    """The smaller bound and its source."""
+    best = known.guarantee
+    return "none is known" if best is None else f"{_at_most(best)} ({best.source})"
+
+
+def exact_words(exact: float | None, kind: str, horizon: int) -> str:
+    """The exact chance, or why there is none."""
+    if exact is not None:
+        return _digits(exact)
+    if horizon > EXACT_HORIZON and kind == "pseudo_regret":
+        return f"not computed: the horizon is above {EXACT_HORIZON:,}"
+    return "none: for UCB with two arms, Gaussian noise, and the pseudo regret alone"
+
+
+def subject(curve: TailCurve) -> str:
+    """The policy and the problem in a line."""
+    problem = curve.problem
+    means = ", ".join(f"{mean:.4g}" for mean in problem.means)
+    arms = f"means {means}" if problem.arms <= MANY_ARMS else f"{problem.arms} arms"
+    return f"{curve.policy}; {arms}; {problem.noise!r}"
+
+
+def kind_words(kind: str) -> str:
+    return kind.replace("_", " ")
+
+
+def _event(curve: TailCurve, regret: float) -> str:
+    if curve.kind == "regret":
+        return f"a regret of {regret:g} or more, the noise in the rewards included,"
+    return f"losing {regret:g} or more"
+
+
+def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
+    if point.estimate.value == 0.0:
+        return f"{event[0].upper()}{event[1:]} is impossible in {curve.horizon:,} pulls."
+    why = "every policy loses 0 or more" if point.regret <= 0.0 else "every arm is pulled at least once"
+    return f"{event[0].upper()}{event[1:]} is certain: {why}."
+
+
+def _estimated(estimate: Estimate, event: str) -> str:
+    if estimate.value == 0.0:
+        if estimate.high == 0.0:
+            return f"The chance of {event} is below 1e-300, less than a float can hold"
+        return f"The chance of {event} is below {precise(estimate.high)}, no simulated path showing it"
+    value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
+    return f"The chance of {event} is {value} (between {low} and {high})"
+
+
+def _exactly(point: TailPoint) -> str:
+    return "" if point.exact is None else f", exactly {precise(point.exact, point.estimate.value)}"
+
+
+def _guaranteed(known: KnownBounds) -> str:
+    best = known.guarantee
+    if best is None:
+        return f"no bound is known ({known.why_no_certificate})"
+    source = "the certificate" if best is known.certificate else f"the theorem ({best.source})"
+    if best.vacuous:
+        return f"{source} guarantees nothing here"
+    words = f"{source} guarantees at most {precise(max(best.value, 1e-300))}"  # 0 is a float's, not a proof's
+    if known.certificate is None:
+        words += f" (no certificate is known: {known.why_no_certificate})"
+    return words
+
+
+def _at_most(bound: Bound | None) -> str:
+    if bound is None:
+        return "none"
+    return NOTHING if bound.vacuous else f"≤ {_digits(bound.value)}"
+
+
+def _with_limits(estimate: Estimate) -> tuple[str, str]:
+    limits = f"[{_digits(estimate.low)}, {_digits(estimate.high)}]"
+    return _digits(estimate.value), limits
+
+
+def _digits(value: float) -> str:
+    return f"{value:.4g}"

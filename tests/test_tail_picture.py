@@ -1,0 +1,273 @@
+"""The picture of a tail: its data agree with each other, its words are true, its commands behave."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lighttail as lt
+from lighttail import cli
+from lighttail.report import tail as tail_module
+from lighttail.report.tail import KnownBounds, TailCurve, TailPoint, tail_curve
+from lighttail.report.tail_figure import tail_figure
+from lighttail.report.tail_words import note, rows, sentence
+
+LIGHT, TWO = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+Z = 4.5
+FILES = {"report.html", "results.json", "tail.png", "tail.svg"}
+
+
+@pytest.fixture(scope="module")
+def curve() -> TailCurve:
+    return tail_curve(LIGHT, TWO, 60, [12, 30], seed=7, threads=2)
+
+
+def estimated_well(point: TailPoint, truth: float) -> bool:
+    """Within Z standard errors; the relative error is that of a 95 % interval."""
+    error = point.estimate.diagnostics.relative_error * Z / 1.96
+    return abs(point.estimate.value / truth - 1.0) <= error
+
+
+def test_simulation_estimates_exact_values_and_bounds_agree(curve: TailCurve) -> None:
+    assert 6 <= len(curve.points) <= 10
+    assert [point.regret for point in curve.points] == sorted({point.regret for point in curve.points})
+    hits = 0
+    for point in curve.points:
+        assert point.exact is not None
+        assert estimated_well(point, point.exact)
+        sample = curve.outcome.exceedance(point.regret, "pseudo_regret", level=0.99999)
+        assert sample.low <= point.exact <= sample.high
+        assert point.bounds.certificate is not None
+        assert point.bounds.theorem is not None
+        assert point.bounds.certificate.value >= point.exact
+        assert point.bounds.theorem.value >= point.exact
+        hits += point.estimate.low <= point.exact <= point.estimate.high
+    assert hits >= 0.7 * len(curve.points)
+
+
+def test_a_wrong_policy_would_be_noticed(curve: TailCurve) -> None:
+    """Negative control: exact values of a kappa 15 % larger fail the same checks."""
+    wrong = lt.UCB(lt.LightTailed(0.23))
+    point = curve.at(30)
+    assert not estimated_well(point, lt.exact_tail(wrong, TWO, horizon=60, regret=30))
+
+
+def test_what_was_asked_for_is_what_tail_probability_says(curve: TailCurve) -> None:
+    for regret in (12, 30):
+        assert curve.at(regret).estimate == lt.tail_probability(LIGHT, TWO, 60, regret, seed=7)
+    assert curve.asked == (12.0, 30.0)
+
+
+def test_the_simulated_curve_is_the_share_of_paths(curve: TailCurve) -> None:
+    for x, value, low, high in zip(*curve.simulated(), strict=True):
+        share = curve.outcome.exceedance(float(x), "pseudo_regret")
+        assert (value, low, high) == pytest.approx((share.value, share.low, share.high))
+
+
+def test_the_sentence_has_its_numbers_from_the_point(curve: TailCurve) -> None:
+    point = curve.at(12)
+    known = lt.bounds.certificate(LIGHT, TWO, horizon=60, regret=12)
+    text = sentence(curve, point)
+    assert text.startswith(f"The chance of losing 12 or more is {100 * point.estimate.value:.3g} %")
+    assert f"between {100 * point.estimate.low:.3g} % and {100 * point.estimate.high:.3g} %" in text
+    assert text.endswith(f"; the certificate guarantees at most {100 * known.value:.3g} %.")
+
+
+def test_the_smaller_bound_is_the_guarantee(curve: TailCurve) -> None:
+    point = curve.at(12)
+    small, large = (
+        lt.bounds.Bound(value, source, False) for value, source in ((0.1, "Thm x"), (0.2, "certificate"))
+    )
+    other = replace(point, bounds=KnownBounds(small, large))
+    assert sentence(curve, other).endswith("the theorem (Thm x) guarantees at most 10 %.")
+    nothing = replace(point, bounds=KnownBounds(None, lt.bounds.Bound(1.0, "certificate", True), "none"))
+    assert sentence(curve, nothing).endswith("the certificate guarantees nothing here.")
+
+
+SENTENCES: dict[str, tuple[Any, ...]] = {
+    "impossible": (LIGHT, TWO, 40, 100, {}, "Losing 100 or more is impossible in 40 pulls."),
+    "first pulls": (LIGHT, TWO, 40, 0.5, {}, "is certain: every arm is pulled at least once."),
+    "nothing": (LIGHT, TWO, 40, 0, {}, "Losing 0 or more is certain: every policy loses 0 or more."),
+    "equal arms": (LIGHT, lt.Bandit([0.5, 0.5]), 40, None, {}, "All arms are equally good"),
+    "equal arms, regret": (
+        LIGHT,
+        lt.Bandit([0.5, 0.5]),
+        40,
+        20,
+        {"kind": "regret"},
+        "The chance of a regret",
+    ),
+    "no bound": (lt.Exp3IX("reward"), TWO, 40, 15, {"kind": "regret"}, "no bound is known ("),
+    "no tilts": (LIGHT, lt.Bandit([0.2, 0.8], lt.Laplace()), 40, 15, {}, "no bound is known (noise must be"),
+    "never seen": (LIGHT, lt.Bandit([0.2, 0.8], lt.Uniform(0.1)), 40, 23, {}, "no simulated path showing it"),
+    "many arms": (LIGHT, lt.Bandit([0.1 * k for k in range(8)]), 40, 20, {}, "guarantees"),
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_events_of_every_kind_get_a_true_sentence_and_a_picture(name: str) -> None:
+    policy, problem, horizon, regret, more, words = SENTENCES[name]
+    found = tail_curve(policy, problem, horizon, regret, seed=1, most_pulls=400_000, **more)
+    asked = [found.at(x) for x in found.asked]
+    assert words in sentence(found, asked[0])
+    assert rows(asked[0], found.outcome.paths, horizon)[0][0] == asked[0].estimate.method
+    axes = tail_figure(found).axes[0]
+    assert axes.lines
+    assert 0.0 < axes.get_ylim()[0] < axes.get_ylim()[1]
+    left, right = axes.get_xlim()
+    assert math.isfinite(left)
+    assert right > left
+
+
+def test_a_budget_that_ends_first_is_said_to(curve: TailCurve) -> None:
+    found = tail_curve(lt.Exp3IX("reward"), TWO, 40, 15, seed=1, most_pulls=8000)
+    assert note(found, found.at(15)).startswith("The budget of pulls was spent before")
+    assert note(curve, curve.at(12)).endswith("0.05 was asked for.")
+
+
+def test_a_chance_too_small_for_a_float_is_said_to_be_so() -> None:
+    policy, problem = lt.UCB(lt.LightTailed(20.0)), lt.Bandit([0.0, 30.0])
+    found = tail_curve(policy, problem, 60, 1700, seed=1, most_pulls=4_000_000)
+    assert "below 1e-300" in sentence(found, found.at(1700))
+    assert all(point.estimate.high > 0.0 for point in found.points if point.regret not in found.asked)
+
+
+def test_plot_tail_draws_into_given_axes_and_says_so_in_the_title() -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.subplots(1, 2)
+    calls: list[tuple[str, int]] = []
+    settings: Any = {"paths": 500, "seed": 1, "progress": lambda *step: calls.append(step)}
+    assert lt.plot_tail(LIGHT, TWO, 50, 12, ax=axes[1], **settings) is figure
+    assert "losing 12 or more" in axes[1].get_title("left")
+    assert not axes[0].lines
+    labels = [text.get_text() for text in axes[1].get_legend().get_texts()]
+    assert any(label.startswith("theorem") and "says nothing" in label for label in labels)
+    assert "certificate: at most" in labels
+    assert calls[-1][1] <= tail_module.steps(1)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["lighttail", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+def test_the_command_tells_the_sentence_and_can_be_repeated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "one two"
+    words = ["--horizon", "60", "--regret", "30,12", "--seed", "7", "--out", str(folder)]
+    assert run(monkeypatch, "tail", *words) == 0
+    screen = capsys.readouterr().out
+    assert {file.name for file in folder.iterdir()} == FILES
+    before = {name: (folder / name).read_bytes() for name in FILES}
+    results = json.loads(before["results.json"])
+    assert results["asked"] == [12.0, 30.0]
+    assert all(text in screen for text in results["sentences"])
+    assert "importance sampling" in screen
+    assert "certificate" in screen
+    assert "\x1b" not in screen
+    assert "Relative error" in screen
+    html = before["report.html"].decode()
+    assert "http" not in html.split("base64")[0]
+    assert run(monkeypatch, *shlex.split(results["command"])[1:], "--json", "--threads", "1") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == results
+    assert printed.err == ""
+    assert before == {name: (folder / name).read_bytes() for name in FILES}
+
+
+def test_numbers_of_the_command_are_those_of_the_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--means", "0.3,0.6", "--noise", "bernoulli", "--policy", "se:standard:0.4", "--horizon", "60"]
+    more = ["--regret", "9", "--relative-error", "0.1", "--method", "importance", "--json"]
+    assert run(monkeypatch, "tail", *words, *more, "--out", str(tmp_path)) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (point,) = [point for point in printed["points"] if point["regret"] == 9.0]
+    problem = lt.Bandit([0.3, 0.6], lt.Bernoulli())
+    settings: Any = {"relative_error": 0.1, "method": "importance", "seed": 1}
+    alone = lt.tail_probability(lt.SuccessiveElimination(lt.Standard(0.4)), problem, 60, 9, **settings)
+    assert point["estimate"]["value"] == alone.value
+    assert (point["estimate"]["paths"], point["estimate"]["reached"]) == (alone.paths, True)
+    assert point["exact"] is None
+
+
+def test_bound_prints_what_is_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "bound", "--horizon", "60", "--regret", "12", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["bounds"]
+    settings: Any = {"horizon": 60, "regret": 12}
+    assert found["certificate"]["value"] == lt.bounds.certificate(LIGHT, TWO, **settings).value
+    assert found["theorem"]["vacuous"]
+    assert found["guarantee"] == found["certificate"]
+    assert found["exact"] == lt.exact_tail(LIGHT, TWO, **settings)
+    assert run(monkeypatch, "bound", "--horizon", "60", "--regret", "12,20") == 0
+    screen = capsys.readouterr().out
+    assert screen.count("guarantee") == screen.count("exact") == 2
+    assert f"{found['exact']:.4g}" in screen
+    assert run(monkeypatch, "bound", "--policy", "ts:1", "--kind", "regret") == 0
+    assert "none is known" in capsys.readouterr().out
+
+
+BAD = {
+    "regret text": (["--regret", "much"], "regret must be a number, but is 'much'"),
+    "regret nan": (["--regret", "1,nan"], "regret must be a finite number, but is nan"),
+    "kind": (["--kind", "pseudo"], "kind must be one of"),
+    "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
+    "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
+    "means": (["--means", "0.2"], "means must be at least two numbers"),
+    "data": (["--data", "x.csv", "--sigma", "1"], "sigma must be left out with data"),
+}
+BAD_TAIL = {
+    "method": (["--method", "fast"], "method must be one of auto, importance, plain, splitting"),
+    "error": (["--relative-error", "0"], "relative-error must be a finite number above 0, but is 0.0"),
+    "seed": (["--seed", "-1"], "seed must be a whole number of at least 0, but is -1"),
+    "threads": (["--threads", "none"], "threads must be a whole number, but is 'none'"),
+    "tilts": (["--noise", "laplace", "--method", "importance"], "noise must be Gaussian or Bernoulli"),
+    "folder": (["--out", "x" * 300], "out must be a folder that can be written"),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [*(("tail", name) for name in BAD | BAD_TAIL), *(("bound", name) for name in BAD)]
+)
+def test_bad_input_is_one_line_and_exit_code_2_and_leaves_nothing(
+    command: str,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words, sentence_of = (BAD | BAD_TAIL)[name]
+    monkeypatch.setattr(tail_module, "simulate", forbidden)
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, command, *words) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("lighttail: ")
+    assert printed.err.count("\n") == 1
+    assert sentence_of in printed.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def forbidden(*args: Any, **settings: Any) -> None:
+    raise AssertionError("bad input reached the simulation")
+
+
+def test_limits_take_the_form_of_the_value_between_them(curve: TailCurve) -> None:
+    """Never 'between 9.2e-05 and 0.011 %'."""
+    estimate = replace(curve.at(12).estimate, value=9.42e-5, low=9.17e-5, high=1.053e-4)
+    point = replace(curve.at(12), estimate=estimate, exact=None)
+    assert "is 9.42e-05 (between 9.17e-05 and 1.05e-04);" in sentence(curve, point)
