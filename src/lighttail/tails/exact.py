@@ -85,7 +85,8 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
         inside = _where_it_matters(above[:, m - 1], crossed[:, last - m])
         part = slice(max(0, inside[0] - 3), inside[-1] + 4)
         survival[m + 1] = _integrate(levels[part], above[part, m - 1], crossed[part, last - m])
-    return ExactLaw(survival, arms.gap, horizon)
+    # A survival function never rises; what rounding makes of one that is all but level may.
+    return ExactLaw(np.minimum.accumulate(survival), arms.gap, horizon)
 
 
 @dataclass(frozen=True)
@@ -188,4 +189,4 @@ def _integrate(levels: Floats, above: Floats, crossed: Floats) -> float:
     log_above, log_crossed = CubicSpline(levels, np.log(above)), CubicSpline(levels, np.log(crossed))
     density = -log_above(dense, 1) * np.exp(log_above(dense) + log_crossed(dense))
     value = float(np.trapezoid(density, dense))
-    return value if value >= LEAST else 0.0
+    return min(1.0, value) if value >= LEAST else 0.0
