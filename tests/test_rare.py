@@ -300,6 +300,21 @@ def test_what_has_no_tilts_is_refused_with_the_way_out() -> None:
         lt.tail_probability(lt.Exp3IX(), TWO, 50, 10, method="importance")
 
 
+SURE = [(0.0, 0.5), (0.5, 1.0), (0.0, 0.5, 1.0), (0.0, 1.0)]
+
+
+@pytest.mark.parametrize("policy", [lt.UCB(lt.Standard(0.6)), lt.ThompsonSampling(0.5)], ids=name)
+@pytest.mark.parametrize("means", SURE, ids=str)
+def test_arms_that_always_or_never_pay(means, policy) -> None:
+    """A mean of 0 or 1 leaves nothing to tilt, and nothing is made of what cannot happen."""
+    problem = lt.Bandit(means, lt.Bernoulli())
+    plain = lt.tail_probability(policy, problem, 30, 4.0, seed=1, method="plain", most_pulls=3 * 10**6)
+    found = lt.tail_probability(policy, problem, 30, 4.0, seed=2, method="importance", most_pulls=10**6)
+    error = math.hypot(found.high - found.low, plain.high - plain.low) / 2.0
+    assert abs(found.value - plain.value) <= 2.0 * error
+    assert lt.tail_probability(policy, problem, 30, 31.0, kind="regret").method == "certain"
+
+
 @pytest.mark.parametrize("family", [GaussianTilt(0.7), BernoulliTilt()], ids=["Gaussian", "Bernoulli"])
 def test_tilts_are_exponential_families(family) -> None:
     """psi' is the tilted mean, lam its inverse, and the divergence is 0 at the mean alone."""

@@ -54,8 +54,9 @@ class Plan:
 def loss_plan(policy: Policy, problem: Bandit, family: Family, horizon: int, loss: float) -> Plan | None:
     """For P(pseudo regret >= loss)."""
     found = routes(policy, problem, family, horizon, loss)
-    if found is None:
+    if found is None or not np.isfinite(found.cost).any():
         return None
+    found = _only(found, np.isfinite(found.cost))
     tight = not math.isnan(found.log_bound)
     log_p = -found.cost - _log_sum(-found.cost)
     if not tight:
@@ -89,6 +90,8 @@ def regret_plan(policy: Policy, problem: Bandit, family: Family, horizon: int, r
         lowered.append(shift)
         stage.append(np.full(cost.size, place))
     found = together(parts)
+    if not np.isfinite(found.cost).any():
+        return None
     log_p = -found.cost - _log_sum(-found.cost)
     kept = np.flatnonzero(log_p >= log_p.max() - 10.0)
     shift, places = np.concatenate(lowered)[kept], np.concatenate(stage)[kept]

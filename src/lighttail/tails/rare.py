@@ -11,7 +11,7 @@ import numpy as np
 
 from lighttail import statistics
 from lighttail.policies import UCB, Policy, SuccessiveElimination
-from lighttail.problems import Bandit
+from lighttail.problems import Bandit, Bernoulli
 from lighttail.simulate import (
     Progress,
     block_paths,
@@ -150,8 +150,9 @@ class Task:
 
     def certain(self) -> float | None:
         """The probability where it is 0 or 1 without any simulation."""
-        if self.kind == "regret":
-            return None
+        if self.kind == "regret":  # without a single reward it is as large as it can be
+            best = max(self.problem.means) * self.horizon
+            return 0.0 if isinstance(self.problem.noise, Bernoulli) and self.target > best else None
         gaps = self.problem.gaps
         first = sum(gaps) if isinstance(self.policy, (UCB, SuccessiveElimination)) else 0.0
         if self.target <= first:  # every arm is pulled once
@@ -172,14 +173,12 @@ class Task:
             return f"policy must not be Exp3IX for importance sampling, but is {self.policy!r}"
         return None
 
-    def plan(self) -> Plan:
-        """The mixture to draw from."""
+    def plan(self) -> Plan | None:
+        """The mixture to draw from; None where no tilt leads to the event."""
         make = loss_plan if self.kind == "pseudo_regret" else regret_plan
         family = family_of(self.problem.noise)
         assert family is not None
-        plan = make(self.policy, self.problem, family, self.horizon, self.target)
-        assert plan is not None
-        return plan
+        return make(self.policy, self.problem, family, self.horizon, self.target)
 
 
 @dataclass(frozen=True)
@@ -203,6 +202,8 @@ class Effort:
 def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
     """Look, and go on, until the error is small or the budget spent."""
     plan = task.plan()
+    if plan is None:
+        return _plain(task, effort)
     play = _player(task, plan, effort)
     size = block_paths(task.horizon)
     paths = _whole_blocks(min(FIRST, max(1, effort.most_pulls // task.horizon)), size)

@@ -144,7 +144,7 @@ def _pair_routes(policy: Any, problem: Bandit, family: Family, horizon: int, los
     m = max(1, math.ceil(loss / problem.gaps[bad] - 1e-9) - 1)
     where = ways(policy, horizon, m)
     nu, cost = pair_tilts(where, (problem.means[best], problem.means[bad]), family)
-    kept = np.flatnonzero(cost <= cost.min() - math.log(PRUNED / cost.size))
+    kept = np.flatnonzero(np.isfinite(cost) & (cost <= cost.min() - math.log(PRUNED / cost.size)))
     lam, pulls = np.zeros((kept.size, 2, 1)), np.empty((kept.size, 2))
     lam[:, best, 0], lam[:, bad, 0] = -nu[kept] * where.best[kept], nu[kept] * where.bad[kept]
     pulls[:, best], pulls[:, bad] = where.n[kept], where.m[kept]
@@ -257,10 +257,12 @@ def _level_routes(
     total, place, above = at(levels)
     n, log_q = _choices(above, pulls)
     moved = mean_at(policy, horizon, problem.arms, levels[:, None, None], n, reach)
-    # Thompson sampling's index is made up: only its own levels are compared with each other.
-    total = total - total.min() if isinstance(policy, ThompsonSampling) else total
-    kept = np.isfinite(total)
-    return _unbounded(total[kept], family.lam(means[:, None], moved)[kept], log_q[kept], pulls[place[kept]])
+    lam = family.lam(means[:, None], moved)
+    kept = np.flatnonzero(np.isfinite(total))
+    total = total[kept]
+    if isinstance(policy, ThompsonSampling) and kept.size:
+        total = total - total.min()  # its index is made up: only its own levels are compared
+    return _unbounded(total, lam[kept], log_q[kept], pulls[place[kept]])
 
 
 def _elimination_routes(

@@ -53,21 +53,29 @@ class GaussianTilt:
 
 @dataclass(frozen=True)
 class BernoulliTilt:
-    """psi = ln(1 - mean + mean exp(lam)); the odds of the tilted mean are exp(lam) times the odds."""
+    """psi = ln(1 - mean + mean exp(lam)); the odds of the tilted mean are exp(lam) times the odds.
+
+    A mean of 0 or 1 leaves nothing to tilt.
+    """
 
     ends: tuple[float, float] = (0.0, 1.0)
 
     def psi(self, mean: Any, lam: Any) -> Floats:
-        one, zero = np.log(np.maximum(mean, TINY)) + lam, np.log1p(-np.minimum(mean, ALMOST))
-        return np.logaddexp(zero, one)  # type: ignore[no-any-return]
+        inner = np.clip(mean, TINY, ALMOST)
+        value = np.logaddexp(np.log1p(-inner), np.log(inner) + lam)
+        return np.where(mean == 0.0, 0.0, np.where(mean == 1.0, lam, value))
 
     def mean(self, mean: Any, lam: Any) -> Floats:
-        odds = np.log(np.maximum(mean, TINY)) + lam
-        return np.exp(odds - self.psi(mean, lam))  # type: ignore[no-any-return]
+        inner = np.clip(mean, TINY, ALMOST)
+        value = np.exp(np.log(inner) + lam - self.psi(inner, lam))
+        sure = (mean == 0.0) | (mean == 1.0)
+        return np.where(sure, mean, value)  # type: ignore[no-any-return]
 
     def lam(self, mean: Any, moved: Any) -> Floats:
-        mean, moved = np.clip(mean, TINY, ALMOST), np.clip(moved, 1e-9, 1.0 - 1e-9)
-        return np.log(moved / (1.0 - moved)) - np.log(mean / (1.0 - mean))  # type: ignore[no-any-return]
+        inner, moved = np.clip(mean, TINY, ALMOST), np.clip(moved, 1e-9, 1.0 - 1e-9)
+        value = np.log(moved / (1.0 - moved)) - np.log(inner / (1.0 - inner))
+        sure = (mean == 0.0) | (mean == 1.0)
+        return np.where(sure, 0.0, value)
 
 
 def family_of(noise: Noise) -> Family | None:
@@ -84,4 +92,5 @@ def divergence(family: Family, mean: Any, moved: Any) -> Floats:
     lam = family.lam(mean, moved)
     value = np.maximum(0.0, lam * family.mean(mean, lam) - family.psi(mean, lam))
     low, high = family.ends
-    return np.where((moved > low) & (moved < high), value, math.inf)
+    possible = (moved > low) & (moved < high) & (mean > low) & (mean < high)
+    return np.where(possible | (moved == mean), value, math.inf)
