@@ -22,7 +22,8 @@ def main() -> None:
         axes = figure.axes[0]
         heavy, light = (entry.mean.value for entry in comparison.entries)
         axes.set_title(
-            f"Two policies that lose {heavy:.0f} and {light:.0f} on average; {PATHS:,} simulated paths each",
+            f"On average the standard bonus loses {heavy:.0f}, the light-tailed {light:.0f}; "
+            f"{PATHS:,} simulated paths each",
             loc="left",
         )
         axes.annotate(

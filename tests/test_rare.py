@@ -325,3 +325,58 @@ def test_tilts_are_exponential_families(family) -> None:
     assert divergence(family, mean, 0.3) == pytest.approx(0.0, abs=1e-12)
     assert (divergence(family, mean, np.array([0.1, 0.6])) > 0.0).all()
     assert divergence(BernoulliTilt(), 0.3, np.array([-0.1, 1.1])).tolist() == [math.inf, math.inf]
+
+
+@pytest.mark.parametrize(
+    ("policy", "horizon", "regret", "plain"),
+    [
+        (lt.UCB(lt.LightTailed(1.0)), 60, 1.7, 1.82e-4),
+        (lt.SuccessiveElimination(lt.LightTailed(0.3)), 150, 5.0, 2.78e-4),
+    ],
+    ids=["UCB", "SE"],
+)
+def test_gaps_that_are_small_against_the_radius(policy, horizon, regret, plain) -> None:
+    """The level lies far above all means; `plain` is from four million plain paths (within 4 %)."""
+    problem = lt.Bandit([0.0, 0.02, 0.04])
+    for seed in range(3):
+        found = lt.tail_probability(policy, problem, horizon, regret, seed=seed, method="importance")
+        assert abs(found.value / plain - 1.0) < 2.0 * found.diagnostics.relative_error + 0.08
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e9])
+def test_units_do_not_matter(scale) -> None:
+    """The same problem in other units: the same chance, but for rounding."""
+    problem = lt.Bandit([0.2 * scale, 0.8 * scale], lt.Gaussian(scale))
+    policy = lt.UCB(lt.LightTailed(0.2 * scale))
+    found = lt.tail_probability(policy, problem, 500, 100.1 * scale, seed=1)
+    same = lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), TWO, 500, 100.1, seed=1)
+    assert found.value == pytest.approx(same.value, rel=1e-3)
+    out = lt.simulate(policy, problem, horizon=500, paths=500, seed=1)
+    assert out.exceedance(100.1 * scale, "pseudo_regret").value == 0.0
+
+
+def test_what_is_too_small_for_a_float_is_not_zero() -> None:
+    for means, regret in (((0.2, 0.8), 2400.0), ((0.2, 0.4, 0.6, 0.8), 3000.0)):
+        policy, problem = lt.UCB(lt.LightTailed(1.0)), lt.Bandit(means, lt.Gaussian(0.3))
+        found = lt.tail_probability(policy, problem, 6000, regret, seed=1, most_pulls=10**6)
+        assert 0.0 < found.value <= found.high < 1e-300
+        assert found.low == 0.0
+
+
+def test_what_no_rewards_allow_is_certain() -> None:
+    problem = lt.Bandit([0.2, 0.8], lt.Bernoulli())
+    found = lt.tail_probability(lt.UCB(lt.LightTailed(5.0)), problem, 10, 5.4, seed=1)
+    assert (found.value, found.method) == (0.0, "certain")
+
+
+def test_a_linear_bandit_is_simulated_plainly() -> None:
+    problem, policy = (
+        lt.LinearBandit([0.6, 0.2], lt.SphereActions(5)),
+        lt.LinearUCB(lt.LinearLightTailed(0.2)),
+    )
+    found = lt.tail_probability(policy, problem, 60, 15.0, seed=1, most_pulls=300_000)
+    out = lt.simulate(policy, problem, horizon=60, paths=found.paths, seed=1)
+    assert found.method == "plain simulation"
+    assert found.value == out.exceedance(15.0, "pseudo_regret").value
+    with pytest.raises(ValueError, match=r"problem must be a Bandit for method 'importance'"):
+        lt.tail_probability(policy, problem, 60, 15.0, method="importance")

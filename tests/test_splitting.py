@@ -86,6 +86,14 @@ def test_a_score_that_counts_bad_pulls_fails_that_test(monkeypatch) -> None:
     assert split.value < exact / 3.0
 
 
+def test_the_choice_that_makes_the_event_is_kept() -> None:
+    """Thompson sampling draws: a path copied from just before the event must not draw again."""
+    policy = lt.ThompsonSampling(1.0)
+    split = lt.tail_probability(policy, TWO, 3, 1.8, relative_error=0.05, seed=1, method="splitting")
+    plain = lt.tail_probability(policy, TWO, 3, 1.8, relative_error=0.02, seed=2, method="plain")
+    assert abs(split.value - plain.value) < 4.0 * math.hypot(standard_error(split), standard_error(plain))
+
+
 def test_the_same_seed_gives_the_same_bits() -> None:
     found = [
         lt.tail_probability(

@@ -24,6 +24,15 @@ Kind = Literal["regret", "pseudo_regret", "reward"]
 FORMAT = 1  # of the file that `save` writes
 
 
+def rounding(x: float, kind: Kind, means: Floats, horizon: int) -> float:
+    """What rounding may take from an outcome that is x: in the units of the problem, so that they do not
+    matter. A pseudo regret is made of gaps, the others of rewards."""
+    if kind != "pseudo_regret":
+        return 1e-9 * max(abs(x), float(np.abs(means).max()) * horizon)
+    gaps = means.max() - means
+    return 1e-9 * (abs(x) + float(np.min(gaps, where=gaps > 0.0, initial=np.inf) if gaps.any() else 0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Offers:
     """What stands in for pulls and means where the actions change from round to round.
@@ -112,8 +121,10 @@ class Outcome:
 
     def reaches(self, x: float, kind: Kind = "regret") -> npt.NDArray[np.bool_]:
         """Which paths have kind >= x; a value that is x but for rounding does."""
-        sizes = self._best if self.offers is not None else self.means * self.horizon
-        slack = 1e-9 * max(1.0, abs(x), float(np.abs(sizes).max()))
+        if self.offers is not None:
+            slack = 1e-9 * max(abs(x), float(np.abs(self._best).max()))
+        else:
+            slack = rounding(x, kind, self.means, self.horizon)
         return self._of(kind) >= x - slack
 
     def to_frame(self) -> pandas.DataFrame:

@@ -4,6 +4,7 @@ ucb:standard:0.8            UCB(Standard(kappa=0.8))
 ucb:armoptimal:0.4:0.2      UCB(ArmOptimal(kappa=0.4, floor=0.2))
 se:lighttailed:0.1          SuccessiveElimination(LightTailed(kappa=0.1))
 ts:0.8                      ThompsonSampling(kappa=0.8)
+ts:3:10:5                   ThompsonSampling(kappa=3, prior_mean=10, prior_sd=5)
 exp3ix:reward               Exp3IX("reward")
 exp3ix:loss:1               Exp3IX("loss", upper=1)
 linucb:lighttailed:0.2      LinearUCB(LinearLightTailed(kappa=0.2)), and so on: standard:BETA,
@@ -57,7 +58,7 @@ NOISES: dict[str, Callable[..., Noise]] = {
 FORMS = {
     "ucb": "ucb:BONUS:KAPPA",
     "se": "se:BONUS:KAPPA",
-    "ts": "ts:KAPPA",
+    "ts": "ts:KAPPA or ts:KAPPA:PRIOR_MEAN:PRIOR_SD",
     "exp3ix": "exp3ix:reward or exp3ix:loss:UPPER",
     "linucb": "linucb:lighttailed:KAPPA, linucb:standard:BETA or linucb:oful:SIGMA:DELTA:BOUND",
     "lints": "lints:SCALE",
@@ -84,7 +85,8 @@ def parse_policy(text: str) -> Policy:
     if word == "lints":
         return LinearThompson(**_values(text, word, ["scale"], rest))
     if word == "ts":
-        return ThompsonSampling(**_values(text, word, ["kappa"], rest))
+        names = ["kappa", "prior_mean", "prior_sd"]
+        return ThompsonSampling(**_values(text, word, names if len(rest) > 1 else names[:1], rest))
     if rest == ["reward"]:
         return Exp3IX("reward")
     if rest[:1] == ["loss"]:

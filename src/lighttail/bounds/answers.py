@@ -144,7 +144,7 @@ def regret(
     horizon: int,
     delta: float,
     kind: Kind = "regret",
-    of: Question = tail,
+    of: Question = guarantee,
 ) -> Bound:
     """With probability at least 1 - delta, the regret (kind) is below this.
 
@@ -153,10 +153,14 @@ def regret(
 
     >>> import lighttail as lt
     >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
-    >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6, of=lt.bounds.certificate))
+    >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6))
     at most 414 (certificate)
+    >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6, kind="pseudo_regret"))
+    at most 104 (certificate)
     """
     sigma = check(policy, problem, horizon, kind)
+    if not callable(of):
+        raise refuse("of", of, "bounds.tail, bounds.certificate or bounds.guarantee")
     if fraction("delta", delta) < LEAST_RISK:
         raise refuse("delta", delta, f"at least {LEAST_RISK:g}")
 

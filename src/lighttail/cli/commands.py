@@ -114,9 +114,9 @@ def compare(
         list[str] | None,
         typer.Option(
             help=f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes "
-            "KAPPA:FLOOR), ts:KAPPA, exp3ix:reward, exp3ix:loss:UPPER; with --linear "
-            "linucb:lighttailed:KAPPA, linucb:standard:BETA, linucb:oful:SIGMA:DELTA:BOUND, lints:SCALE; "
-            "repeat for several.",
+            "KAPPA:FLOOR), ts:KAPPA or ts:KAPPA:PRIOR_MEAN:PRIOR_SD, exp3ix:reward, exp3ix:loss:UPPER; with "
+            "--linear linucb:lighttailed:KAPPA, linucb:standard:BETA, linucb:oful:SIGMA:DELTA:BOUND, "
+            "lints:SCALE; repeat for several.",
             show_default="the paper's six; with --linear four",
         ),
     ] = None,
@@ -213,7 +213,7 @@ def paper(
     """
     from lighttail.paper import EXPERIMENTS
 
-    paths, seed = whole("paths", parse_whole("paths", paths_text), 1), parse_whole("seed", seed_text)
+    paths, seed = whole("paths", parse_whole("paths", paths_text), 2), parse_whole("seed", seed_text)
     whole("seed", seed, 0)
     threads = None if threads_text is None else whole("threads", parse_whole("threads", threads_text), 1)
     names = [experiment.name for experiment in EXPERIMENTS]

@@ -195,6 +195,7 @@ def branching_kernel(
             if certain >= target:
                 for i in range(level + 1, steps + 2):
                     record[i, :-1] = state
+                    record[i, -1] = 1.0
                 return steps + 1, t - first
             if possible < target or stop[0] != 0:
                 return level, t - first
@@ -208,6 +209,7 @@ def branching_kernel(
             step = int(steps * min(1.0, max(0.0, 1.0 - now / lowest)))
             for i in range(level + 1, step + 1):
                 record[i, :-1] = state
+                record[i, -1] = 0.0
             level = max(level, step)
         return level, state[0] - first
 
@@ -246,6 +248,10 @@ def branching_kernel(
             for i in range(particles):
                 if level[i] <= bar:
                     other = alive[min(int(uniform(rng) * kept), kept - 1)]
+                    if record[other, bar + 1, -1] == 1.0:  # the event itself was the step above the bar
+                        record[i] = record[other]
+                        level[i] = top
+                        continue
                     record[i, : bar + 2] = record[other, : bar + 2]
                     record[i, 0, -1] = bar + 1
                     state[:] = record[i, bar + 1, :-1]

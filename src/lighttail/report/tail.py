@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -11,6 +12,7 @@ import numpy as np
 
 from lighttail import bounds
 from lighttail.bounds import Bound
+from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -27,6 +29,7 @@ POINTS = 7  # regrets between where simulation thins out and the end
 STEPS = 400  # points of the simulated curve
 BOUND_POINTS = 48
 EXACT_HORIZON = 5000  # beyond it an exact value takes minutes
+QUICK_HORIZON = 1000  # up to it an exact value takes a second
 EXACT_CURVE = 250  # up to it there is one at every point
 SHARE, ROUGH = 1 / 10, 0.1  # of the budget, and relative error, for a point that was not asked for
 SIMULATED_PULLS = 200_000_000
@@ -162,6 +165,8 @@ def tail_curve(
     """
     threads = usable_processors() if threads is None else threads
     paths = _default_paths(horizon) if paths is None else paths
+    if isinstance(problem, LinearBandit):
+        raise refuse("problem", problem, "a Bandit; for a LinearBandit use tail_probability")
     check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, asked = int(horizon), asked_regrets(regret, problem, horizon)
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
@@ -237,9 +242,11 @@ def exact_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind:
     if kind != "pseudo_regret" or horizon > EXACT_HORIZON:
         return None
     try:
-        return exact_tail(policy, problem, horizon=horizon, regret=regret)
+        found = exact_tail(policy, problem, horizon=horizon, regret=regret)
     except BadInput:
         return None
+    possible = regret <= sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
+    return None if found == 0.0 and possible else found  # smaller than is computed
 
 
 def _reason(error: BadInput) -> str:
@@ -296,7 +303,7 @@ def _add_between(
         places = [] if last is None else _regrets_between(sample, last, estimates)
         for done, x in enumerate(places, start=asked + 1):
             found = estimate(x, done)
-            if found.high == 0.0:
+            if found.high <= sys.float_info.min:
                 last = 0.5 * (x + max((y for y in estimates if y < x), default=x))
                 break
             estimates[x] = found

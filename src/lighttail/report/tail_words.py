@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from lighttail.bounds import Bound
 from lighttail.report.format import precise
@@ -31,7 +32,7 @@ def note(curve: TailCurve, point: TailPoint) -> str:
         return "Nothing had to be simulated."
     got = estimate.diagnostics.relative_error
     if estimate.reached:
-        return f"Relative error {got:.2g}, {wanted:g} was asked for."
+        return f"Relative error {got:.2g} (asked for: at most {wanted:g})."
     error = f"the relative error is {got:.2g}" if math.isfinite(got) else "no path got there"
     return f"The budget of pulls was spent before the relative error {wanted:g} was reached: {error}."
 
@@ -69,12 +70,14 @@ def guarantee_words(known: KnownBounds) -> str:
     return "none is known" if best is None else f"{_at_most(best)} ({best.source})"
 
 
-def exact_words(exact: float | None, kind: str, horizon: int) -> str:
+def exact_words(exact: float | None, kind: str, horizon: int, skipped: bool = False) -> str:
     """The exact chance, or why there is none."""
     if exact is not None:
         return _digits(exact)
     if horizon > EXACT_HORIZON and kind == "pseudo_regret":
         return f"not computed: the horizon is above {EXACT_HORIZON:,}"
+    if skipped:
+        return "not computed: takes a while at this horizon; ask with --exact"
     return "none: for UCB with two arms, Gaussian noise, and the pseudo regret alone"
 
 
@@ -104,9 +107,9 @@ def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
 
 
 def _estimated(estimate: Estimate, event: str) -> str:
+    if estimate.high <= sys.float_info.min:
+        return f"The chance of {event} is below 1e-300, less than a float can hold"
     if estimate.value == 0.0:
-        if estimate.high == 0.0:
-            return f"The chance of {event} is below 1e-300, less than a float can hold"
         return f"The chance of {event} is below {precise(estimate.high)}, no simulated path showing it"
     value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
     return f"The chance of {event} is {value} (between {low} and {high})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from lighttail import statistics
+from lighttail.linear import LinearBandit
+from lighttail.outcome import rounding
 from lighttail.policies import UCB, Policy, SuccessiveElimination
 from lighttail.problems import Bandit, Bernoulli
 from lighttail.simulate import (
@@ -32,6 +35,7 @@ FIRST = 4096  # paths before the first look
 MOST_PATHS = 4_000_000  # whose weights are kept
 MOST_PULLS = 2_000_000_000
 DEARER = 2.5  # a tilted pull costs about so many plain ones
+SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
 UNSEEN = 3.0  # where only untilted paths bound the weights, a larger one may be so many times the largest
 
 
@@ -71,7 +75,7 @@ class TailEstimate(Estimate):
 
 def tail_probability(
     policy: Policy,
-    problem: Bandit,
+    problem: Bandit | LinearBandit,
     horizon: int,
     regret: float,
     *,
@@ -91,7 +95,8 @@ def tail_probability(
     most_pulls: stop at this budget if it is not; the estimate's `reached` says which.
     method: "importance" draws paths under tilted laws and weights them (UCB, SuccessiveElimination
         and ThompsonSampling; Gaussian and Bernoulli rewards), "plain" counts simulated paths,
-        "splitting" is a slow check of both; "auto" takes the cheaper of the first two.
+        "splitting" is a slow check of both; "auto" takes the cheaper of the first two. A LinearBandit
+        is simulated plainly. A chance below 2.2e-308 is given as that.
     seed, threads, progress: as in `simulate`.
 
     docs/rare-events.md says how it works and when to trust it.
@@ -113,10 +118,13 @@ def tail_probability(
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
     task = Task(policy, problem, int(horizon), regret, kind)
     effort = Effort(relative_error, level, seed, int(most_pulls), threads, progress)
+    if isinstance(problem, LinearBandit):
+        if method in ("importance", "splitting"):
+            raise refuse("problem", problem, f"a Bandit for method {method!r}; use method='plain'")
+        return _plain(task, effort)
     certain = task.certain()
     if certain is not None:
-        sure = Diagnostics(0, math.nan, math.nan, math.nan, 0.0, certain, certain)
-        return TailEstimate(certain, certain, certain, level, 0, 0, "certain", True, sure)
+        return _certain(certain, level)
     if method == "plain":
         return _plain(task, effort)
     if method == "splitting":
@@ -131,12 +139,17 @@ def tail_probability(
     return _importance(task, effort, may_change=method == "auto")
 
 
+def _certain(chance: float, level: float) -> TailEstimate:
+    sure = Diagnostics(0, math.nan, math.nan, math.nan, 0.0, chance, chance)
+    return TailEstimate(chance, chance, chance, level, 0, 0, "certain", True, sure)
+
+
 @dataclass(frozen=True)
 class Task:
     """P(kind >= regret) of a policy on a problem."""
 
     policy: Policy
-    problem: Bandit
+    problem: Any  # a Bandit; for plain simulation a LinearBandit, too
     horizon: int
     regret: float
     kind: Kind
@@ -144,9 +157,8 @@ class Task:
     @property
     def target(self) -> float:
         """The regret less what rounding may take from a path that reaches it."""
-        return self.regret - 1e-9 * max(
-            1.0, abs(self.regret), max(map(abs, self.problem.means)) * self.horizon
-        )
+        means = np.array(self.problem.means)
+        return self.regret - rounding(self.regret, self.kind, means, self.horizon)
 
     def certain(self) -> float | None:
         """The probability where it is 0 or 1 without any simulation."""
@@ -160,6 +172,12 @@ class Task:
         pulls = self.horizon - (self.problem.arms - 1 if first else 0)
         most = max(gaps) * pulls + (first - max(gaps) if first else 0.0)
         return 0.0 if self.target > most else None
+
+    @property
+    def every_way_counted(self) -> bool:
+        """Whether a plan would have every way to the event, so that none means that it cannot happen."""
+        index_or_phases = isinstance(self.policy, (UCB, SuccessiveElimination))
+        return self.kind == "pseudo_regret" and self.problem.arms == 2 and index_or_phases
 
     def no_tilts(self) -> str | None:
         """Why importance sampling is not for this task, if it is not."""
@@ -202,6 +220,8 @@ class Effort:
 def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
     """Look, and go on, until the error is small or the budget spent."""
     plan = task.plan()
+    if plan is None and task.every_way_counted:
+        return _certain(0.0, effort.level)
     if plan is None:
         return _plain(task, effort)
     play = _player(task, plan, effort)
@@ -293,7 +313,8 @@ def _estimate(
     times the largest weight seen stands in, and no weight may make up more than the error asked for.
     """
     scale, hits = math.exp(unit), int(np.count_nonzero(weights))
-    bound, mean, largest = math.exp(plan.log_bound - unit), float(weights.mean()), float(weights.max())
+    bound = math.exp(min(700.0, plan.log_bound - unit))
+    mean, largest = float(weights.mean()), float(weights.max())
     helps = plan.tight and 4.0 * bound <= effort.relative_error * mean * most
     end = bound if helps or not hits else min(bound, UNSEEN * largest)
     guess = statistics.mean(weights, (0.0, end), effort.level)
@@ -313,10 +334,13 @@ def _estimate(
         weight_bound=math.exp(plan.log_bound),
         relative_error=error,
         sure_low=max(0.0, mean - reach) * scale,
-        sure_high=min(1.0, (mean + reach) * scale),
+        sure_high=max(sys.float_info.min, min(1.0, (mean + reach) * scale)),
     )
-    interval = (mean * scale, guess.low * scale, min(1.0, guess.high * scale), effort.level)
-    reached = error <= effort.relative_error
+    # A chance too small for a float is given as the smallest one, not as 0.
+    least = sys.float_info.min if hits else 0.0
+    value, high = max(least, mean * scale), max(least, min(1.0, guess.high * scale))
+    interval = (value, guess.low * scale, high, effort.level)
+    reached = error <= effort.relative_error and (helps or share <= SHARE)
     return TailEstimate(*interval, weights.size, pulls, "importance sampling", reached, diagnostics)
 
 

@@ -124,10 +124,10 @@ def pair_tilts(where: Ways, means: tuple[float, float], family: Family) -> tuple
         low, high = family.mean(means[0], -nu * where.best), family.mean(means[1], nu * where.bad)
         return where.least + where.n * where.best * low - where.m * where.bad * high
 
-    low, high = np.zeros(where.n.size), np.full(where.n.size, 1e-6)
-    for _ in range(60):  # until the slope is negative
+    low, high = np.zeros(where.n.size), np.full(where.n.size, 1e-30)
+    for _ in range(50):  # until the slope is negative
         rising = slope(high) > 0.0
-        low, high = np.where(rising, high, low), np.where(rising, 2.0 * high, high)
+        low, high = np.where(rising, high, low), np.where(rising, 16.0 * high, high)
     impossible = slope(high) > 0.0
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -249,12 +249,22 @@ def _level_routes(
         place, above = cheapest(cost, pulls, gaps, horizon, loss)
         return np.take_along_axis(cost, place[:, :, None], axis=2)[:, :, 0].sum(axis=1), place, above
 
-    margin = 0.5 * float(np.ptp(means))
+    # A level is a mean and a radius; wider if the cheapest is at the window's end, then closer.
+    margin = 0.5 * float(np.ptp(means)) + float(abs(np.interp(horizon / problem.arms / 2.0, pulls, zero)))
     levels = np.linspace(means.min() - margin, means.max() + margin, LEVELS)
-    total = at(levels)[0]
-    inside = np.flatnonzero(total <= total.min() + AROUND)
-    levels = np.linspace(levels[max(0, inside[0] - 1)], levels[min(LEVELS - 1, inside[-1] + 1)], LEVELS)
-    total, place, above = at(levels)
+    for _ in range(12):
+        total, place, above = at(levels)
+        inside = np.flatnonzero(total <= total.min() + AROUND)
+        ends = levels[max(0, inside[0] - 1)], levels[min(LEVELS - 1, inside[-1] + 1)]
+        if inside[0] == 0 or inside[-1] == LEVELS - 1:
+            if not np.isfinite(total).any() or inside.size > LEVELS // 2:
+                break
+            reach = levels[-1] - levels[0]
+            levels = np.linspace(levels[0] - reach, levels[-1] + reach, LEVELS)
+        elif inside.size >= LEVELS // 2:
+            break
+        else:
+            levels = np.linspace(*ends, LEVELS)
     n, log_q = _choices(above, pulls)
     moved = mean_at(policy, horizon, problem.arms, levels[:, None, None], n, reach)
     lam = family.lam(means[:, None], moved)
@@ -276,7 +286,6 @@ def _elimination_routes(
     arms, params = problem.arms, policy.params(horizon, problem.arms)
     good = gaps * horizon < loss
     width = max(float(np.ptp(means)), 1e-12)
-    centres = np.linspace(means.min() - width, means.max() + width, 401)[:, None]
     found: list[tuple[float, Floats, Floats]] = []
 
     def add(phase: float, moved: Floats) -> None:
@@ -288,7 +297,12 @@ def _elimination_routes(
     def radius(phase: float) -> float:
         return policy.bonus.radius(phase, policy.bonus.clock(arms * phase, *params), *params)
 
+    def centres_at(phase: float) -> Floats:
+        reach = width + 2.0 * radius(phase)
+        return np.linspace(means.min() - reach, means.max() + reach, 401)[:, None]
+
     for phase in np.unique(np.round(np.geomspace(1.0, max(1.0, horizon / arms), PHASES))):
+        centres = centres_at(phase)
         lost = phase * gaps.sum() + gaps * (horizon - phase * arms)
         for winner in np.flatnonzero(~good & (lost >= loss)):
             below = np.where(good, np.minimum(means, centres - 2.0 * radius(phase)), means)
@@ -301,6 +315,7 @@ def _elimination_routes(
             phase = loss / gaps[stay].sum()
             if phase * (1.0 + count) > horizon:
                 continue
+            centres = centres_at(phase)
             moved = np.where(stay, np.maximum(means, centres - 2.0 * radius(phase)), means)
             moved = np.where(gaps == 0.0, np.minimum(means, centres), moved)
             add(phase, moved)
