@@ -222,7 +222,7 @@ def test_only_makes_one_part_and_keeps_the_others_in_the_page(
     [
         (["--only", "figure5"], "did you mean 'figure-5'?"),
         (["--paths", "ten"], "paths must be a whole number, but is 'ten'"),
-        (["--paths", "0"], "paths must be a whole number of at least 1, but is 0"),
+        (["--paths", "1"], "paths must be a whole number of at least 2, but is 1"),
         (["--seed", "-1"], "seed must be a whole number of at least 0, but is -1"),
     ],
 )
