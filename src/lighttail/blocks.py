@@ -33,7 +33,7 @@ Play = Callable[[int, Any, Any, Any], None]
 
 
 class Part(NamedTuple):
-    """What a task sends back: the outcomes of some blocks, how long they took, and who played them."""
+    """What a task sends back: the outcomes of some blocks, their processor time, and who played them."""
 
     reward: Any
     pulls: Any
@@ -106,14 +106,14 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
     todo, play = _ready(job)
     begin, end = first * todo.size, min(todo.paths, until * todo.size)
     reward, pulls = room_for(todo.problem, end - begin)
-    start = time.perf_counter()
+    start = time.thread_time()
     with _watched(todo.flag) as stop:
         for block in range(first, until):
             rows = slice((block - first) * todo.size, min(end - begin, (block - first + 1) * todo.size))
             play(block, reward[rows], pulls[rows], stop)
             if stop[0]:
                 raise RuntimeError("nobody wants these blocks any more")
-    return Part(reward, pulls, time.perf_counter() - start, _worker())
+    return Part(reward, pulls, time.thread_time() - start, _worker())
 
 
 _lock = threading.Lock()

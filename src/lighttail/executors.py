@@ -24,11 +24,11 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import BadInput, refuse
 
-TASK_SECONDS = 0.05  # of play in a task, far more than handing it over costs
+TASK_SECONDS = 0.08  # of play in a task, far more than handing it over costs
 BYTES_A_SECOND = 20e6  # a larger message, such as a user's own contexts, is worth longer tasks
 TRIES = 3
 AHEAD = 4  # tasks in flight for every worker
-FEWEST = 16  # in flight before any worker is known
+FEWEST = 8  # in flight before any worker is known
 Setting = tuple[Policy, Bandit | LinearBandit, int, int, Played]
 EXECUTOR = "a concurrent.futures.Executor, such as ProcessPoolExecutor() or a Dask client's get_executor()"
 
@@ -77,7 +77,8 @@ def _unpicklable(job: Job, error: Exception) -> BadInput:
 class Tasks:
     """The blocks that are still to be played, and what is known about the workers.
 
-    Shorter tasks at the end let all workers finish together. How the blocks are cut changes no bit.
+    The first tasks are single blocks, to see how long one takes. Shorter tasks at the end let all workers
+    finish together. How the blocks are cut changes no bit.
     """
 
     blocks: int
@@ -91,7 +92,7 @@ class Tasks:
         """The next task: its first block, and the one after its last."""
         fair = (self.blocks - self.following) / (2 * max(1, len(self.workers)))
         fitting = self.seconds * self.played / max(self.took, 1e-9)
-        count = max(1, math.floor(min(fitting, fair)))
+        count = max(1, round(min(fitting, max(fair, fitting / 4))))
         first, self.following = self.following, min(self.blocks, self.following + count)
         return first, self.following
 
