@@ -24,7 +24,7 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import BadInput, refuse
 
-TASK_SECONDS = 0.08  # of play in a task, far more than handing it over costs
+TASK_SECONDS = 0.1  # of play in a task, far more than handing it over costs
 BYTES_A_SECOND = 20e6  # a larger message, such as a user's own contexts, is worth longer tasks
 TRIES = 3
 AHEAD = 4  # tasks in flight for every worker
