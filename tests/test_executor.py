@@ -6,6 +6,7 @@ import importlib
 import math
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -265,6 +266,23 @@ def test_a_job_with_a_large_message_gets_longer_tasks(monkeypatch: pytest.Monkey
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
+
+
+def test_contexts_in_a_file_travel_as_its_path(threads: ThreadPoolExecutor, tmp_path: Path) -> None:
+    contexts, file = np.random.default_rng(3).standard_normal((400, 20, 2)) / 9.0, tmp_path / "contexts.npy"
+    np.save(file, contexts)
+    problem = lt.LinearBandit([0.5, 0.1], file)
+    case = (THOMPSON, problem, "step")
+    assert len(pickle.dumps(problem)) < 1000
+    assert pickle.loads(pickle.dumps(problem)) == problem
+    assert same(run(case), run(case, executor=threads))
+    part = lt.LinearBandit([0.5, 0.1], np.load(file, mmap_mode="r")[100:])  # not the whole file: its numbers
+    assert len(pickle.dumps(part)) > part.actions.values.nbytes
+    assert pickle.loads(pickle.dumps(part)) == part
+    message = pickle.dumps(problem)
+    np.save(file, contexts + 1e-9)
+    with pytest.raises(ValueError, match=r"^actions must be a file with the contexts of digest "):
+        pickle.loads(message)
 
 
 class StopHere:
