@@ -244,6 +244,7 @@ def test_a_policy_that_does_not_pickle_is_refused(
     threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    monkeypatch.setattr(simulation, "block_player", lambda *args: pytest.fail("work was done"))
     with pytest.raises(
         ValueError, match=r"^policy must be one that pickle can send to the workers \(.*Hidden"
     ):

@@ -22,7 +22,7 @@ from lighttail.linear import LinearBandit
 from lighttail.methods import Played
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.validation import BadInput, refuse
+from lighttail.validation import refuse
 
 TASK_SECONDS = 0.1  # of play in a task, far more than handing it over costs
 BYTES_A_SECOND = 20e6  # a larger message, such as a user's own contexts, is worth longer tasks
@@ -45,32 +45,26 @@ def check_executor(executor: Any, threads: Any) -> None:
         raise refuse("threads", threads, "left out where an executor is given, which has its own workers")
 
 
-def pickled(job: Job) -> bytes:
-    """A job as bytes. What only this process could import travels by value where cloudpickle is installed."""
+def check_travels(**parts: Any) -> None:
+    """Refuse by name what cannot be sent to a worker."""
+    for name, part in parts.items():
+        try:
+            pickled(part)
+        except Exception as error:
+            raise refuse(name, part, f"one that pickle can send to the workers ({error})") from None
+
+
+def pickled(part: Any) -> bytes:
+    """As bytes. What only this process could import travels by value where cloudpickle is installed."""
     with suppress(Exception):
-        plain = pickle.dumps(job)
+        plain = pickle.dumps(part)
         if b"__main__" not in plain:
             return plain
     try:
         import cloudpickle
-
-        return cloudpickle.dumps(job)  # type: ignore[no-any-return]
     except ImportError:
-        pass
-    except Exception as error:
-        raise _unpicklable(job, error) from None
-    try:
-        return pickle.dumps(job)
-    except Exception as error:
-        raise _unpicklable(job, error) from None
-
-
-def _unpicklable(job: Job, error: Exception) -> BadInput:
-    name = "policy"
-    with suppress(Exception):
-        pickle.dumps(job.policy)
-        name = "problem"
-    return refuse(name, getattr(job, name), f"one that pickle can send to the workers ({error})")
+        return pickle.dumps(part)
+    return cloudpickle.dumps(part)  # type: ignore[no-any-return]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.blocks import Play, block_player, room_for
-from lighttail.executors import check_executor, run_tasks
+from lighttail.executors import check_executor, check_travels, run_tasks
 from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Method, check_method, choose_method
 from lighttail.outcome import Offers, Outcome
@@ -85,6 +85,8 @@ def simulate(
     check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths = int(horizon), int(paths)
     check_method(policy, problem, horizon, method)
+    if executor is not None:
+        check_travels(policy=policy, problem=problem)
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
     try:
         reward, pulls = room_for(problem, paths)
