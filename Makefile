@@ -39,6 +39,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/skip.py
 	$(BIN)/python benchmarks/linear.py
+	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
 

@@ -20,7 +20,7 @@ ORDER = [
     *("validation", "streams", "counts", "progress", "files", "csvfile"),
     *("bonuses", "policies", "problems", "linear", "words"),
     *("statistics", "outcome"),
-    *("kernels", "methods", "simulate"),
+    *("kernels", "methods", "blocks", "executors", "simulate"),
     *("online", "tails", "bounds"),
     *("report", "paper"),
     "cli",

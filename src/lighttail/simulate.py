@@ -6,17 +6,18 @@ import math
 import os
 import platform
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 
+from lighttail.blocks import Play, block_player, room_for
+from lighttail.executors import check_executor, check_travels, run_tasks
 from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Method, check_method, choose_method
 from lighttail.outcome import Offers, Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.streams import block_generator
 from lighttail.validation import refuse, whole
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
@@ -51,18 +52,22 @@ def simulate(
     threads: int | None = None,
     progress: bool | Progress = False,
     method: Method = "auto",
+    executor: Executor | None = None,
 ) -> Outcome:
     """Play `policy` on `problem` for `horizon` pulls, `paths` times over.
 
     problem: a `Bandit`, or a `LinearBandit` with a policy for those.
     horizon: pulls a path, at least one an arm.
     paths: independent repetitions.
-    seed: the same seed gives the same bits, whatever the threads. Without one a fresh seed is
+    seed: the same seed gives the same bits, whatever the threads or the executor. Without one a fresh seed is
         taken; it stands in the outcome's settings.
     threads: one for each usable processor unless given.
     progress: True shows a bar on a terminal; a function is called with (paths done, paths).
     method: "step" plays every pull; "skip" draws many at once, with the same law to a total variation
         below 1e-12 a path and other bits; "auto" takes the faster one. The outcome says which it was.
+    executor: where to play instead of on threads of this process: any `concurrent.futures.Executor`, such as
+        a `ProcessPoolExecutor` or a Dask client's `get_executor()`. Policy and problem must pickle. It
+        stays open. docs/cluster.md says what happens when a worker dies.
 
     Paths are played in blocks; a block's random numbers depend on the seed and the block's number
     alone. The first use of a policy with a kind of noise on a machine compiles for about a
@@ -74,45 +79,48 @@ def simulate(
     >>> round(out.mean("regret").value, 2)
     11.94
     """
+    if executor is not None:
+        check_executor(executor, threads)
     threads = usable_processors() if threads is None else threads
     check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths = int(horizon), int(paths)
     check_method(policy, problem, horizon, method)
-    from lighttail.kernels import kernel_for, skip_kernel_for, stream  # imports numba
-
+    if executor is not None:
+        check_travels(policy=policy, problem=problem)
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
-    linear = isinstance(problem, LinearBandit)
-    params = policy.params(horizon, problem.dim if isinstance(problem, LinearBandit) else problem.arms)
-    world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
     try:
-        reward = np.empty(paths)
-        pulls: Any = np.empty((paths, len(problem.means)), dtype=np.int64)
-        if not problem.means:  # the actions change
-            pulls = np.empty((paths, 2))
+        reward, pulls = room_for(problem, paths)
     except MemoryError:
         raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
     stop = np.zeros(1, dtype=np.int64)
-
-    def play(block: int, until: int) -> int:
-        first = block * size
-        generator = block_generator(seed, block)
-        kernel(stream(generator), params, world, horizon, reward[first:until], pulls[first:until], stop)
-        return until - first
-
     from lighttail.progress import compiling, reporter
 
     with reporter(progress, str(policy), paths) as report:
         with compiling(str(policy), progress is not False):
             method = choose_method(policy, problem, horizon, method)
-            kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
-            size = block_paths(horizon, method, linear)
-            play(0, 0)  # no paths: compiles the kernel, or loads it from the cache
-        run_blocks(play, size, paths, threads, stop, report)
+            size = block_paths(horizon, method, isinstance(problem, LinearBandit))
+            play = block_player(policy, problem, horizon, seed, method)
+            play(0, reward[:0], pulls[:0], stop)  # compiles the kernel, or loads it from the cache
+        if executor is None:
+            run_blocks(in_place(play, size, reward, pulls, stop), size, paths, threads, stop, report)
+        else:
+            run_tasks(executor, (policy, problem, horizon, seed, method), size, reward, pulls, report)
     settings = settings_of(policy, problem, horizon, paths, seed, method)
     if isinstance(problem, LinearBandit) and not problem.fixed:
         offers = Offers(pulls[:, 0].copy(), pulls[:, 1].copy(), problem.most_lost(horizon))
         return Outcome(reward, None, np.zeros(0), (), horizon, settings, offers)
     return Outcome(reward, pulls, np.array(problem.means), problem.labels, horizon, settings)
+
+
+def in_place(play: Play, size: int, reward: Any, pulls: Any, stop: Any) -> Callable[[int, int], int]:
+    """The function for `run_blocks` that plays a block into its rows of `reward` and `pulls`."""
+
+    def into_its_rows(block: int, until: int) -> int:
+        first = block * size
+        play(block, reward[first:until], pulls[first:until], stop)
+        return until - first
+
+    return into_its_rows
 
 
 def run_blocks(

@@ -229,6 +229,24 @@ class ContextActions(_ArrayActions):
                 "horizon", horizon, f"at most {len(self.values)}, the rounds for which actions are given"
             )
 
+    def __reduce__(self) -> Any:
+        """Pickle contexts that are a whole file by its path: the file may be larger than the memory."""
+        values = self.values
+        if isinstance(values, np.memmap) and values.filename is not None:
+            path = Path(values.filename)
+            if path.exists() and values.offset + values.nbytes == path.stat().st_size:
+                return mapped_contexts, (str(path), self.digest)
+        return super().__reduce__()
+
+
+def mapped_contexts(path: str, digest: str) -> ContextActions:
+    """The contexts in a file, which must hold the same numbers wherever it is read."""
+    array = _opened(Path(path))
+    actions = ContextActions(array)
+    if array.ndim != 3 or array.dtype != np.float64 or actions.digest != digest:
+        raise refuse("actions", path, f"a file with the contexts of digest {digest}")
+    return actions
+
 
 def as_actions(actions: Any) -> Actions:
     """A source of actions from what a user hands in: one, an array, or the path of an .npy file."""

@@ -1,0 +1,192 @@
+"""Blocks of paths: how one is played, and the task that plays some of them in a worker of an executor.
+
+Everything here runs wherever a worker is: in a thread, in another process, on another machine.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lighttail.linear import LinearBandit
+from lighttail.methods import Played
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.streams import block_generator
+
+POLL = 0.2  # seconds between two looks at whether anyone still wants the result
+PROBE_PATHS = 2
+PROBE_PULLS = 64  # beyond one an arm
+Play = Callable[[int, Any, Any, Any], None]
+
+
+class Part(NamedTuple):
+    """What a task sends back: the outcomes of some blocks, their processor time, and who played them."""
+
+    reward: Any
+    pulls: Any
+    seconds: float
+    worker: tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One simulation, as its workers see it.
+
+    size: paths a block. probe: the first outcomes that the caller got. flag: a file of the caller's, empty
+    until nobody wants the results any more; a worker on another machine does not see it.
+    """
+
+    policy: Policy
+    problem: Bandit | LinearBandit
+    horizon: int
+    paths: int
+    seed: int
+    method: Played
+    size: int
+    probe: bytes
+    flag: str
+
+
+def block_player(
+    policy: Policy, problem: Bandit | LinearBandit, horizon: int, seed: int, method: Played
+) -> Play:
+    """play(block, reward, pulls, stop) fills in the paths of one block; no paths: only gets ready.
+
+    A block's random numbers depend on the seed and the block's number alone.
+    """
+    from lighttail.kernels import kernel_for, skip_kernel_for, stream  # imports numba
+
+    kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
+    params = policy.params(horizon, problem.dim if isinstance(problem, LinearBandit) else problem.arms)
+    world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
+
+    def play(block: int, reward: Any, pulls: Any, stop: Any) -> None:
+        generator = block_generator(seed, block)
+        kernel(stream(generator), params, world, horizon, reward, pulls, stop)
+
+    return play
+
+
+def room_for(problem: Bandit | LinearBandit, paths: int) -> tuple[Any, Any]:
+    """Arrays for rewards and pulls; of actions that change, for what was earned and lost instead."""
+    reward = np.empty(paths)
+    if not problem.means:
+        return reward, np.empty((paths, 2))
+    return reward, np.empty((paths, len(problem.means)), dtype=np.int64)
+
+
+def probe_of(policy: Policy, problem: Bandit | LinearBandit, horizon: int, method: Played) -> bytes:
+    """The first few pulls of two paths, to the bit: a worker with other formulas, versions or mathematical
+    functions gets others, and is found out before its results are mixed with anyone's."""
+    short = min(horizon, PROBE_PULLS + (0 if isinstance(problem, LinearBandit) else problem.arms))
+    reward, pulls = room_for(problem, PROBE_PATHS)
+    play = block_player(policy, problem, short, 0, method)
+    play(0, reward, pulls, np.zeros(1, dtype=np.int64))
+    return reward.tobytes() + pulls.tobytes()  # type: ignore[no-any-return]
+
+
+def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
+    """The task: blocks first to until - 1 of a pickled `Job`.
+
+    attempt: sets a second try apart from the first for an executor that remembers what it was asked.
+    """
+    todo, play = _ready(job)
+    begin, end = first * todo.size, min(todo.paths, until * todo.size)
+    reward, pulls = room_for(todo.problem, end - begin)
+    start = time.thread_time()
+    with _watched(todo.flag) as stop:
+        for block in range(first, until):
+            rows = slice((block - first) * todo.size, min(end - begin, (block - first + 1) * todo.size))
+            play(block, reward[rows], pulls[rows], stop)
+            if stop[0]:
+                raise RuntimeError("nobody wants these blocks any more")
+    return Part(reward, pulls, time.thread_time() - start, _worker())
+
+
+_lock = threading.Lock()
+
+
+def _ready(job: bytes) -> tuple[Job, Play]:
+    with _lock:  # threads of one worker that begin together compile once
+        return _opened(job)
+
+
+@lru_cache(maxsize=2)
+def _opened(job: bytes) -> tuple[Job, Play]:
+    """A job and its kernel, loaded once in a worker."""
+    todo: Job = pickle.loads(job)
+    probe = probe_of(todo.policy, todo.problem, todo.horizon, todo.method)
+    if probe != todo.probe:
+        raise RuntimeError(
+            "this worker does not play as the caller does: "
+            "its lighttail, its formulas or its mathematical functions are others"
+        )
+    return todo, block_player(todo.policy, todo.problem, todo.horizon, todo.seed, todo.method)
+
+
+def _worker() -> tuple[str, int, int]:
+    return platform.node(), os.getpid(), threading.get_ident()
+
+
+@contextmanager
+def _watched(flag: str) -> Iterator[Any]:
+    """The kernels' stop flag, set once nobody wants the result: executors cannot end a call by themselves."""
+    stop, done, released = np.zeros(1, dtype=np.int64), threading.Event(), _released()
+
+    def unwanted() -> bool:
+        return _raised(flag) or released()
+
+    if unwanted():
+        stop[0] = 1
+        yield stop
+        return
+
+    def watch() -> None:
+        while not done.wait(POLL):
+            if unwanted():
+                stop[0] = 1
+                return
+
+    watcher = threading.Thread(target=watch, name="lighttail-watch", daemon=True)
+    watcher.start()
+    try:
+        yield stop
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _raised(flag: str) -> bool:
+    try:
+        return Path(flag).stat().st_size > 0
+    except OSError:  # not on the caller's machine, or the caller has everything
+        return False
+
+
+def _released() -> Callable[[], bool]:
+    """Whether a Dask worker was told to forget the task of this thread; elsewhere, never."""
+    dask: Any = sys.modules.get("distributed.worker")
+    try:
+        worker, key = dask.get_worker(), dask.thread_state.key
+        tasks = worker.state.tasks
+    except (AttributeError, ValueError):
+        return lambda: False
+
+    def released() -> bool:
+        task = tasks.get(key)
+        return task is None or task.state == "cancelled"
+
+    return released
