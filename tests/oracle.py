@@ -6,6 +6,7 @@ round first the shock behind the reward, then whatever the policy draws.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,15 +24,22 @@ class Played(NamedTuple):
     arms: np.ndarray
 
 
-def play(policy: lt.Policy, problem: lt.Bandit, horizon: int, paths: int, seed: int) -> Played:
-    """What `simulate` must return for the same arguments."""
+Stream = Callable[[int], np.random.Generator]
+
+
+def play(
+    policy: lt.Policy, problem: lt.Bandit, horizon: int, paths: int, seed: int, own: Stream | None = None
+) -> Played:
+    """What `simulate` must return for the same arguments; `own` gives a path its own generator."""
     noise = problem.noise
     world = noise.world(problem.means)
     size = block_paths(horizon)
     reward = np.empty(paths)
     arms = np.empty((paths, horizon), dtype=np.int64)
     for path in range(paths):
-        if path % size == 0:
+        if own is not None:
+            rng = own(path)
+        elif path % size == 0:
             rng = block_generator(seed, path // size)
         experiment = lt.Experiment(policy, range(problem.arms), horizon=horizon, seed=rng)
         sums = [0.0] * problem.arms

@@ -20,7 +20,7 @@ ORDER = [
     *("validation", "streams", "counts", "progress", "files", "csvfile"),
     *("bonuses", "policies", "problems", "linear", "words"),
     *("statistics", "outcome"),
-    *("kernels", "methods", "blocks", "executors", "simulate"),
+    *("kernels", "gpu", "methods", "blocks", "executors", "simulate"),
     *("online", "tails", "bounds"),
     *("report", "paper"),
     "cli",
@@ -116,7 +116,7 @@ def test_no_layer_imports_a_higher_one(file: Path) -> None:
     ("layer", "source", "found"),
     [
         ("statistics", "from lighttail.outcome import Outcome", {"outcome"}),
-        ("policies", "def f():\n    from lighttail import kernels", {"kernels"}),
+        ("policies", "def f():\n    from lighttail import kernels", {"kernels", "gpu"}),
         ("simulate", "import lighttail.report.page", {"report"}),
         ("online", "from lighttail import simulate, Bandit", {"lighttail"}),
         ("outcome", "import lighttail\nlighttail.simulate()\nlighttail.__version__", {"lighttail"}),

@@ -23,6 +23,7 @@ from lighttail.streams import standard_normal, uniform
 from lighttail.validation import accept, non_negative, number, refuse
 
 Floats = npt.NDArray[np.float64]
+TURN = 2.0 * math.pi
 
 
 def normal_shock(rng: Any, *world: Any) -> float:
@@ -45,7 +46,7 @@ def student_shock(rng: Any, means: Floats, scale: float, df: float) -> float:
     u = 1.0 - uniform(rng)  # in (0, 1]
     v = uniform(rng)
     radius = math.sqrt(df * math.expm1(-2.0 / df * math.log(u)))
-    return radius * math.cos(2.0 * math.pi * v)
+    return radius * math.cos(TURN * v)
 
 
 def scaled_reward(shock: float, arm: int, means: Floats, scale: float) -> float:

@@ -55,8 +55,8 @@ def prepare(formula: Formula) -> Formula:
 def _prepared(formula: Formula, version: str) -> Formula:
     helpers = {
         name: prepare(value)
-        for name, value in _names_used(formula).items()
-        if isinstance(value, types.FunctionType) and not _is_known(value) and value is not formula
+        for name, value in names_used(formula).items()
+        if isinstance(value, types.FunctionType) and not is_known(value) and value is not formula
     }
     if _first_digest.setdefault(formula, version) != version:
         names = formula.__globals__ | {name: helper for name, helper in helpers.items() if "." not in name}
@@ -85,7 +85,7 @@ def _own_sources() -> bytes:
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:
     """Everything that decides what a formula, or a value that it uses, amounts to; as text."""
     value = getattr(value, "py_func", value)  # a function that is compiled already
-    if _is_known(value):
+    if is_known(value):
         yield f"{value.__module__}.{value.__qualname__}"
     elif isinstance(value, types.FunctionType):
         if id(value) in seen:
@@ -95,7 +95,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
             constants = [constant for constant in code.co_consts if not isinstance(constant, types.CodeType)]
             yield f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
         yield from _parts(value.__defaults__, seen)
-        for name, used in _names_used(value).items():
+        for name, used in names_used(value).items():
             yield name
             yield from _parts(used, seen)
     elif isinstance(value, types.ModuleType):
@@ -120,7 +120,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _names_used(formula: Formula) -> dict[str, Any]:
+def names_used(formula: Formula) -> dict[str, Any]:
     """The globals, module attributes and closure cells that the formula's code names."""
     names = [name for code in _codes(formula.__code__) for name in code.co_names]
     used = {name: formula.__globals__[name] for name in names if name in formula.__globals__}
@@ -140,7 +140,7 @@ def _names_used(formula: Formula) -> dict[str, Any]:
     return used
 
 
-def _is_known(value: Any) -> bool:
+def is_known(value: Any) -> bool:
     """Whether numba knows a function itself, or draws.py teaches it."""
     if any(value is member for member in FAMILY):
         return True

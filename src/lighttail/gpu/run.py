@@ -1,0 +1,149 @@
+"""A simulation on one NVIDIA GPU: what it can play, in which precision, and the launches."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from lighttail.linear import LinearBandit
+from lighttail.policies import Policy
+from lighttail.problems import Bandit, Resampled
+from lighttail.validation import BadInput, refuse
+
+Device = Literal["cpu", "cuda"]
+Precision = Literal["float32", "float64"]
+LAUNCH_PULLS = 1 << 32  # some hundredths of a second, so that Ctrl-C is heard
+MOST_LAUNCHED = 1 << 22  # paths a launch
+FEWEST_LAUNCHED = 1 << 18  # enough to fill any device
+MOST_ROUNDS = (1 << 31) - 1  # counts are 32-bit integers on the device
+MOST_ARMS = (
+    64  # beyond, what a thread knows of its arms does not fit into registers and compiling takes minutes
+)
+ROUNDING = 1e-3  # of the spread of the rewards: what single precision may do to a path's sums
+ABSENT = "device must be 'cpu' without numba-cuda, but is 'cuda': pip install 'lighttail[gpu]' gets it"
+
+
+def check_device(device: Any, precision: Any, policy: Policy, problem: Any, horizon: int) -> None:
+    """Refuse what no GPU plays, and a GPU that is not there; for the CPU, a precision that it has not."""
+    if device not in get_args(Device):
+        raise refuse("device", device, "'cpu' or 'cuda'")
+    if precision is not None and precision not in get_args(Precision):
+        raise refuse("precision", precision, "'float32' or 'float64'")
+    if device == "cpu":
+        if precision == "float32":
+            raise refuse("precision", precision, "'float64' on the CPU; device='cuda' has both")
+        return
+    if isinstance(problem, LinearBandit):
+        raise refuse("device", device, "'cpu' with a LinearBandit")
+    if horizon > MOST_ROUNDS:
+        raise refuse("horizon", horizon, f"at most {MOST_ROUNDS} with device='cuda'")
+    if problem.arms > MOST_ARMS:
+        raise refuse(
+            "device", device, f"'cpu' with more than {MOST_ARMS} arms (the problem has {problem.arms})"
+        )
+    _check_present()
+
+
+def _check_present() -> None:
+    """One line that says how to get what is missing."""
+    simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+    if not simulated and importlib.util.find_spec("numba_cuda") is None:
+        raise BadInput(ABSENT)
+    from numba import cuda
+
+    if not cuda.is_available():
+        raise BadInput(
+            "device must be 'cpu' without an NVIDIA GPU and its driver (nvidia-smi lists it), but is 'cuda'"
+        )
+
+
+def precision_for(precision: Precision | None, problem: Bandit, horizon: int) -> Precision:
+    """Single precision unless asked otherwise, where the rounding of a path's sums is far below their noise.
+
+    A sum of T rewards of size m is off by about sqrt(T) roundings of m T 2^-24 each at most, and its noise is
+    sd sqrt(T): their ratio (m + sd) T 2^-24 / sd may be `ROUNDING` at most.
+    """
+    if precision is not None:
+        return precision
+    size, sd = scale_of(problem)
+    return "float32" if (size + sd) * horizon * 2.0**-24 <= ROUNDING * sd else "float64"
+
+
+def scale_of(problem: Bandit) -> tuple[float, float]:
+    """The largest mean's size, and the smallest standard deviation of a reward."""
+    noise: Any = problem.noise
+    size = max(abs(mean) for mean in problem.means)
+    if isinstance(noise, Resampled):
+        return max(float(np.abs(values).max()) for values in noise.samples), min(
+            float(np.std(values)) for values in noise.samples
+        )
+    if hasattr(noise, "sigma"):
+        return size, float(noise.sigma)
+    return size, 0.5  # Bernoulli: sums of zeros and ones are exact
+
+
+def device_name() -> str:
+    """The GPU as its driver calls it."""
+    from numba import cuda
+
+    name = cuda.get_current_device().name
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def launches(
+    policy: Policy, problem: Bandit, horizon: int, paths: int, seed: int, precision: Precision
+) -> Iterator[tuple[int, Any, Any]]:
+    """Play all paths, a launch at a time: the first path's number, and rewards and pulls on the device.
+
+    The next launch overwrites them. A path's random numbers depend on the seed and its number alone.
+    """
+    from numba import cuda
+
+    from lighttail.gpu.build import device_kernel_for
+    from lighttail.gpu.draws import seed_words
+
+    real: Any = np.dtype(precision).type
+    kernel, threads = device_kernel_for(policy, problem, real)
+    params = tuple(real(value) for value in policy.params(horizon, problem.arms))
+    world = tuple(_on_device(part, real) for part in problem.noise.world(problem.means))
+    key = cuda.to_device(seed_words(seed))
+    size = min(paths, max(FEWEST_LAUNCHED, min(MOST_LAUNCHED, LAUNCH_PULLS // horizon)))
+    rewards = cuda.device_array(size, real)
+    pulls = cuda.device_array((problem.arms, size), np.int32)
+    for first in range(0, paths, size):
+        count = min(size, paths - first)
+        args = key, np.uint64(first), params, world, np.int32(horizon), rewards[:count], pulls
+        launch(kernel, count, threads, *args)
+        yield first, rewards[:count], pulls[:, :count]
+
+
+def launch(kernel: Any, count: int, threads: int, *args: Any) -> None:
+    """One thread each for `count` things, in blocks of `threads`; a small launch is no mistake here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*under-utilization.*")
+        kernel[math.ceil(count / threads), threads](*args)
+
+
+def _on_device(part: Any, real: Any) -> Any:
+    from numba import cuda
+
+    if not isinstance(part, np.ndarray):
+        return real(part)
+    return cuda.to_device(part.astype(real) if part.dtype == np.float64 else part)
+
+
+def play_paths(
+    played: Iterator[tuple[int, Any, Any]], reward: Any, pulls: Any, report: Callable[[int, int], None]
+) -> None:
+    """Bring all paths to the host."""
+    for first, rewards, counts in played:
+        until = first + rewards.size
+        reward[first:until] = rewards.copy_to_host()
+        pulls[first:until] = counts.copy_to_host().T
+        report(until, reward.size)

@@ -1,0 +1,198 @@
+"""The device's kernels in numba's simulator of one: `make test` runs this file with NUMBA_ENABLE_CUDASIM=1.
+
+In double precision a path equals the one that plain Python plays from the same stream, to the last bit; in
+single precision the law is compared with the CPU's. benchmarks/gpu.py shows what only hardware can.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from cases import POLICIES, name, problems, spread_means
+from oracle import play
+from scipy import stats
+
+import lighttail as lt
+from lighttail.gpu import draws
+from lighttail.gpu.formulas import in_precision, on_device
+from lighttail.gpu.run import launches, play_paths, precision_for
+from lighttail.streams import standard_normal, uniform
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
+ARMS = (2, 3, 5, 9)  # nine are played on a tree
+
+
+class PathStream(np.random.Generator):
+    """The stream of one path in double precision, as a NumPy generator."""
+
+    def __init__(self, seed: int, path: int) -> None:
+        super().__init__(np.random.SFC64(0))
+        words, spare = np.zeros(5, np.uint32), np.zeros(1)
+        draws.begin(words, draws.seed_words(seed), np.uint64(path))
+        self.rng = (words, spare)
+        self.normal_of, self.uniform_of = draws.draws_for(np.float64, lambda function: function)
+
+    def standard_normal(self, size: int | None = None):
+        if size is not None:
+            return np.array([self.standard_normal() for _ in range(size)])
+        return float(self.normal_of(self.rng))
+
+    def random(self) -> float:
+        return float(self.uniform_of(self.rng))
+
+
+def on_simulator(policy, problem, horizon, paths, seed, precision):
+    reward, pulls = np.empty(paths), np.empty((paths, problem.arms), np.int64)
+    played = launches(policy, problem, horizon, paths, seed, precision)
+    play_paths(played, reward, pulls, lambda done, of: None)
+    return reward, pulls
+
+
+@dataclass(frozen=True)
+class Own(lt.Bonus):
+    """A user's bonus with a helper, a constant of its module and one of its own."""
+
+    kappa: float
+
+    @staticmethod
+    def radius(n: float, t: float, kappa: float) -> float:
+        return shrink(kappa * math.sqrt(math.log(1.0 + t)), n) + WOBBLE / (n + 3.0)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa,)
+
+
+WOBBLE = 0.125
+
+
+def shrink(scale: float, n: float) -> float:
+    return scale / math.sqrt(n)
+
+
+@pytest.mark.parametrize("arms", ARMS)
+@pytest.mark.parametrize("policy", [*POLICIES, lt.UCB(Own(0.4))], ids=name)
+def test_a_path_equals_plain_python(policy: lt.Policy, arms: int) -> None:
+    for problem in problems(arms):
+        reward, pulls = on_simulator(policy, problem, arms + 24, 3, 5, "float64")
+        plain = play(policy, problem, arms + 24, 3, 5, own=lambda path: PathStream(5, path))
+        assert np.array_equal(pulls, plain.pulls)
+        assert np.array_equal(reward, plain.reward)
+
+
+@pytest.mark.parametrize("bonus", [lt.LightTailed(0.2), lt.Standard(0.3)], ids=name)
+def test_a_tree_with_ties_equals_plain_python(bonus: lt.Bonus) -> None:
+    problem = lt.Bandit(spread_means(16), lt.Bernoulli())  # hundreds of ties
+    reward, pulls = on_simulator(lt.UCB(bonus), problem, 150, 4, 3, "float64")
+    plain = play(lt.UCB(bonus), problem, 150, 4, 3, own=lambda path: PathStream(3, path))
+    assert np.array_equal(pulls, plain.pulls)
+    assert np.array_equal(reward, plain.reward)
+
+
+def test_philox_gives_the_published_words() -> None:
+    """Known answers of Random123 for philox4x32-10: all zeros, all ones, and the digits of pi."""
+    ones = 0xFFFFFFFF
+    pi = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0)
+    answers = {
+        (0,) * 6: (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8),
+        (ones,) * 6: (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD),
+        pi: (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    }
+    for given, answer in answers.items():
+        assert draws.scrambled(*(np.uint64(word) for word in given)) == answer
+
+
+def test_sfc32_steps_as_its_author_wrote_it() -> None:
+    words = np.array([1, 2, 0x80000001, 0xFFFFFFFF, 0], np.uint32)
+    a, b, c, count = (int(word) for word in words[:4])
+    for _ in range(1000):
+        result = (a + b + count) % 2**32
+        count = (count + 1) % 2**32
+        a = b ^ (b >> 9)
+        b = (c + (c << 3)) % 2**32
+        c = (((c << 21) | (c >> 11)) + result) % 2**32
+        assert draws.next_word(words) == result
+
+
+def stream_of(real, seed: int, path: int, count: int):
+    """So many normals and uniforms of a path in turn."""
+    words, spare = np.zeros(5, np.uint32), np.zeros(1, real)
+    draws.begin(words, draws.seed_words(seed), np.uint64(path))
+    normal, unit = draws.draws_for(real, lambda function: function)
+    rng = (words, spare)
+    return np.array([(normal(rng), unit(rng)) for _ in range(count)]).T
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_streams_are_normal_uniform_and_independent(real) -> None:
+    rows = [stream_of(real, 11, path, 300) for path in range(60)]
+    normals = np.concatenate([row[0] for row in rows])
+    uniforms = np.concatenate([row[1] for row in rows])
+    assert stats.kstest(normals, "norm").pvalue > 1e-4
+    assert stats.kstest(uniforms, "uniform").pvalue > 1e-4
+    assert stats.kstest(1.1 * normals, "norm").pvalue < 1e-4  # the test's power
+    bound = 4.0 / math.sqrt(normals.size)
+    for shift in (1, 2, 300):  # neighbours, the halves of a pair, and other paths
+        assert abs(np.corrcoef(normals[:-shift], normals[shift:])[0, 1]) < bound
+        assert abs(np.corrcoef(normals[:-shift] ** 2, normals[shift:] ** 2)[0, 1]) < bound
+    assert uniforms.min() >= 0.0
+    assert uniforms.max() < 1.0
+
+
+def test_paths_and_seeds_have_streams_of_their_own() -> None:
+    first = [stream_of(np.float64, seed, path, 4).tobytes() for seed in (1, 2) for path in (0, 1, 2**32)]
+    assert len(set(first)) == len(first)
+
+
+def test_single_precision_leaves_no_double_behind() -> None:
+    def formula(n: float, clock: float) -> float:
+        return max(0.5, WOBBLE * n) + shrink(2.0, n)
+
+    single = in_precision(formula, np.float32, lambda part: on_device(part, np.float32, lambda f: f, {}))
+    constants = [constant for constant in single.__code__.co_consts if constant is not None]
+    assert all(isinstance(constant, np.float32) for constant in constants)
+    assert isinstance(single.__globals__["WOBBLE"], np.float32)
+    assert isinstance(single(np.float32(3.0), np.float32(0.0)), np.float32)
+    assert isinstance(WOBBLE, float)  # the caller's own is as it was
+
+
+@pytest.mark.parametrize(
+    "policy", [POLICIES[0], POLICIES[3], POLICIES[4], POLICIES[7], POLICIES[9]], ids=name
+)
+def test_the_law_in_single_precision_is_the_cpus(policy: lt.Policy) -> None:
+    problem = lt.Bandit([0.2, 0.8])
+    reward, pulls = on_simulator(policy, problem, 25, 800, 2, "float32")
+
+    def distance(noise: float) -> float:
+        cpu = lt.simulate(policy, lt.Bandit([0.2, 0.8], lt.Gaussian(noise)), horizon=25, paths=40_000, seed=4)
+        p_reward = stats.ks_2samp(reward, cpu.reward).pvalue
+        return min(p_reward, stats.ks_2samp(pulls[:, 0], cpu.pulls[:, 0]).pvalue)
+
+    assert distance(1.0) > 1e-4
+    assert distance(1.5) < 1e-4  # the test's power
+
+
+def test_single_precision_is_for_sums_that_it_can_hold() -> None:
+    assert precision_for(None, lt.Bandit([0.2, 0.8]), 500) == "float32"
+    assert precision_for(None, lt.Bandit([0.2, 0.8]), 10**6) == "float64"
+    assert precision_for(None, lt.Bandit([1e4, 1e4 + 0.6]), 500) == "float64"
+    assert precision_for(None, lt.Bandit([0.2, 0.8], lt.Gaussian(0.0)), 500) == "float64"
+    assert precision_for(None, lt.Bandit.from_samples({"a": [1.0], "b": [2.0, 3.0]}), 500) == "float64"
+    assert precision_for("float32", lt.Bandit([0.2, 0.8]), 10**6) == "float32"
+
+
+def test_launches_of_any_size_play_the_same_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lt.Bandit([0.2, 0.8])
+    whole = on_simulator(POLICIES[0], problem, 10, 50, 9, "float32")
+    monkeypatch.setattr("lighttail.gpu.run.FEWEST_LAUNCHED", 7)
+    monkeypatch.setattr("lighttail.gpu.run.MOST_LAUNCHED", 7)
+    parts = on_simulator(POLICIES[0], problem, 10, 50, 9, "float32")
+    assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+
+
+def test_draws_of_the_family_are_replaced() -> None:
+    known = {standard_normal: "normal", uniform: "uniform"}
+    shock = on_device(lt.Gaussian.shock, np.float32, lambda function: function, known)
+    assert shock.__globals__["standard_normal"] == "normal"
