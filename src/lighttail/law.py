@@ -58,7 +58,7 @@ class Layout:
     def bytes(self) -> int:
         """The memory of a law, about."""
         cells = len(self.gaps) * self.pull_bins + max(self.factors, default=0) * self.horizon
-        return 8 * cells + 8 * BINS * (1 if self.factors else 2 if self.gaps else 3)
+        return 8 * cells + 24 * BINS * (1 if self.factors else 2 if self.gaps else 3)
 
 
 def layout_of(problem: Bandit | LinearBandit, horizon: int) -> Layout:
@@ -211,10 +211,13 @@ class Law:
             tally.settle()
             counts[name] = tally.counts
             arrays[f"{name}_top"] = tally.top
-            about[name] = [hex(tally.total), hex(tally.squares), tally.least, tally.most]
+            about[name] = [hex(tally.total), hex(tally.squares)]
         for name, many in counts.items():
             arrays[f"{name}_bins"] = np.flatnonzero(many)
             arrays[f"{name}_counts"] = many[arrays[f"{name}_bins"]]
+        for name, tally in self._tallies():
+            bins = arrays[f"{name}_bins"]
+            arrays[f"{name}_low"], arrays[f"{name}_high"] = tally.low[bins], tally.high[bins]
         return about, arrays
 
     @classmethod
@@ -229,8 +232,9 @@ class Law:
         for name, tally in law._tallies():
             counts[name] = tally.counts
             tally.top = np.array(arrays[f"{name}_top"])
-            total, squares, tally.least, tally.most = about[name]
-            tally.total, tally.squares = int(total, 16), int(squares, 16)
+            tally.total, tally.squares = (int(text, 16) for text in about[name])
+            bins = arrays[f"{name}_bins"]
+            tally.low[bins], tally.high[bins] = arrays[f"{name}_low"], arrays[f"{name}_high"]
             tally.settle()
         for name, many in counts.items():
             many[arrays[f"{name}_bins"]] = arrays[f"{name}_counts"]
@@ -240,8 +244,8 @@ class Law:
     def _check(self) -> None:
         """Every path is in every tally once."""
         whole = [self.lattice] if self.layout.factors else []
-        whole += [*self.pulls, *(tally.counts for _, tally in self._tallies())]
-        if not all(counts.sum() == self.paths and counts.min() >= 0 for counts in whole):
+        once = all(counts.sum() == self.paths and counts.min() >= 0 for counts in [*whole, *self.pulls])
+        if not (once and all(tally.fits(self.paths) for _, tally in self._tallies())):
             raise BadInput("a law must count every path once in each of its tallies, but does not")
 
     def __reduce__(self) -> Any:

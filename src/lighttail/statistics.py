@@ -6,7 +6,7 @@ and Pearson's is to a 0-1 outcome; `mean_limits` says how. Standard deviation an
 from the same construction.
 
 A sample is an array, or a `Sample` whose values stand for many observations each. There is one formula for
-both; where a value is known up to a bin only, lower limits take its lower end and upper limits its upper one.
+both. Where values are known up to a bin, limits allow for the worst that the bins allow.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Sample:
     """Observations with multiplicities, each of which lies between `low` and `high`.
 
     value: float64[values], ascending for quantiles and CVaR.
-    low, high: float64[values]; the same array as `value` where values are exact.
+    low, high: float64[values]; the same array as `value` where values are exact, whose middle it is else.
     counts: int64[values], observations that a value stands for; None for one each.
     mean, std: of the observations themselves, where they are known better than from the values.
 
@@ -87,9 +87,17 @@ class Sample:
     def _up_to(self) -> Ints:
         return np.cumsum(np.ones(self.value.size, dtype=np.int64) if self.counts is None else self.counts)
 
-    def place(self, rank: int | Ints) -> int | Ints:
+    def place(self, rank: int) -> int:
         """Where the observation of that rank is, counted from 1 upwards."""
-        return rank - 1 if self.counts is None else np.searchsorted(self._up_to, rank)
+        return rank - 1 if self.counts is None else int(np.searchsorted(self._up_to, rank))
+
+    def at(self, rank: int) -> float:
+        """The observation of that rank; those of one bin are spread over it evenly."""
+        place = self.place(rank)
+        if self.counts is None:
+            return float(self.value[place])
+        share = (rank - 0.5 - (self._up_to[place] - self.counts[place])) / self.counts[place]
+        return float(self.low[place] + share * (self.high[place] - self.low[place]))
 
     def mirrored(self, origin: float = 0.0) -> Sample:
         """The sample of origin - x."""
@@ -175,16 +183,15 @@ def quantile(ordered: Values, q: float, level: float) -> Estimate:
     over = 1 + bisect_left(ranks, True, key=lambda rank: 1.0 - below(rank) <= tail)
     low = float(sample.low[sample.place(under)]) if under >= 1 else -math.inf
     high = float(sample.high[sample.place(over)]) if over <= n else math.inf
-    middle = min(n, max(1, math.ceil(n * q)))
-    return Estimate(float(sample.value[sample.place(middle)]), low, high, level)
+    return Estimate(sample.at(min(n, max(1, math.ceil(n * q)))), low, high, level)
 
 
 def interpolated(ordered: Values, q: float) -> float:
     """The q-quantile of the sample itself, interpolated between its order statistics as NumPy does."""
     sample = sample_of(ordered)
     rank = (sample.size - 1) * q
-    before, after = (sample.value[sample.place(1 + round_(rank))] for round_ in (math.floor, math.ceil))
-    return float(before + (after - before) * (rank - math.floor(rank)))
+    before, after = (sample.at(1 + round_(rank)) for round_ in (math.floor, math.ceil))
+    return before + (after - before) * (rank - math.floor(rank))
 
 
 def mean(values: Values, ends: tuple[float, float], level: float) -> Estimate:
@@ -204,18 +211,20 @@ def std(values: Values, ends: tuple[float, float], level: float) -> Estimate:
     furthest = max((end - centre) ** 2 for end in ends)
     low, high = mean_limits(squares, (0.0, furthest), level)
     off = max(abs(limit - centre) for limit in mean_limits(sample, ends, level))
-    value = math.sqrt(_mean_of(squares)) if sample.std is None else sample.std
-    return Estimate(value, math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level)
+    return Estimate(
+        math.sqrt(_mean_of(squares)), math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level
+    )
 
 
 def _squares(sample: Sample, centre: float) -> Sample:
     """Squared distances from the centre."""
-    value = (sample.value - centre) ** 2
     if sample.low is sample.high:
+        value = (sample.value - centre) ** 2
         return Sample(value, value, value, sample.counts)
     ends = (sample.low - centre) ** 2, (sample.high - centre) ** 2
     across = (sample.low < centre) & (sample.high > centre)
-    return Sample(value, np.where(across, 0.0, np.minimum(*ends)), np.maximum(*ends), sample.counts)
+    low, high = np.where(across, 0.0, np.minimum(*ends)), np.maximum(*ends)
+    return Sample(0.5 * (low + high), low, high, sample.counts, None if sample.std is None else sample.std**2)
 
 
 def _mean_of(sample: Sample) -> float:
@@ -311,8 +320,27 @@ def mean_limits(values: Values, ends: tuple[float, float], level: float) -> tupl
     tail = (1.0 - level) / 2.0
     sample = sample_of(values)
     counts = _append(sample.counts, 1)
-    low = _upper_limit(np.append(-sample.low, -ends[0]), counts, tail)
-    return -low, _upper_limit(np.append(sample.high, ends[1]), counts, tail)
+    low = -_upper_limit(np.append(-sample.value, -ends[0]), counts, tail)
+    high = _upper_limit(np.append(sample.value, ends[1]), counts, tail)
+    if sample.mean is None:
+        return low, high
+    off, slack = _within_bins(sample, tail)
+    return max(ends[0], low + off - slack), min(ends[1], high + off + slack)
+
+
+def _within_bins(sample: Sample, tail: float) -> tuple[float, float]:
+    """What limits from the values lack where the observations lie elsewhere in their bins and their mean is
+    known: how far that mean is from the values' mean, and how much more the weighted mean may vary.
+
+    An observation is h at most from the middle of its bin, so that the Dirichlet weights move the mean of all
+    these distances by a standard deviation of sqrt(mean h^2 / n) at most, at worst along with the rest.
+    """
+    from scipy.special import ndtri
+
+    assert sample.mean is not None
+    off = sample.mean - float(_sum(sample.value, sample.counts)) / sample.size
+    square = float(_sum((0.5 * (sample.high - sample.low)) ** 2, sample.counts)) / sample.size
+    return off, float(ndtri(1.0 - tail)) * math.sqrt(square / sample.size)
 
 
 def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:

@@ -79,19 +79,20 @@ def exact(x: float) -> int:
 class Tally:
     """Many values of one quantity.
 
-    unit: of the bins (`place`). counts: int64[BINS]. top: float64[up to TOP], the largest values, ascending.
+    unit: of the bins (`place`). counts: int64[BINS].
+    low, high: float64[BINS], the smallest and the largest value in each bin; inf and -inf in an empty one.
+    top: float64[up to TOP], the largest values, ascending.
     total: the sum of the values, a whole number of 2^-1074. squares: that of their squares, of 2^-2148.
         A block's own sums are floats, which depend on that block alone; here nothing is rounded.
-    least, most: the smallest and the largest value.
     """
 
     unit: float
     counts: Ints = field(default_factory=lambda: np.zeros(BINS, dtype=np.int64))
+    low: Floats = field(default_factory=lambda: np.full(BINS, math.inf))
+    high: Floats = field(default_factory=lambda: np.full(BINS, -math.inf))
     top: Floats = field(default_factory=lambda: np.zeros(0))
     total: int = 0
     squares: int = 0
-    least: float = math.inf
-    most: float = -math.inf
     _waiting: list[Floats] = field(default_factory=list, repr=False)  # for a place at the top
     _bar: float = field(default=-math.inf, repr=False)  # what a value must pass for one
 
@@ -103,14 +104,14 @@ class Tally:
     def add(self, values: Floats) -> None:
         """Take in the values of a block."""
         above = np.empty(values.size)
-        found, total, squares, least, most = _counter()(values, self.unit, self.counts, self._bar, above)
+        bins = self.counts, self.low, self.high
+        found, total, squares = _counter()(values, self.unit, *bins, self._bar, above)
         if not math.isfinite(squares):
             raise BadInput("keep must be 'paths' where the outcomes of a block overflow, but is 'law'")
         middle = exact(total / values.size)
         self.total += exact(total)
         # sum x^2 = sum (x - m)^2 + 2 m sum x - n m^2, whatever m is
         self.squares += (exact(squares) << BITS) + middle * (2 * exact(total) - values.size * middle)
-        self.least, self.most = min(self.least, least), max(self.most, most)
         if found:
             self._waiting.append(above[:found].copy())
             if sum(map(len, self._waiting)) >= TOP:
@@ -130,9 +131,18 @@ class Tally:
         self.counts += other.counts
         self.total += other.total
         self.squares += other.squares
-        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
+        np.minimum(self.low, other.low, out=self.low)
+        np.maximum(self.high, other.high, out=self.high)
         self._waiting.append(other.top)
         self.settle()
+
+    def fits(self, paths: int) -> bool:
+        """Whether it counts every path once, and every value in its own bin."""
+        bins = np.flatnonzero(self.counts)
+        homes = np.array([edges(bin_, self.unit) for bin_ in bins.tolist()]).reshape(-1, 2)
+        low, high = self.low[bins], self.high[bins]
+        inside = np.all((homes[:, 0] <= low) & (low <= high) & (high <= homes[:, 1]))
+        return bool(inside and self.counts.min() >= 0 and self.size == paths)
 
     def sample(self) -> Sample:
         """The largest values as they are, the others by their bins; mean and deviation from the sums."""
@@ -140,10 +150,9 @@ class Tally:
         counts = self.counts.copy()
         np.subtract.at(counts, [place(x, self.unit) for x in self.top.tolist()], 1)
         bins = np.flatnonzero(counts)
-        ends = np.array([edges(bin_, self.unit) for bin_ in bins.tolist()]).reshape(-1, 2)
-        ends = np.clip(ends, self.least, self.top[0] if self.top.size else self.most)
-        low, high = (np.append(ends[:, side], self.top) for side in (0, 1))
-        value = np.append(0.5 * (ends[:, 0] + ends[:, 1]), self.top)
+        high = np.minimum(self.high[bins], self.top[0])  # those above it are at the top
+        value = np.append(0.5 * (self.low[bins] + high), self.top)
+        low, high = np.append(self.low[bins], self.top), np.append(high, self.top)
         many = np.append(counts[bins], np.ones(self.top.size, dtype=np.int64))
         n = self.size
         mean = self.total / (n << BITS)

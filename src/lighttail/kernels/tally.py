@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from lighttail.kernels.build import Formula, compiler, digest, prepare
 
 
 def value_counter(place: Formula) -> Any:
-    """count(values, unit, counts, bar, above): one quantity of a block's paths.
+    """count(values, unit, counts, low, high, bar, above): one quantity of a block's paths.
 
-    Adds one to each value's bin, puts the values above the bar into `above`, and returns their number, the
-    sum of all values, that of their squared distances from the block's mean, the smallest and the largest.
+    Adds one to each value's bin, of which `low` and `high` keep the smallest and the largest value; puts the
+    values above the bar into `above`; returns how many those are, the sum of all values, and that of their
+    squared distances from the block's mean.
     """
     place = prepare(place)
     formulas = digest(place)
 
     @compiler(place)
-    def count(values: Any, unit: Any, counts: Any, bar: Any, above: Any) -> Any:
+    def count(values: Any, unit: Any, counts: Any, low: Any, high: Any, bar: Any, above: Any) -> Any:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         total, squares = 0.0, 0.0
-        least, most = math.inf, -math.inf
         found = 0
         for path in range(values.size):
             x = values[path]
-            counts[place(x, unit)] += 1
+            home = place(x, unit)
+            counts[home] += 1
+            low[home] = min(low[home], x)
+            high[home] = max(high[home], x)
             total += x
-            least = min(least, x)
-            most = max(most, x)
             if x > bar:
                 above[found] = x
                 found += 1
         middle = total / values.size
         for path in range(values.size):
             squares += (values[path] - middle) * (values[path] - middle)
-        return found, total, squares, least, most
+        return found, total, squares
 
     return count
 
