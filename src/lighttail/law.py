@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,11 @@ class Layout:
     unit: float
     small: float
     most: float
+
+    @cached_property
+    def arrays(self) -> tuple[Ints, Floats]:
+        """Factors and gaps, for the compiled loop."""
+        return np.array(self.factors, dtype=np.int64), np.array(self.gaps)
 
     @property
     def pull_bins(self) -> int:
@@ -148,21 +153,21 @@ class Law:
         """Take in a block: float64[paths] and int64[paths, arms]; of actions that change float64[paths, 2],
         what the best ones would have earned and what was lost."""
         layout = self.layout
-        best: Any = layout.best
         if layout.gaps:
             lost = np.empty(reward.size)
-            factors, gaps = np.array(layout.factors, dtype=np.int64), np.array(layout.gaps)
+            factors, gaps = layout.arrays
             _counter()(pulls, layout.width, self.pulls, factors, self.lattice, gaps, lost)
+            regret, span = layout.best - reward, (layout.best, layout.best)
         else:
             best, lost = np.ascontiguousarray(pulls[:, 0]), np.ascontiguousarray(pulls[:, 1])
-        regret = best - reward
+            regret, span = best - reward, (best.min(), best.max())
         self.regret.add(regret)
         if self.pseudo_regret is not None:
             self.pseudo_regret.add(lost)
         if self.cost is not None:
             self.cost.add(-reward)
         noise = lost - regret
-        self._widen(noise.min(), noise.max(), np.min(best), np.max(best))
+        self._widen(noise.min(), noise.max(), *span)
         self.paths += reward.size
 
     def merge(self, other: Law) -> None:
