@@ -41,6 +41,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/skip.py
 	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/cluster.py
+	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
 

@@ -17,10 +17,10 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
-    *("validation", "streams", "counts", "progress", "files", "csvfile"),
-    *("bonuses", "policies", "problems", "linear", "words"),
-    *("statistics", "outcome"),
-    *("kernels", "gpu", "methods", "blocks", "executors", "simulate"),
+    *("validation", "streams", "counts", "progress", "memory", "files", "csvfile"),
+    *("bonuses", "policies", "problems", "linear", "words", "kernels"),
+    *("statistics", "tally", "law", "outcome"),
+    *("gpu", "methods", "blocks", "executors", "simulate"),
     *("online", "tails", "bounds"),
     *("report", "paper"),
     "cli",

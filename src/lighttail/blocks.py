@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from lighttail.law import Law, layout_of
 from lighttail.linear import LinearBandit
 from lighttail.methods import Played
 from lighttail.policies import Policy
@@ -30,23 +31,29 @@ POLL = 0.2  # seconds between two looks at whether anyone still wants the result
 PROBE_PATHS = 2
 PROBE_PULLS = 64  # beyond one an arm
 Play = Callable[[int, Any, Any, Any], None]
+Keep = Literal["paths", "law"]
 
 
 class Part(NamedTuple):
-    """What a task sends back: the outcomes of some blocks, their processor time, and who played them."""
+    """What a task sends back: the outcomes of some blocks, their processor time, and who played them.
+
+    law: what it sends where that is kept, in place of reward and pulls.
+    """
 
     reward: Any
     pulls: Any
     seconds: float
     worker: tuple[str, int, int]
+    law: Law | None = None
 
 
 @dataclass(frozen=True)
 class Job:
     """One simulation, as its workers see it.
 
-    size: paths a block. probe: the first outcomes that the caller got. flag: a file of the caller's, empty
-    until nobody wants the results any more; a worker on another machine does not see it.
+    size: paths a block. probe: the first outcomes that the caller got. keep: "paths" or "law".
+    flag: a file of the caller's, empty until nobody wants the results any more; a worker on another machine
+    does not see it.
     """
 
     policy: Policy
@@ -57,6 +64,7 @@ class Job:
     method: Played
     size: int
     probe: bytes
+    keep: Keep
     flag: str
 
 
@@ -105,15 +113,20 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
     """
     todo, play = _ready(job)
     begin, end = first * todo.size, min(todo.paths, until * todo.size)
-    reward, pulls = room_for(todo.problem, end - begin)
+    law = Law.empty(layout_of(todo.problem, todo.horizon)) if todo.keep == "law" else None
+    reward, pulls = room_for(todo.problem, todo.size if law else end - begin)
     start = time.thread_time()
     with _watched(todo.flag) as stop:
         for block in range(first, until):
-            rows = slice((block - first) * todo.size, min(end - begin, (block - first + 1) * todo.size))
+            skipped = block * todo.size if law else begin
+            rows = slice(block * todo.size - skipped, min(end, (block + 1) * todo.size) - skipped)
             play(block, reward[rows], pulls[rows], stop)
             if stop[0]:
                 raise RuntimeError("nobody wants these blocks any more")
-    return Part(reward, pulls, time.thread_time() - start, _worker())
+            if law:
+                law.add(reward[rows], pulls[rows])
+    seconds = time.thread_time() - start
+    return Part(None, None, seconds, _worker(), law) if law else Part(reward, pulls, seconds, _worker())
 
 
 _lock = threading.Lock()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lighttail.blocks import Job, Part, play_blocks, probe_of
+from lighttail.blocks import Job, Keep, Part, play_blocks, probe_of
 from lighttail.linear import LinearBandit
 from lighttail.methods import Played
 from lighttail.policies import Policy
@@ -102,9 +102,15 @@ class Tasks:
 
 
 def run_tasks(
-    executor: Any, played: Setting, size: int, reward: Any, pulls: Any, report: Callable[[int, int], None]
+    executor: Any,
+    played: Setting,
+    size: int,
+    paths: int,
+    keep: Keep,
+    put: Callable[[slice, Part], None],
+    report: Callable[[int, int], None],
 ) -> None:
-    """Play all blocks, `size` paths each, on the executor, into `reward` and `pulls`.
+    """Play all blocks, `size` paths each, on the executor; `put` takes in the paths of each task as it ends.
 
     played: policy, problem, horizon, seed and method. A task that fails is tried twice more. Whatever ends
     early, Ctrl-C too, calls back all tasks, and ends those that run.
@@ -112,8 +118,8 @@ def run_tasks(
     policy, problem, horizon, seed, method = played
     with _flag() as flag:
         probe = probe_of(policy, problem, horizon, method)
-        job = Job(policy, problem, horizon, reward.size, seed, method, size, probe, str(flag))
-        _run(executor, job, reward, pulls, report)
+        job = Job(policy, problem, horizon, paths, seed, method, size, probe, keep, str(flag))
+        _run(executor, job, put, report)
 
 
 @contextmanager
@@ -134,7 +140,9 @@ def _flag() -> Iterator[Path]:
         raise
 
 
-def _run(executor: Any, job: Job, reward: Any, pulls: Any, report: Callable[[int, int], None]) -> None:
+def _run(
+    executor: Any, job: Job, put: Callable[[slice, Part], None], report: Callable[[int, int], None]
+) -> None:
     message = pickled(job)
     tasks = Tasks(math.ceil(job.paths / job.size), TASK_SECONDS + len(message) / BYTES_A_SECOND)
     running: dict[Future[Part], tuple[int, int, int]] = {}
@@ -152,7 +160,7 @@ def _run(executor: Any, job: Job, reward: Any, pulls: Any, report: Callable[[int
                     _submit(executor, job, message, (first, until, attempt + 1), running)
                     continue
                 rows = slice(first * job.size, min(job.paths, until * job.size))
-                reward[rows], pulls[rows] = part.reward, part.pulls
+                put(rows, part)
                 tasks.heard(part, until - first)
                 done += rows.stop - rows.start
                 report(done, job.paths)

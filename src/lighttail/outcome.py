@@ -1,4 +1,4 @@
-"""What a simulation leaves: rewards and pulls of every path, and estimates made from them."""
+"""What a simulation leaves: rewards and pulls of every path, or their law, and estimates made from them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from lighttail import statistics
 from lighttail.files import whole_file
-from lighttail.statistics import Estimate, Floats
+from lighttail.law import Law
+from lighttail.statistics import Estimate, Floats, Sample, sample_of
 from lighttail.validation import BadInput, confidence, fraction, number, refuse
 
 if TYPE_CHECKING:
@@ -31,6 +32,23 @@ def rounding(x: float, kind: Kind, means: Floats, horizon: int) -> float:
         return 1e-9 * max(abs(x), float(np.abs(means).max()) * horizon)
     gaps = means.max() - means
     return 1e-9 * (abs(x) + float(np.min(gaps, where=gaps > 0.0, initial=np.inf) if gaps.any() else 0.0))
+
+
+class NotKept(BadInput, AttributeError):
+    """Paths are asked for where only their law was kept."""
+
+
+def _not_kept(outcome: LawOutcome) -> NoReturn:
+    raise NotKept(
+        f"keep must be 'paths' for the reward, pulls and regret of each path, but is 'law': of these "
+        f"{outcome.paths:,} paths mean, std, quantile, cvar, exceedance and sample are known, and law.pulls"
+    )
+
+
+def _known(kind: Any) -> Kind:
+    if kind not in get_args(Kind):
+        raise refuse("kind", kind, "'regret', 'pseudo_regret' or 'reward'")
+    return kind  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +91,11 @@ class Outcome:
         return int(self.reward.size)
 
     @property
+    def keep(self) -> str:
+        """What is kept: "paths", or "law" for a `LawOutcome`."""
+        return "paths"
+
+    @property
     def method(self) -> str:
         """How it was played: "step", or "skip" for many pulls at once."""
         return str(self.settings.get("method", "step"))
@@ -103,29 +126,34 @@ class Outcome:
     def quantile(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The value that is not exceeded with probability q; an end out of reach is infinite."""
         q, level = fraction("q", q), confidence("level", level)
-        return statistics.quantile(self._ordered(kind), q, level)
+        return statistics.quantile(self.sample(kind), q, level)
 
     def cvar(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The mean of the worst 1 - q of the paths: the highest regrets, or the lowest rewards."""
         q, level = fraction("q", q), confidence("level", level)
-        low, high = self._ends(kind)
+        sample, (low, high) = self.sample(kind), self._ends(kind)
         if kind != "reward":
-            return statistics.cvar(self._ordered(kind), q, (low, high), kind == "pseudo_regret", level)
-        loss = statistics.cvar(-self._ordered(kind)[::-1], q, (-high, -low), False, level)
+            return statistics.cvar(sample, q, (low, high), kind == "pseudo_regret", level)
+        loss = statistics.cvar(sample.mirrored(), q, (-high, -low), False, level)
         return Estimate(-loss.value, -loss.high, -loss.low, level)
 
     def exceedance(self, x: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """P(kind >= x); with no path there, an upper limit."""
         x, level = number("x", x), confidence("level", level)
-        return statistics.proportion(int(np.sum(self.reaches(x, kind))), self.paths, level)
+        return statistics.exceedance(self._of(kind), x - self._slack(x, kind), level)
 
     def reaches(self, x: float, kind: Kind = "regret") -> npt.NDArray[np.bool_]:
         """Which paths have kind >= x; a value that is x but for rounding does."""
-        if self.offers is not None:
-            slack = 1e-9 * max(abs(x), float(np.abs(self._best).max()))
-        else:
-            slack = rounding(x, kind, self.means, self.horizon)
-        return self._of(kind) >= x - slack
+        values: Any = self._of(kind)
+        return values >= x - self._slack(x, kind)  # type: ignore[no-any-return]
+
+    def sample(self, kind: Kind = "regret") -> Sample:
+        """The values in ascending order, with how many paths each stands for."""
+        values = self._of(kind)
+        cache: dict[Kind, Sample] = self.__dict__.setdefault("_samples", {})
+        if kind not in cache:
+            cache[kind] = sample_of(np.sort(values))
+        return cache[kind]
 
     def to_frame(self) -> pandas.DataFrame:
         """One row a path: reward, regret, pseudo_regret and the pulls of each arm of a fixed set."""
@@ -145,59 +173,77 @@ class Outcome:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one .npz file, whole or not at all."""
         path = Path(path)
+        more, arrays = self._parts()
         about = {"format": FORMAT, "horizon": self.horizon, "labels": self.labels, "settings": self.settings}
-        arrays = {"reward": self.reward, "pulls": self.pulls, "means": self.means}
-        if self.offers is not None:
-            about["most"] = self.offers.most
-            arrays = {"reward": self.reward, "best": self.offers.best, "lost": self.offers.lost}
         with whole_file(path) as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+            np.savez_compressed(file, about=np.array(json.dumps({**about, **more})), **arrays)
         return path
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Outcome:
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What a file holds of it: words and numbers, and arrays."""
+        if self.offers is None:
+            return {}, {"reward": self.reward, "pulls": self.pulls, "means": self.means}
+        arrays = {"reward": self.reward, "best": self.offers.best, "lost": self.offers.lost}
+        return {"most": self.offers.most}, arrays
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Outcome:
         """Read what `save` wrote."""
         try:
             with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-                about = json.loads(str(file["about"]))
-                names = ("reward", "best", "lost") if "most" in about else ("reward", "pulls", "means")
-                arrays = {name: file[name] for name in names}
-            version, labels = about["format"], tuple(about["labels"])
-            horizon, settings = about["horizon"], about["settings"]
+                arrays = {name: file[name] for name in file}
+            about = json.loads(str(arrays.pop("about")))
+            version, settings = about["format"], about["settings"]
+            rest = tuple(about["labels"]), about["horizon"], settings
+            if version == FORMAT and "law" in about:
+                means = arrays.pop("means")
+                return LawOutcome(Law.from_state(about["law"], arrays), means, *rest)
+            names = ("reward", "best", "lost") if "most" in about else ("reward", "pulls", "means")
+            reward, second, third = (arrays[name] for name in names)
         except FileNotFoundError:
             raise
         except Exception:  # whatever a reader of damaged bytes may raise
             raise BadInput(f"{path} is not an outcome that lighttail saved") from None
         if version != FORMAT:
             raise refuse(f"the format of {path}", version, str(FORMAT))
-        reward, second, third = (arrays[name].shape for name in names)
         if "most" in about:
-            fits = len(reward) == 1 and reward == second == third
+            fits = reward.ndim == 1 and reward.shape == second.shape == third.shape
         else:
-            fits = second == (*reward, *third) and len(second) == 2 and len(labels) == third[0]
+            fits = second.ndim == 2 and second.shape == (*reward.shape, *third.shape)
+            fits = fits and len(rest[0]) == third.size
         if not fits:
             raise BadInput(f"{path} is not an outcome that lighttail saved: its arrays do not fit together")
         if "most" in about:
-            offers = Offers(arrays["best"], arrays["lost"], about["most"])
-            return cls(arrays["reward"], None, np.zeros(0), labels, horizon, settings, offers)
-        return cls(**arrays, labels=labels, horizon=horizon, settings=settings)
+            return Outcome(reward, None, np.zeros(0), *rest, Offers(second, third, about["most"]))
+        return Outcome(reward, second, third, *rest)
 
     @property
     def _best(self) -> Any:
         """What the best arm, or the best action of every round, earns on average: a number, or one a path."""
         return self.means.max() * self.horizon if self.offers is None else self.offers.best
 
-    def _of(self, kind: Kind) -> Floats:
-        if kind not in get_args(Kind):
-            raise refuse("kind", kind, "'regret', 'pseudo_regret' or 'reward'")
-        return getattr(self, kind)  # type: ignore[no-any-return]
+    def _of(self, kind: Kind) -> Any:
+        """The values as they are known: an array, or a sample."""
+        return getattr(self, _known(kind))
 
-    def _ordered(self, kind: Kind) -> Floats:
-        values = self._of(kind)
-        cache: dict[Kind, Floats] = self.__dict__.setdefault("_sorted", {})
-        if kind not in cache:
-            cache[kind] = np.sort(values)
-        return cache[kind]
+    def _slack(self, x: float, kind: Kind) -> float:
+        """What rounding may have taken from a value that is x."""
+        if self.means.size == 0:
+            return 1e-9 * max(abs(x), *map(abs, self._spans()[1]))
+        return rounding(x, kind, self.means, self.horizon)
+
+    def _spans(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The smallest and the largest noise (pseudo regret - regret) and best."""
+        noise = self.pseudo_regret - self.regret
+        return (float(noise.min()), float(noise.max())), (
+            float(np.min(self._best)),
+            float(np.max(self._best)),
+        )
+
+    @property
+    def _most(self) -> float:
+        """The largest pseudo regret possible."""
+        return float(np.ptp(self.means)) * self.horizon if self.offers is None else self.offers.most
 
     def _ends(self, kind: Kind) -> tuple[float, float]:
         """The range of an outcome, for the limits of means.
@@ -205,11 +251,68 @@ class Outcome:
         The pseudo regret lies between 0 and the largest possible (gap * horizon). The regret is that minus
         the sum of the noise, for which the widest sum seen in the sample stands in.
         """
-        worst = float(np.ptp(self.means)) * self.horizon if self.offers is None else self.offers.most
         if kind == "pseudo_regret":
-            return 0.0, worst
-        noise = self.pseudo_regret - self.regret
-        low, high = -max(0.0, float(noise.max())), worst + max(0.0, -float(noise.min()))
-        if kind == "regret":
-            return low, high
-        return float(np.min(self._best)) - high, float(np.max(self._best)) - low
+            return 0.0, self._most
+        noise, best = self._spans()
+        low, high = -max(0.0, noise[1]), self._most + max(0.0, -noise[0])
+        return (low, high) if kind == "regret" else (best[0] - high, best[1] - low)
+
+
+class LawOutcome(Outcome):
+    """An outcome that keeps the law of its paths instead of the paths (`simulate(..., keep="law")`).
+
+    law: a `lighttail.law.Law`: exact counts of pulls, and of what else docs/streaming.md says.
+
+    Every estimate works as on paths. What needs the paths themselves says that they were not kept.
+    """
+
+    law: Law
+
+    def __init__(
+        self, law: Law, means: Floats, labels: tuple[str, ...], horizon: int, settings: dict[str, Any]
+    ) -> None:
+        parts = {"law": law, "means": means, "labels": labels, "horizon": horizon, "settings": settings}
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
+
+    def __repr__(self) -> str:
+        return f"LawOutcome(paths={self.paths}, labels={self.labels!r}, horizon={self.horizon})"
+
+    @property
+    def paths(self) -> int:
+        return self.law.paths
+
+    @property
+    def keep(self) -> str:
+        return "law"
+
+    reward = pulls = regret = pseudo_regret = property(_not_kept)
+
+    def reaches(self, x: float, kind: Kind = "regret") -> npt.NDArray[np.bool_]:
+        """Of paths alone; see `exceedance`."""
+        _not_kept(self)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Of paths alone; see `sample`."""
+        _not_kept(self)
+
+    def sample(self, kind: Kind = "regret") -> Sample:
+        cache: dict[Kind, Sample] = self.__dict__.setdefault("_samples", {})
+        if kind not in cache:
+            cache[kind] = self.law.sample(_known(kind))
+        return cache[kind]
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        about, arrays = self.law.state()
+        return {"law": about}, {**arrays, "means": self.means}
+
+    def _of(self, kind: Kind) -> Any:
+        return self.sample(kind)
+
+    def _spans(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        noise, best = self.law.noise.tolist(), self.law.best.tolist()
+        return (noise[0], noise[1]), (best[0], best[1])
+
+    @property
+    def _most(self) -> float:
+        return self.law.layout.most

@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.counts import binomial, hypergeometric
-from lighttail.streams import standard_normal, uniform
+from lighttail.streams import block_generator, standard_normal, uniform
 from lighttail.validation import accept, non_negative, number, refuse
 
 Floats = npt.NDArray[np.float64]
 TURN = 2.0 * math.pi
+PILOT, PILOT_ARMS = 1000, 16  # draws, and arms, for the standard deviation of a noise that does not say
 
 
 def normal_shock(rng: Any, *world: Any) -> float:
@@ -133,6 +134,17 @@ class Noise(ABC):
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         """What `shock` and `reward` are handed besides: float64 or int64 arrays, and floats."""
 
+    def sd(self, means: tuple[float, ...]) -> float:
+        """The standard deviation of a reward of the noisiest arm; from draws unless a noise knows it.
+
+        It chooses how wide the bins of a law are (docs/streaming.md), and nothing else depends on it.
+        """
+        means = means or (0.0,)
+        world, rng = self.world(means), block_generator(0, 0)
+        shocks = [type(self).shock(rng, *world) for _ in range(PILOT)]
+        arms = range(min(len(means), PILOT_ARMS))
+        return max(float(np.std([type(self).reward(shock, arm, *world) for shock in shocks])) for arm in arms)
+
 
 @dataclass(frozen=True)
 class Gaussian(Noise):
@@ -152,6 +164,9 @@ class Gaussian(Noise):
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), self.sigma
 
+    def sd(self, means: tuple[float, ...]) -> float:
+        return self.sigma
+
 
 @dataclass(frozen=True)
 class Uniform(Noise):
@@ -166,6 +181,9 @@ class Uniform(Noise):
 
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), math.sqrt(3.0) * self.sigma
+
+    def sd(self, means: tuple[float, ...]) -> float:
+        return self.sigma
 
 
 @dataclass(frozen=True)
@@ -185,6 +203,9 @@ class Laplace(Noise):
 
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), self.sigma
+
+    def sd(self, means: tuple[float, ...]) -> float:
+        return self.sigma
 
 
 @dataclass(frozen=True)
@@ -208,6 +229,9 @@ class StudentT(Noise):
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), self.sigma * math.sqrt((self.df - 2.0) / self.df), self.df
 
+    def sd(self, means: tuple[float, ...]) -> float:
+        return self.sigma
+
 
 @dataclass(frozen=True)
 class Bernoulli(Noise):
@@ -228,6 +252,9 @@ class Bernoulli(Noise):
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return (np.array(means),)
 
+    def sd(self, means: tuple[float, ...]) -> float:
+        return max((math.sqrt(mean * (1.0 - mean)) for mean in means), default=0.5)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Resampled(Noise):
@@ -240,6 +267,9 @@ class Resampled(Noise):
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         starts = np.cumsum([0, *(len(values) for values in self.samples)], dtype=np.int64)
         return np.concatenate(self.samples), starts
+
+    def sd(self, means: tuple[float, ...]) -> float:
+        return max(float(np.std(values)) for values in self.samples)
 
     @property
     def digest(self) -> str:

@@ -7,15 +7,18 @@ import os
 import platform
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, get_args
 
 import numpy as np
 
-from lighttail.blocks import Play, block_player, room_for
+from lighttail.blocks import Keep, Part, Play, block_player, room_for
 from lighttail.executors import check_executor, check_travels, run_tasks
+from lighttail.law import Law, layout_of
 from lighttail.linear import LinearBandit, LinearPolicy
+from lighttail.memory import free_memory, in_words
 from lighttail.methods import Method, check_method, choose_method
-from lighttail.outcome import Offers, Outcome
+from lighttail.outcome import LawOutcome, Offers, Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import refuse, whole
@@ -24,6 +27,9 @@ BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of w
 LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
 MOST_PULLS = 10**15  # counts stay exact as floats
 MOST_PATHS = 10**10
+MOST_COUNTED = 10**12  # whose estimates are tested
+COPIES = 4  # of the rewards, for regrets and in order, that estimates from paths make
+COUNTERS = 4  # laws that threads fill at the same time
 Progress = Callable[[int, int], None]
 
 
@@ -53,6 +59,7 @@ def simulate(
     progress: bool | Progress = False,
     method: Method = "auto",
     executor: Executor | None = None,
+    keep: Keep = "paths",
 ) -> Outcome:
     """Play `policy` on `problem` for `horizon` pulls, `paths` times over.
 
@@ -68,6 +75,8 @@ def simulate(
     executor: where to play instead of on threads of this process: any `concurrent.futures.Executor`, such as
         a `ProcessPoolExecutor` or a Dask client's `get_executor()`. Policy and problem must pickle. It
         stays open. docs/cluster.md says what happens when a worker dies.
+    keep: "paths" keeps reward and pulls of every path; "law" only counts them, in memory that does not
+        depend on how many there are. All estimates work on both (docs/streaming.md).
 
     Paths are played in blocks; a block's random numbers depend on the seed and the block's number
     alone. The first use of a policy with a kind of noise on a machine compiles for about a
@@ -82,16 +91,13 @@ def simulate(
     if executor is not None:
         check_executor(executor, threads)
     threads = usable_processors() if threads is None else threads
-    check_settings(policy, problem, horizon, paths, seed, threads)
+    check_settings(policy, problem, horizon, paths, seed, threads, keep)
     horizon, paths = int(horizon), int(paths)
     check_method(policy, problem, horizon, method)
     if executor is not None:
         check_travels(policy=policy, problem=problem)
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
-    try:
-        reward, pulls = room_for(problem, paths)
-    except MemoryError:
-        raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
+    kept = _Law(problem, horizon, threads) if keep == "law" else _Paths(problem, horizon, paths)
     stop = np.zeros(1, dtype=np.int64)
     from lighttail.progress import compiling, reporter
 
@@ -100,27 +106,90 @@ def simulate(
             method = choose_method(policy, problem, horizon, method)
             size = block_paths(horizon, method, isinstance(problem, LinearBandit))
             play = block_player(policy, problem, horizon, seed, method)
-            play(0, reward[:0], pulls[:0], stop)  # compiles the kernel, or loads it from the cache
+            play(0, *room_for(problem, 0), stop)  # compiles the kernel, or loads it from the cache
         if executor is None:
-            run_blocks(in_place(play, size, reward, pulls, stop), size, paths, threads, stop, report)
+            run_blocks(kept.player(play, size, stop), size, paths, threads, stop, report)
         else:
-            run_tasks(executor, (policy, problem, horizon, seed, method), size, reward, pulls, report)
-    settings = settings_of(policy, problem, horizon, paths, seed, method)
-    if isinstance(problem, LinearBandit) and not problem.fixed:
-        offers = Offers(pulls[:, 0].copy(), pulls[:, 1].copy(), problem.most_lost(horizon))
-        return Outcome(reward, None, np.zeros(0), (), horizon, settings, offers)
-    return Outcome(reward, pulls, np.array(problem.means), problem.labels, horizon, settings)
+            setting = (policy, problem, horizon, seed, method)
+            run_tasks(executor, setting, size, paths, keep, kept.put, report)
+    return kept.outcome(settings_of(policy, problem, horizon, paths, seed, method, keep))
 
 
-def in_place(play: Play, size: int, reward: Any, pulls: Any, stop: Any) -> Callable[[int, int], int]:
-    """The function for `run_blocks` that plays a block into its rows of `reward` and `pulls`."""
+class _Paths:
+    """Reward and pulls of every path, in their rows."""
 
-    def into_its_rows(block: int, until: int) -> int:
-        first = block * size
-        play(block, reward[first:until], pulls[first:until], stop)
-        return until - first
+    def __init__(self, problem: Bandit | LinearBandit, horizon: int, paths: int) -> None:
+        self.problem, self.horizon = problem, horizon
+        try:
+            self.reward, self.pulls = room_for(problem, paths)
+        except MemoryError:
+            raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
 
-    return into_its_rows
+    def player(self, play: Play, size: int, stop: Any) -> Callable[[int, int], int]:
+        """The function for `run_blocks`."""
+
+        def into_its_rows(block: int, until: int) -> int:
+            first = block * size
+            play(block, self.reward[first:until], self.pulls[first:until], stop)
+            return until - first
+
+        return into_its_rows
+
+    def put(self, rows: slice, part: Part) -> None:
+        """Take in what a task sent."""
+        self.reward[rows], self.pulls[rows] = part.reward, part.pulls
+
+    def outcome(self, settings: dict[str, Any]) -> Outcome:
+        problem = self.problem
+        if isinstance(problem, LinearBandit) and not problem.fixed:
+            offers = Offers(self.pulls[:, 0].copy(), self.pulls[:, 1].copy(), problem.most_lost(self.horizon))
+            return Outcome(self.reward, None, np.zeros(0), (), self.horizon, settings, offers)
+        means = np.array(problem.means)
+        return Outcome(self.reward, self.pulls, means, problem.labels, self.horizon, settings)
+
+
+class _Law:
+    """The law of all paths, counted by a few threads at a time, each into a law of its own.
+
+    Counting takes a small share of the time of playing: more threads than these would hardly ever meet.
+    """
+
+    def __init__(self, problem: Bandit | LinearBandit, horizon: int, threads: int) -> None:
+        self.problem, self.horizon = problem, horizon
+        layout = layout_of(problem, horizon)
+        self.laws = [Law.empty(layout) for _ in range(min(threads, COUNTERS))]
+
+    def player(self, play: Play, size: int, stop: Any) -> Callable[[int, int], int]:
+        """The function for `run_blocks`."""
+        idle: SimpleQueue[Law] = SimpleQueue()
+        for law in self.laws:
+            idle.put(law)
+
+        def into_a_law(block: int, until: int) -> int:
+            paths = until - block * size
+            reward, pulls = room_for(self.problem, paths)
+            play(block, reward, pulls, stop)
+            if not stop[0]:  # else it may have ended half-way
+                law = idle.get()
+                try:
+                    law.add(reward, pulls)
+                finally:
+                    idle.put(law)
+            return paths
+
+        return into_a_law
+
+    def put(self, rows: slice, part: Part) -> None:
+        """Take in what a task sent."""
+        assert part.law is not None
+        self.laws[0].merge(part.law)
+
+    def outcome(self, settings: dict[str, Any]) -> Outcome:
+        whole, *others = self.laws
+        for law in others:
+            whole.merge(law)
+        means = np.array(self.problem.means)
+        return LawOutcome(whole, means, self.problem.labels, self.horizon, settings)
 
 
 def run_blocks(
@@ -159,7 +228,9 @@ def run_blocks(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def check_settings(policy: Any, problem: Any, horizon: Any, paths: Any, seed: Any, threads: Any) -> None:
+def check_settings(
+    policy: Any, problem: Any, horizon: Any, paths: Any, seed: Any, threads: Any, keep: Any = "paths"
+) -> None:
     """Refuse what cannot be simulated, before any work."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
@@ -169,10 +240,29 @@ def check_settings(policy: Any, problem: Any, horizon: Any, paths: Any, seed: An
         _check_arms(policy, problem, horizon)
     else:
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-    whole("paths", paths, 1, most=MOST_PATHS)
+    if keep not in get_args(Keep):
+        raise refuse("keep", keep, "'paths' or 'law'")
+    whole("paths", paths, 1, most=MOST_PATHS if keep == "paths" else MOST_COUNTED)
     whole("threads", threads, 1)
     if seed is not None:
         whole("seed", seed, 0)
+    _check_memory(problem, int(horizon), int(paths), min(int(threads), COUNTERS), keep)
+
+
+def _check_memory(problem: Any, horizon: int, paths: int, laws: int, keep: Keep) -> None:
+    """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
+    kept, free = paths * 8 * ((len(problem.means) or 2) + 1 + COPIES), free_memory()
+    if keep == "paths" and kept <= free:
+        return
+    counted = layout_of(problem, horizon).bytes * (1 + laws)
+    need = counted if keep == "law" else kept
+    if need <= free:
+        return
+    about = f"about {in_words(need)}, of which {in_words(free)} are free"
+    if keep == "law":
+        raise refuse("horizon", horizon, f"so short that the law of the pulls fits into memory ({about})")
+    hint = f"keep='law' needs {in_words(counted)} whatever the paths"
+    raise refuse("paths", paths, f"so few that their outcomes fit into memory ({about}; {hint})")
 
 
 def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> None:
@@ -202,6 +292,7 @@ def settings_of(
     paths: int,
     seed: int,
     method: Method = "auto",
+    keep: Keep = "paths",
 ) -> dict[str, Any]:
     """What made an outcome: enough to make it again."""
     import numba
@@ -217,6 +308,7 @@ def settings_of(
         "paths": int(paths),
         "seed": seed,
         "method": method,
+        "keep": keep,
         "block_paths": block_paths(horizon, method, isinstance(problem, LinearBandit)),
         "versions": {
             "lighttail": lighttail.__version__,

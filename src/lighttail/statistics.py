@@ -4,12 +4,17 @@ Probabilities get Clopper and Pearson's interval, quantiles one from order stati
 at every sample size. A mean gets Gaffke's interval, which is to any bounded outcome what Clopper
 and Pearson's is to a 0-1 outcome; `mean_limits` says how. Standard deviation and CVaR get theirs
 from the same construction.
+
+A sample is an array, or a `Sample` whose values stand for many observations each. There is one formula for
+both. Where values are known up to a bin, limits allow for the worst that the bins allow.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +22,7 @@ import numpy.typing as npt
 from lighttail.validation import refuse
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 FINEST = 0.0025  # the smallest tail that the CVaR's draws resolve
 SINGLE = 300  # values that the CVaR's limits weight one by one
 
@@ -51,63 +57,186 @@ class Estimate:
         return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
 
 
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Observations with multiplicities, each of which lies between `low` and `high`.
+
+    value: float64[values], ascending for quantiles and CVaR.
+    low, high: float64[values]; the same array as `value` where values are exact, whose middle it is else.
+    counts: int64[values], observations that a value stands for; None for one each.
+    mean, std: of the observations themselves, where they are known better than from the values.
+
+    >>> halves = Sample(*3 * [np.array([0.0, 1.0])], counts=np.array([50, 50]))
+    >>> print(mean(halves, (0.0, 1.0), 0.95))
+    0.5 [0.3983, 0.6017]
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+    counts: Ints | None = None
+    mean: float | None = None
+    std: float | None = None
+
+    @cached_property
+    def size(self) -> int:
+        """The number of observations."""
+        return int(self.value.size if self.counts is None else np.sum(self.counts))
+
+    @cached_property
+    def _up_to(self) -> Ints:
+        return np.cumsum(np.ones(self.value.size, dtype=np.int64) if self.counts is None else self.counts)
+
+    def place(self, rank: int) -> int:
+        """Where the observation of that rank is, counted from 1 upwards."""
+        return rank - 1 if self.counts is None else int(np.searchsorted(self._up_to, rank))
+
+    def at(self, rank: int) -> float:
+        """The observation of that rank; those of one bin are spread over it evenly."""
+        place = self.place(rank)
+        if self.counts is None:
+            return float(self.value[place])
+        share = (rank - 0.5 - (self._up_to[place] - self.counts[place])) / self.counts[place]
+        return float(self.low[place] + share * (self.high[place] - self.low[place]))
+
+    def mirrored(self, origin: float = 0.0) -> Sample:
+        """The sample of origin - x."""
+        counts = None if self.counts is None else self.counts[::-1]
+        ends = (origin - self.value[::-1], origin - self.high[::-1], origin - self.low[::-1])
+        return Sample(*ends, counts, None if self.mean is None else origin - self.mean, self.std)
+
+
+Values = Floats | Sample
+
+
+def sample_of(values: Values) -> Sample:
+    """An array as a sample: every value is one observation, and exact."""
+    return values if isinstance(values, Sample) else Sample(values, values, values)
+
+
 def proportion(hits: int, sample: int, level: float) -> Estimate:
     """P(event) from `hits` in `sample` independent trials."""
     low, high = proportion_limits(np.array([hits]), sample, level)
     return Estimate(hits / sample, float(low[0]), float(high[0]), level)
 
 
-def proportion_limits(hits: npt.NDArray[np.int64], sample: int, level: float) -> tuple[Floats, Floats]:
+def proportion_limits(hits: Ints, sample: int, level: float) -> tuple[Floats, Floats]:
     """Clopper and Pearson's limits (1934) for each number of hits."""
-    from scipy.special import betaincinv
-
     tail = (1.0 - level) / 2.0
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), sample - hits + 1, tail), 0.0)
-    high = np.where(hits < sample, betaincinv(hits + 1, np.maximum(sample - hits, 1), 1.0 - tail), 1.0)
+    low = np.where(hits > 0, _beta_quantile(np.maximum(hits, 1), sample - hits + 1, tail), 0.0)
+    high = np.where(hits < sample, _beta_quantile(hits + 1, np.maximum(sample - hits, 1), 1.0 - tail), 1.0)
     return low, high
 
 
-def quantile(ordered: Floats, q: float, level: float) -> Estimate:
+def _beta_quantile(a: Ints, b: Ints, share: float) -> Floats:
+    """The quantile of Beta(a, b). scipy's is wrong for some a among more than 10^9 trials: where its
+    distribution function says so, by bisection of the logarithm."""
+    from scipy.special import betainc, betaincinv
+
+    found = np.asarray(betaincinv(a, b, share), dtype=np.float64)
+    wrong = ~(np.abs(betainc(a, b, found) - share) < 1e-6 * min(share, 1.0 - share))
+    if np.any(wrong):
+        a, b = (np.asarray(part, dtype=np.float64)[wrong] for part in np.broadcast_arrays(a, b))
+        low, high = np.full(a.shape, -750.0), np.zeros(a.shape)
+        for _ in range(64):
+            middle = 0.5 * (low + high)
+            above = betainc(a, b, np.exp(middle)) > share
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        found[wrong] = np.exp(0.5 * (low + high))
+    return found
+
+
+def exceedance(values: Values, x: float, level: float) -> Estimate:
+    """P(observation >= x). What may lie on either side of x counts by its share of its bin; the lower limit
+    leaves it out, the upper one takes it in."""
+    sample = sample_of(values)
+    sure, possible = sample.low >= x, sample.high >= x
+    hits = int(_sum(sure.astype(np.int64), sample.counts))
+    most = int(_sum(possible.astype(np.int64), sample.counts))
+    value = hits / sample.size
+    if most > hits:
+        open_ = np.flatnonzero(possible & ~sure)
+        share = (sample.high[open_] - x) / (sample.high[open_] - sample.low[open_])
+        value += float(_sum(share, None if sample.counts is None else sample.counts[open_])) / sample.size
+    low, high = proportion_limits(np.array([hits, most]), sample.size, level)
+    return Estimate(value, float(low[0]), float(high[1]), level)
+
+
+def quantile(ordered: Values, q: float, level: float) -> Estimate:
     """The q-quantile; limits are order statistics, infinite where the sample has none far enough.
 
     The number B of observations up to the quantile is Binomial(n, q): the l-th smallest lies above
     the quantile with probability P(B < l), the u-th smallest below it with P(B >= u).
     """
-    from scipy.special import bdtr
+    from scipy.special import betainc
 
-    n = ordered.size
+    sample = sample_of(ordered)
+    n = sample.size
     tail = (1.0 - level) / 2.0
-    reach = 12.0 * math.sqrt(n * q * (1.0 - q)) + 12.0
-    ranks = np.arange(max(1, int(n * q - reach)), min(n, int(n * q + reach) + 1) + 1)
-    below = bdtr(ranks - 1, n, q)  # P(B < rank)
-    lows = ranks[below <= tail]
-    highs = ranks[1.0 - below <= tail]
-    low = float(ordered[lows[-1] - 1]) if lows.size else -math.inf
-    high = float(ordered[highs[0] - 1]) if highs.size else math.inf
-    middle = min(n, max(1, math.ceil(n * q)))
-    return Estimate(float(ordered[middle - 1]), low, high, level)
+
+    def below(rank: int) -> float:
+        """P(B < rank)."""
+        return float(betainc(n - rank + 1, rank, 1.0 - q))
+
+    ranks = range(1, n + 1)
+    under = bisect_right(ranks, tail, key=below)
+    over = 1 + bisect_left(ranks, True, key=lambda rank: 1.0 - below(rank) <= tail)
+    low = float(sample.low[sample.place(under)]) if under >= 1 else -math.inf
+    high = float(sample.high[sample.place(over)]) if over <= n else math.inf
+    return Estimate(sample.at(min(n, max(1, math.ceil(n * q)))), low, high, level)
 
 
-def mean(sample: Floats, ends: tuple[float, float], level: float) -> Estimate:
+def interpolated(ordered: Values, q: float) -> float:
+    """The q-quantile of the sample itself, interpolated between its order statistics as NumPy does."""
+    sample = sample_of(ordered)
+    rank = (sample.size - 1) * q
+    before, after = (sample.at(1 + round_(rank)) for round_ in (math.floor, math.ceil))
+    return before + (after - before) * (rank - math.floor(rank))
+
+
+def mean(values: Values, ends: tuple[float, float], level: float) -> Estimate:
     """The mean of an outcome that lies between `ends`."""
-    low, high = mean_limits(sample, ends, level)
-    return Estimate(float(np.mean(sample)), low, high, level)
+    low, high = mean_limits(values, ends, level)
+    return Estimate(_mean_of(sample_of(values)), low, high, level)
 
 
-def std(sample: Floats, ends: tuple[float, float], level: float) -> Estimate:
+def std(values: Values, ends: tuple[float, float], level: float) -> Estimate:
     """The standard deviation: the root of the mean squared distance from the sample's mean.
 
     That mean is off by at most the width of its own interval, which the lower limit allows for.
     """
-    centre = float(np.mean(sample))
-    squares = (sample - centre) ** 2
+    sample = sample_of(values)
+    centre = _mean_of(sample)
+    squares = _squares(sample, centre)
     furthest = max((end - centre) ** 2 for end in ends)
     low, high = mean_limits(squares, (0.0, furthest), level)
     off = max(abs(limit - centre) for limit in mean_limits(sample, ends, level))
-    return Estimate(float(np.std(sample)), math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level)
+    return Estimate(
+        math.sqrt(_mean_of(squares)), math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level
+    )
 
 
-def cvar(ordered: Floats, q: float, ends: tuple[float, float], bounded: bool, level: float) -> Estimate:
+def _squares(sample: Sample, centre: float) -> Sample:
+    """Squared distances from the centre."""
+    if sample.low is sample.high:
+        value = (sample.value - centre) ** 2
+        return Sample(value, value, value, sample.counts)
+    ends = (sample.low - centre) ** 2, (sample.high - centre) ** 2
+    across = (sample.low < centre) & (sample.high > centre)
+    low, high = np.where(across, 0.0, np.minimum(*ends)), np.maximum(*ends)
+    return Sample(0.5 * (low + high), low, high, sample.counts, None if sample.std is None else sample.std**2)
+
+
+def _mean_of(sample: Sample) -> float:
+    return float(_sum(sample.value, sample.counts)) / sample.size if sample.mean is None else sample.mean
+
+
+def _sum(values: npt.NDArray[np.generic], counts: Ints | None) -> np.generic:
+    """The sum over the observations of what `values` says of each."""
+    return np.sum(values if counts is None else values * counts)  # type: ignore[no-any-return, operator]
+
+
+def cvar(ordered: Values, q: float, ends: tuple[float, float], bounded: bool, level: float) -> Estimate:
     """The mean of the highest 1 - q of the outcomes (conditional value at risk).
 
     Its limits are Gaffke's as well: quantiles of the CVaR under a flat Dirichlet law on the sample
@@ -117,17 +246,24 @@ def cvar(ordered: Floats, q: float, ends: tuple[float, float], bounded: bool, le
     tail = (1.0 - level) / 2.0
     if tail < FINEST:
         raise refuse("level", level, f"at most {1.0 - 2.0 * FINEST:g} for a CVaR")
-    v = quantile(ordered, q, level)
-    value = v.value + float(np.mean(np.maximum(ordered - v.value, 0.0))) / (1.0 - q)
-    falling = ordered[::-1]
-    low = float(np.quantile(_dirichlet_cvar(np.append(falling, ends[0]), q), tail))
+    sample = sample_of(ordered)
+    v = quantile(sample, q, level)
+    excess = float(_sum(np.maximum(sample.value - v.value, 0.0), sample.counts)) / sample.size
+    counts = None if sample.counts is None else sample.counts[::-1]
+    under = np.append(sample.low[::-1], ends[0])
+    low = float(np.quantile(_dirichlet_cvar(under, _append(counts, 1), q), tail))
     high = ends[1] if bounded else math.inf
     if math.isfinite(v.high):
-        high = float(np.quantile(_dirichlet_cvar(np.append(ends[1], falling), q), 1.0 - tail))
-    return Estimate(value, low, high, level)
+        over = np.append(ends[1], sample.high[::-1])
+        high = float(np.quantile(_dirichlet_cvar(over, _append(1, counts), q), 1.0 - tail))
+    return Estimate(v.value + excess / (1.0 - q), low, high, level)
 
 
-def _dirichlet_cvar(falling: Floats, q: float) -> Floats:
+def _append(first: Ints | int | None, second: Ints | int | None) -> Ints | None:
+    return None if first is None or second is None else np.append(first, second)
+
+
+def _dirichlet_cvar(falling: Floats, counts: Ints | None, q: float) -> Floats:
     """Draws of the CVaR of `falling`, sorted downwards, under flat Dirichlet weights.
 
     Only the weights of the highest values matter, until they add up to 1 - q. Long samples are
@@ -135,18 +271,29 @@ def _dirichlet_cvar(falling: Floats, q: float) -> Floats:
     are the same at every call, so that an estimate is a function of its sample.
     """
     rng = np.random.Generator(np.random.SFC64(0))
-    edges = _group_edges(falling.size, 1.0 - q)
+    n = falling.size if counts is None else int(counts.sum())
+    edges = _group_edges(n, 1.0 - q)
     sizes = np.diff(edges)
-    values = np.add.reduceat(falling[: edges[-1]], edges[:-1]) / sizes
+    values = _group_sums(falling, counts, edges) / sizes
     if edges[-1] <= SINGLE:
         weights = rng.standard_exponential((4000, sizes.size))
     else:
         weights = rng.standard_gamma(sizes, (2000, sizes.size))
-    rest = rng.standard_gamma(falling.size - edges[-1], len(weights))
+    rest = rng.standard_gamma(n - edges[-1], len(weights))
     share = np.cumsum(weights, axis=1)
     share /= (share[:, -1] + rest)[:, None]
     taken = np.diff(np.minimum(share, 1.0 - q), axis=1, prepend=0.0)
     return taken @ values / np.sum(taken, axis=1)  # type: ignore[no-any-return]
+
+
+def _group_sums(falling: Floats, counts: Ints | None, edges: Ints) -> Floats:
+    """The sum of the observations between each two edges, which may cut through a value's observations."""
+    if counts is None:
+        return np.add.reduceat(falling[: edges[-1]], edges[:-1])
+    up_to = np.cumsum(counts)
+    cuts = np.union1d(up_to[up_to < edges[-1]], edges[1:])
+    parts = falling[np.searchsorted(up_to, cuts)] * np.diff(cuts, prepend=0)
+    return np.add.reduceat(parts, np.searchsorted(cuts, edges[:-1], side="right"))
 
 
 def _group_edges(n: int, tail: float) -> npt.NDArray[np.int64]:
@@ -162,7 +309,7 @@ def _group_edges(n: int, tail: float) -> npt.NDArray[np.int64]:
     return np.unique(np.round(ranks).astype(np.int64))
 
 
-def mean_limits(sample: Floats, ends: tuple[float, float], level: float) -> tuple[float, float]:
+def mean_limits(values: Values, ends: tuple[float, float], level: float) -> tuple[float, float]:
     """Gaffke's limits for the mean of an outcome between `ends` (Gaffke 2005; Phan et al. 2021).
 
     Put one more observation at the end of the range and weight all n + 1 by a flat Dirichlet law:
@@ -171,11 +318,33 @@ def mean_limits(sample: Floats, ends: tuple[float, float], level: float) -> tupl
     The extra observation stands for the disaster that the sample may have missed.
     """
     tail = (1.0 - level) / 2.0
-    return -_upper_limit(-sample, -ends[0], tail), _upper_limit(sample, ends[1], tail)
+    sample = sample_of(values)
+    counts = _append(sample.counts, 1)
+    low = -_upper_limit(np.append(-sample.value, -ends[0]), counts, tail)
+    high = _upper_limit(np.append(sample.value, ends[1]), counts, tail)
+    if sample.mean is None:
+        return low, high
+    off, slack = _within_bins(sample, tail)
+    return max(ends[0], low + off - slack), min(ends[1], high + off + slack)
 
 
-def _upper_limit(sample: Floats, end: float, tail: float) -> float:
-    """The value that the Dirichlet mean of `sample` and `end` exceeds with probability `tail`.
+def _within_bins(sample: Sample, tail: float) -> tuple[float, float]:
+    """What limits from the values lack where the observations lie elsewhere in their bins and their mean is
+    known: how far that mean is from the values' mean, and how much more the weighted mean may vary.
+
+    An observation is h at most from the middle of its bin, so that the Dirichlet weights move the mean of all
+    these distances by a standard deviation of sqrt(mean h^2 / n) at most, at worst along with the rest.
+    """
+    from scipy.special import ndtri
+
+    assert sample.mean is not None
+    off = sample.mean - float(_sum(sample.value, sample.counts)) / sample.size
+    square = float(_sum((0.5 * (sample.high - sample.low)) ** 2, sample.counts)) / sample.size
+    return off, float(ndtri(1.0 - tail)) * math.sqrt(square / sample.size)
+
+
+def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
+    """The value that the Dirichlet mean of the points exceeds with probability `tail`.
 
     With independent exponentials E_i that mean exceeds m when sum E_i (x_i - m) > 0; Lugannani and
     Rice's formula gives the probability of that. Its saddlepoint is known in closed form once the
@@ -184,28 +353,38 @@ def _upper_limit(sample: Floats, end: float, tail: float) -> float:
     from scipy.optimize import brentq
     from scipy.special import ndtr
 
-    points = np.append(sample, end)
+    n = points.size if counts is None else int(counts.sum())
     top = float(points.max())
     spread = top - float(points.min())
     if spread <= 0.0:
         return top
     gaps = (top - points) / spread
+    middle = float(_sum(gaps, counts)) / n
+    apart = gaps - middle
 
     def limit(log_distance: float) -> tuple[float, float]:
-        """(m, log of the chance to exceed it) for a pole at that log distance above the top."""
+        """(m, log of the chance to exceed it) for a pole at that log distance above the top.
+
+        Everything is measured from the middle, v - x_i = (v - mean)(1 + e_i), where the e_i sum to 0:
+        what cancels in a sample of 10^12 is left out before it is added up.
+        """
         distance = math.exp(log_distance)
-        room = distance + gaps
-        tilt = float(np.mean(1.0 / room))  # s, in units of 1 / spread
-        m = distance - 1.0 / tilt  # measured upwards from the top
-        cumulant = -float(np.sum(np.log(tilt * room)))
-        curvature = float(np.sum((1.0 / (tilt * room) - 1.0) ** 2)) / tilt**2
+        e = apart / (distance + middle)
+        room = (distance + gaps) / (distance + middle)  # 1 + e, to all digits next to the pole
+        over = float(_sum(e * e / room, counts)) / n  # mean of 1 / (1 + e), minus 1
+        logs = np.log1p(e)
+        near = e < -0.5
+        logs[near] = np.log(room[near])
+        m = (distance * over - middle) / (1.0 + over)  # measured upwards from the top
+        cumulant = -n * math.log1p(over) - float(_sum(logs - e, counts))
         w = math.sqrt(max(0.0, -2.0 * cumulant))
-        u = tilt * math.sqrt(curvature)
+        u = math.sqrt(float(_sum(((over + e + over * e) / ((1.0 + over) * room)) ** 2, counts)))
         density = math.exp(-0.5 * w * w) / math.sqrt(2.0 * math.pi)
         return m, float(ndtr(-w)) + density * (1.0 / u - 1.0 / w)
 
     # From next to the top, where nothing is above m, to where m is all but the sample's mean.
-    lowest, highest = math.log(1e-13), math.log(100.0 * math.sqrt(points.size) * float(np.std(gaps)))
+    deviation = math.sqrt(float(_sum(apart * apart, counts)) / n)
+    lowest, highest = math.log(1e-13), math.log(100.0 * math.sqrt(n) * deviation)
     if limit(lowest)[1] > tail:
         return top
     root = brentq(lambda place: limit(place)[1] - tail, lowest, highest, xtol=1e-10)

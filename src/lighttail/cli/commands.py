@@ -145,6 +145,14 @@ def compare(
     threads_text: Annotated[
         str | None, typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all")
     ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="paths, or law: only count the paths, in memory that does not depend on how many there are.",
+            show_default="paths",
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("lighttail-report"),
     as_json: Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")] = False,
 ) -> None:
@@ -163,8 +171,9 @@ def compare(
         problem = _problem(means, noise, sigma, data)
     words = policy or (LINEAR if linear else TUNED)
     policies = _policies(words, assumed_sigma)
+    kept: Any = "paths" if keep is None else keep
     for one in policies:
-        check_settings(one, problem, horizon, paths, seed, 1 if threads is None else threads)
+        check_settings(one, problem, horizon, paths, seed, 1 if threads is None else threads, kept)
     loss = default_threshold(problem, horizon)
     if threshold is not None:
         positive("threshold", threshold)
@@ -185,10 +194,11 @@ def compare(
         paths=paths,
         seed=seed,
         threshold=threshold,
+        keep=keep,
         out=out,
     )
     with output_folder("out", out):
-        _run(policies, problem, (horizon, paths, seed, loss, threads), out, command, as_json)
+        _run(policies, problem, (horizon, paths, seed, loss, threads, kept), out, command, as_json)
 
 
 @app.command()
@@ -262,7 +272,7 @@ def _run(
     from lighttail import report
     from lighttail.progress import bar
 
-    horizon, paths, seed, threshold, threads = settings
+    horizon, paths, seed, threshold, threads, keep = settings
     quiet = as_json or not sys.stderr.isatty()
 
     def run(progress: Any) -> report.Comparison:
@@ -276,6 +286,7 @@ def _run(
             threshold=threshold,
             threads=threads,
             progress=progress,
+            keep=keep,
         )
 
     if quiet:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
+from lighttail.blocks import Keep
 from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.format import chance
 from lighttail.simulate import simulate
-from lighttail.statistics import Estimate, proportion
+from lighttail.statistics import Estimate, exceedance, interpolated
 
 MANY = 6  # policies, more than which a sentence does not name
 FEW = 100  # paths that say nothing about a tail
@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def worst(self) -> float:
-        return float(self.outcome.regret.max())
+        return float(self.outcome.sample("regret").high[-1])
 
     @cached_property
     def ruined(self) -> Estimate:
@@ -63,12 +63,12 @@ class Entry:
         It must also lie far above the better paths: as far above their 25 % quantile as a normal law
         with their spread (from the 5 % to the 25 % quantile) has 1 in 30,000 of its mass.
         """
-        outcome = self.outcome
-        best, good = np.quantile(outcome.pseudo_regret, [0.05, 0.25])
+        sample = self.outcome.sample("pseudo_regret")
+        best, good = (interpolated(sample, q) for q in (0.05, 0.25))
         sd = (good - best) / (1.645 - 0.674)
-        far = outcome.pseudo_regret > good + (0.674 + 4.0) * sd + 1e-9 * abs(good)
-        hits = int(np.sum(far & outcome.reaches(self.threshold, "pseudo_regret")))
-        return proportion(hits, outcome.paths, 0.95)
+        far = math.nextafter(good + (0.674 + 4.0) * sd + 1e-9 * abs(good), math.inf)  # and more than that
+        both = exceedance(sample, far, 0.95), self.outcome.exceedance(self.threshold, "pseudo_regret")
+        return min(both, key=lambda chance: chance.value)  # the rarer of two tails lies within the other
 
     @property
     def heavy_here(self) -> bool:
@@ -161,12 +161,14 @@ def compare(
     labels: Sequence[str] | None = None,
     threads: int | None = None,
     progress: Callable[[str, int], None] | None = None,
+    keep: Keep = "paths",
 ) -> Comparison:
     """Simulate every policy on the problem, each with the same seed.
 
     threshold: the regret whose chance is estimated; a third of the largest possible unless given.
     labels: the policies' names in tables and figures.
     progress: called with (policy, paths done, of all policies together).
+    keep: "paths" or "law", as in `simulate`.
     """
     threshold = default_threshold(problem, horizon) if threshold is None else threshold
     names = [str(policy) for policy in policies] if labels is None else list(labels)
@@ -186,6 +188,7 @@ def compare(
             seed=seed,
             threads=threads,
             progress=report,
+            keep=keep,
         )
         proved = policy.light_tailed and covered(problem)
         entries.append(Entry(labels[turn], policy, proved, outcome, threshold))

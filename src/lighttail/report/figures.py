@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.statistics import Floats, proportion_limits
+from lighttail.statistics import Floats, Sample, Values, interpolated, proportion_limits, sample_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,7 @@ def survival_figure(comparison: Comparison) -> Figure:
     figure = Figure(figsize=(9, max(5.0, 0.23 * entries + 0.8)), layout="constrained")
     axes = figure.add_subplot()
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
-        x, value, low, high = survival_curve(entry.outcome.regret)
+        x, value, low, high = survival_curve(entry.outcome.sample("regret"))
         axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
         axes.plot(x, value, drawstyle="steps-pre", label=entry.label, linewidth=1.9, markersize=5, **look)
     axes.set_yscale("log")
@@ -84,7 +84,7 @@ def histogram_figure(comparison: Comparison) -> Figure:
     rows = math.ceil(len(entries) / columns)
     figure = Figure(figsize=(3.2 * columns + 0.4, 2.3 * rows + 0.6), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    lowest = min(float(entry.outcome.regret.min()) for entry in entries)
+    lowest = min(float(entry.outcome.sample("regret").low[0]) for entry in entries)
     highest = max(entry.worst for entry in entries)
     if comparison.threshold < 1.5 * highest:
         highest = max(highest, 1.1 * comparison.threshold)
@@ -101,7 +101,8 @@ def histogram_figure(comparison: Comparison) -> Figure:
 
 
 def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Floats) -> None:
-    counts, _ = np.histogram(entry.outcome.regret, edges)
+    sample = entry.outcome.sample("regret")
+    counts, _ = np.histogram(sample.value, edges, weights=sample.counts)
     light = entry.light_tailed
     axes.stairs(
         counts / entry.outcome.paths,
@@ -135,17 +136,17 @@ def _mark_threshold(axes: Axes, comparison: Comparison, text: str) -> None:
 
 def _left_edge(comparison: Comparison) -> float:
     """Leave out the lucky paths: the curves are flat there."""
-    return min(float(np.quantile(entry.outcome.regret, 0.02)) for entry in comparison.entries)
+    return min(interpolated(entry.outcome.sample("regret"), 0.02) for entry in comparison.entries)
 
 
-def survival_curve(sample: Floats, points: int = 400) -> tuple[Floats, Floats, Floats, Floats]:
-    """x, P(sample >= x) and its Clopper-Pearson limits, at up to `points` order statistics."""
+def survival_curve(values: Values, points: int = 400) -> tuple[Floats, Floats, Floats, Floats]:
+    """x, P(value >= x) and its Clopper-Pearson limits, at up to `points` order statistics."""
+    sample = values if isinstance(values, Sample) else sample_of(np.sort(values))
     n = sample.size
-    falling = np.sort(sample)[::-1]
-    ranks = np.unique(np.round(np.geomspace(1, n, points)).astype(np.int64))
-    value = ranks / n
+    ranks = np.unique(np.round(np.geomspace(1, n, points)).astype(np.int64))[::-1]
+    x = np.array([sample.at(n + 1 - rank) for rank in ranks.tolist()])
     low, high = proportion_limits(ranks, n, 0.95)
-    return falling[ranks - 1][::-1], value[::-1], low[::-1], high[::-1]
+    return x, ranks / n, low, high
 
 
 def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:

@@ -1,0 +1,69 @@
+"""Counting a block's paths, compiled. Sums run in the order of the paths: the same bits on every machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lighttail.kernels.build import Formula, compiler, digest, prepare
+
+
+def value_counter(place: Formula) -> Any:
+    """count(values, unit, counts, low, high, bar, above): one quantity of a block's paths.
+
+    Adds one to each value's bin, of which `low` and `high` keep the smallest and the largest value; puts the
+    values above the bar into `above`; returns how many those are, the sum of all values, and that of their
+    squared distances from the block's mean.
+    """
+    place = prepare(place)
+    formulas = digest(place)
+
+    @compiler(place)
+    def count(values: Any, unit: Any, counts: Any, low: Any, high: Any, bar: Any, above: Any) -> Any:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        total, squares = 0.0, 0.0
+        found = 0
+        for path in range(values.size):
+            x = values[path]
+            home = place(x, unit)
+            counts[home] += 1
+            low[home] = min(low[home], x)
+            high[home] = max(high[home], x)
+            total += x
+            if x > bar:
+                above[found] = x
+                found += 1
+        middle = total / values.size
+        for path in range(values.size):
+            squares += (values[path] - middle) * (values[path] - middle)
+        return found, total, squares
+
+    return count
+
+
+def pull_counter() -> Any:
+    """count(pulls, width, counts, factors, lattice, gaps, lost): the pulls of a block's paths.
+
+    Adds one to the bin of each arm's pulls and, where there are factors, to the place of the pseudo regret,
+    sum of pulls * factor; fills in the pseudo regret itself, sum of pulls * gap.
+    """
+    formulas = digest()
+
+    @compiler()
+    def count(pulls: Any, width: Any, counts: Any, factors: Any, lattice: Any, gaps: Any, lost: Any) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = pulls.shape[1]
+        for path in range(lost.size):
+            total = 0.0
+            for arm in range(arms):
+                n = pulls[path, arm]
+                counts[arm, n if width == 1 else n // width] += 1
+                total += n * gaps[arm]
+            lost[path] = total
+        if factors.size > 0:
+            for path in range(lost.size):
+                step = 0
+                for arm in range(arms):
+                    step += pulls[path, arm] * factors[arm]
+                lattice[step] += 1
+
+    return count

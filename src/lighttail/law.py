@@ -1,0 +1,264 @@
+"""The law of a simulation: what is kept of its paths where there are too many to keep.
+
+A `Law` takes in blocks of paths and other laws, in any order, to the same bits. Its memory depends on the
+problem and the horizon alone. docs/streaming.md is its page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from lighttail.linear import LinearBandit
+from lighttail.problems import Bandit
+from lighttail.statistics import Floats, Ints, Sample
+from lighttail.tally import BINS, FINE, Tally, power_below
+from lighttail.validation import BadInput
+
+PULL_BINS = 1 << 18  # of an arm
+ALL_PULL_BINS = 1 << 22  # of all arms together
+LATTICE = 1 << 20  # pseudo regrets that are counted one by one
+AGREE = 1e-12  # of a gap: what reading the means as decimals may change
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the bins of a law are: a function of the problem and the horizon alone.
+
+    gaps: of the arms; empty where the actions change. best: best mean * horizon.
+    width: numbers of pulls that share a bin; 1 keeps each apart.
+    factors, step: gap = factor * step for every arm, whole factors: pseudo regrets are counted exactly, as
+        multiples of the step. No factors: they are counted in bins of `small`.
+    unit, small: powers of two, of the bins of the regret and the reward, and of the pseudo regret.
+    most: the largest pseudo regret possible.
+    """
+
+    horizon: int
+    gaps: tuple[float, ...]
+    best: float
+    width: int
+    factors: tuple[int, ...]
+    step: float
+    unit: float
+    small: float
+    most: float
+
+    @cached_property
+    def arrays(self) -> tuple[Ints, Floats]:
+        """Factors and gaps, for the compiled loop."""
+        return np.array(self.factors, dtype=np.int64), np.array(self.gaps)
+
+    @property
+    def pull_bins(self) -> int:
+        """Bins of an arm's pulls."""
+        return -(-(self.horizon + 1) // self.width)
+
+    @property
+    def bytes(self) -> int:
+        """The memory of a law, about."""
+        cells = len(self.gaps) * self.pull_bins + max(self.factors, default=0) * self.horizon
+        return 8 * cells + 24 * BINS * (1 if self.factors else 2 if self.gaps else 3)
+
+
+def layout_of(problem: Bandit | LinearBandit, horizon: int) -> Layout:
+    """The bins that suit a problem.
+
+    >>> layout_of(Bandit([0.2, 0.5, 0.8]), 500).factors
+    (2, 1, 0)
+    """
+    means = problem.means
+    top = max(means, default=0.0)
+    gaps = tuple(top - mean for mean in means)
+    most = max(gaps) * horizon if isinstance(problem, Bandit) or gaps else problem.most_lost(horizon)
+    wide = problem.noise.sd(means) * math.sqrt(horizon) or most
+    factors, step = lattice_of(means, horizon)
+    finest = min((gap for gap in gaps if gap > 0.0), default=most / LATTICE)
+    small = max(power_below(finest), power_below(most / (FINE << 30)))
+    each = min(PULL_BINS, max(1, ALL_PULL_BINS // max(1, len(gaps))))
+    width = -(-(horizon + 1) // each)
+    return Layout(horizon, gaps, top * horizon, width, factors, step, power_below(wide / FINE), small, most)
+
+
+def lattice_of(means: tuple[float, ...], horizon: int) -> tuple[tuple[int, ...], float]:
+    """Factors and step of gaps that are whole multiples of one step; no factors where there is none.
+
+    One gap is its own step. Of several, the means are read as the decimals that they were written as, to the
+    15 digits that a float keeps.
+
+    >>> lattice_of((0.1, 0.3, 0.6000000000000001), 1000)
+    ((5, 3, 0), 0.1)
+    """
+    top = max(means, default=0.0)
+    gaps = [top - mean for mean in means]
+    several = sorted({gap for gap in gaps if gap > 0.0})
+    if not gaps or horizon >= LATTICE:
+        return (), 0.0
+    if len(several) <= 1:
+        return tuple(int(gap > 0.0) for gap in gaps), several[0] if several else 0.0
+    read = [Fraction(f"{mean:.15g}") for mean in means]
+    apart = [max(read) - mean for mean in read]
+    below = math.lcm(*(gap.denominator for gap in apart))
+    whole = [int(gap * below) for gap in apart]
+    common = math.gcd(*whole)
+    step = float(Fraction(common, below))
+    factors = tuple(gap // common for gap in whole)
+    same = all(abs(f * step - gap) <= AGREE * gap for f, gap in zip(factors, gaps, strict=True))
+    return (factors, step) if same and max(factors) * horizon < LATTICE else ((), 0.0)
+
+
+@dataclass(eq=False)
+class Law:
+    """A tally of many paths.
+
+    pulls: int64[arms, bins], paths by the pulls of each arm, `layout.width` numbers of pulls a bin; no arms
+        where the actions change.
+    lattice: int64[...], paths by pseudo regret / `layout.step`; empty where there are no factors.
+    regret: a `Tally`. pseudo_regret: one, where there is no lattice.
+    cost: one of minus the reward, where the actions change; elsewhere the reward is best - regret.
+    noise, best: float64[2], the smallest and the largest of pseudo regret - regret, and of what the best
+        arm, or the best action of every round, earns on average.
+    paths: how many.
+    """
+
+    layout: Layout
+    pulls: Ints
+    lattice: Ints
+    regret: Tally
+    pseudo_regret: Tally | None
+    cost: Tally | None
+    noise: Floats = field(default_factory=lambda: np.array([math.inf, -math.inf]))
+    best: Floats = field(default_factory=lambda: np.array([math.inf, -math.inf]))
+    paths: int = 0
+
+    @classmethod
+    def empty(cls, layout: Layout) -> Law:
+        """The law of no paths."""
+        places = max(layout.factors) * layout.horizon + 1 if layout.factors else 0
+        return cls(
+            layout,
+            np.zeros((len(layout.gaps), layout.pull_bins), dtype=np.int64),
+            np.zeros(places, dtype=np.int64),
+            Tally(layout.unit),
+            None if layout.factors else Tally(layout.small),
+            None if layout.gaps else Tally(layout.unit),
+        )
+
+    def add(self, reward: Floats, pulls: Any) -> None:
+        """Take in a block: float64[paths] and int64[paths, arms]; of actions that change float64[paths, 2],
+        what the best ones would have earned and what was lost."""
+        layout = self.layout
+        if layout.gaps:
+            lost = np.empty(reward.size)
+            factors, gaps = layout.arrays
+            _counter()(pulls, layout.width, self.pulls, factors, self.lattice, gaps, lost)
+            regret, span = layout.best - reward, (layout.best, layout.best)
+        else:
+            best, lost = np.ascontiguousarray(pulls[:, 0]), np.ascontiguousarray(pulls[:, 1])
+            regret, span = best - reward, (best.min(), best.max())
+        self.regret.add(regret)
+        if self.pseudo_regret is not None:
+            self.pseudo_regret.add(lost)
+        if self.cost is not None:
+            self.cost.add(-reward)
+        noise = lost - regret
+        self._widen(noise.min(), noise.max(), *span)
+        self.paths += reward.size
+
+    def merge(self, other: Law) -> None:
+        """Take in the paths of another law of the same layout."""
+        if other.layout != self.layout:
+            raise BadInput("laws must be of one problem and one horizon to be merged, but are not")
+        self.pulls += other.pulls
+        self.lattice += other.lattice
+        for mine, theirs in zip(self._tallies(), other._tallies(), strict=True):
+            mine[1].merge(theirs[1])
+        self._widen(*other.noise, *other.best)
+        self.paths += other.paths
+
+    def _widen(self, least: float, most: float, worst: float, best: float) -> None:
+        self.noise[:] = min(self.noise[0], least), max(self.noise[1], most)
+        self.best[:] = min(self.best[0], worst), max(self.best[1], best)
+
+    def _tallies(self) -> Iterator[tuple[str, Tally]]:
+        for name in ("regret", "pseudo_regret", "cost"):
+            tally = getattr(self, name)
+            if tally is not None:
+                yield name, tally
+
+    def sample(self, kind: str) -> Sample:
+        """The values of one kind, ascending, with how many paths have each."""
+        if kind == "reward":
+            return (
+                self.regret.sample().mirrored(self.layout.best)
+                if self.cost is None
+                else self.cost.sample().mirrored()
+            )
+        if kind == "regret":
+            return self.regret.sample()
+        if self.pseudo_regret is not None:
+            return self.pseudo_regret.sample()
+        steps = np.flatnonzero(self.lattice)
+        values = self.layout.step * steps.astype(np.float64)
+        return Sample(values, values, values, self.lattice[steps])
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """All of it: words and numbers for JSON, and arrays; of counts those that are not 0, and where."""
+        about: dict[str, Any] = {"layout": asdict(self.layout), "paths": self.paths}
+        arrays: dict[str, Any] = {"noise": self.noise, "best": self.best}
+        counts = {"pulls": self.pulls.ravel(), "lattice": self.lattice}
+        for name, tally in self._tallies():
+            tally.settle()
+            counts[name] = tally.counts
+            arrays[f"{name}_top"] = tally.top
+            about[name] = [hex(tally.total), hex(tally.squares)]
+        for name, many in counts.items():
+            arrays[f"{name}_bins"] = np.flatnonzero(many)
+            arrays[f"{name}_counts"] = many[arrays[f"{name}_bins"]]
+        for name, tally in self._tallies():
+            bins = arrays[f"{name}_bins"]
+            arrays[f"{name}_low"], arrays[f"{name}_high"] = tally.low[bins], tally.high[bins]
+        return about, arrays
+
+    @classmethod
+    def from_state(cls, about: dict[str, Any], arrays: Any) -> Law:
+        """What `state` gave."""
+        places: dict[str, Any] = {**about["layout"]}
+        places |= {name: tuple(places[name]) for name in ("gaps", "factors")}  # JSON has lists alone
+        law = cls.empty(Layout(**places))
+        law.paths = about["paths"]
+        law._widen(*arrays["noise"], *arrays["best"])
+        counts = {"pulls": law.pulls.reshape(-1), "lattice": law.lattice}
+        for name, tally in law._tallies():
+            counts[name] = tally.counts
+            tally.top = np.array(arrays[f"{name}_top"])
+            tally.total, tally.squares = (int(text, 16) for text in about[name])
+            bins = arrays[f"{name}_bins"]
+            tally.low[bins], tally.high[bins] = arrays[f"{name}_low"], arrays[f"{name}_high"]
+            tally.settle()
+        for name, many in counts.items():
+            many[arrays[f"{name}_bins"]] = arrays[f"{name}_counts"]
+        law._check()
+        return law
+
+    def _check(self) -> None:
+        """Every path is in every tally once."""
+        whole = [self.lattice] if self.layout.factors else []
+        once = all(counts.sum() == self.paths and counts.min() >= 0 for counts in [*whole, *self.pulls])
+        if not (once and all(tally.fits(self.paths) for _, tally in self._tallies())):
+            raise BadInput("a law must count every path once in each of its tallies, but does not")
+
+    def __reduce__(self) -> Any:
+        return Law.from_state, self.state()
+
+
+@cache
+def _counter() -> Any:
+    from lighttail.kernels.tally import pull_counter  # imports numba
+
+    return pull_counter()
