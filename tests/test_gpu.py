@@ -7,6 +7,8 @@ single precision the law is compared with the CPU's. benchmarks/gpu.py shows wha
 from __future__ import annotations
 
 import math
+import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +20,8 @@ from scipy import stats
 import lighttail as lt
 from lighttail.gpu import draws
 from lighttail.gpu.formulas import in_precision, on_device
-from lighttail.gpu.run import launches, play_paths, precision_for
+from lighttail.gpu.run import precision_for
+from lighttail.law import Law, layout_of
 from lighttail.streams import standard_normal, uniform
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
@@ -45,10 +48,9 @@ class PathStream(np.random.Generator):
 
 
 def on_simulator(policy, problem, horizon, paths, seed, precision):
-    reward, pulls = np.empty(paths), np.empty((paths, problem.arms), np.int64)
-    played = launches(policy, problem, horizon, paths, seed, precision)
-    play_paths(played, reward, pulls, lambda done, of: None)
-    return reward, pulls
+    settings = {"horizon": horizon, "paths": paths, "seed": seed}
+    out = lt.simulate(policy, problem, **settings, device="cuda", precision=precision)
+    return out.reward, out.pulls
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def test_single_precision_is_for_sums_that_it_can_hold() -> None:
     assert precision_for(None, lt.Bandit([0.2, 0.8]), 10**6) == "float64"
     assert precision_for(None, lt.Bandit([1e4, 1e4 + 0.6]), 500) == "float64"
     assert precision_for(None, lt.Bandit([0.2, 0.8], lt.Gaussian(0.0)), 500) == "float64"
-    assert precision_for(None, lt.Bandit.from_samples({"a": [1.0], "b": [2.0, 3.0]}), 500) == "float64"
+    assert precision_for(None, lt.Bandit.from_samples({"a": [1e6], "b": [0.0, 1.0]}), 500) == "float64"
     assert precision_for("float32", lt.Bandit([0.2, 0.8]), 10**6) == "float32"
 
 
@@ -196,3 +198,55 @@ def test_draws_of_the_family_are_replaced() -> None:
     known = {standard_normal: "normal", uniform: "uniform"}
     shock = on_device(lt.Gaussian.shock, np.float32, lambda function: function, known)
     assert shock.__globals__["standard_normal"] == "normal"
+
+
+@pytest.mark.parametrize("means", [(0.2, 0.8), (0.1, 0.3, 0.6), (0.1, 0.2, math.pi / 10)], ids=str)
+@pytest.mark.parametrize("noise", [lt.Gaussian(1.0), lt.StudentT(2.5), lt.Bernoulli()], ids=name)
+def test_a_law_counted_on_the_device_is_that_of_its_paths(
+    means: tuple[float, ...], noise: lt.Noise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts, ends of bins and largest values to the bit, sums but for rounding; in several launches."""
+    monkeypatch.setattr("lighttail.gpu.run.FEWEST_LAUNCHED", 90)
+    monkeypatch.setattr("lighttail.gpu.run.MOST_LAUNCHED", 90)
+    monkeypatch.setattr("lighttail.gpu.tally.PARTS", 64)
+    monkeypatch.setattr("lighttail.tally.TOP", 40)
+    problem = lt.Bandit(means, noise)
+    settings = {"horizon": 12, "paths": 200, "seed": 3, "device": "cuda"}
+    paths = lt.simulate(POLICIES[1], problem, **settings)
+    out = lt.simulate(POLICIES[1], problem, **settings, keep="law")
+    law = Law.empty(layout_of(problem, 12))
+    law.add(paths.reward, paths.pulls)
+    mine, plain = out.law.state(), law.state()
+    assert mine[1].keys() == plain[1].keys()
+    assert all(np.array_equal(mine[1][key], plain[1][key]) for key in plain[1])
+    assert out.settings["keep"] == "law"
+    for kind in ("regret", "pseudo_regret", "reward"):
+        for estimate in ("mean", "std"):
+            value, other = (getattr(o, estimate)(kind).value for o in (out, paths))
+            assert value == pytest.approx(other, rel=1e-12, abs=1e-12)
+
+
+def test_the_outcome_says_where_it_was_played() -> None:
+    out = lt.simulate(POLICIES[0], lt.Bandit([0.2, 0.8]), horizon=10, paths=4, seed=1, device="cuda")
+    assert out.settings["device"] == "cuda"
+    assert out.settings["precision"] == "float32"
+    assert out.settings["gpu"]
+    assert out.method == "step"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"device": "gpu"}, "device must be 'cpu' or 'cuda', but is 'gpu'"),
+        ({"precision": "half"}, "precision must be 'float32' or 'float64', but is 'half'"),
+        ({"method": "skip"}, "method must be 'auto' or 'step' with device='cuda'"),
+        ({"executor": ThreadPoolExecutor(1)}, "executor must be left out with device='cuda'"),
+        ({"horizon": 2**31}, "horizon must be a whole number of at most 2147483647"),
+        ({"problem": lt.Bandit([0.5] * 65), "horizon": 100}, "'cpu' with more than 64 arms"),
+    ],
+    ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
+)
+def test_what_no_gpu_plays_is_refused(given: dict, said: str) -> None:
+    settings = {"policy": POLICIES[0], "problem": lt.Bandit([0.2, 0.8]), "horizon": 10, "paths": 4}
+    with pytest.raises(ValueError, match=re.escape(said)):
+        lt.simulate(**{**settings, "device": "cuda", **given})

@@ -167,7 +167,7 @@ class Law:
         if self.cost is not None:
             self.cost.add(-reward)
         noise = lost - regret
-        self._widen(noise.min(), noise.max(), *span)
+        self.widen(noise.min(), noise.max(), *span)
         self.paths += reward.size
 
     def merge(self, other: Law) -> None:
@@ -178,10 +178,11 @@ class Law:
         self.lattice += other.lattice
         for mine, theirs in zip(self._tallies(), other._tallies(), strict=True):
             mine[1].merge(theirs[1])
-        self._widen(*other.noise, *other.best)
+        self.widen(*other.noise, *other.best)
         self.paths += other.paths
 
-    def _widen(self, least: float, most: float, worst: float, best: float) -> None:
+    def widen(self, least: float, most: float, worst: float, best: float) -> None:
+        """Take in the ends of the noise, and of what the best would have earned."""
         self.noise[:] = min(self.noise[0], least), max(self.noise[1], most)
         self.best[:] = min(self.best[0], worst), max(self.best[1], best)
 
@@ -232,7 +233,7 @@ class Law:
         places |= {name: tuple(places[name]) for name in ("gaps", "factors")}  # JSON has lists alone
         law = cls.empty(Layout(**places))
         law.paths = about["paths"]
-        law._widen(*arrays["noise"], *arrays["best"])
+        law.widen(*arrays["noise"], *arrays["best"])
         counts = {"pulls": law.pulls.reshape(-1), "lattice": law.lattice}
         for name, tally in law._tallies():
             counts[name] = tally.counts

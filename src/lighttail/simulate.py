@@ -14,6 +14,7 @@ import numpy as np
 
 from lighttail.blocks import Keep, Part, Play, block_player, room_for
 from lighttail.executors import check_executor, check_travels, run_tasks
+from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
 from lighttail.law import Law, layout_of
 from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.memory import free_memory, in_words
@@ -60,6 +61,8 @@ def simulate(
     method: Method = "auto",
     executor: Executor | None = None,
     keep: Keep = "paths",
+    device: Device = "cpu",
+    precision: Precision | None = None,
 ) -> Outcome:
     """Play `policy` on `problem` for `horizon` pulls, `paths` times over.
 
@@ -77,6 +80,9 @@ def simulate(
         stays open. docs/cluster.md says what happens when a worker dies.
     keep: "paths" keeps reward and pulls of every path; "law" only counts them, in memory that does not
         depend on how many there are. All estimates work on both (docs/streaming.md).
+    device: "cpu", or "cuda" for an NVIDIA GPU: one thread a path, the same law and other bits (docs/gpu.md).
+    precision: of a GPU's arithmetic, "float32" or "float64"; unless given, the first where a path's sums
+        lose less than a thousandth of their noise by it.
 
     Paths are played in blocks; a block's random numbers depend on the seed and the block's number
     alone. The first use of a policy with a kind of noise on a machine compiles for about a
@@ -94,10 +100,13 @@ def simulate(
     check_settings(policy, problem, horizon, paths, seed, threads, keep)
     horizon, paths = int(horizon), int(paths)
     check_method(policy, problem, horizon, method)
+    check_device(device, precision, policy, problem, horizon, method, executor)
     if executor is not None:
         check_travels(policy=policy, problem=problem)
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
     kept = _Law(problem, horizon, threads) if keep == "law" else _Paths(problem, horizon, paths)
+    if device == "cuda":
+        return _on_gpu(policy, problem, horizon, paths, seed, precision, keep, kept, progress)
     stop = np.zeros(1, dtype=np.int64)
     from lighttail.progress import compiling, reporter
 
@@ -113,6 +122,33 @@ def simulate(
             setting = (policy, problem, horizon, seed, method)
             run_tasks(executor, setting, size, paths, keep, kept.put, report)
     return kept.outcome(settings_of(policy, problem, horizon, paths, seed, method, keep))
+
+
+def _on_gpu(
+    policy: Policy,
+    problem: Any,
+    horizon: int,
+    paths: int,
+    seed: int,
+    precision: Precision | None,
+    keep: Keep,
+    kept: _Paths | _Law,
+    progress: bool | Progress,
+) -> Outcome:
+    """The same on a GPU, a launch of some million paths at a time."""
+    from lighttail.progress import compiling, reporter
+
+    precision = precision_for(precision, problem, horizon)
+    with reporter(progress, str(policy), paths) as report:
+        with compiling(str(policy), progress is not False):
+            for _ in launches(policy, problem, horizon, 1, seed, precision):
+                pass  # one path, to compile the kernel
+        for first, rewards, pulls in launches(policy, problem, horizon, paths, seed, precision):
+            kept.take(first, rewards, pulls)
+            report(first + rewards.size, paths)
+    settings = settings_of(policy, problem, horizon, paths, seed, "step", keep)
+    del settings["block_paths"]  # a path has a stream of its own there
+    return kept.outcome(settings | used_device(precision))
 
 
 class _Paths:
@@ -139,6 +175,11 @@ class _Paths:
         """Take in what a task sent."""
         self.reward[rows], self.pulls[rows] = part.reward, part.pulls
 
+    def take(self, first: int, rewards: Any, pulls: Any) -> None:
+        """Bring a launch of the GPU to the host."""
+        rows = slice(first, first + rewards.size)
+        self.reward[rows], self.pulls[rows] = rewards.copy_to_host(), pulls.copy_to_host().T
+
     def outcome(self, settings: dict[str, Any]) -> Outcome:
         problem = self.problem
         if isinstance(problem, LinearBandit) and not problem.fixed:
@@ -158,6 +199,7 @@ class _Law:
         self.problem, self.horizon = problem, horizon
         layout = layout_of(problem, horizon)
         self.laws = [Law.empty(layout) for _ in range(min(threads, COUNTERS))]
+        self.counting: Any = None  # on a GPU
 
     def player(self, play: Play, size: int, stop: Any) -> Callable[[int, int], int]:
         """The function for `run_blocks`."""
@@ -184,7 +226,17 @@ class _Law:
         assert part.law is not None
         self.laws[0].merge(part.law)
 
+    def take(self, first: int, rewards: Any, pulls: Any) -> None:
+        """Count a launch on the GPU; the first one is the largest."""
+        from lighttail.gpu.tally import DeviceLaw
+
+        if self.counting is None:
+            self.counting = DeviceLaw(self.laws[0].layout, rewards.size)
+        self.counting.add(rewards, pulls)
+
     def outcome(self, settings: dict[str, Any]) -> Outcome:
+        if self.counting is not None:
+            self.laws[0].merge(self.counting.whole())
         whole, *others = self.laws
         for law in others:
             whole.merge(law)

@@ -106,16 +106,28 @@ class Tally:
         above = np.empty(values.size)
         bins = self.counts, self.low, self.high
         found, total, squares = _counter()(values, self.unit, *bins, self._bar, above)
+        self.take(values.size, total, total / values.size, squares, above[:found].copy())
+
+    def take(self, size: int, total: float, middle: float, squares: float, above: Floats) -> None:
+        """Take in the sums of `size` values that are counted already, and those that passed the bar.
+
+        squares: of their distances from `middle`.
+        """
         if not math.isfinite(squares):
             raise BadInput("keep must be 'paths' where the outcomes of a block overflow, but is 'law'")
-        middle = exact(total / values.size)
-        self.total += exact(total)
+        whole, m = exact(total), exact(middle)
+        self.total += whole
         # sum x^2 = sum (x - m)^2 + 2 m sum x - n m^2, whatever m is
-        self.squares += (exact(squares) << BITS) + middle * (2 * exact(total) - values.size * middle)
-        if found:
-            self._waiting.append(above[:found].copy())
+        self.squares += (exact(squares) << BITS) + m * (2 * whole - size * m)
+        if above.size:
+            self._waiting.append(above)
             if sum(map(len, self._waiting)) >= TOP:
                 self.settle()
+
+    @property
+    def bar(self) -> float:
+        """What a value must pass to be among the largest."""
+        return self._bar
 
     def settle(self) -> None:
         """Give those that wait their place at the top, or none."""

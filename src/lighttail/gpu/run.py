@@ -6,7 +6,7 @@ import importlib.util
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, Resampled
-from lighttail.validation import BadInput, refuse
+from lighttail.validation import BadInput, refuse, whole
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["float32", "float64"]
@@ -29,7 +29,9 @@ ROUNDING = 1e-3  # of the spread of the rewards: what single precision may do to
 ABSENT = "device must be 'cpu' without numba-cuda, but is 'cuda': pip install 'lighttail[gpu]' gets it"
 
 
-def check_device(device: Any, precision: Any, policy: Policy, problem: Any, horizon: int) -> None:
+def check_device(
+    device: Any, precision: Any, policy: Policy, problem: Any, horizon: int, method: str, executor: Any
+) -> None:
     """Refuse what no GPU plays, and a GPU that is not there; for the CPU, a precision that it has not."""
     if device not in get_args(Device):
         raise refuse("device", device, "'cpu' or 'cuda'")
@@ -41,8 +43,11 @@ def check_device(device: Any, precision: Any, policy: Policy, problem: Any, hori
         return
     if isinstance(problem, LinearBandit):
         raise refuse("device", device, "'cpu' with a LinearBandit")
-    if horizon > MOST_ROUNDS:
-        raise refuse("horizon", horizon, f"at most {MOST_ROUNDS} with device='cuda'")
+    if method == "skip":
+        raise refuse("method", method, "'auto' or 'step' with device='cuda', which plays every pull")
+    if executor is not None:
+        raise refuse("executor", executor, "left out with device='cuda', which plays in this process")
+    whole("horizon", horizon, 1, " with device='cuda'", MOST_ROUNDS)
     if problem.arms > MOST_ARMS:
         raise refuse(
             "device", device, f"'cpu' with more than {MOST_ARMS} arms (the problem has {problem.arms})"
@@ -71,29 +76,21 @@ def precision_for(precision: Precision | None, problem: Bandit, horizon: int) ->
     """
     if precision is not None:
         return precision
-    size, sd = scale_of(problem)
+    noise = problem.noise
+    size = max(abs(mean) for mean in problem.means)
+    if isinstance(noise, Resampled):
+        size = max(float(np.abs(values).max()) for values in noise.samples)
+    sd = noise.sd(problem.means)
     return "float32" if (size + sd) * horizon * 2.0**-24 <= ROUNDING * sd else "float64"
 
 
-def scale_of(problem: Bandit) -> tuple[float, float]:
-    """The largest mean's size, and the smallest standard deviation of a reward."""
-    noise: Any = problem.noise
-    size = max(abs(mean) for mean in problem.means)
-    if isinstance(noise, Resampled):
-        return max(float(np.abs(values).max()) for values in noise.samples), min(
-            float(np.std(values)) for values in noise.samples
-        )
-    if hasattr(noise, "sigma"):
-        return size, float(noise.sigma)
-    return size, 0.5  # Bernoulli: sums of zeros and ones are exact
+def used_device(precision: Precision) -> dict[str, str]:
+    """What the settings of an outcome say of the GPU."""
+    from numba import config, cuda
 
-
-def device_name() -> str:
-    """The GPU as its driver calls it."""
-    from numba import cuda
-
-    name = cuda.get_current_device().name
-    return name.decode() if isinstance(name, bytes) else str(name)
+    name = b"simulator" if config.ENABLE_CUDASIM else cuda.get_current_device().name
+    named = name.decode() if isinstance(name, bytes) else str(name)
+    return {"device": "cuda", "gpu": named, "precision": precision}
 
 
 def launches(
@@ -136,14 +133,3 @@ def _on_device(part: Any, real: Any) -> Any:
     if not isinstance(part, np.ndarray):
         return real(part)
     return cuda.to_device(part.astype(real) if part.dtype == np.float64 else part)
-
-
-def play_paths(
-    played: Iterator[tuple[int, Any, Any]], reward: Any, pulls: Any, report: Callable[[int, int], None]
-) -> None:
-    """Bring all paths to the host."""
-    for first, rewards, counts in played:
-        until = first + rewards.size
-        reward[first:until] = rewards.copy_to_host()
-        pulls[first:until] = counts.copy_to_host().T
-        report(until, reward.size)

@@ -1,0 +1,163 @@
+"""A law tallied on the device: counts, ends of bins and the largest values never leave it path by path.
+
+Two kernels read the rewards and pulls of a launch, in double precision: one counts, one sums. Counts are
+whole numbers and the ends of a bin are the smallest and the largest value in it, so that the order of the
+threads does not matter. The sums of a launch are added by `PARTS` threads, each in the order of its paths.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import config, cuda
+
+from lighttail.gpu.run import launch
+from lighttail.law import Law, Layout
+from lighttail.tally import Tally, place
+
+PARTS = 1 << 14  # threads that sum a launch
+THREADS = 128
+
+
+class DeviceTally:
+    """The arrays of one `Tally` on the device; its sums and largest values are on the host."""
+
+    def __init__(self, unit: float, most: int) -> None:
+        self.tally = Tally(unit)
+        self.counts, self.low, self.high = map(cuda.to_device, self._bins)
+        self.above = cuda.device_array(most)  # values that pass the bar
+        self.found = cuda.to_device(np.zeros(1, np.int64))
+
+    @property
+    def _bins(self) -> tuple[Any, ...]:
+        return self.tally.counts, self.tally.low, self.tally.high
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What `keep` takes."""
+        bins = self.counts, self.low, self.high
+        return self.tally.unit, *bins, self.tally.bar, self.above, self.found
+
+    def take(self, size: int, totals: Any, squares: Any) -> None:
+        """Take in the sums of a launch, and the values that passed the bar, which raises it."""
+        found = int(self.found.copy_to_host()[0])
+        above = self.above[:found].copy_to_host() if found else np.zeros(0)
+        self.tally.take(size, float(np.sum(totals)), 0.0, float(np.sum(squares)), above)
+        self.tally.settle()
+        self.found.copy_to_device(np.zeros(1, np.int64))
+
+    def whole(self) -> Tally:
+        """All of it, on the host."""
+        for mine, theirs in zip(self._bins, (self.counts, self.low, self.high), strict=True):
+            theirs.copy_to_host(mine)
+        return self.tally
+
+
+class DeviceLaw:
+    """A `Law` that grows on the device, by launches of up to `most` paths."""
+
+    def __init__(self, layout: Layout, most: int) -> None:
+        self.layout = layout
+        self.law = Law.empty(layout)
+        self.pulls = cuda.to_device(self.law.pulls)
+        self.lattice = cuda.to_device(np.zeros(max(1, self.law.lattice.size), np.int64))
+        self.factors = cuda.to_device(np.array(layout.factors or [0] * len(layout.gaps), dtype=np.int64))
+        self.gaps = cuda.to_device(np.array(layout.gaps))
+        self.regret = DeviceTally(layout.unit, most)
+        self.lost = None if layout.factors else DeviceTally(layout.small, most)
+        self.parts = cuda.device_array((6, PARTS))
+
+    def add(self, rewards: Any, pulls: Any) -> None:
+        """Take in a launch."""
+        count, total = _kernels(bool(self.layout.factors))
+        where = rewards, pulls, self.layout.best, self.gaps
+        bins = self.layout.width, self.pulls, self.factors, self.lattice
+        launch(
+            count, rewards.size, THREADS, *where, *bins, self.regret.arrays, (self.lost or self.regret).arrays
+        )
+        launch(total, PARTS, THREADS, *where, self.parts)
+        parts = self.parts.copy_to_host()
+        self.regret.take(rewards.size, parts[0], parts[1])
+        if self.lost is not None:
+            self.lost.take(rewards.size, parts[2], parts[3])
+        self.law.widen(parts[4].min(), parts[5].max(), self.layout.best, self.layout.best)
+        self.law.paths += rewards.size
+
+    def whole(self) -> Law:
+        """The law of all launches."""
+        self.pulls.copy_to_host(self.law.pulls)
+        if self.layout.factors:
+            self.lattice.copy_to_host(self.law.lattice)
+        self.law.regret = self.regret.whole()
+        if self.lost is not None:
+            self.law.pseudo_regret = self.lost.whole()
+        return self.law
+
+
+@cache
+def _kernels(exactly: bool) -> tuple[Any, Any]:
+    """The two kernels; exactly: pseudo regrets are counted as multiples of a step."""
+    where = place if config.ENABLE_CUDASIM else cuda.jit(device=True)(place)
+
+    def keep(x: Any, tally: Any) -> None:
+        unit, counts, low, high, bar, above, found = tally
+        home = where(x, unit)
+        cuda.atomic.add(counts, home, 1)
+        if x < low[home]:
+            cuda.atomic.min(low, home, x)
+        if x > high[home]:
+            cuda.atomic.max(high, home, x)
+        if x > bar:
+            above[cuda.atomic.add(found, 0, 1)] = x
+
+    keep = keep if config.ENABLE_CUDASIM else cuda.jit(device=True)(keep)
+
+    def count(
+        rewards: Any,
+        pulls: Any,
+        best: Any,
+        gaps: Any,
+        width: Any,
+        places: Any,
+        factors: Any,
+        lattice: Any,
+        regret: Any,
+        lost: Any,
+    ) -> None:
+        path = cuda.grid(1)
+        if path >= rewards.size:
+            return
+        step, missed = 0, 0.0
+        for arm in range(gaps.size):
+            n = pulls[arm, path]
+            cuda.atomic.add(places, (arm, n // width), 1)
+            step += n * factors[arm]
+            missed += n * gaps[arm]
+        keep(best - float(rewards[path]), regret)
+        if exactly:
+            cuda.atomic.add(lattice, step, 1)
+        else:
+            keep(missed, lost)
+
+    def total(rewards: Any, pulls: Any, best: Any, gaps: Any, parts: Any) -> None:
+        part = cuda.grid(1)
+        if part >= parts.shape[1]:
+            return
+        regret = squares = lost = lost_squares = 0.0
+        least, most = math.inf, -math.inf
+        for path in range(part, rewards.size, parts.shape[1]):
+            x, y = best - float(rewards[path]), 0.0
+            for arm in range(gaps.size):
+                y += pulls[arm, path] * gaps[arm]
+            regret += x
+            squares += x * x
+            lost += y
+            lost_squares += y * y
+            least, most = min(least, y - x), max(most, y - x)
+        parts[0, part], parts[1, part], parts[2, part], parts[3, part] = regret, squares, lost, lost_squares
+        parts[4, part], parts[5, part] = least, most
+
+    return cuda.jit(count), cuda.jit(total)
