@@ -149,7 +149,7 @@ def show_laws() -> None:
 
 
 def _agree(key: str, mine: Any, plain: Any) -> bool:
-    """To the bit, but for a pseudo regret off the lattice: the device rounds n * gap + sum once, not twice."""
+    """To the bit, but for a pseudo regret off the lattice: the device rounds n * gap + sum once."""
     ends = key.startswith("pseudo_regret") and mine.dtype == np.float64
     return np.allclose(mine, plain, rtol=1e-14) if ends else np.array_equal(mine, plain)
 
