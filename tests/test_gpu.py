@@ -10,6 +10,7 @@ import math
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from oracle import play
 from scipy import stats
 
 import lighttail as lt
+from lighttail import cli
 from lighttail.gpu import draws
 from lighttail.gpu.formulas import in_precision, on_device
 from lighttail.gpu.run import precision_for
@@ -241,6 +243,7 @@ def test_the_outcome_says_where_it_was_played() -> None:
         ({"precision": "half"}, "precision must be 'float32' or 'float64', but is 'half'"),
         ({"method": "skip"}, "method must be 'auto' or 'step' with device='cuda'"),
         ({"executor": ThreadPoolExecutor(1)}, "executor must be left out with device='cuda'"),
+        ({"threads": 2}, "threads must be left out with device='cuda'"),
         ({"horizon": 2**31}, "horizon must be a whole number of at most 2147483647"),
         ({"problem": lt.Bandit([0.5] * 65), "horizon": 100}, "'cpu' with more than 64 arms"),
     ],
@@ -250,3 +253,15 @@ def test_what_no_gpu_plays_is_refused(given: dict, said: str) -> None:
     settings = {"policy": POLICIES[0], "problem": lt.Bandit([0.2, 0.8]), "horizon": 10, "paths": 4}
     with pytest.raises(ValueError, match=re.escape(said)):
         lt.simulate(**{**settings, "device": "cuda", **given})
+
+
+def test_the_command_line_compares_on_the_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["lighttail", "compare", "--horizon", "10", "--paths", "20", "--device", "cuda"]
+    words += ["--out", str(tmp_path / "r"), "--policy", "ucb:lighttailed:0.2", "--policy", "ts:0.8"]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    assert "UCB + LightTailed(0.2)" in capsys.readouterr().out

@@ -305,3 +305,19 @@ def test_a_new_bonus_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) ->
 def test_bonuses_with_one_kernel_each() -> None:
     kernels = {kernel_for(lt.UCB(bonus), PROBLEM) for bonus in BONUSES}
     assert len(kernels) == len(BONUSES)
+
+
+def test_a_gpu_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"horizon": 10, "paths": 4, "device": "cuda"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"^device must be 'cpu' without numba-cuda.*'lighttail\[gpu\]'"):
+        lt.simulate(POLICY, PROBLEM, **settings)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    with pytest.raises(ValueError, match=r"^device must be 'cpu' without an NVIDIA GPU.*nvidia-smi"):
+        lt.simulate(POLICY, PROBLEM, **settings)
+
+
+@pytest.mark.parametrize(("field", "value"), [("device", "gpu"), ("device", None), ("precision", "float32")])
+def test_a_device_or_precision_that_there_is_not(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=rf"^{field} must be .*, but is "):
+        lt.simulate(POLICY, PROBLEM, horizon=10, paths=4, **{field: value})

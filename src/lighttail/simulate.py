@@ -96,11 +96,12 @@ def simulate(
     """
     if executor is not None:
         check_executor(executor, threads)
+    own = threads
     threads = usable_processors() if threads is None else threads
     check_settings(policy, problem, horizon, paths, seed, threads, keep)
+    check_device(device, problem, int(horizon), precision, method, executor, own)
     horizon, paths = int(horizon), int(paths)
     check_method(policy, problem, horizon, method)
-    check_device(device, precision, policy, problem, horizon, method, executor)
     if executor is not None:
         check_travels(policy=policy, problem=problem)
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]

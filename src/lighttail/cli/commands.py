@@ -16,6 +16,7 @@ import typer
 
 import lighttail
 from lighttail.files import output_folder
+from lighttail.gpu.run import check_device
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -153,6 +154,7 @@ def compare(
             show_default="paths",
         ),
     ] = None,
+    device: Annotated[str, typer.Option(metavar="WHERE", help="cpu, or cuda for an NVIDIA GPU.")] = "cpu",
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("lighttail-report"),
     as_json: Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")] = False,
 ) -> None:
@@ -174,6 +176,7 @@ def compare(
     kept: Any = "paths" if keep is None else keep
     for one in policies:
         check_settings(one, problem, horizon, paths, seed, 1 if threads is None else threads, kept)
+    check_device(device, problem, horizon, threads=threads)
     loss = default_threshold(problem, horizon)
     if threshold is not None:
         positive("threshold", threshold)
@@ -195,10 +198,11 @@ def compare(
         seed=seed,
         threshold=threshold,
         keep=keep,
+        device=None if device == "cpu" else device,
         out=out,
     )
     with output_folder("out", out):
-        _run(policies, problem, (horizon, paths, seed, loss, threads, kept), out, command, as_json)
+        _run(policies, problem, (horizon, paths, seed, loss, threads, kept, device), out, command, as_json)
 
 
 @app.command()
@@ -272,7 +276,7 @@ def _run(
     from lighttail import report
     from lighttail.progress import bar
 
-    horizon, paths, seed, threshold, threads, keep = settings
+    horizon, paths, seed, threshold, threads, keep, device = settings
     quiet = as_json or not sys.stderr.isatty()
 
     def run(progress: Any) -> report.Comparison:
@@ -287,6 +291,7 @@ def _run(
             threads=threads,
             progress=progress,
             keep=keep,
+            device=device,
         )
 
     if quiet:

@@ -30,7 +30,13 @@ ABSENT = "device must be 'cpu' without numba-cuda, but is 'cuda': pip install 'l
 
 
 def check_device(
-    device: Any, precision: Any, policy: Policy, problem: Any, horizon: int, method: str, executor: Any
+    device: Any,
+    problem: Any,
+    horizon: int,
+    precision: Any = None,
+    method: str = "auto",
+    executor: Any = None,
+    threads: Any = None,
 ) -> None:
     """Refuse what no GPU plays, and a GPU that is not there; for the CPU, a precision that it has not."""
     if device not in get_args(Device):
@@ -45,8 +51,9 @@ def check_device(
         raise refuse("device", device, "'cpu' with a LinearBandit")
     if method == "skip":
         raise refuse("method", method, "'auto' or 'step' with device='cuda', which plays every pull")
-    if executor is not None:
-        raise refuse("executor", executor, "left out with device='cuda', which plays in this process")
+    for field, given in (("executor", executor), ("threads", threads)):
+        if given is not None:
+            raise refuse(field, given, "left out with device='cuda', which has threads of its own")
     whole("horizon", horizon, 1, " with device='cuda'", MOST_ROUNDS)
     if problem.arms > MOST_ARMS:
         raise refuse(

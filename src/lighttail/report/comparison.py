@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from lighttail.blocks import Keep
+from lighttail.gpu.run import Device
 from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
@@ -162,13 +163,14 @@ def compare(
     threads: int | None = None,
     progress: Callable[[str, int], None] | None = None,
     keep: Keep = "paths",
+    device: Device = "cpu",
 ) -> Comparison:
     """Simulate every policy on the problem, each with the same seed.
 
     threshold: the regret whose chance is estimated; a third of the largest possible unless given.
     labels: the policies' names in tables and figures.
     progress: called with (policy, paths done, of all policies together).
-    keep: "paths" or "law", as in `simulate`.
+    keep: "paths" or "law", device: "cpu" or "cuda", as in `simulate`.
     """
     threshold = default_threshold(problem, horizon) if threshold is None else threshold
     names = [str(policy) for policy in policies] if labels is None else list(labels)
@@ -189,6 +191,7 @@ def compare(
             threads=threads,
             progress=report,
             keep=keep,
+            device=device,
         )
         proved = policy.light_tailed and covered(problem)
         entries.append(Entry(labels[turn], policy, proved, outcome, threshold))
