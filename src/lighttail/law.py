@@ -105,7 +105,7 @@ def lattice_of(means: tuple[float, ...], horizon: int) -> tuple[tuple[int, ...],
     apart = [max(read) - mean for mean in read]
     below = math.lcm(*(gap.denominator for gap in apart))
     whole = [int(gap * below) for gap in apart]
-    common = math.gcd(*whole)
+    common = math.gcd(*whole) or 1  # 0 if 15 digits tell none apart
     step = float(Fraction(common, below))
     factors = tuple(gap // common for gap in whole)
     same = all(abs(f * step - gap) <= AGREE * gap for f, gap in zip(factors, gaps, strict=True))

@@ -105,13 +105,12 @@ class Tally:
         """Take in the values of a block."""
         above = np.empty(values.size)
         bins = self.counts, self.low, self.high
-        found, total, squares = _counter()(values, self.unit, *bins, self._bar, above)
+        found, middle, rest, squares = _counter()(values, self.unit, *bins, self._bar, above)
         if not math.isfinite(squares):
             raise BadInput("keep must be 'paths' where the outcomes of a block overflow, but is 'law'")
-        middle = exact(total / values.size)
-        self.total += exact(total)
-        # sum x^2 = sum (x - m)^2 + 2 m sum x - n m^2, whatever m is
-        self.squares += (exact(squares) << BITS) + middle * (2 * exact(total) - values.size * middle)
+        n, m, d = values.size, exact(middle), exact(rest)
+        self.total += n * m + d  # d = sum (x - m), whatever m is
+        self.squares += (exact(squares) << BITS) + m * (n * m + 2 * d)
         if found:
             self._waiting.append(above[:found].copy())
             if sum(map(len, self._waiting)) >= TOP:
