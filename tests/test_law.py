@@ -22,6 +22,7 @@ from lighttail import memory, statistics, tally
 from lighttail import simulate as simulate_function
 from lighttail.law import Law, Layout, lattice_of, layout_of
 from lighttail.outcome import LawOutcome
+from lighttail.samples import Sample
 
 simulation: Any = __import__("sys").modules[simulate_function.__module__]
 
@@ -190,9 +191,9 @@ def wide(layout: Layout) -> Layout:
     return Layout(**{**vars(layout), "unit": 32.0, "factors": (), "small": 16.0})
 
 
-def naive(sample: statistics.Sample) -> statistics.Sample:
+def naive(sample: Sample) -> Sample:
     """Negative control: as if every value were at the lower end of its bin."""
-    return statistics.Sample(sample.low, sample.low, sample.low, sample.counts)
+    return Sample(sample.low, sample.low, sample.low, sample.counts)
 
 
 def test_intervals_cover_the_truth_although_bins_are_wide() -> None:
@@ -350,7 +351,7 @@ def test_what_does_not_fit_is_refused_before_any_work(monkeypatch: pytest.Monkey
     settings: Any = {"horizon": 500, "seed": 1}
     with pytest.raises(ValueError, match=r"^paths must be so few .*, but is 4000000000$") as caught:
         lt.simulate(UCB, lt.Bandit([0.2, 0.8]), paths=4 * 10**9, **settings)
-    assert "(about 224 GB, of which 12 GB are free; keep='law' needs " in str(caught.value)
+    assert "(about 384 GB, of which 12 GB are free; keep='law' needs " in str(caught.value)
     assert "MB whatever the paths)" in str(caught.value)
     monkeypatch.setattr(simulation, "free_memory", lambda: 1e6)
     with pytest.raises(ValueError, match=r"^horizon must be so short .*, but is 500$"):
@@ -360,9 +361,9 @@ def test_what_does_not_fit_is_refused_before_any_work(monkeypatch: pytest.Monkey
 def test_free_memory_is_the_machines_or_the_containers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    limit, use, info = (tmp_path / name for name in ("limit", "use", "info"))
+    limit, use, details, info = (tmp_path / name for name in ("limit", "use", "details", "info"))
     monkeypatch.setattr(memory, "MEMINFO", info)
-    monkeypatch.setattr(memory, "GROUPS", ((limit, use),))
+    monkeypatch.setattr(memory, "GROUPS", ((limit, use, details),))
     assert memory.free_memory() == math.inf
     info.write_text("MemTotal:       2000 kB\nMemAvailable:    1000 kB\n")
     assert memory.free_memory() == 1024e3
@@ -371,6 +372,9 @@ def test_free_memory_is_the_machines_or_the_containers(
     assert memory.free_memory() == 1024e3
     limit.write_text("9000\n")
     assert memory.free_memory() == 4000
+    details.write_text("anon 2000\ninactive_file 500\n")  # of files, which would make room
+    assert memory.free_memory() == 4500
+    details.write_text("odd")
     info.write_text("odd")
     assert memory.free_memory() == 4000
 

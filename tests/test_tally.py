@@ -15,7 +15,7 @@ from scipy import stats
 import lighttail as lt
 from lighttail import statistics, tally
 from lighttail.kernels.build import prepare
-from lighttail.statistics import Sample
+from lighttail.samples import Sample
 from lighttail.tally import BINS, FINE, SIDE, Tally, edges, exact, place, power_below
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e30, max_value=1e30)

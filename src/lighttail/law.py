@@ -17,7 +17,7 @@ import numpy as np
 
 from lighttail.linear import LinearBandit
 from lighttail.problems import Bandit
-from lighttail.statistics import Floats, Ints, Sample
+from lighttail.samples import Floats, Ints, Sample
 from lighttail.tally import BINS, FINE, Tally, power_below
 from lighttail.validation import BadInput
 

@@ -28,7 +28,7 @@ LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
 MOST_PULLS = 10**15  # counts stay exact as floats
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
-COPIES = 4  # of the rewards, for regrets and in order, that estimates from paths make
+COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
 COUNTERS = 4  # laws that threads fill at the same time
 Progress = Callable[[int, int], None]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.statistics import Floats, Ints, Sample
+from lighttail.samples import Floats, Ints, Sample
 from lighttail.validation import BadInput
 
 FINE = 1024  # bins of width `unit` on either side of 0; further out, bins an octave
