@@ -70,6 +70,41 @@ def test_numbers_are_those_of_simulate(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert f"{out.mean('regret').value:.1f}" in html
 
 
+def test_a_comparison_of_laws_says_what_one_of_paths_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The same paths: up to 4,096 of them every number but the last digit, with more within the bins."""
+    words = [
+        "--policy",
+        "se:standard:0.3",
+        "--policy",
+        "ucb:lighttailed:0.2",
+        "--horizon",
+        "100",
+        "--paths",
+        "20000",
+    ]
+    for keep in ("paths", "law"):
+        assert run(monkeypatch, "compare", *words, "--keep", keep, "--out", str(tmp_path / keep)) == 0
+    kept, counted = (json.loads((tmp_path / keep / "results.json").read_text()) for keep in ("paths", "law"))
+    assert {file.name for file in (tmp_path / "law").iterdir()} == FILES
+    assert counted["verdict"] == kept["verdict"]
+    assert "--keep law" in counted["command"]
+    for ours, theirs in zip(counted["policies"], kept["policies"], strict=True):
+        assert ours["settings"] == {**theirs["settings"], "keep": "law"}
+        for name in ("worst_regret", "heavy_tail_here", "ruined"):
+            assert ours[name] == theirs[name]
+        assert ours["mean_regret"]["value"] == pytest.approx(theirs["mean_regret"]["value"], rel=1e-12)
+        for name in ("regret_quantile_95", "regret_quantile_99", "regret_cvar_99"):
+            for end in ("value", "low", "high"):
+                assert ours[name][end] == pytest.approx(theirs[name][end], rel=2**-10, abs=0.01)
+        assert ours["regret_exceedance"]["value"] == pytest.approx(
+            theirs["regret_exceedance"]["value"], rel=0.02
+        )
+    pages = [(tmp_path / keep / "report.html").read_text() for keep in ("paths", "law")]
+    assert ["law of the paths was kept" in " ".join(page.split()) for page in pages] == [False, True]
+
+
 def test_the_page_needs_no_network_and_names_the_command_that_made_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -175,6 +210,8 @@ BAD = {
     "threads": (["--threads", "0"], "threads must be a whole number of at least 1, but is 0"),
     "threshold": (["--threshold", "0"], "threshold must be a finite number above 0, but is 0.0"),
     "assumed": (["--assumed-sigma", "0"], "assumed-sigma must be a finite number above 0, but is 0.0"),
+    "keep": (["--keep", "laws"], "keep must be 'paths' or 'law', but is 'laws'"),
+    "memory": (["--paths", "9999999999"], "whatever the paths), but is 9999999999"),
     "option": (["--hoizon", "5"], "--hoizon"),
     "no file": (["--data", "missing.csv"], "data must be a file that can be read, but is 'missing.csv'"),
     "data and means": (["--data", "x.csv", "--means", "0,1"], "means must be left out with data"),

@@ -19,7 +19,7 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
 ORDER = [
     *("validation", "streams", "counts", "progress", "memory", "files", "csvfile"),
     *("bonuses", "policies", "problems", "linear", "words", "kernels"),
-    *("statistics", "tally", "law", "outcome"),
+    *("samples", "tally", "law", "statistics", "outcome"),
     *("gpu", "methods", "blocks", "executors", "simulate"),
     *("online", "tails", "bounds"),
     *("report", "paper"),

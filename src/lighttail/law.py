@@ -17,13 +17,14 @@ import numpy as np
 
 from lighttail.linear import LinearBandit
 from lighttail.problems import Bandit
-from lighttail.statistics import Floats, Ints, Sample
+from lighttail.samples import Floats, Ints, Sample
 from lighttail.tally import BINS, FINE, Tally, power_below
 from lighttail.validation import BadInput
 
 PULL_BINS = 1 << 18  # of an arm
 ALL_PULL_BINS = 1 << 22  # of all arms together
 LATTICE = 1 << 20  # pseudo regrets that are counted one by one
+REACH = 2.0**40  # units up to the largest pseudo regret, at most: a thousandth of what the bins have room for
 AGREE = 1e-12  # of a gap: what reading the means as decimals may change
 
 
@@ -79,10 +80,10 @@ def layout_of(problem: Bandit | LinearBandit, horizon: int) -> Layout:
     wide = problem.noise.sd(means) * math.sqrt(horizon) or most
     factors, step = lattice_of(means, horizon)
     finest = min((gap for gap in gaps if gap > 0.0), default=most / LATTICE)
-    small = max(power_below(finest), power_below(most / (FINE << 30)))
+    unit, small = (max(power_below(x / FINE), power_below(most / REACH)) for x in (wide, finest))
     each = min(PULL_BINS, max(1, ALL_PULL_BINS // max(1, len(gaps))))
     width = -(-(horizon + 1) // each)
-    return Layout(horizon, gaps, top * horizon, width, factors, step, power_below(wide / FINE), small, most)
+    return Layout(horizon, gaps, top * horizon, width, factors, step, unit, small, most)
 
 
 def lattice_of(means: tuple[float, ...], horizon: int) -> tuple[tuple[int, ...], float]:
@@ -105,7 +106,7 @@ def lattice_of(means: tuple[float, ...], horizon: int) -> tuple[tuple[int, ...],
     apart = [max(read) - mean for mean in read]
     below = math.lcm(*(gap.denominator for gap in apart))
     whole = [int(gap * below) for gap in apart]
-    common = math.gcd(*whole)
+    common = math.gcd(*whole) or 1  # 0 if 15 digits tell none apart
     step = float(Fraction(common, below))
     factors = tuple(gap // common for gap in whole)
     same = all(abs(f * step - gap) <= AGREE * gap for f, gap in zip(factors, gaps, strict=True))

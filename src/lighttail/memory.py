@@ -6,11 +6,12 @@ import math
 from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
-GROUPS = (  # limit and use of a container, in both versions of Linux's control groups
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
-    (
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+# Limit, use and details of a container, in both versions of Linux's control groups.
+GROUPS = (
+    tuple(Path("/sys/fs/cgroup") / f"memory.{name}" for name in ("max", "current", "stat")),
+    tuple(
+        Path("/sys/fs/cgroup/memory") / f"memory.{name}"
+        for name in ("limit_in_bytes", "usage_in_bytes", "stat")
     ),
 )
 
@@ -23,12 +24,22 @@ def free_memory() -> float:
         free = 1024.0 * int(lines["MemAvailable"].split()[0])
     except (OSError, ValueError, KeyError, IndexError):
         pass
-    for limit, use in GROUPS:
+    for limit, use, details in GROUPS:
         try:
-            free = min(free, float(int(limit.read_text()) - int(use.read_text())))
+            taken = int(use.read_text()) - _cached(details)
+            free = min(free, float(int(limit.read_text()) - taken))
         except (OSError, ValueError):  # no such file, or no limit: "max"
             continue
     return max(0.0, free)
+
+
+def _cached(details: Path) -> int:
+    """Bytes of files in memory, which count as used and are given up when asked for."""
+    try:
+        lines = dict(line.split() for line in details.read_text().splitlines())
+        return int(lines.get("total_inactive_file", lines.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        return 0
 
 
 def in_words(size: float) -> str:

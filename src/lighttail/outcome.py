@@ -15,7 +15,8 @@ import numpy.typing as npt
 from lighttail import statistics
 from lighttail.files import whole_file
 from lighttail.law import Law
-from lighttail.statistics import Estimate, Floats, Sample, sample_of
+from lighttail.samples import Sample, sample_of
+from lighttail.statistics import Estimate, Floats
 from lighttail.validation import BadInput, confidence, fraction, number, refuse
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
 MOST_PULLS = 10**15  # counts stay exact as floats
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
-COPIES = 4  # of the rewards, for regrets and in order, that estimates from paths make
+COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
 COUNTERS = 4  # laws that threads fill at the same time
 Progress = Callable[[int, int], None]
 
@@ -282,9 +282,19 @@ def run_blocks(
 
 
 def check_settings(
-    policy: Any, problem: Any, horizon: Any, paths: Any, seed: Any, threads: Any, keep: Any = "paths"
+    policy: Any,
+    problem: Any,
+    horizon: Any,
+    paths: Any,
+    seed: Any,
+    threads: Any,
+    keep: Any = "paths",
+    together: int = 1,
 ) -> None:
-    """Refuse what cannot be simulated, before any work."""
+    """Refuse what cannot be simulated, before any work.
+
+    together: outcomes of this kind that are in memory at the same time.
+    """
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
     if isinstance(problem, LinearBandit):
@@ -299,15 +309,15 @@ def check_settings(
     whole("threads", threads, 1)
     if seed is not None:
         whole("seed", seed, 0)
-    _check_memory(problem, int(horizon), int(paths), min(int(threads), COUNTERS), keep)
+    _check_memory(problem, int(horizon), int(paths), keep, together)
 
 
-def _check_memory(problem: Any, horizon: int, paths: int, laws: int, keep: Keep) -> None:
+def _check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int) -> None:
     """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
-    kept, free = paths * 8 * ((len(problem.means) or 2) + 1 + COPIES), free_memory()
+    kept, free = together * paths * 8 * ((len(problem.means) or 2) + 1 + COPIES), free_memory()
     if keep == "paths" and kept <= free:
         return
-    counted = layout_of(problem, horizon).bytes * (1 + laws)
+    counted = layout_of(problem, horizon).bytes * (together + COUNTERS)
     need = counted if keep == "law" else kept
     if need <= free:
         return

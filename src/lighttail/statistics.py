@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from lighttail.samples import Ints, Sample, Values, sample_of, total
 from lighttail.validation import refuse
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 FINEST = 0.0025  # the smallest tail that the CVaR's draws resolve
+CHUNK = 1 << 15  # values that are summed at a time
 SINGLE = 300  # values that the CVaR's limits weight one by one
 
 
@@ -55,63 +56,6 @@ class Estimate:
         if not form:
             return str(self)
         return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Observations with multiplicities, each of which lies between `low` and `high`.
-
-    value: float64[values], ascending for quantiles and CVaR.
-    low, high: float64[values]; the same array as `value` where values are exact, whose middle it is else.
-    counts: int64[values], observations that a value stands for; None for one each.
-    mean, std: of the observations themselves, where they are known better than from the values.
-
-    >>> halves = Sample(*3 * [np.array([0.0, 1.0])], counts=np.array([50, 50]))
-    >>> print(mean(halves, (0.0, 1.0), 0.95))
-    0.5 [0.3983, 0.6017]
-    """
-
-    value: Floats
-    low: Floats
-    high: Floats
-    counts: Ints | None = None
-    mean: float | None = None
-    std: float | None = None
-
-    @cached_property
-    def size(self) -> int:
-        """The number of observations."""
-        return int(self.value.size if self.counts is None else np.sum(self.counts))
-
-    @cached_property
-    def _up_to(self) -> Ints:
-        return np.cumsum(np.ones(self.value.size, dtype=np.int64) if self.counts is None else self.counts)
-
-    def place(self, rank: int) -> int:
-        """Where the observation of that rank is, counted from 1 upwards."""
-        return rank - 1 if self.counts is None else int(np.searchsorted(self._up_to, rank))
-
-    def at(self, rank: int) -> float:
-        """The observation of that rank; those of one bin are spread over it evenly."""
-        place = self.place(rank)
-        if self.counts is None:
-            return float(self.value[place])
-        share = (rank - 0.5 - (self._up_to[place] - self.counts[place])) / self.counts[place]
-        return float(self.low[place] + share * (self.high[place] - self.low[place]))
-
-    def mirrored(self, origin: float = 0.0) -> Sample:
-        """The sample of origin - x."""
-        counts = None if self.counts is None else self.counts[::-1]
-        ends = (origin - self.value[::-1], origin - self.high[::-1], origin - self.low[::-1])
-        return Sample(*ends, counts, None if self.mean is None else origin - self.mean, self.std)
-
-
-Values = Floats | Sample
-
-
-def sample_of(values: Values) -> Sample:
-    """An array as a sample: every value is one observation, and exact."""
-    return values if isinstance(values, Sample) else Sample(values, values, values)
 
 
 def proportion(hits: int, sample: int, level: float) -> Estimate:
@@ -151,13 +95,13 @@ def exceedance(values: Values, x: float, level: float) -> Estimate:
     leaves it out, the upper one takes it in."""
     sample = sample_of(values)
     sure, possible = sample.low >= x, sample.high >= x
-    hits = int(_sum(sure.astype(np.int64), sample.counts))
-    most = int(_sum(possible.astype(np.int64), sample.counts))
+    hits = int(total(sure.astype(np.int64), sample.counts))
+    most = int(total(possible.astype(np.int64), sample.counts))
     value = hits / sample.size
     if most > hits:
         open_ = np.flatnonzero(possible & ~sure)
         share = (sample.high[open_] - x) / (sample.high[open_] - sample.low[open_])
-        value += float(_sum(share, None if sample.counts is None else sample.counts[open_])) / sample.size
+        value += float(total(share, None if sample.counts is None else sample.counts[open_])) / sample.size
     low, high = proportion_limits(np.array([hits, most]), sample.size, level)
     return Estimate(value, float(low[0]), float(high[1]), level)
 
@@ -228,12 +172,7 @@ def _squares(sample: Sample, centre: float) -> Sample:
 
 
 def _mean_of(sample: Sample) -> float:
-    return float(_sum(sample.value, sample.counts)) / sample.size if sample.mean is None else sample.mean
-
-
-def _sum(values: npt.NDArray[np.generic], counts: Ints | None) -> np.generic:
-    """The sum over the observations of what `values` says of each."""
-    return np.sum(values if counts is None else values * counts)  # type: ignore[no-any-return, operator]
+    return float(total(sample.value, sample.counts)) / sample.size if sample.mean is None else sample.mean
 
 
 def cvar(ordered: Values, q: float, ends: tuple[float, float], bounded: bool, level: float) -> Estimate:
@@ -248,7 +187,7 @@ def cvar(ordered: Values, q: float, ends: tuple[float, float], bounded: bool, le
         raise refuse("level", level, f"at most {1.0 - 2.0 * FINEST:g} for a CVaR")
     sample = sample_of(ordered)
     v = quantile(sample, q, level)
-    excess = float(_sum(np.maximum(sample.value - v.value, 0.0), sample.counts)) / sample.size
+    excess = float(total(np.maximum(sample.value - v.value, 0.0), sample.counts)) / sample.size
     counts = None if sample.counts is None else sample.counts[::-1]
     under = np.append(sample.low[::-1], ends[0])
     low = float(np.quantile(_dirichlet_cvar(under, _append(counts, 1), q), tail))
@@ -338,20 +277,14 @@ def _within_bins(sample: Sample, tail: float) -> tuple[float, float]:
     from scipy.special import ndtri
 
     assert sample.mean is not None
-    off = sample.mean - float(_sum(sample.value, sample.counts)) / sample.size
-    square = float(_sum((0.5 * (sample.high - sample.low)) ** 2, sample.counts)) / sample.size
+    off = sample.mean - float(total(sample.value, sample.counts)) / sample.size
+    square = float(total((0.5 * (sample.high - sample.low)) ** 2, sample.counts)) / sample.size
     return off, float(ndtri(1.0 - tail)) * math.sqrt(square / sample.size)
 
 
 def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
-    """The value that the Dirichlet mean of the points exceeds with probability `tail`.
-
-    With independent exponentials E_i that mean exceeds m when sum E_i (x_i - m) > 0; Lugannani and
-    Rice's formula gives the probability of that. Its saddlepoint is known in closed form once the
-    pole v > max x_i of the tilted sum is the unknown instead of m.
-    """
+    """The value that the Dirichlet mean of the points exceeds with probability `tail`."""
     from scipy.optimize import brentq
-    from scipy.special import ndtr
 
     n = points.size if counts is None else int(counts.sum())
     top = float(points.max())
@@ -359,33 +292,60 @@ def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
     if spread <= 0.0:
         return top
     gaps = (top - points) / spread
-    middle = float(_sum(gaps, counts)) / n
-    apart = gaps - middle
+    middle = float(total(gaps, counts)) / n
+    # From next to the top, where nothing is above m, to where m is all but the sample's mean.
+    deviation = math.sqrt(float(total((gaps - middle) ** 2, counts)) / n)
+    lowest, highest = math.log(1e-13), math.log(100.0 * math.sqrt(n) * deviation)
 
     def limit(log_distance: float) -> tuple[float, float]:
-        """(m, log of the chance to exceed it) for a pole at that log distance above the top.
+        return _saddlepoint(math.exp(log_distance), gaps, counts, n, middle)
 
-        Everything is measured from the middle, v - x_i = (v - mean)(1 + e_i), where the e_i sum to 0:
-        what cancels in a sample of 10^12 is left out before it is added up.
-        """
-        distance = math.exp(log_distance)
-        e = apart / (distance + middle)
-        room = (distance + gaps) / (distance + middle)  # 1 + e, to all digits next to the pole
-        over = float(_sum(e * e / room, counts)) / n  # mean of 1 / (1 + e), minus 1
-        logs = np.log1p(e)
-        near = e < -0.5
-        logs[near] = np.log(room[near])
-        m = (distance * over - middle) / (1.0 + over)  # measured upwards from the top
-        cumulant = -n * math.log1p(over) - float(_sum(logs - e, counts))
-        w = math.sqrt(max(0.0, -2.0 * cumulant))
-        u = math.sqrt(float(_sum(((over + e + over * e) / ((1.0 + over) * room)) ** 2, counts)))
-        density = math.exp(-0.5 * w * w) / math.sqrt(2.0 * math.pi)
-        return m, float(ndtr(-w)) + density * (1.0 / u - 1.0 / w)
-
-    # From next to the top, where nothing is above m, to where m is all but the sample's mean.
-    deviation = math.sqrt(float(_sum(apart * apart, counts)) / n)
-    lowest, highest = math.log(1e-13), math.log(100.0 * math.sqrt(n) * deviation)
     if limit(lowest)[1] > tail:
         return top
     root = brentq(lambda place: limit(place)[1] - tail, lowest, highest, xtol=1e-10)
-    return min(top, top + spread * limit(root)[0])
+    found = min(top, top + spread * limit(root)[0])
+    gaps = np.zeros(0)  # brentq's wrapper refers to itself and would keep them until the collector comes by
+    return found
+
+
+def _saddlepoint(
+    distance: float, gaps: Floats, counts: Ints | None, n: int, middle: float
+) -> tuple[float, float]:
+    """m, measured upwards from the top, and the chance to exceed it, for a pole so far above the top.
+
+    With independent exponentials E_i the Dirichlet mean exceeds m when sum E_i (x_i - m) > 0; Lugannani and
+    Rice's formula gives the probability of that. Its saddlepoint is known in closed form once the pole
+    v > max x_i of the tilted sum is the unknown instead of m.
+
+    Everything is measured from the middle, v - x_i = (v - mean)(1 + e_i), where the e_i sum to 0: what
+    cancels in a sample of 10^12 is left out before it is added up.
+    """
+    from scipy.special import ndtr
+
+    over = logs = square = 0.0
+    for e, room, many in _seen_from(distance, middle, gaps, counts):
+        over += float(total(e * e / room, many)) / n  # in the end, mean of 1 / (1 + e), minus 1
+        near = e < -0.5
+        terms = np.log1p(e)
+        terms[near] = np.log(room[near])
+        logs += float(total(terms - e, many))
+    for e, room, many in _seen_from(distance, middle, gaps, counts):
+        square += float(total(((over + e + over * e) / ((1.0 + over) * room)) ** 2, many))
+    w, u = math.sqrt(max(0.0, 2.0 * (n * math.log1p(over) + logs))), math.sqrt(square)
+    density = math.exp(-0.5 * w * w) / math.sqrt(2.0 * math.pi)
+    m = (distance * over - middle) / (1.0 + over)
+    return m, float(ndtr(-w)) + density * (1.0 / u - 1.0 / w)
+
+
+def _seen_from(
+    distance: float, middle: float, gaps: Floats, counts: Ints | None
+) -> Iterator[tuple[Floats, Floats, Ints | None]]:
+    """e, 1 + e (to all digits next to the pole) and counts, so many values at a time as fit in a cache."""
+    far = distance + middle
+    for first in range(0, gaps.size, CHUNK):
+        part = gaps[first : first + CHUNK]
+        yield (
+            (part - middle) / far,
+            (distance + part) / far,
+            None if counts is None else counts[first : first + CHUNK],
+        )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.statistics import Floats, Ints, Sample
+from lighttail.samples import Floats, Ints, Sample
 from lighttail.validation import BadInput
 
 FINE = 1024  # bins of width `unit` on either side of 0; further out, bins an octave
@@ -105,20 +105,19 @@ class Tally:
         """Take in the values of a block."""
         above = np.empty(values.size)
         bins = self.counts, self.low, self.high
-        found, total, squares = _counter()(values, self.unit, *bins, self._bar, above)
-        self.take(values.size, total, total / values.size, squares, above[:found].copy())
+        found, middle, rest, squares = _counter()(values, self.unit, *bins, self._bar, above)
+        self.take(values.size, middle, rest, squares, above[:found].copy())
 
-    def take(self, size: int, total: float, middle: float, squares: float, above: Floats) -> None:
+    def take(self, size: int, middle: float, rest: float, squares: float, above: Floats) -> None:
         """Take in the sums of `size` values that are counted already, and those that passed the bar.
 
-        squares: of their distances from `middle`.
+        rest, squares: the sums of their distances from `middle`, whatever that is, and of these squared.
         """
         if not math.isfinite(squares):
             raise BadInput("keep must be 'paths' where the outcomes of a block overflow, but is 'law'")
-        whole, m = exact(total), exact(middle)
-        self.total += whole
-        # sum x^2 = sum (x - m)^2 + 2 m sum x - n m^2, whatever m is
-        self.squares += (exact(squares) << BITS) + m * (2 * whole - size * m)
+        m, d = exact(middle), exact(rest)
+        self.total += size * m + d
+        self.squares += (exact(squares) << BITS) + m * (size * m + 2 * d)
         if above.size:
             self._waiting.append(above)
             if sum(map(len, self._waiting)) >= TOP:

@@ -175,7 +175,8 @@ def compare(
     policies = _policies(words, assumed_sigma)
     kept: Any = "paths" if keep is None else keep
     for one in policies:
-        check_settings(one, problem, horizon, paths, seed, 1 if threads is None else threads, kept)
+        use = 1 if threads is None else threads
+        check_settings(one, problem, horizon, paths, seed, use, kept, together=len(policies))
     check_device(device, problem, horizon, threads=threads)
     loss = default_threshold(problem, horizon)
     if threshold is not None:

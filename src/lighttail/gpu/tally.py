@@ -45,7 +45,7 @@ class DeviceTally:
         """Take in the sums of a launch, and the values that passed the bar, which raises it."""
         found = int(self.found.copy_to_host()[0])
         above = self.above[:found].copy_to_host() if found else np.zeros(0)
-        self.tally.take(size, float(np.sum(totals)), 0.0, float(np.sum(squares)), above)
+        self.tally.take(size, 0.0, float(np.sum(totals)), float(np.sum(squares)), above)
         self.tally.settle()
         self.found.copy_to_device(np.zeros(1, np.int64))
 

@@ -11,8 +11,8 @@ def value_counter(place: Formula) -> Any:
     """count(values, unit, counts, low, high, bar, above): one quantity of a block's paths.
 
     Adds one to each value's bin, of which `low` and `high` keep the smallest and the largest value; puts the
-    values above the bar into `above`; returns how many those are, the sum of all values, and that of their
-    squared distances from the block's mean.
+    values above the bar into `above`; returns how many those are, a middle (the mean but for rounding), and
+    the sums of all values' distances from it and of the squares of these.
     """
     place = prepare(place)
     formulas = digest(place)
@@ -20,7 +20,7 @@ def value_counter(place: Formula) -> Any:
     @compiler(place)
     def count(values: Any, unit: Any, counts: Any, low: Any, high: Any, bar: Any, above: Any) -> Any:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
-        total, squares = 0.0, 0.0
+        total, rest, squares = 0.0, 0.0, 0.0
         found = 0
         for path in range(values.size):
             x = values[path]
@@ -34,8 +34,10 @@ def value_counter(place: Formula) -> Any:
                 found += 1
         middle = total / values.size
         for path in range(values.size):
-            squares += (values[path] - middle) * (values[path] - middle)
-        return found, total, squares
+            distance = values[path] - middle
+            rest += distance
+            squares += distance * distance
+        return found, middle, rest, squares
 
     return count
 

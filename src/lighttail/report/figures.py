@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.statistics import Floats, Sample, Values, interpolated, proportion_limits, sample_of
+from lighttail.samples import Sample, Values, sample_of
+from lighttail.statistics import Floats, interpolated, proportion_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,78 @@
+"""Observations as estimates take them: an array, or values that stand for many observations each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Observations with multiplicities, each of which lies between `low` and `high`.
+
+    value: float64[values], ascending for quantiles and CVaR.
+    low, high: float64[values]; the same array as `value` where values are exact, whose middle it is else.
+    counts: int64[values], observations that a value stands for; None for one each.
+    mean, std: of the observations themselves, where they are known better than from the values.
+
+    >>> halves = Sample(*3 * [np.array([0.0, 1.0])], counts=np.array([50, 50]))
+    >>> halves.size, halves.at(50), halves.at(51)
+    (100, 0.0, 1.0)
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+    counts: Ints | None = None
+    mean: float | None = None
+    std: float | None = None
+
+    @cached_property
+    def size(self) -> int:
+        """The number of observations."""
+        return int(self.value.size if self.counts is None else np.sum(self.counts))
+
+    @cached_property
+    def _up_to(self) -> Ints:
+        return np.cumsum(np.ones(self.value.size, dtype=np.int64) if self.counts is None else self.counts)
+
+    def place(self, rank: int) -> int:
+        """Where the observation of that rank is, counted from 1 upwards."""
+        return rank - 1 if self.counts is None else int(np.searchsorted(self._up_to, rank))
+
+    def at(self, rank: int) -> float:
+        """The observation of that rank; those of one bin are spread over it evenly."""
+        place = self.place(rank)
+        if self.counts is None:
+            return float(self.value[place])
+        share = (rank - 0.5 - (self._up_to[place] - self.counts[place])) / self.counts[place]
+        return float(self.low[place] + share * (self.high[place] - self.low[place]))
+
+    def mirrored(self, origin: float = 0.0) -> Sample:
+        """The sample of origin - x."""
+        value = origin - self.value[::-1]
+        if self.low is self.high:
+            low = high = value
+        else:
+            low, high = origin - self.high[::-1], origin - self.low[::-1]
+        counts = None if self.counts is None else self.counts[::-1]
+        return Sample(value, low, high, counts, None if self.mean is None else origin - self.mean, self.std)
+
+
+Values = Floats | Sample
+
+
+def sample_of(values: Values) -> Sample:
+    """An array as a sample: every value is one observation, and exact."""
+    return values if isinstance(values, Sample) else Sample(values, values, values)
+
+
+def total(values: npt.NDArray[np.generic], counts: Ints | None) -> np.generic:
+    """The sum over the observations of what `values` says of each."""
+    return np.sum(values if counts is None else values * counts)  # type: ignore[no-any-return, operator]
