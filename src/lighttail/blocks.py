@@ -113,7 +113,7 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
             play(block, reward[rows], pulls[rows], stop)
             if stop[0]:
                 raise RuntimeError("nobody wants these blocks any more")
-    return Part(reward, pulls, time.thread_time() - start, _worker())
+    return Part(reward, pulls, time.thread_time() - start, worker_name())
 
 
 _lock = threading.Lock()
@@ -137,7 +137,8 @@ def _opened(job: bytes) -> tuple[Job, Play]:
     return todo, block_player(todo.policy, todo.problem, todo.horizon, todo.seed, todo.method)
 
 
-def _worker() -> tuple[str, int, int]:
+def worker_name() -> tuple[str, int, int]:
+    """Who plays here: the machine, the process and the thread."""
     return platform.node(), os.getpid(), threading.get_ident()
 
 
