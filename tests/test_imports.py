@@ -13,7 +13,7 @@ from cases import BONUSES
 import lighttail as lt
 
 SOURCES = Path(lt.__file__).parent
-HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
+HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", "pyarrow"}
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
@@ -22,7 +22,7 @@ ORDER = [
     *("statistics", "outcome"),
     *("kernels", "methods", "blocks", "executors", "simulate"),
     *("online", "tails", "bounds"),
-    *("report", "paper"),
+    *("report", "paper", "study"),
     "cli",
 ]
 FORMULA_FILES = {"bonuses": lt.bonuses, "policies": lt.policies}

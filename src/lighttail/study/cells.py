@@ -7,7 +7,6 @@ import inspect
 import json
 import math
 import re
-import types
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -141,7 +140,7 @@ def _of_all_seeds(
     size = piece_paths(problem, horizon, method, block)
     played = {
         "policy": repr(policy),
-        "problem": repr(problem if isinstance(problem, LinearBandit) else Bandit(problem.means, problem.noise)),
+        "problem": problem_repr(problem),
         "horizon": horizon,
         "method": method,
         "block_paths": block,
@@ -155,9 +154,26 @@ def _of_all_seeds(
     if study.paths > MOST_PIECES * size:
         raise refuse("paths", study.paths, f"at most {MOST_PIECES * size:,} at a horizon of {horizon:,}")
     return [
-        Cell(setting, name, policy, horizon, seed, study.paths, method, block, size, probe, played | {"seed": seed})
+        Cell(
+            setting,
+            name,
+            policy,
+            horizon,
+            seed,
+            study.paths,
+            method,
+            block,
+            size,
+            probe,
+            played | {"seed": seed},
+        )
         for seed in study.seeds
     ]
+
+
+def problem_repr(problem: Bandit | LinearBandit) -> str:
+    """What of a problem decides its paths: the names of its arms do not."""
+    return repr(problem if isinstance(problem, LinearBandit) else Bandit(problem.means, problem.noise))
 
 
 def piece_paths(problem: Bandit | LinearBandit, horizon: int, method: str, block: int) -> int:
@@ -168,7 +184,7 @@ def piece_paths(problem: Bandit | LinearBandit, horizon: int, method: str, block
 
 
 def formulas_digest(policy: Policy, problem: Bandit | LinearBandit) -> str:
-    """Changes with any scalar formula of the policy, its bonus, the noise or the actions, and with the kernels."""
+    """Changes with any formula of the policy, its bonus, the noise or the actions, and with the kernels."""
     from lighttail.kernels.build import digest
 
     parts = (policy, getattr(policy, "bonus", None), problem.noise, getattr(problem, "actions", None))
@@ -176,6 +192,6 @@ def formulas_digest(policy: Policy, problem: Bandit | LinearBandit) -> str:
     for part in parts:
         for name in dir(type(part)):
             function = inspect.getattr_static(type(part), name)
-            if isinstance(function, staticmethod) and isinstance(function.__func__, types.FunctionType):
+            if isinstance(function, staticmethod) and not name.startswith("_"):
                 formulas[f"{type(part).__qualname__}.{name}"] = function.__func__
     return digest(*(formulas[name] for name in sorted(formulas)))

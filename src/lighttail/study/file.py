@@ -40,7 +40,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study file says. text: the file's own. inputs: the data files that it names, and where they are."""
+    """What a study file says. text: the file itself. inputs: data files that it names, with their paths."""
 
     name: str
     paths: int
@@ -71,10 +71,10 @@ def read_study(path: str | Path) -> Study:
 def parse_study(content: str, called: str, find: Find) -> Study:
     """The study in a text. called: the file's name in a message. find: where a data file is.
 
-    >>> content = 'name = "a"' + chr(10) + 'paths = "many"'
+    >>> content = 'name = "a"' + chr(10) + 'paths = "9"'
     >>> parse_study(content, "study.toml", Path)
     Traceback (most recent call last):
-    lighttail.validation.BadInput: study.toml, line 2: paths must be a whole number of at least 1, but is 'many'
+    lighttail.validation.BadInput: study.toml, line 2: paths must be a whole number of at least 1, but is '9'
     """
     source = Source(called, content)
     source.check_keys((), "key", KEYS)
@@ -116,7 +116,8 @@ def _policies(source: Source) -> dict[str, Policy]:
             for other, same in policies.items():
                 if same == policy:
                     raise BadInput(
-                        f"policy.policy must be different for every policy, but {other!r} and {called!r} are {words!r}"
+                        "policy.policy must be different for every policy, "
+                        f"but {other!r} and {called!r} are both {words!r}"
                     )
         policies[called] = policy
     return policies

@@ -42,7 +42,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def read_manifest(path: Path) -> dict[str, Any] | None:
+def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
     """The manifest of a study's folder; None where there is nothing yet."""
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
@@ -52,19 +52,21 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         pass
     except NotADirectoryError:
-        raise refuse("out", str(path), "a folder") from None
+        raise refuse(field, str(path), "a folder") from None
     except (ValueError, KeyError, TypeError):
-        raise refuse("out", str(path), f"a folder whose {MANIFEST} is that of a study") from None
+        raise refuse(field, str(path), f"a folder whose {MANIFEST} is that of a study") from None
     if path.is_dir():
         others = {entry.name for entry in path.iterdir()} - {LOCK, *(entry.name for entry in leftovers(path))}
         if others:
-            raise refuse("out", str(path), f"a new or empty folder, or that of a study, without {min(others)!r}")
+            raise refuse(
+                field, str(path), f"a new or empty folder, or that of a study, without {min(others)!r}"
+            )
     return None
 
 
 def check_belongs(path: Path, study: Study) -> dict[str, Any] | None:
     """The manifest, if the folder is of this study and was made by these versions; refuse any other."""
-    manifest = read_manifest(path)
+    now, manifest = versions(), read_manifest(path)
     if manifest is None:
         return None
     if manifest["name"] != study.name:
@@ -72,7 +74,7 @@ def check_belongs(path: Path, study: Study) -> dict[str, Any] | None:
             f"out must be the folder of study {study.name!r} or a new one, "
             f"but {str(path)!r} holds study {manifest['name']!r}"
         )
-    for name, version in versions().items():
+    for name, version in now.items():
         made = manifest["versions"].get(name)
         if made != version:
             raise BadInput(
@@ -90,7 +92,9 @@ def opened(path: Path, study: Study) -> Iterator[Folder]:
         try:
             _lock(file)
         except BlockingIOError:
-            raise BadInput(f"out must be a folder in which no other run is at work, but is {str(path)!r}") from None
+            raise BadInput(
+                f"out must be a folder in which no other run is at work, but is {str(path)!r}"
+            ) from None
         folder = Folder(path, study, check_belongs(path, study))
         for place in (path, *path.glob(f"{CELLS}/*"), path / INPUTS):
             for file_left in leftovers(place):
@@ -132,7 +136,7 @@ class Folder:
     def look(
         self, cells: Iterable[Cell], progress: Callable[[str, int], None] = lambda label, done: None
     ) -> tuple[Found, list[Path]]:
-        """The pieces of these cells that are there and whole, and the files that are not as they should be."""
+        """The pieces of these cells that are there and whole, and the files that are damaged."""
         found: Found = {}
         damaged = []
         done = 0
@@ -218,9 +222,7 @@ def _input_file(source: Path) -> str:
     return f"{INPUTS}/{digest}_{slug(source.stem)}{source.suffix}"
 
 
-def manifest_of(
-    study: Study, inputs: dict[str, str], cells: Iterable[Cell], found: Found
-) -> dict[str, Any]:
+def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], found: Found) -> dict[str, Any]:
     """The manifest: nothing in it depends on when, where or how often the study was run."""
     entries, wanted = [], 0
     for cell in cells:

@@ -1,4 +1,4 @@
-"""A piece as the bytes of a Parquet file: the same paths give the same bytes, and a file is valid by itself."""
+"""A piece as a Parquet file: the same paths give the same bytes, and a file is valid by itself."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def encode(about: dict[str, Any], reward: Any, pulls: Any) -> bytes:
 
 
 def decode(content: bytes) -> tuple[dict[str, Any], Any, Any]:
-    """What a file says of itself, its rewards, and its pulls (or best and lost); ValueError if it is damaged."""
+    """What a file says of itself, its rewards, and its pulls or best and lost; ValueError if damaged."""
     library = pyarrow()
     try:
         table = library.parquet.read_table(BytesIO(content), use_threads=False)
@@ -64,7 +64,7 @@ def decode(content: bytes) -> tuple[dict[str, Any], Any, Any]:
 
 
 def fits(content: bytes, piece: Piece) -> bool:
-    """Whether a file holds this piece, to the byte: its columns are whole, and writing them gives the file."""
+    """Whether a file holds this piece, to the byte: its columns are whole, and written again they are it."""
     try:
         about, reward, pulls = decode(content)
         return about == piece.about and len(reward) == piece.rows and encode(about, reward, pulls) == content

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
 
 from lighttail.blocks import Job, Part
 from lighttail.executors import pickled, result_of, stop_flag, submit
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
-from lighttail.study.folder import Folder, Found, opened
-from lighttail.study.parquet import encode, pyarrow
+from lighttail.study.folder import Folder, Found, check_belongs, opened
+from lighttail.study.parquet import encode
 from lighttail.study.workers import Pool, check_workers, play_on_device, pool_of
 from lighttail.validation import positive
 
 MANIFEST_SECONDS = 10.0  # between two manifests; what is not listed yet is found by its own digest
 Report = Callable[[str, int], None]
+Where = tuple[str | Executor, int | None, str]  # executor, workers, device
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def run_study(
     check_workers(executor, workers, device)
     if budget is not None:
         positive("budget", budget)
-    pyarrow()
+    check_belongs(Path(folder), study)
     cells = cells_of(study, device, progress is not None)
     report = progress or (lambda label, done: None)
     with opened(Path(folder), study) as place:
@@ -72,12 +73,10 @@ def run_study(
         place.settle(cells)
         place.write_manifest(cells, found)
         place.keep_inputs()
-        missing = [piece for cell in cells for piece in cell.pieces if piece not in found]
         before = len(found)
         until = None if budget is None else begun + budget
         try:
-            if missing:
-                _play(place, cells, found, missing, (executor, workers, device), until, report)
+            _play(place, cells, found, (executor, workers, device), until, report)
         except BaseException:
             with suppress(OSError):  # of a full disk; the files speak for themselves
                 place.write_manifest(cells, found)
@@ -88,80 +87,86 @@ def run_study(
             strangers = []
         manifest = place.write_manifest(cells, found)
     total = manifest["pieces"]
-    return Done(
-        Path(folder), total, len(found), len(found) - before, damaged, strangers, manifest["digest"]
-    )
+    return Done(Path(folder), total, len(found), len(found) - before, damaged, strangers, manifest["digest"])
 
 
-class _Jobs:
-    """The tasks of pieces: what is sent is made once a cell."""
+class _Player:
+    """Plays pieces into a folder, a few in flight for every worker."""
 
-    def __init__(self, flag: Path, device: str) -> None:
-        self.flag, self.device = str(flag), device
-        self._last: tuple[Cell, Job, bytes] | None = None
+    def __init__(self, folder: Folder, found: Found, pool: Pool, device: str, report: Report) -> None:
+        self.folder, self.found, self.pool, self.device, self.report = folder, found, pool, device, report
+        self.running: dict[Future[Part], tuple[Piece, Job, int]] = {}
+        self.done = sum(piece.rows for piece in found)
+        self._message: tuple[Job, bytes] | None = None  # of the latest cell
 
-    def of(self, cell: Cell) -> tuple[Job, bytes]:
-        """The job of a cell, and the same pickled."""
-        if self._last is None or self._last[0] is not cell:
-            played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method)
-            job = Job(*played, cell.block, cell.probe, self.flag)
-            self._last = cell, job, pickled(job)
-        return self._last[1:]
-
-    def begin(self, pool: Pool, piece: Piece, attempt: int) -> Future[Part]:
+    def begin(self, piece: Piece, job: Job, attempt: int = 1) -> None:
         """Hand a piece to the pool."""
+        self.report(_label(piece), self.done)
+        future: Future[Part]
         if self.device != "cpu":
-            return pool.executor.submit(play_on_device, piece.cell, self.device)
-        return submit(pool.executor, *self.of(piece.cell), *piece.blocks, attempt)
+            future = self.pool.executor.submit(play_on_device, piece.cell, self.device)
+        else:
+            if self._message is None or self._message[0] is not job:
+                self._message = job, pickled(job)
+            future = submit(self.pool.executor, *self._message, *piece.blocks, attempt)
+        self.running[future] = piece, job, attempt
 
-    def end(self, future: Future[Part], piece: Piece, attempt: int) -> Part | None:
-        """What a piece brought; None if it is to be tried again."""
-        return result_of(future, self.of(piece.cell)[0], piece.blocks, attempt)
+    def end(self, future: Future[Part]) -> None:
+        """Keep what a task brought, or try it again."""
+        piece, job, attempt = self.running.pop(future)
+        part = result_of(future, job, piece.blocks, attempt)
+        if part is None:
+            self.begin(piece, job, attempt + 1)
+            return
+        self.pool.heard(part.worker)
+        self.found[piece] = self.folder.keep(piece, encode(piece.about, part.reward, part.pulls))
+        self.done += piece.rows
+        self.report(_label(piece), self.done)
+
+    def call_back(self) -> None:
+        """Take back the pieces that no worker has begun."""
+        self.running = {future: task for future, task in self.running.items() if not future.cancel()}
+
+
+def _label(piece: Piece) -> str:
+    return f"{piece.cell.policy_name} on {piece.cell.setting.title}"
+
+
+def _jobs(missing: Iterable[Piece], flag: Path) -> Iterator[tuple[Piece, Job]]:
+    """Every piece with the job of its cell; one job for all pieces of a cell that follow each other."""
+    for cell, pieces in groupby(missing, key=lambda piece: piece.cell):
+        played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method)
+        job = Job(*played, cell.block, cell.probe, str(flag))
+        for piece in pieces:
+            yield piece, job
 
 
 def _play(
-    folder: Folder,
-    cells: list[Cell],
-    found: Found,
-    missing: list[Piece],
-    where: tuple[Any, Any, str],
-    until: float | None,
-    report: Report,
+    folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: Report
 ) -> None:
-    """Play the missing pieces into the folder, a few in flight for every worker, until all or the budget is done."""
-    done, written = sum(piece.rows for piece in found), time.monotonic()
-    following = iter(missing)
-    running: dict[Future[Part], tuple[Piece, int]] = {}
+    """Play the pieces that are missing until all are there, or, after `until`, those that have begun."""
+    missing = [piece for cell in cells for piece in cell.pieces if piece not in found]
+    if not missing:
+        return
     with pool_of(*where) as pool, stop_flag() as flag:
-        jobs = _Jobs(flag, where[2])
+        player = _Player(folder, found, pool, where[2], report)
+        following = _jobs(missing, flag)
+        listed = time.monotonic()
         try:
             while True:
-                over = until is not None and time.monotonic() >= until
-                if over:
-                    running = {future: task for future, task in running.items() if not future.cancel()}
-                while not over and len(running) < pool.window:
-                    piece = next(following, None)
-                    if piece is None:
-                        break
-                    report(f"{piece.cell.policy_name} on {piece.cell.setting.title}", done)
-                    running[jobs.begin(pool, piece, 1)] = piece, 1
-                if not running:
+                left = None if until is None else until - time.monotonic()
+                if left is not None and left <= 0.0:
+                    player.call_back()
+                    left, following = None, iter(())
+                for piece, job in islice(following, max(0, pool.window - len(player.running))):
+                    player.begin(piece, job)
+                if not player.running:
                     return
-                left = None if until is None or over else max(0.0, until - time.monotonic())
-                for future in wait(running, left, FIRST_COMPLETED).done:
-                    piece, attempt = running.pop(future)
-                    part = jobs.end(future, piece, attempt)
-                    if part is None:
-                        running[jobs.begin(pool, piece, attempt + 1)] = piece, attempt + 1
-                        continue
-                    pool.heard(part.worker)
-                    found[piece] = folder.keep(piece, encode(piece.about, part.reward, part.pulls))
-                    done += piece.rows
-                    report(f"{piece.cell.policy_name} on {piece.cell.setting.title}", done)
-                if time.monotonic() - written > MANIFEST_SECONDS:
+                for future in wait(player.running, left, FIRST_COMPLETED).done:
+                    player.end(future)
+                if time.monotonic() - listed > MANIFEST_SECONDS:
                     folder.write_manifest(cells, found)
-                    written = time.monotonic()
+                    listed = time.monotonic()
         except BaseException:
-            for future in running:
-                future.cancel()
+            player.call_back()
             raise

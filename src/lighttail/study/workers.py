@@ -68,8 +68,8 @@ def check_device(device: str) -> None:
 
 def play_on_device(cell: Cell, device: str) -> Part:
     """All paths of a cell, played at once."""
-    settings: Any = {"horizon": cell.horizon, "paths": cell.paths, "seed": cell.seed, "method": cell.method}
-    out = simulate(cell.policy, cell.problem, **settings, device=device)
+    settings: Any = {"horizon": cell.horizon, "paths": cell.paths, "seed": cell.seed, "device": device}
+    out = simulate(cell.policy, cell.problem, **settings, method=cell.method)
     pulls = out.pulls if out.offers is None else np.stack([out.offers.best, out.offers.lost], axis=1)
     return Part(out.reward, pulls, 0.0, worker_name())
 
@@ -106,7 +106,8 @@ def _dask(address: str) -> Any:
     except (OSError, ValueError, TypeError) as error:
         cause = " ".join(str(error).split())
         raise BadInput(
-            f"executor must be dask: and the address of a scheduler that answers, but is {DASK + address!r} ({cause})"
+            "executor must be dask: and the address of a scheduler that answers, "
+            f"but is {DASK + address!r} ({cause})"
         ) from None
 
 
