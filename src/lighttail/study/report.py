@@ -211,10 +211,12 @@ def _picture(summaries: list[Summary]) -> str:
         axes.grid(axis="y", color="0.9", linewidth=0.8)
         axes.set_xlabel("horizon (pulls; log scale)")
         axes.set_ylabel("chance (log scale)")
-        canvas.legend(loc="outside right upper", frameon=False, title="solid: light-tailed by theorem")
+        canvas.legend(
+            loc="outside right upper", frameon=False, handlelength=3, title="solid: light-tailed by theorem"
+        )
     losses = ", ".join(f"{one.threshold:g} after {one.horizon:,} pulls" for one in summaries)
     caption = (
-        f"The chance of a regret of {losses} or more, with 95 % intervals. "
+        f"The chance of losing at least {losses}; with 95 % intervals. "
         "Hollow triangle: no path showed it, and its upper limit is there"
     )
     return figure(draw(canvas, ("svg",))["svg"], caption)
