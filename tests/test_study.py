@@ -39,6 +39,7 @@ policy = "ts:0.8"
 [[policy]]
 policy = "se:lighttailed:0.1"
 """
+LONG = BASE.replace("600", "8000")
 LINEAR = """
 name = "linear"
 paths = 30
@@ -370,7 +371,7 @@ def test_a_task_that_fails_is_tried_again_and_then_named(tmp_path: Path) -> None
     with Flaky(2) as pool:
         assert run(tmp_path / "out", executor=pool, workers=None).complete
         pool.failures = 100
-        with pytest.raises(BlocksFailed, match=r"block 0 of simulate.*failed 3 times"):
+        with pytest.raises(BlocksFailed, match=r"block \d of simulate.*failed 3 times"):
             run(tmp_path / "other", executor=pool, workers=None)
     assert run(tmp_path / "other").complete
 
@@ -415,7 +416,7 @@ def test_bad_settings(
 
 
 def test_a_study_of_too_many_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="paths must be at most 262,000,000 at a horizon of 2,000"):
+    with pytest.raises(BadInput, match="paths must be so few that the study has at most 1,000,000 files"):
         run(tmp_path / "out", BASE.replace("600", "1000000000"))
 
 
@@ -434,7 +435,7 @@ cli.main()
 
 
 def test_ctrl_c_ends_a_run_in_one_line_and_it_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(BASE.replace("600", "20000"))
+    (tmp_path / "study.toml").write_text(LONG)
     command = [sys.executable, "-c", CHILD, "run", tmp_path / "study.toml"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         try:
@@ -448,7 +449,7 @@ def test_ctrl_c_ends_a_run_in_one_line_and_it_goes_on(tmp_path: Path) -> None:
     results = load_study(tmp_path / "small")
     assert 5 <= results.finished < results.pieces
     assert not list(tmp_path.glob("small/**/.0*"))
-    done = run(tmp_path / "small", BASE.replace("600", "20000"))
+    done = run(tmp_path / "small", LONG)
     assert done.complete
     assert done.played == done.pieces - results.finished
 

@@ -118,13 +118,16 @@ def slug(text: str) -> str:
 
 def cells_of(study: Study, device: str = "cpu", shown: bool = False) -> list[Cell]:
     """All cells of a study in a fixed order. shown: say when a kernel is being compiled."""
-    return [
+    cells = [
         cell
         for setting in study.problems
         for horizon in study.horizons
-        for name, policy in study.policies.items()
-        for cell in _of_all_seeds(study, setting, horizon, (name, policy), device, shown)
+        for named in study.policies.items()
+        for cell in _of_all_seeds(study, setting, horizon, named, device, shown)
     ]
+    if sum(math.ceil(cell.paths / cell.size) for cell in cells) > MOST_PIECES:
+        raise refuse("paths", study.paths, f"so few that the study has at most {MOST_PIECES:,} files")
+    return cells
 
 
 def _of_all_seeds(
@@ -151,8 +154,6 @@ def _of_all_seeds(
     if device != "cpu":  # there a cell is played at once
         size, played["paths"] = study.paths, study.paths
     played["piece_paths"] = size
-    if study.paths > MOST_PIECES * size:
-        raise refuse("paths", study.paths, f"at most {MOST_PIECES * size:,} at a horizon of {horizon:,}")
     return [
         Cell(
             setting,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import lighttail
 from lighttail.files import leftovers, output_folder, whole_file
@@ -176,20 +177,24 @@ class Folder:
 
     def keep(self, piece: Piece, content: bytes) -> str:
         """Write the file of a piece, whole or not at all; returns its sha256."""
-        self._write(self.path / CELLS / piece.cell.folder / piece.file, content)
+        with self._file(self.path / CELLS / piece.cell.folder / piece.file) as file:
+            file.write(content)
         return hashlib.sha256(content).hexdigest()
 
     def keep_inputs(self) -> None:
         """Copy the data that the study names, so that the folder has all that a report needs."""
-        for name, file in self.inputs.items():
-            if not (self.path / file).exists():
-                self._write(self.path / file, self.study.inputs[name].read_bytes())
+        for name, copy in self.inputs.items():
+            if not (self.path / copy).exists():
+                with self._file(self.path / copy) as file, open(self.study.inputs[name], "rb") as data:
+                    shutil.copyfileobj(data, file)
 
-    def _write(self, path: Path, content: bytes) -> None:
+    @contextmanager
+    def _file(self, path: Path) -> Iterator[IO[bytes]]:
+        """A file that is written whole or not at all; a failure is told in a sentence."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(path, durable=True) as file:
-                file.write(content)
+                yield file
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise NotWritten(f"{path} could not be written ({reason}): {AGAIN}") from error
@@ -197,21 +202,23 @@ class Folder:
     def write_manifest(self, cells: Iterable[Cell], found: Found) -> dict[str, Any]:
         """Write down what the study is and which files are its own."""
         manifest = manifest_of(self.study, self.inputs, cells, found)
-        self._write(self.path / MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
+        with self._file(self.path / MANIFEST) as file:
+            file.write(json.dumps(manifest, indent=1).encode() + b"\n")
         return manifest
 
     def strangers(self, cells: Iterable[Cell]) -> list[Path]:
-        """Files of cells, or of numbers of paths, that the study does not have."""
-        wanted = {Path(cell.folder) / piece.file for cell in cells for piece in cell.pieces}
-        wanted = {self.path / CELLS / file for file in wanted}
-        return sorted(file for file in (self.path / CELLS).glob("*/*.parquet") if file not in wanted)
+        """Files of cells, of numbers of paths or of data that the study does not have."""
+        wanted = {self.path / CELLS / cell.folder / piece.file for cell in cells for piece in cell.pieces}
+        wanted |= {self.path / copy for copy in self.inputs.values()}
+        there = [*self.path.glob(f"{CELLS}/*/*.parquet"), *self.path.glob(f"{INPUTS}/*")]
+        return sorted(set(there) - wanted)
 
     def prune(self, files: Iterable[Path]) -> None:
         """Remove these files, and folders that are then empty."""
         for file in files:
             file.unlink()
-        for place in self._cell_folders():
-            if not any(place.iterdir()):
+        for place in (*self._cell_folders(), self.path / INPUTS):
+            if place.is_dir() and not any(place.iterdir()):
                 place.rmdir()
 
 
