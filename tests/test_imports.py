@@ -17,7 +17,7 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", 
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
-    *("validation", "streams", "counts", "progress", "files", "csvfile"),
+    *("validation", "streams", "counts", "progress", "interrupts", "files", "csvfile"),
     *("bonuses", "policies", "problems", "linear", "words"),
     *("statistics", "outcome"),
     *("kernels", "methods", "blocks", "executors", "simulate"),

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 
-from lighttail.blocks import Job, Part
+from lighttail.blocks import POLL, Job, Part
 from lighttail.executors import pickled, result_of, stop_flag, submit
+from lighttail.interrupts import postponed_interrupts
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, Found, check_belongs, opened
@@ -148,21 +149,21 @@ def _play(
     missing = [piece for cell in cells for piece in cell.pieces if piece not in found]
     if not missing:
         return
-    with pool_of(*where) as pool, stop_flag() as flag:
+    with postponed_interrupts() as ask, pool_of(*where) as pool, stop_flag() as flag:
         player = _Player(folder, found, pool, where[2], report)
         following = _jobs(missing, flag)
         listed = time.monotonic()
         try:
             while True:
-                left = None if until is None else until - time.monotonic()
-                if left is not None and left <= 0.0:
+                ask()
+                if until is not None and time.monotonic() >= until:
                     player.call_back()
-                    left, following = None, iter(())
+                    following = iter(())
                 for piece, job in islice(following, max(0, pool.window - len(player.running))):
                     player.begin(piece, job)
                 if not player.running:
                     return
-                for future in wait(player.running, left, FIRST_COMPLETED).done:
+                for future in wait(player.running, POLL, FIRST_COMPLETED).done:
                     player.end(future)
                 if time.monotonic() - listed > MANIFEST_SECONDS:
                     folder.write_manifest(cells, found)
