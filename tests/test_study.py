@@ -210,10 +210,9 @@ def test_a_damaged_file_is_found_out_and_made_again(tmp_path: Path) -> None:
     whole = files(out)
     names = [name for name in whole if name.endswith(".parquet")]
     for listed in (True, False):  # in the manifest, or on its own, as after a kill
-        for name, harm in zip(names, ("flip", "cut", "empty", "other", "flip"), strict=False):
+        for name, harm in zip(names, ("a reward", "cut", "empty", "other", "the middle"), strict=False):
             content = bytearray(whole[name])
-            if harm == "flip":
-                content[len(content) // 2] ^= 1
+            content[100 if harm == "a reward" else len(content) // 2] ^= 1
             damage = {"cut": content[:-9], "empty": b"", "other": whole[names[-1]]}.get(harm, content)
             (out / name).write_bytes(damage)
         if not listed:
