@@ -88,6 +88,7 @@ def test_the_report_shows_these_numbers_and_needs_the_folder_alone(results: Resu
         (100, 1000, 25.0),
     ]
     for one in told["comparisons"]:
+        assert one["name"] == "own <data>"
         for entry, policy in zip(one["policies"], POLICIES.values(), strict=True):
             whole = pooled(policy, one["horizon"])
             assert entry["mean_regret"] == whole.mean().to_dict()
@@ -179,6 +180,18 @@ def test_folders_that_are_no_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         said = capsys.readouterr().err
         assert said.startswith("lighttail: folder must be ")
         assert said.count("\n") == 1
+
+
+def test_the_python_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", EXAMPLE.with_name("studies.md").read_text(), re.DOTALL)
+    shutil.copy(EXAMPLE, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    digest, estimates = capsys.readouterr().out.splitlines()
+    assert digest == names["results"].manifest["digest"]
+    assert estimates == f"{names['out'].mean('regret')} {names['out'].exceedance(100)}"
+    assert names["out"].paths == 4000
 
 
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

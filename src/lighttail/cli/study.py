@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -155,6 +156,9 @@ def report(
             page = report_study(results, update)
     else:
         page = report_study(results)
+    for one in json.loads(page.with_name("results.json").read_text())["comparisons"]:
+        sigma = "" if one["sigma"] is None else f", sigma {one['sigma']:g}"
+        print(f"{one['name']}{sigma}, {one['horizon']:,} pulls: {one['verdict']}")
     if not results.complete:
-        print(f"The study is unfinished: {results.finished:,} of {results.pieces:,} files.")
+        print(f"The study is unfinished: {results.finished:,} of {results.pieces:,} files are there.")
     print(f"Report: {page}")

@@ -7,7 +7,7 @@ import json
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -134,18 +134,13 @@ class Folder:
     def _cell_folders(self) -> list[Path]:
         return sorted(place for place in (self.path / CELLS).glob("*") if place.is_dir())
 
-    def look(
-        self, cells: Iterable[Cell], progress: Callable[[str, int], None] = lambda label, done: None
-    ) -> tuple[Found, list[Path]]:
+    def look(self, cells: Iterable[Cell]) -> tuple[Found, list[Path]]:
         """The pieces of these cells that are there and whole, and the files that are damaged."""
         found: Found = {}
         damaged = []
-        done = 0
         for cell in cells:
             place = self._place(cell)
             for piece in cell.pieces:
-                progress("looking", done)
-                done += piece.rows
                 file = place / piece.file
                 if file.exists():
                     digest = self._whole(file, piece)

@@ -113,7 +113,7 @@ def _summary(setting: Setting, comparison: Comparison, page: str, command: str) 
             }
         )
     threshold, verdict = comparison.threshold, comparison.verdict()
-    about = {"problem": setting.name, "sigma": setting.sigma, **comparison.to_dict(command), "page": page}
+    about = {"name": setting.name, "sigma": setting.sigma, "page": page, **comparison.to_dict(command)}
     return Summary(setting, comparison.horizon, comparison.paths, threshold, verdict, page, rows, about)
 
 

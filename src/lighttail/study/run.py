@@ -20,7 +20,7 @@ from lighttail.study.parquet import encode
 from lighttail.study.workers import Pool, check_workers, play_on_device, pool_of
 from lighttail.validation import positive
 
-MANIFEST_SECONDS = 10.0  # between two manifests; what is not listed yet is found by its own digest
+LISTING = 20  # times as long as the last manifest took to write, and a second at least, until the next one
 Report = Callable[[str, int], None]
 Where = tuple[str | Executor, int | None, str]  # executor, workers, device
 
@@ -70,7 +70,8 @@ def run_study(
     cells = cells_of(study, device, progress is not None)
     report = progress or (lambda label, done: None)
     with opened(Path(folder), study) as place:
-        found, damaged = place.look(cells, report)
+        report("looking at what is there", 0)
+        found, damaged = place.look(cells)
         place.settle(cells)
         place.write_manifest(cells, found)
         place.keep_inputs()
@@ -152,7 +153,7 @@ def _play(
     with postponed_interrupts() as ask, pool_of(*where) as pool, stop_flag() as flag:
         player = _Player(folder, found, pool, where[2], report)
         following = _jobs(missing, flag)
-        listed = time.monotonic()
+        due = time.monotonic() + 1.0
         try:
             while True:
                 ask()
@@ -165,9 +166,10 @@ def _play(
                     return
                 for future in wait(player.running, POLL, FIRST_COMPLETED).done:
                     player.end(future)
-                if time.monotonic() - listed > MANIFEST_SECONDS:
+                if time.monotonic() >= due:  # what is not listed yet is known by its own digest
+                    start = time.monotonic()
                     folder.write_manifest(cells, found)
-                    listed = time.monotonic()
+                    due = time.monotonic() + max(1.0, LISTING * (time.monotonic() - start))
         except BaseException:
             player.call_back()
             raise
