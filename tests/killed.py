@@ -28,9 +28,9 @@ WORKERS = 2
 STUDY = """
 name = "killed"
 method = "step"
-paths = 700
-seeds = [1, 2, 3, 4]
-horizons = [3000]
+paths = 1200
+seeds = [1, 2, 3, 4, 5, 6]
+horizons = [2000]
 [[problem]]
 name = "two"
 means = [0.2, 0.8]
@@ -50,7 +50,7 @@ def in_place(path: Path, **settings: Any) -> Iterator[Any]:
         def write(self, content: bytes) -> None:
             with open(path, "wb", buffering=0) as file:
                 file.write(content[: len(content) // 2])
-                time.sleep(0.01)
+                time.sleep(0.03)
                 file.write(content[len(content) // 2 :])
 
     yield Slow()
@@ -123,9 +123,9 @@ def main(work: Path, kills: int, writer: str) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for _ in range(kills):
         process, pipe = child(study, place)
-        some = chance.randrange(6)
+        some = chance.randrange(4)
         content = heard(pipe, lambda content, some=some: content.count(b"k") >= some)  # type: ignore[misc]
-        time.sleep(chance.uniform(0.0, 0.03))
+        time.sleep(chance.uniform(0.0, 0.01))
         os.kill(process, signal.SIGKILL)
         content += heard(pipe, lambda content: False)
         os.close(pipe)

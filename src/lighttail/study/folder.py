@@ -21,6 +21,7 @@ from lighttail.validation import BadInput, refuse
 
 FORMAT = "lighttail study 1"
 MANIFEST, CELLS, INPUTS, REPORT, LOCK = "manifest.json", "cells", "inputs", "report", ".lock"
+PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
 Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
 AGAIN = "what was finished is whole; the same command goes on from there"
 
@@ -205,7 +206,7 @@ class Folder:
         """Files of cells, of numbers of paths or of data that the study does not have."""
         wanted = {self.path / CELLS / cell.folder / piece.file for cell in cells for piece in cell.pieces}
         wanted |= {self.path / copy for copy in self.inputs.values()}
-        there = [*self.path.glob(f"{CELLS}/*/*.parquet"), *self.path.glob(f"{INPUTS}/*")]
+        there = [*self.path.glob(f"{CELLS}/*/{PIECES}"), *self.path.glob(f"{INPUTS}/{'?' * 64}_*")]
         return sorted(set(there) - wanted)
 
     def prune(self, files: Iterable[Path]) -> None:

@@ -146,8 +146,12 @@ def _jobs(missing: Iterable[Piece], flag: Path) -> Iterator[tuple[Piece, Job]]:
 def _play(
     folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: Report
 ) -> None:
-    """Play the pieces that are missing until all are there, or, after `until`, those that have begun."""
+    """Play the pieces that are missing until all are there, or, after `until`, those that have begun.
+
+    First the first piece of every cell, then the second: so an unfinished study can be compared.
+    """
     missing = [piece for cell in cells for piece in cell.pieces if piece not in found]
+    missing.sort(key=lambda piece: piece.first // piece.cell.size)
     if not missing:
         return
     with postponed_interrupts() as ask, pool_of(*where) as pool, stop_flag() as flag:
