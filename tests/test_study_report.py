@@ -14,7 +14,7 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
-from lighttail.study import Results, cells, load_study, report_study, run_study
+from lighttail.study import Results, cells, folder, load_study, report_study, run_study
 from lighttail.study.file import parse_study
 from lighttail.validation import BadInput
 
@@ -130,7 +130,7 @@ def test_an_unfinished_study_says_so_and_compares_equal_numbers_of_paths(
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     for place, (cell, kept) in enumerate(zip(manifest["cells"], (5, 4, 2, 0, 3, 0, 0, 0), strict=True)):
         manifest["cells"][place]["files"] = cell["files"][5 - kept :]
-    manifest["finished"] = 14
+    manifest["finished"], manifest["digest"] = 14, folder._digest(manifest["cells"])
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     results = load_study(tmp_path)
     assert not results.complete
@@ -152,7 +152,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: Any) -> int:
     return int(ended.value.code or 0)
 
 
-def test_damage_is_named(results: Results, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_damage_is_named(
+    source: Path, results: Results, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     place = results.path
     cell = results.manifest["cells"][0]
     file = place / "cells" / cell["folder"] / cell["files"][0]["file"]
@@ -164,11 +166,13 @@ def test_damage_is_named(results: Results, monkeypatch: pytest.MonkeyPatch, caps
     file.unlink()
     assert run(monkeypatch, "report", place) == 1
     assert f"{file} is missing" in capsys.readouterr().err
-    manifest = json.loads((place / "manifest.json").read_text())
-    manifest["study"] = manifest["study"].replace("0.8", "0.9")
-    (place / "manifest.json").write_text(json.dumps(manifest))
-    assert run(monkeypatch, "report", place) == 1
-    assert "manifest.json is damaged" in capsys.readouterr().err
+    for old, new in (("ts:0.8", "ts:0.9"), ("00000000500", "00000000400")):  # in the study, in the list
+        text = (source / "out" / "manifest.json").read_text()
+        (place / "manifest.json").write_text(text.replace(old, new, 1))
+        assert run(monkeypatch, "report", place) == 1
+        assert "manifest.json is damaged" in capsys.readouterr().err
+    assert run(monkeypatch, "run", source / "study.toml", "--out", place) == 0
+    assert (place / "manifest.json").read_bytes() == (source / "out" / "manifest.json").read_bytes()
 
 
 def test_folders_that_are_no_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -208,13 +212,13 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert f"The budget is spent, 36 files are left. Go on with: lighttail run {file}" in said
     assert run(monkeypatch, "run", file, "--workers", "2") == 0
     said = capsys.readouterr().out
-    folder = tmp_path / "bonus-and-noise"
+    place = tmp_path / "bonus-and-noise"
     assert "36 of 36 files, 36 of them new" in said
-    assert f"Report: lighttail report {folder}" in said
-    assert load_study(folder).manifest["digest"] in said
+    assert f"Report: lighttail report {place}" in said
+    assert load_study(place).manifest["digest"] in said
     assert run(monkeypatch, "run", file) == 0
     assert "36 of 36 files, 0 of them new" in capsys.readouterr().out
-    light = load_study(folder).outcome("two arms", "light-tailed", horizon=500, sigma=1.0)
+    light = load_study(place).outcome("two arms", "light-tailed", horizon=500, sigma=1.0)
     alone = lt.simulate(
         POLICIES["ucb:lighttailed:0.2"], lt.Bandit([0.2, 0.8]), horizon=500, paths=2000, seed=1
     )

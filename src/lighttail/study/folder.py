@@ -22,6 +22,7 @@ from lighttail.validation import BadInput, refuse
 FORMAT = "lighttail study 1"
 MANIFEST, CELLS, INPUTS, REPORT, LOCK = "manifest.json", "cells", "inputs", "report", ".lock"
 PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
+KEYS = {"name", "versions", "study", "study_sha256", "inputs", "pieces", "finished", "digest", "cells"}
 Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
 AGAIN = "what was finished is whole; the same command goes on from there"
 
@@ -48,7 +49,7 @@ def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
     """The manifest of a study's folder; None where there is nothing yet."""
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
-        if manifest["format"] != FORMAT or not isinstance(manifest["cells"], list):
+        if manifest["format"] != FORMAT or not set(manifest) >= KEYS:
             raise ValueError
         return manifest  # type: ignore[no-any-return]
     except FileNotFoundError:
@@ -126,7 +127,7 @@ class Folder:
         self.path, self.study = path, study
         self._listed = {
             (cell["key"], file["first"], file["rows"]): file["sha256"]
-            for cell in (manifest or {}).get("cells", ())
+            for cell in (manifest["cells"] if manifest is not None and is_whole(manifest) else ())
             for file in cell["files"]
         }
         self._places = {place.name[-KEY_LETTERS:]: place for place in self._cell_folders()}
@@ -246,6 +247,17 @@ def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], fou
         "inputs": inputs,
         "pieces": wanted,
         "finished": len(found),
-        "digest": hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest(),
+        "digest": _digest(entries),
         "cells": entries,
     }
+
+
+def _digest(entries: Any) -> str:
+    """One number for all cells and the digests of their files."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+
+
+def is_whole(manifest: dict[str, Any]) -> bool:
+    """Whether the manifest is as it was written; where not, the files still speak for themselves."""
+    text = hashlib.sha256(str(manifest["study"]).encode()).hexdigest()
+    return bool(_digest(manifest["cells"]) == manifest["digest"] and text == manifest["study_sha256"])

@@ -15,7 +15,7 @@ from lighttail.problems import Bandit
 from lighttail.report.comparison import Comparison, Entry, covered, default_threshold
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
-from lighttail.study.folder import CELLS, MANIFEST, read_manifest
+from lighttail.study.folder import CELLS, MANIFEST, is_whole, read_manifest
 from lighttail.study.parquet import decode
 from lighttail.validation import refuse
 from lighttail.words import known_word
@@ -34,8 +34,8 @@ def load_study(folder: str | Path) -> Results:
     if manifest is None:
         raise refuse("folder", str(path), f"that of a study, which `lighttail run` makes, with a {MANIFEST}")
     text, inputs = manifest["study"], manifest["inputs"]
-    if hashlib.sha256(text.encode()).hexdigest() != manifest["study_sha256"]:
-        raise Damaged(f"{path / MANIFEST} is damaged: its study is not the one that was written")
+    if not is_whole(manifest):
+        raise Damaged(f"{path / MANIFEST} is damaged; run the study again to make it anew")
     study = parse_study(text, f"the study in {path / MANIFEST}", lambda name: path / inputs[name])
     return Results(path, study, manifest)
 
