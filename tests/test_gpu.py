@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from cases import POLICIES, name, problems, spread_means
 from oracle import play
@@ -25,6 +26,8 @@ from lighttail.gpu.formulas import in_precision, on_device
 from lighttail.gpu.run import precision_for
 from lighttail.law import Law, layout_of
 from lighttail.streams import standard_normal, uniform
+from lighttail.study import run_study
+from lighttail.study.file import parse_study
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
 ARMS = (2, 3, 5, 9)  # nine are played on a tree
@@ -265,3 +268,33 @@ def test_the_command_line_compares_on_the_device(
         cli.main()
     assert not ended.value.code
     assert "UCB + LightTailed(0.2)" in capsys.readouterr().out
+
+
+STUDY = """
+name = "device"
+paths = 40
+seeds = [1, 2]
+horizons = [12]
+[[problem]]
+name = "two"
+means = [0.2, 0.8]
+[[policy]]
+policy = "ts:0.8"
+"""
+
+
+def test_a_study_is_played_on_the_device_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lighttail.study.cells.PIECE_NUMBERS", 45)  # 15 paths a file
+    study = parse_study(STUDY, "study.toml", Path)
+    done = run_study(study, tmp_path / "out", device="cuda")
+    assert (done.pieces, done.complete) == (6, True)
+    again = run_study(study, tmp_path / "out", device="cuda")
+    assert (again.played, again.digest) == (0, done.digest)
+    out = lt.simulate(
+        lt.ThompsonSampling(0.8), lt.Bandit([0.2, 0.8]), horizon=12, paths=40, seed=1, device="cuda"
+    )
+    rows = sorted((tmp_path / "out").glob("**/*seed-1*/*.parquet"))
+    stored = np.concatenate([pyarrow.parquet.read_table(file)["reward"].to_numpy() for file in rows])
+    assert np.array_equal(stored, out.reward)

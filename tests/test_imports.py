@@ -13,16 +13,16 @@ from cases import BONUSES
 import lighttail as lt
 
 SOURCES = Path(lt.__file__).parent
-HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer"}
+HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", "pyarrow"}
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
-    *("validation", "streams", "counts", "progress", "memory", "files", "csvfile"),
+    *("validation", "streams", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
     *("bonuses", "policies", "problems", "linear", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
     *("gpu", "methods", "blocks", "executors", "simulate"),
     *("online", "tails", "bounds"),
-    *("report", "paper"),
+    *("report", "paper", "study"),
     "cli",
 ]
 FORMULA_FILES = {"bonuses": lt.bonuses, "policies": lt.policies}

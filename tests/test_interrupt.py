@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+
+from lighttail.interrupts import postponed_interrupts
 
 PATIENCE = 10.0  # seconds from Ctrl-C to the end of the process, its start-up's size
 
@@ -64,3 +67,58 @@ def test_ctrl_c_ends_it_at_once(method: str, policy: str, horizon: int, paths: i
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert out.splitlines()[-1] == "threads left: []"
     assert os.listdir(tmp_path) == []
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, whatever runs the tests makes of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_postponed_interrupt_waits_for_the_question_or_the_end(asked: bool) -> None:
+    steps = []
+
+    def work() -> None:
+        with postponed_interrupts() as ask:
+            ask()
+            signal.raise_signal(signal.SIGINT)
+            steps.append("a step that is not cut in two")
+            if asked:
+                ask()
+            steps.append("the rest")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert len(steps) == (1 if asked else 2)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_second_interrupt_does_not_wait() -> None:
+    steps = []
+
+    def work() -> None:
+        with postponed_interrupts():
+            signal.raise_signal(signal.SIGINT)
+            steps.append(1)
+            signal.raise_signal(signal.SIGINT)
+            steps.append(2)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert steps == [1]
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_who_handles_ctrl_c_otherwise_keeps_doing_so() -> None:
+    seen = []
+    signal.signal(signal.SIGINT, lambda *args: seen.append(args))
+    with postponed_interrupts() as ask:
+        signal.raise_signal(signal.SIGINT)
+        ask()
+    assert len(seen) == 1
+    signal.signal(signal.SIGINT, signal.default_int_handler)

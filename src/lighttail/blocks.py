@@ -126,7 +126,9 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
             if law:
                 law.add(reward[rows], pulls[rows])
     seconds = time.thread_time() - start
-    return Part(None, None, seconds, _worker(), law) if law else Part(reward, pulls, seconds, _worker())
+    return (
+        Part(None, None, seconds, worker_name(), law) if law else Part(reward, pulls, seconds, worker_name())
+    )
 
 
 _lock = threading.Lock()
@@ -150,7 +152,8 @@ def _opened(job: bytes) -> tuple[Job, Play]:
     return todo, block_player(todo.policy, todo.problem, todo.horizon, todo.seed, todo.method)
 
 
-def _worker() -> tuple[str, int, int]:
+def worker_name() -> tuple[str, int, int]:
+    """Who plays here: the machine, the process and the thread."""
     return platform.node(), os.getpid(), threading.get_ident()
 
 

@@ -116,14 +116,14 @@ def run_tasks(
     early, Ctrl-C too, calls back all tasks, and ends those that run.
     """
     policy, problem, horizon, seed, method = played
-    with _flag() as flag:
+    with stop_flag() as flag:
         probe = probe_of(policy, problem, horizon, method)
         job = Job(policy, problem, horizon, paths, seed, method, size, probe, keep, str(flag))
         _run(executor, job, put, report)
 
 
 @contextmanager
-def _flag() -> Iterator[Path]:
+def stop_flag() -> Iterator[Path]:
     """An empty file, which tells workers on this machine to go on; whatever ends early writes into it.
 
     It then stays until the process ends: a worker may still be starting, and would not miss it.
@@ -150,14 +150,16 @@ def _run(
     try:
         while True:
             while tasks.following < tasks.blocks and len(running) < tasks.window:
-                _submit(executor, job, message, (*tasks.next(), 1), running)
+                first, until = tasks.next()
+                running[submit(executor, job, message, first, until, 1)] = first, until, 1
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 first, until, attempt = running.pop(future)
-                part = _result(future, job, (first, until), attempt)
+                part = result_of(future, job, (first, until), attempt)
                 if part is None:
-                    _submit(executor, job, message, (first, until, attempt + 1), running)
+                    again = first, until, attempt + 1
+                    running[submit(executor, job, message, *again)] = again
                     continue
                 rows = slice(first * job.size, min(job.paths, until * job.size))
                 put(rows, part)
@@ -170,17 +172,19 @@ def _run(
         raise
 
 
-def _submit(executor: Any, job: Job, message: bytes, task: tuple[int, int, int], running: Any) -> None:
+def submit(executor: Any, job: Job, message: bytes, first: int, until: int, attempt: int) -> Future[Part]:
+    """Hand over the task of playing blocks first to until - 1. message: the job, pickled."""
     try:
-        future = executor.submit(play_blocks, message, *task)
+        future = executor.submit(play_blocks, message, first, until, attempt)
     except Exception as error:
-        raise _failure(job, task[:2], "not played, since the executor takes no more tasks", error) from error
+        what = "not played, since the executor takes no more tasks"
+        raise _failure(job, (first, until), what, error) from error
     if not isinstance(future, Future):
         raise refuse("executor", executor, EXECUTOR)
-    running[future] = task
+    return future
 
 
-def _result(future: Future[Part], job: Job, blocks: tuple[int, int], attempt: int) -> Part | None:
+def result_of(future: Future[Part], job: Job, blocks: tuple[int, int], attempt: int) -> Part | None:
     """What a task brought; None if it is to be tried again."""
     try:
         return future.result()

@@ -13,19 +13,30 @@ from lighttail.validation import refuse
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that takes its name when it is complete; an error leaves what was there."""
+def whole_file(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
+    """A binary file that takes its name when it is complete; an error leaves what was there.
+
+    durable: it is on the disk before it takes its name, so that a power cut leaves no half file either.
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r} for {path.name!r}")
     file = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
     try:
         with file:
             yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.chmod(file.name, 0o644)
         os.replace(file.name, path)
     except BaseException:
         os.unlink(file.name)
         raise
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """What `whole_file` left in a folder when the process was killed: files that never took their name."""
+    return [path for path in folder.glob(".*.*.????????") if path.is_file()]
 
 
 @contextmanager
@@ -34,7 +45,7 @@ def output_folder(field: str, path: Path) -> Iterator[Path]:
     try:
         missing = [place for place in (path, *path.parents) if not place.exists()]
         path.mkdir(parents=True, exist_ok=True)
-        NamedTemporaryFile(dir=path).close()
+        NamedTemporaryFile(dir=path, prefix=".is.writable.").close()
     except OSError as error:
         raise refuse(field, str(path), f"a folder that can be written ({error.strerror})") from None
     try:

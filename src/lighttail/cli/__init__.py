@@ -1,6 +1,6 @@
 """The command line."""
 
-from lighttail.cli import tail
+from lighttail.cli import study, tail
 from lighttail.cli.commands import app, main
 
-__all__ = ["app", "main", "tail"]
+__all__ = ["app", "main", "study", "tail"]

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 import lighttail
+from lighttail.executors import BlocksFailed
 from lighttail.files import output_folder
 from lighttail.gpu.run import check_device
 from lighttail.linear import LinearBandit
@@ -401,7 +402,7 @@ def main() -> None:
         if text:  # empty where the help was shown instead
             print(f"lighttail: {text}", file=sys.stderr)
         sys.exit(2)
-    except OSError as error:
+    except (OSError, ImportError, BlocksFailed) as error:
         print(f"lighttail: {error}", file=sys.stderr)
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):

@@ -101,9 +101,16 @@ def used_device(precision: Precision) -> dict[str, str]:
 
 
 def launches(
-    policy: Policy, problem: Bandit, horizon: int, paths: int, seed: int, precision: Precision
+    policy: Policy,
+    problem: Bandit,
+    horizon: int,
+    paths: int,
+    seed: int,
+    precision: Precision,
+    begin: int = 0,
 ) -> Iterator[tuple[int, Any, Any]]:
-    """Play all paths, a launch at a time: the first path's number, and rewards and pulls on the device.
+    """Play `paths` paths from number `begin` on, a launch at a time: how many were played before, and rewards
+    and pulls on the device.
 
     The next launch overwrites them. A path's random numbers depend on the seed and its number alone.
     """
@@ -122,7 +129,7 @@ def launches(
     pulls = cuda.device_array((problem.arms, size), np.int32)
     for first in range(0, paths, size):
         count = min(size, paths - first)
-        args = key, np.uint64(first), params, world, np.int32(horizon), rewards[:count], pulls
+        args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
         launch(kernel, count, threads, *args)
         yield first, rewards[:count], pulls[:, :count]
 
@@ -140,3 +147,15 @@ def _on_device(part: Any, real: Any) -> Any:
     if not isinstance(part, np.ndarray):
         return real(part)
     return cuda.to_device(part.astype(real) if part.dtype == np.float64 else part)
+
+
+def play_paths(
+    policy: Policy, problem: Bandit, horizon: int, rows: tuple[int, int], seed: int, precision: Precision
+) -> tuple[Any, Any]:
+    """Reward and pulls of the paths rows[0] to rows[1] - 1, on the host."""
+    paths = rows[1] - rows[0]
+    reward, pulls = np.empty(paths), np.empty((paths, problem.arms), dtype=np.int64)
+    for first, rewards, counts in launches(policy, problem, horizon, paths, seed, precision, rows[0]):
+        until = first + rewards.size
+        reward[first:until], pulls[first:until] = rewards.copy_to_host(), counts.copy_to_host().T
+    return reward, pulls

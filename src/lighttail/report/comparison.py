@@ -104,9 +104,16 @@ class Comparison:
     problem: Bandit | LinearBandit
     horizon: int
     paths: int
-    seed: int
+    seed: int | tuple[int, ...]  # several where paths of several seeds are put together
     threshold: float
     entries: tuple[Entry, ...]
+
+    @property
+    def seeds(self) -> str:
+        """'seed 1', or 'seeds 1, 2'."""
+        if isinstance(self.seed, int):
+            return f"seed {self.seed}"
+        return f"seed{'s' if len(self.seed) > 1 else ''} {', '.join(map(str, self.seed))}"
 
     def verdict(self) -> str:
         """In plain words: which policies carry a heavy tail on this problem."""

@@ -14,12 +14,12 @@ from lighttail.report.figures import looks
 HISTOGRAMS = "Filled: light-tailed by theorem; hatched: not. Triangle: the mean; dotted line: the threshold"
 
 
-def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes) -> str:
-    """The whole page; the figures are given as SVG."""
+def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes, above: str = "") -> str:
+    """The whole page; the figures are given as SVG. above: HTML to stand before the heading."""
     problem = comparison.problem
     versions = comparison.entries[0].outcome.settings["versions"]
     made = ", ".join(f"{name} {version}" for name, version in versions.items())
-    body = f"""<h1>What is the chance of losing more than {comparison.threshold:g}?</h1>
+    body = f"""{above}<h1>What is the chance of losing more than {comparison.threshold:g}?</h1>
 <p>{len(comparison.entries)} policies, {comparison.horizon:,} pulls a path, {comparison.paths:,}
 simulated paths each. {escape(_about(problem))} Noise: {escape(repr(problem.noise))}.</p>
 <p class="verdict">{escape(comparison.verdict())}</p>
@@ -41,7 +41,7 @@ Simchi-Levi, Zheng and Zhu prove of the policy for sub-Gaussian noise: its chanc
 exponentially with the square root of the horizon. At a given horizon it may still be visible.</p>
 <h2>Made by</h2>
 <pre>{escape(command)}</pre>
-<p>{escape(made)}; seed {comparison.seed}. The same command with the same versions gives the same numbers.
+<p>{escape(made)}; {comparison.seeds}. The same command with the same versions gives the same numbers.
 {_kept(comparison)}</p>
 """
     return document(f"lighttail: {len(comparison.entries)} policies compared", body)

@@ -23,7 +23,7 @@ def table(comparison: Comparison, width: int) -> Table:
 
     title = (
         f"Regret after {comparison.horizon:,} pulls, {comparison.paths:,} paths, "
-        f"seed {comparison.seed}; 95 % intervals in brackets"
+        f"{comparison.seeds}; 95 % intervals in brackets"
     )
     result = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     result.add_column("policy", no_wrap=True)

@@ -1,0 +1,164 @@
+"""The commands `run` and `report`: a study from one file, and its comparison."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lighttail.cli.commands import _warnings_as_lines, app
+from lighttail.validation import BadInput, positive
+from lighttail.words import parse_whole
+
+UNFINISHED = 3  # the exit code of a run that its budget ended
+SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, such as study.toml.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the results.", show_default="beside the file, named after the study"),
+    ] = None,
+    executor: Annotated[str, typer.Option(help="threads, processes or dask:ADDRESS.")] = "threads",
+    workers_text: Annotated[
+        str | None,
+        typer.Option("--workers", metavar="N", help="Threads or processes.", show_default="one a processor"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, or cuda where lighttail can simulate on one.")] = "cpu",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Begin nothing new after so long: 90s, 10m, 2h, 1d.", show_default="none"
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what there is to do; play and write nothing.")
+    ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove files of cells that the study no longer has.")
+    ] = False,
+) -> None:
+    """Play a study: problems x policies x horizons x sigmas x seeds, from one file into one folder.
+
+    Stopped or killed at any moment, the same command goes on where it was and ends with the same bytes.
+    """
+    from lighttail.study import read_study
+    from lighttail.study.cells import slug
+    from lighttail.study.workers import check_workers
+
+    workers = None if workers_text is None else parse_whole("workers", workers_text)
+    check_workers(executor, workers, device)
+    seconds = None if budget is None else _seconds(budget)
+    with _warnings_as_lines():
+        study = read_study(file)
+    folder = file.parent / slug(study.name) if out is None else out
+    if dry_run:
+        _plan(study, folder, device)
+        return
+    settings = {"executor": executor, "workers": workers, "device": device, "budget": seconds, "prune": prune}
+    _run(study, folder, settings, _again(file, out, executor, workers_text, device))
+
+
+def _again(file: Path, out: Path | None, executor: str, workers: str | None, device: str) -> str:
+    """The command that goes on with a study."""
+    words = ["lighttail", "run", str(file)]
+    words += [] if out is None else ["--out", str(out)]
+    words += [] if executor == "threads" else ["--executor", executor]
+    words += [] if workers is None else ["--workers", workers]
+    words += [] if device == "cpu" else ["--device", device]
+    return shlex.join(words)
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([smhd]?)\s*", text.lower())
+    if found is None:
+        raise BadInput(f"budget must be a time such as 90s, 10m, 2h or 1d, but is {text!r}")
+    return positive("budget", float(found[1]) * SECONDS[found[2]])
+
+
+def _plan(study: Any, folder: Path, device: str) -> None:
+    from lighttail.study.cells import cells_of
+    from lighttail.study.folder import Folder, check_belongs
+
+    manifest = check_belongs(folder, study)
+    cells = cells_of(study, device, sys.stderr.isatty())
+    found, damaged = Folder(folder, study, manifest).look(cells)
+    print(_size(study, cells))
+    pieces = sum(len(cell.pieces) for cell in cells)
+    harm = f", {len(damaged):,} damaged" if damaged else ""
+    left = pieces - len(found)
+    print(f"{folder}: {len(found):,} of {pieces:,} files are there{harm}; {left:,} are to be made")
+
+
+def _size(study: Any, cells: Any) -> str:
+    paths = sum(cell.paths for cell in cells)
+    pulls = sum(cell.paths * cell.horizon for cell in cells)
+    room = sum(8 * cell.paths * (1 + (len(cell.problem.means) or 2)) for cell in cells)
+    return (
+        f"{study.name}: {len(cells):,} cells, {paths:,} paths, {pulls:,} pulls, "
+        f"about {_bytes(room)} at most on disk"
+    )
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB"
+
+
+def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None:
+    from lighttail.progress import bar
+    from lighttail.study import run_study
+
+    if sys.stderr.isatty():
+        paths = (
+            study.paths * len(study.seeds) * len(study.horizons) * len(study.policies) * len(study.problems)
+        )
+        with bar(paths) as update:
+            done = run_study(study, folder, **settings, progress=update)
+    else:
+        done = run_study(study, folder, **settings)
+    for file in done.damaged:
+        print(f"lighttail: {file} was damaged and is made again", file=sys.stderr)
+    print(f"{study.name}: {done.finished:,} of {done.pieces:,} files, {done.played:,} of them new")
+    if done.strangers:
+        print(f"{len(done.strangers):,} files that are not of this study are kept; --prune removes them")
+    print(f"Digest: {done.digest}")
+    print(f"Folder: {folder}")
+    if done.complete:
+        print(f"Report: {shlex.join(['lighttail', 'report', str(folder)])}")
+    else:
+        print(f"The budget is spent, {done.pieces - done.finished:,} files are left. Go on with: {again}")
+        raise typer.Exit(UNFINISHED)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a study.")],
+) -> None:
+    """Draw the comparison from a study's folder, finished or not."""
+    from lighttail.progress import bar
+    from lighttail.study import load_study, report_study
+
+    with _warnings_as_lines():
+        results = load_study(folder)
+    if sys.stderr.isatty():
+        with bar(len(results.study.problems) * len(results.study.horizons), "pages") as update:
+            page = report_study(results, update)
+    else:
+        page = report_study(results)
+    for one in json.loads(page.with_name("results.json").read_text())["comparisons"]:
+        sigma = "" if one["sigma"] is None else f", sigma {one['sigma']:g}"
+        print(f"{one['name']}{sigma}, {one['horizon']:,} pulls: {one['verdict']}")
+    if not results.complete:
+        print(f"The study is unfinished: {results.finished:,} of {results.pieces:,} files are there.")
+    print(f"Report: {page}")

@@ -1,0 +1,8 @@
+"""Many simulations from one file into one folder, however often that is interrupted (docs/studies.md)."""
+
+from lighttail.study.file import Study, read_study
+from lighttail.study.report import report_study
+from lighttail.study.results import Results, load_study
+from lighttail.study.run import Done, run_study
+
+__all__ = ["Done", "Results", "Study", "load_study", "read_study", "report_study", "run_study"]

@@ -1,0 +1,211 @@
+"""The cells of a study, each one call of `simulate`, and the pieces in which their paths are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lighttail.blocks import PROBE_PATHS, PROBE_PULLS, probe_of
+from lighttail.gpu.run import Precision, check_device, play_paths, precision_for, used_device
+from lighttail.linear import LinearBandit
+from lighttail.methods import Played, choose_method
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.progress import compiling
+from lighttail.simulate import block_paths
+from lighttail.study.file import Setting, Study
+from lighttail.validation import refuse
+
+PIECE_BLOCKS = 128
+PIECE_PULLS = 1 << 26  # a second or so; where pulls are skipped, the number of blocks is limit enough
+PIECE_NUMBERS = 1 << 23  # rewards and pulls, 64 MiB
+MOST_PIECES = 10**6
+KEY_LETTERS = 16  # of a cell's key in the name of its folder
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One policy on one problem at one horizon from one seed.
+
+    played: all that decides the bits of its paths, but not how many there are. size: paths of a whole piece.
+    """
+
+    setting: Setting
+    policy_name: str
+    policy: Policy
+    horizon: int
+    seed: int
+    paths: int
+    method: Played
+    block: int  # paths
+    size: int
+    probe: bytes
+    played: dict[str, Any]
+    precision: Precision | None = None  # of a GPU
+
+    @property
+    def problem(self) -> Bandit | LinearBandit:
+        return self.setting.problem
+
+    @cached_property
+    def key(self) -> str:
+        """The digest of what it plays: files with this key fit, whatever the names are now."""
+        return hashlib.sha256(json.dumps(self.played, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def folder(self) -> str:
+        """A name for people to read, which ends with the beginning of the key."""
+        sigma = [] if self.setting.sigma is None else [f"sigma-{self.setting.sigma:g}"]
+        names = (self.setting.name, *sigma, self.policy_name, f"T-{self.horizon}", f"seed-{self.seed}")
+        return "_".join([*map(slug, names), self.key[:KEY_LETTERS]])
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What a person calls it."""
+        return {
+            "problem": self.setting.name,
+            "sigma": self.setting.sigma,
+            "policy": self.policy_name,
+            "horizon": self.horizon,
+            "seed": self.seed,
+        }
+
+    @property
+    def pieces(self) -> list[Piece]:
+        starts = range(0, self.paths, self.size)
+        return [Piece(self, first, min(self.paths, first + self.size)) for first in starts]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The paths `first` to `until` - 1 of a cell: whole blocks, but for the cell's last."""
+
+    cell: Cell
+    first: int
+    until: int
+
+    @property
+    def rows(self) -> int:
+        return self.until - self.first
+
+    @property
+    def file(self) -> str:
+        return f"{self.first:011}-{self.until:011}.parquet"
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """The first block, and the one after the last."""
+        return self.first // self.cell.block, math.ceil(self.until / self.cell.block)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What its file says of itself."""
+        return {"key": self.cell.key, "first": self.first, "rows": self.rows}
+
+
+def slug(text: str) -> str:
+    """A text as part of the name of a file.
+
+    >>> slug("Two arms, σ 0.5")
+    'two-arms-0.5'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:40] or "x"
+
+
+def cells_of(study: Study, device: str = "cpu", shown: bool = False) -> list[Cell]:
+    """All cells of a study in a fixed order. shown: say when a kernel is being compiled."""
+    cells = [
+        cell
+        for setting in study.problems
+        for horizon in study.horizons
+        for named in study.policies.items()
+        for cell in _of_all_seeds(study, setting, horizon, named, device, shown)
+    ]
+    if sum(math.ceil(cell.paths / cell.size) for cell in cells) > MOST_PIECES:
+        raise refuse("paths", study.paths, f"so few that the study has at most {MOST_PIECES:,} files")
+    return cells
+
+
+def _of_all_seeds(
+    study: Study, setting: Setting, horizon: int, named: tuple[str, Policy], device: str, shown: bool
+) -> list[Cell]:
+    name, policy = named
+    problem = setting.problem
+    check_device(device, problem, horizon, method=study.method)
+    precision: Precision | None = None
+    where = {"device": device}
+    with compiling(str(policy), shown):
+        if device == "cpu":
+            method = choose_method(policy, problem, horizon, study.method)
+            probe = probe_of(policy, problem, horizon, method)
+            block = block_paths(horizon, method, isinstance(problem, LinearBandit))
+            size = piece_paths(problem, horizon, method, block)
+        else:
+            assert isinstance(problem, Bandit)  # no GPU plays a linear one
+            method, block = "step", 1  # a path has a stream of its own there
+            precision = precision_for(None, problem, horizon)
+            short = min(horizon, PROBE_PULLS + problem.arms)
+            first = play_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision)
+            probe, where = b"".join(part.tobytes() for part in first), used_device(precision)
+            size = PIECE_NUMBERS // (1 + problem.arms)
+    played = {
+        "policy": repr(policy),
+        "problem": problem_repr(problem),
+        "horizon": horizon,
+        "method": method,
+        "block_paths": block,
+        "formulas": formulas_digest(policy, problem),
+        "probe": hashlib.sha256(probe).hexdigest(),  # a machine that rounds otherwise plays other paths
+        "piece_paths": size,
+        **where,
+    }
+    return [
+        Cell(
+            setting,
+            name,
+            policy,
+            horizon,
+            seed,
+            study.paths,
+            method,
+            block,
+            size,
+            probe,
+            played | {"seed": seed},
+            precision,
+        )
+        for seed in study.seeds
+    ]
+
+
+def problem_repr(problem: Bandit | LinearBandit) -> str:
+    """What of a problem decides its paths: the names of its arms do not."""
+    return repr(problem if isinstance(problem, LinearBandit) else Bandit(problem.means, problem.noise))
+
+
+def piece_paths(problem: Bandit | LinearBandit, horizon: int, method: str, block: int) -> int:
+    """Paths of a whole piece. It depends on what is played alone, so that files fit when paths are added."""
+    columns = 1 + (len(problem.means) or 2)
+    numbers = PIECE_NUMBERS // (block * columns)
+    pulls = PIECE_BLOCKS if method == "skip" else PIECE_PULLS // (block * horizon)
+    return block * max(1, min(PIECE_BLOCKS, pulls, numbers))
+
+
+def formulas_digest(policy: Policy, problem: Bandit | LinearBandit) -> str:
+    """Changes with any formula of the policy, its bonus, the noise or the actions, and with the kernels."""
+    from lighttail.kernels.build import digest
+
+    parts = (policy, getattr(policy, "bonus", None), problem.noise, getattr(problem, "actions", None))
+    formulas = {}
+    for part in parts:
+        for name in dir(type(part)):
+            function = inspect.getattr_static(type(part), name)
+            if isinstance(function, staticmethod) and not name.startswith("_"):
+                formulas[f"{type(part).__qualname__}.{name}"] = function.__func__
+    return digest(*(formulas[name] for name in sorted(formulas)))

@@ -1,0 +1,236 @@
+"""The study file: from TOML to problems and policies, checked before anything is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from lighttail.csvfile import read_rewards
+from lighttail.linear import LinearBandit
+from lighttail.methods import Method, check_method
+from lighttail.policies import Policy
+from lighttail.problems import Bandit, Noise
+from lighttail.simulate import MOST_PATHS, MOST_PULLS, check_settings
+from lighttail.study.source import Source, Table, name, several, text, texts
+from lighttail.validation import BadInput, non_negative, number, positive, refuse, whole
+from lighttail.words import parse_linear, parse_noise, parse_policy
+
+KEYS = ("name", "paths", "seeds", "horizons", "sigmas", "method", "threshold", "problem", "policy")
+LINEAR_KEYS = ("actions", "dim", "theta")
+PROBLEM_KEYS = ("name", "means", "noise", "sigmas", "labels", "data", *LINEAR_KEYS)
+POLICY_KEYS = ("name", "policy")
+Find = Callable[[str], Path]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A problem of a study with one of its sigmas; None where the study leaves it open."""
+
+    name: str
+    sigma: float | None
+    problem: Bandit | LinearBandit
+
+    @property
+    def title(self) -> str:
+        """The name, with the sigma where there is one."""
+        return self.name if self.sigma is None else f"{self.name}, sigma {self.sigma:g}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study file says. text: the file itself. inputs: data files that it names, with their paths."""
+
+    name: str
+    paths: int
+    seeds: tuple[int, ...]
+    horizons: tuple[int, ...]
+    method: Method
+    threshold: float | None  # as a share of the horizon
+    problems: tuple[Setting, ...]
+    policies: dict[str, Policy]
+    text: str = field(repr=False)
+    inputs: dict[str, Path]
+
+
+def read_study(path: str | Path) -> Study:
+    """The study in a file; the data files that it names are found from the file's folder."""
+    path = Path(path)
+    try:
+        content = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise BadInput(
+            f"study must be a file that can be read, but is {str(path)!r} ({error.strerror})"
+        ) from None
+    except UnicodeDecodeError:
+        raise BadInput(f"study must be a TOML file in UTF-8, but {str(path)!r} is not") from None
+    return parse_study(content, path.name, lambda file: path.parent / file)
+
+
+def parse_study(content: str, called: str, find: Find) -> Study:
+    """The study in a text. called: the file's name in a message. find: where a data file is.
+
+    >>> content = 'name = "a"' + chr(10) + 'paths = "9"'
+    >>> parse_study(content, "study.toml", Path)
+    Traceback (most recent call last):
+    lighttail.validation.BadInput: study.toml, line 2: paths must be a whole number of at least 1, but is '9'
+    """
+    source = Source(called, content)
+    source.check_keys((), "key", KEYS)
+    inputs: dict[str, Path] = {}
+    study = Study(
+        name=source.given((), "name", name),
+        paths=source.given((), "paths", lambda key, value: whole(key, value, 1, most=MOST_PATHS)),
+        seeds=source.given((), "seeds", several(lambda key, value: whole(key, value, 0))),
+        horizons=source.given((), "horizons", several(_horizon)),
+        method=source.given((), "method", _method, "auto"),
+        threshold=source.given((), "threshold", positive, None),
+        problems=tuple(_problems(source, find, inputs)),
+        policies=_policies(source),
+        text=content,
+        inputs=inputs,
+    )
+    _check_pairs(study, source)
+    return study
+
+
+def _horizon(key: str, value: Any) -> int:
+    return whole(key, value, 1, most=MOST_PULLS)
+
+
+def _method(key: str, value: Any) -> str:
+    if value not in get_args(Method):
+        raise refuse(key, value, "'auto', 'step' or 'skip'")
+    return str(value)
+
+
+def _policies(source: Source) -> dict[str, Policy]:
+    policies: dict[str, Policy] = {}
+    for place in source.tables("policy", POLICY_KEYS):
+        words = source.given(place, "policy", text)
+        called = source.given(place, "name", name, words)
+        _check_fresh(source, place, list(policies), called)
+        with source.at(*place, "policy"):
+            policy = parse_policy(words)
+            for other, same in policies.items():
+                if same == policy:
+                    raise BadInput(
+                        "policy.policy must be different for every policy, "
+                        f"but {other!r} and {called!r} are both {words!r}"
+                    )
+        policies[called] = policy
+    return policies
+
+
+def _check_fresh(source: Source, place: Table, names: list[str], called: str) -> None:
+    """Refuse a name that was given before; to many disks large and small letters are the same."""
+    if called.casefold() in [other.casefold() for other in names]:
+        key = place[0]
+        with source.at(*place, "name" if "name" in source.table(place) else "policy"):
+            raise BadInput(f"{key}.name must be different for every {key}, but is {called!r} twice")
+
+
+def _problems(source: Source, find: Find, inputs: dict[str, Path]) -> Iterator[Setting]:
+    shared = source.given((), "sigmas", several(non_negative), None)
+    names: list[str] = []
+    seen: list[Setting] = []
+    for place in source.tables("problem", PROBLEM_KEYS):
+        called = source.given(place, "name", name)
+        _check_fresh(source, place, names, called)
+        names.append(called)
+        for sigma, problem in _with_sigmas(source, place, shared, find, inputs):
+            setting = Setting(called, sigma, problem)
+            with source.at(*place):
+                for other in seen:
+                    if other.problem == problem:
+                        raise BadInput(
+                            "problem must be different under every name, "
+                            f"but {other.title!r} and {setting.title!r} are the same"
+                        )
+            seen.append(setting)
+            yield setting
+
+
+def _with_sigmas(
+    source: Source, place: Table, shared: Any, find: Find, inputs: dict[str, Path]
+) -> Iterator[tuple[float | None, Bandit | LinearBandit]]:
+    """The problem of a table with each of its sigmas: its own, or those of the study."""
+    table = source.table(place)
+    noise = source.given(place, "noise", text, "gaussian")
+    if "data" in table:
+        source.without(place, tuple(key for key in PROBLEM_KEYS[1:] if key != "data"), "with data")
+    fixed = "data" if "data" in table else "bernoulli rewards" if noise.strip().lower() == "bernoulli" else ""
+    if fixed:
+        source.without(place, ("sigmas",), f"with {fixed}")
+        if shared is not None:
+            with source.at("sigmas"):
+                raise BadInput(
+                    f"sigmas must stand in the problems that take them, since {table['name']!r} with {fixed} "
+                    f"does not, but is {list(shared)} for all of them"
+                )
+    if "data" in table:
+        yield None, _resampled(source, place, find, inputs)
+        return
+    for sigma in source.given(place, "sigmas", several(non_negative), shared or (None,)):
+        with source.at(*place, *(["noise"] if "noise" in table else [])):
+            law = parse_noise(noise, sigma)
+        if any(key in table for key in LINEAR_KEYS):
+            yield sigma, _linear(source, place, law, find, inputs)
+        else:
+            yield sigma, _arms(source, place, law)
+
+
+def _arms(source: Source, place: Table, law: Noise) -> Bandit:
+    problem: Bandit = source.given(place, "means", lambda key, means: Bandit(means, law))
+    return source.given(  # type: ignore[no-any-return]
+        place, "labels", lambda key, labels: Bandit(problem.means, law, texts(key, labels)), problem
+    )
+
+
+def _resampled(source: Source, place: Table, find: Find, inputs: dict[str, Path]) -> Bandit:
+    def read(key: str, value: Any) -> Bandit:
+        inputs[text(key, value)] = find(value)
+        return Bandit.from_samples(read_rewards(inputs[value]))
+
+    return source.given(place, "data", read)  # type: ignore[no-any-return]
+
+
+def _linear(source: Source, place: Table, law: Noise, find: Find, inputs: dict[str, Path]) -> LinearBandit:
+    source.without(place, ("means", "labels"), "in a linear bandit")
+    theta = source.given(place, "theta", _vector, None)
+    dim = source.given(place, "dim", lambda key, value: whole(key, value, 1), None)
+
+    def build(key: str, actions: Any) -> LinearBandit:
+        if isinstance(actions, str) and actions.endswith(".npy"):
+            inputs[actions] = find(actions)
+            actions = inputs[actions]
+        elif not isinstance(actions, str):
+            whole(key, actions, 2)
+        return parse_linear(theta, None if dim is None else str(dim), str(actions), law)
+
+    return source.given(place, "actions", build)  # type: ignore[no-any-return]
+
+
+def _vector(key: str, value: Any) -> str:
+    """Numbers as the command line has them; repr loses no bit."""
+    if not isinstance(value, list) or not value:
+        raise refuse(key, value, "a list of numbers")
+    return ",".join(repr(number(f"{key}[{place}]", one)) for place, one in enumerate(value))
+
+
+def _check_pairs(study: Study, source: Source) -> None:
+    """Refuse a policy that cannot play a problem, at the line of what is at fault."""
+    for setting in study.problems:
+        for turn, policy in enumerate(study.policies.values()):
+            for horizon in study.horizons:
+                try:
+                    check_settings(policy, setting.problem, horizon, study.paths, 0, 1)
+                    check_method(policy, setting.problem, horizon, study.method)
+                except BadInput as error:
+                    word = str(error).split(maxsplit=1)[0]
+                    places: dict[str, Table] = {"horizon": ("horizons",), "method": ("method",)}
+                    line = source.line(*places.get(word, ("policy", turn)))
+                    raise BadInput(
+                        f"{source.name}, line {line}: {error} (problem {setting.title!r})"
+                    ) from None

@@ -1,0 +1,79 @@
+"""A piece as a Parquet file: the same paths give the same bytes, and a file is valid by itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from lighttail.study.cells import Piece
+
+ABOUT = b"lighttail"  # the name of what a file says of itself
+
+
+def pyarrow() -> Any:
+    """The library, or the line that installs it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError('a study keeps its paths with pyarrow: pip install "lighttail[studies]"') from None
+    return pyarrow
+
+
+def encode(about: dict[str, Any], reward: Any, pulls: Any) -> bytes:
+    """The bytes of a file with these columns, which says `about` of itself, and the digest of its columns.
+
+    pulls: one column an arm; of actions that change, what was best and what was lost, as floats.
+    """
+    library = pyarrow()
+    columns = {"reward": reward}
+    for place in range(pulls.shape[1]):
+        column = ("best", "lost")[place] if pulls.dtype.kind == "f" else f"pulls_{place + 1}"
+        columns[column] = np.ascontiguousarray(pulls[:, place])
+    text = json.dumps(about | {"columns": _digest(columns)}, sort_keys=True)
+    table = library.table(columns).replace_schema_metadata({ABOUT: text.encode()})
+    buffer = BytesIO()
+    library.parquet.write_table(
+        table,
+        buffer,
+        row_group_size=len(reward),
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=False,  # sums of noise hardly ever repeat
+    )
+    return buffer.getvalue()
+
+
+def decode(content: bytes) -> tuple[dict[str, Any], Any, Any]:
+    """What a file says of itself, its rewards, and its pulls or best and lost; ValueError if damaged."""
+    library = pyarrow()
+    try:
+        table = library.parquet.read_table(BytesIO(content), use_threads=False)
+        about = json.loads(table.schema.metadata[ABOUT])
+        columns = {name: np.ascontiguousarray(table.column(name).to_numpy()) for name in table.column_names}
+        if about.pop("columns") != _digest(columns):
+            raise ValueError("its columns are not those that it was made with")
+        reward, *others = columns.values()
+        return about, reward, np.stack(others, axis=1)
+    except Exception as error:  # whatever a reader of damaged bytes may raise
+        raise ValueError(f"not a piece of a study ({error})") from None
+
+
+def fits(content: bytes, piece: Piece) -> bool:
+    """Whether a file holds this piece, to the byte: its columns are whole, and written again they are it."""
+    try:
+        about, reward, pulls = decode(content)
+        return about == piece.about and len(reward) == piece.rows and encode(about, reward, pulls) == content
+    except ValueError:
+        return False
+
+
+def _digest(columns: dict[str, Any]) -> str:
+    content = hashlib.sha256()
+    for name, values in columns.items():
+        content.update(f"{name} {values.dtype.str} {values.size}:".encode() + values.tobytes())
+    return content.hexdigest()

@@ -1,0 +1,242 @@
+"""The report of a study: one page for each problem, sigma and horizon, and an index of them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lighttail.files import whole_file
+from lighttail.report.columns import cells
+from lighttail.report.comparison import Comparison
+from lighttail.report.document import document, figure
+from lighttail.report.figures import SETTINGS, draw, looks
+from lighttail.report.format import probability
+from lighttail.report.write import FILES, write_report
+from lighttail.statistics import Estimate
+from lighttail.study.cells import slug
+from lighttail.study.file import Setting
+from lighttail.study.folder import REPORT
+from lighttail.study.results import Results
+from lighttail.validation import BadInput
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INDEX, RESULTS = "index.html", "results.json"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the index keeps of a comparison, whose paths may fill the memory."""
+
+    setting: Setting
+    horizon: int
+    paths: int
+    threshold: float
+    verdict: str
+    page: str  # from the index
+    rows: list[dict[str, Any]]  # of the table, one a policy
+    results: dict[str, Any]
+
+
+def report_study(results: Results, progress: Callable[[str, int], None] | None = None) -> Path:
+    """Write the report into the study's folder; returns the path of the index."""
+    if not results.finished:
+        raise BadInput(f"folder must hold a study of which a piece is finished, but is {str(results.path)!r}")
+    place = results.path / REPORT
+    place.mkdir(exist_ok=True)
+    command = shlex.join(["lighttail", "report", str(results.path)])
+    summaries = []
+    wanted = [(setting, horizon) for setting in results.study.problems for horizon in results.study.horizons]
+    for turn, (setting, horizon) in enumerate(wanted):
+        if progress is not None:
+            progress(setting.title, turn)
+        comparison = results.comparison(setting, horizon)
+        if comparison is not None:
+            name = f"{turn + 1:02}_{slug(setting.title)}_t-{horizon}"
+            (place / name).mkdir(exist_ok=True)
+            write_report(comparison, place / name, command, _above(results, setting))
+            summaries.append(_summary(setting, comparison, f"{name}/report.html", command))
+    _remove_others(place, {Path(summary.page).parent.name for summary in summaries})
+    pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command)}
+    for name, text in pages.items():
+        with whole_file(place / name) as file:
+            file.write(text.encode())
+    return place / INDEX
+
+
+def _remove_others(place: Path, names: set[str]) -> None:
+    """Remove pages of an earlier report, and nothing that a report does not write."""
+    for folder in place.iterdir():
+        if folder.is_dir() and folder.name not in names and {f.name for f in folder.iterdir()} <= set(FILES):
+            shutil.rmtree(folder)
+
+
+def _above(results: Results, setting: Setting) -> str:
+    """What a page says before its own heading."""
+    named = "; ".join(
+        f"{name}: {policy}" for name, policy in results.study.policies.items() if name != str(policy)
+    )
+    return (
+        f'<p><a href="../{INDEX}">{escape(results.study.name)}</a> › {escape(setting.title)}. '
+        f"{escape(named)}.</p>\n{_unfinished(results)}"
+    )
+
+
+def _unfinished(results: Results) -> str:
+    if results.complete:
+        return ""
+    return (
+        f"<p><b>Unfinished:</b> {results.finished:,} of {results.pieces:,} pieces of the study are played. "
+        "Every policy of a page is shown with as many paths as the one that has fewest.</p>\n"
+    )
+
+
+def _summary(setting: Setting, comparison: Comparison, page: str, command: str) -> Summary:
+    rows = []
+    for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
+        numbers = cells(entry)
+        rows.append(
+            {
+                "label": entry.label,
+                "light": entry.light_tailed,
+                "look": look,
+                "numbers": [numbers[0], numbers[2], numbers[3], probability(entry.exceedance)],
+                "heavy": entry.heavy_here,
+                "chance": entry.exceedance,
+            }
+        )
+    threshold, verdict = comparison.threshold, comparison.verdict()
+    about = {"name": setting.name, "sigma": setting.sigma, "page": page, **comparison.to_dict(command)}
+    return Summary(setting, comparison.horizon, comparison.paths, threshold, verdict, page, rows, about)
+
+
+def _json(results: Results, summaries: Iterable[Summary]) -> str:
+    about = {
+        "study": results.study.name,
+        "digest": results.manifest["digest"],
+        "pieces": results.pieces,
+        "finished": results.finished,
+        "comparisons": [summary.results for summary in summaries],
+    }
+    return json.dumps(about, indent=2, allow_nan=False)
+
+
+def index(results: Results, summaries: list[Summary], command: str) -> str:
+    """The page that all others hang from."""
+    study = results.study
+    versions = ", ".join(f"{name} {version}" for name, version in results.manifest["versions"].items())
+    policies = "".join(
+        f'<tr><td>{escape(name)}</td><td class="text">{escape(repr(policy))}</td></tr>'
+        for name, policy in study.policies.items()
+    )
+    sections = "".join(
+        _section(setting, [summary for summary in summaries if summary.setting is setting])
+        for setting in study.problems
+    )
+    body = f"""<h1>{escape(study.name)}</h1>
+<p>Problems: {len(study.problems)}. Policies: {len(study.policies)}. Horizons: {len(study.horizons)}.
+Seeds: {len(study.seeds)}, with {study.paths:,} paths each; the paths of all seeds are put together.
+In brackets: 95 % intervals.</p>
+{_unfinished(results)}{sections}
+<h2>The policies</h2>
+<div class="scroll"><table><tr><th>name</th><th class="text">policy</th></tr>{policies}</table></div>
+<h2>Made by</h2>
+<pre>{escape(command)}</pre>
+<p>{escape(versions)}. Digest of the results: <code>{results.manifest["digest"]}</code></p>
+<h2>The study</h2>
+<pre>{escape(study.text)}</pre>
+"""
+    return document(f"lighttail: {study.name}", body)
+
+
+def _section(setting: Setting, summaries: list[Summary]) -> str:
+    """The table and the figure of one problem."""
+    heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(repr(setting.problem))}</p>\n"
+    if not summaries:
+        return f"{heading}<p>Nothing is finished yet.</p>\n"
+    names = (
+        "policy",
+        "mean regret",
+        "99 % quantile",
+        "mean of worst 1 %",
+        "chance of that regret",
+        "heavy tail here",
+    )
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join(map(_rows, summaries))
+    return f'{heading}<div class="scroll"><table><tr>{head}</tr>{body}</table></div>\n{_picture(summaries)}'
+
+
+def _rows(summary: Summary) -> str:
+    link = f'<a href="{escape(summary.page)}">{summary.horizon:,} pulls</a>'
+    title = f"{link}, {summary.paths:,} paths, regret {summary.threshold:g} or more"
+    rows = [f'<tr><td colspan="6">{title}</td></tr>']
+    for row in summary.rows:
+        line = "solid" if row["light"] else "dashed"
+        swatch = f'<span class="swatch" style="border-top-style:{line};color:{row["look"]["color"]}"></span>'
+        numbers = "".join(
+            f"<td>{escape(value)}<small>{escape(low)}</small></td>" for value, low in row["numbers"]
+        )
+        kind, flag = (' class="heavy"', "yes") if row["heavy"] else ("", "not shown")
+        rows.append(f"<tr{kind}><td>{swatch}{escape(row['label'])}</td>{numbers}<td>{flag}</td></tr>")
+    return "\n".join(rows)
+
+
+def _picture(summaries: list[Summary]) -> str:
+    """The chance of a large regret at each horizon, where several were played and it occurred."""
+    horizons = sorted(summary.horizon for summary in summaries)
+    if len(horizons) < 2 or not any(row["chance"].value for summary in summaries for row in summary.rows):
+        return ""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(SETTINGS):
+        canvas = Figure(figsize=(9, 3.6), layout="constrained")
+        axes = canvas.add_subplot()
+        lines = _lines(summaries)
+        for turn, (label, (look, points)) in enumerate(lines.items()):
+            aside = (horizons[-1] / horizons[0]) ** (0.01 * (turn - (len(lines) - 1) / 2))  # side by side
+            _draw_line(axes, label, look, [(horizon * aside, chance) for horizon, chance in points])
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xticks(horizons, [f"{horizon:,}" for horizon in horizons])
+        axes.minorticks_off()
+        axes.grid(axis="y", color="0.9", linewidth=0.8)
+        axes.set_xlabel("horizon (pulls; log scale)")
+        axes.set_ylabel("chance (log scale)")
+        canvas.legend(
+            loc="outside right upper", frameon=False, handlelength=3, title="solid: light-tailed by theorem"
+        )
+    losses = ", ".join(f"{one.threshold:g} after {one.horizon:,} pulls" for one in summaries)
+    caption = (
+        f"The chance of losing at least {losses}; with 95 % intervals. "
+        "Hollow triangle: no path showed it, and its upper limit is there"
+    )
+    return figure(draw(canvas, ("svg",))["svg"], caption)
+
+
+def _draw_line(axes: Axes, label: str, look: dict[str, Any], points: list[tuple[float, Estimate]]) -> None:
+    color = look["color"]
+    line = [(horizon, chance.value or float("nan")) for horizon, chance in points]
+    axes.plot(*zip(*line, strict=True), label=label, marker="o", color=color, linestyle=look["linestyle"])
+    for horizon, chance in points:
+        if chance.value:
+            axes.plot([horizon, horizon], [chance.low, chance.high], color=color, alpha=0.6)
+        else:
+            axes.plot([horizon], [chance.high], marker="v", color=color, fillstyle="none", linestyle="none")
+
+
+def _lines(summaries: list[Summary]) -> dict[str, tuple[dict[str, Any], list[Any]]]:
+    """A look, and the chances by horizon, for each policy."""
+    lines: dict[str, tuple[dict[str, Any], list[Any]]] = {}
+    for summary in sorted(summaries, key=lambda one: one.horizon):
+        for row in summary.rows:
+            lines.setdefault(row["label"], (row["look"], []))[1].append((summary.horizon, row["chance"]))
+    return lines

@@ -1,0 +1,115 @@
+"""Who plays a study: threads, processes, a Dask cluster, an executor of the caller's, or a device."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from lighttail.blocks import Part, worker_name
+from lighttail.executors import AHEAD, FEWEST, check_executor
+from lighttail.gpu.run import Device, play_paths
+from lighttail.simulate import usable_processors
+from lighttail.study.cells import Piece
+from lighttail.validation import BadInput, refuse, whole
+
+QUEUED = 2  # pieces in flight for every thread or process
+CONNECT_SECONDS = 10
+DASK = "dask:"
+
+
+@dataclass
+class Pool:
+    """An executor, and how many pieces to keep in flight there."""
+
+    executor: Any
+    known: int | None  # workers; None for those that are known once they are heard of
+    _heard: set[Any] = field(default_factory=set)
+
+    def heard(self, worker: Any) -> None:
+        self._heard.add(worker)
+
+    @property
+    def window(self) -> int:
+        return max(FEWEST, AHEAD * len(self._heard)) if self.known is None else QUEUED * self.known
+
+
+def check_workers(executor: Any, workers: Any, device: str) -> None:
+    """Refuse an executor, a number of workers or a device that cannot be, or that do not go together."""
+    named = isinstance(executor, str)
+    if not named:
+        check_executor(executor, None)
+    elif executor not in ("threads", "processes") and not executor.startswith(DASK):
+        raise refuse("executor", executor, "threads, processes or dask:ADDRESS")
+    if workers is not None:
+        whole("workers", workers, 1)
+        if not named or executor.startswith(DASK):
+            raise refuse("workers", workers, "left out with an executor that has its own")
+    if device not in get_args(Device):
+        raise refuse("device", device, "cpu or cuda")
+    if device != "cpu" and (executor != "threads" or workers is not None):
+        raise refuse("device", device, "cpu where an executor or a number of workers is given")
+
+
+def play_on_device(piece: Piece) -> Part:
+    """The paths of a piece, on a GPU: each has a stream of its own there."""
+    cell: Any = piece.cell
+    rows = (piece.first, piece.until)
+    reward, pulls = play_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.precision)
+    return Part(reward, pulls, 0.0, worker_name())
+
+
+@contextmanager
+def pool_of(executor: Any, workers: int | None, device: str) -> Iterator[Pool]:
+    """The executor that a word names, closed at the end; or the caller's own, left open."""
+    count = 1 if device != "cpu" else workers or usable_processors()
+    if not isinstance(executor, str):
+        yield Pool(executor, None)
+    elif executor.startswith(DASK):
+        with _dask(executor.removeprefix(DASK)) as client:
+            yield Pool(client.get_executor(), None)
+    else:
+        pool: Any
+        if executor == "threads":
+            pool = ThreadPoolExecutor(count, thread_name_prefix="lighttail")
+        else:
+            context = multiprocessing.get_context("spawn")
+            pool = ProcessPoolExecutor(count, mp_context=context, initializer=_follow_the_caller)
+        try:
+            yield Pool(pool, count)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _dask(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError('executor dask needs distributed: pip install "lighttail[cluster]"') from None
+    try:
+        return Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError) as error:
+        cause = " ".join(str(error).split())
+        raise BadInput(
+            "executor must be dask: and the address of a scheduler that answers, "
+            f"but is {DASK + address!r} ({cause})"
+        ) from None
+
+
+def _follow_the_caller() -> None:
+    """In a worker process: leave Ctrl-C to the caller, and end when the caller is gone, even killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    caller = multiprocessing.parent_process()
+    assert caller is not None  # it is a worker
+
+    def wait() -> None:
+        caller.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, name="lighttail-caller", daemon=True).start()
