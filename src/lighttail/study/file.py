@@ -225,7 +225,7 @@ def _check_pairs(study: Study, source: Source) -> None:
         for turn, policy in enumerate(study.policies.values()):
             for horizon in study.horizons:
                 try:
-                    check_settings(policy, setting.problem, horizon, study.paths, 0, 1)
+                    check_settings(policy, setting.problem, horizon, study.paths, 0, 1, keep="law")
                     check_method(policy, setting.problem, horizon, study.method)
                 except BadInput as error:
                     word = str(error).split(maxsplit=1)[0]
