@@ -243,3 +243,19 @@ def test_bad_words(words: list[Any], said: str, monkeypatch: pytest.MonkeyPatch,
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_more_paths_than_fit_into_memory_are_compared_by_their_law(
+    results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = results.comparison(results.study.problems[0], 200)
+    monkeypatch.setattr("lighttail.keeping.free_memory", lambda: 1e4)
+    laws = results.comparison(results.study.problems[0], 200)
+    assert paths is not None
+    assert laws is not None
+    for kept, counted in zip(paths.entries, laws.entries, strict=True):
+        assert (kept.outcome.keep, counted.outcome.keep) == ("paths", "law")
+        assert counted.outcome.paths == kept.outcome.paths
+        assert counted.outcome.mean().value == pytest.approx(kept.outcome.mean().value, rel=1e-12)
+        assert counted.exceedance == kept.exceedance
+    assert report_study(results).exists()

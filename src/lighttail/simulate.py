@@ -7,19 +7,17 @@ import os
 import platform
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from queue import SimpleQueue
 from typing import Any, get_args
 
 import numpy as np
 
-from lighttail.blocks import Keep, Part, Play, block_player, room_for
+from lighttail.blocks import Keep, block_player, room_for
 from lighttail.executors import check_executor, check_travels, run_tasks
 from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
-from lighttail.law import Law, layout_of
+from lighttail.keeping import KeptLaw, KeptPaths, check_memory, kept_as
 from lighttail.linear import LinearBandit, LinearPolicy
-from lighttail.memory import free_memory, in_words
 from lighttail.methods import Method, check_method, choose_method
-from lighttail.outcome import LawOutcome, Offers, Outcome
+from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import refuse, whole
@@ -29,8 +27,6 @@ LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
 MOST_PULLS = 10**15  # counts stay exact as floats
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
-COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
-COUNTERS = 4  # laws that threads fill at the same time
 Progress = Callable[[int, int], None]
 
 
@@ -105,7 +101,7 @@ def simulate(
     if executor is not None:
         check_travels(policy=policy, problem=problem)
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
-    kept = _Law(problem, horizon, threads) if keep == "law" else _Paths(problem, horizon, paths)
+    kept = kept_as(keep, problem, horizon, paths, threads)
     if device == "cuda":
         return _on_gpu(policy, problem, horizon, paths, seed, precision, keep, kept, progress)
     stop = np.zeros(1, dtype=np.int64)
@@ -133,7 +129,7 @@ def _on_gpu(
     seed: int,
     precision: Precision | None,
     keep: Keep,
-    kept: _Paths | _Law,
+    kept: KeptPaths | KeptLaw,
     progress: bool | Progress,
 ) -> Outcome:
     """The same on a GPU, a launch of some million paths at a time."""
@@ -150,99 +146,6 @@ def _on_gpu(
     settings = settings_of(policy, problem, horizon, paths, seed, "step", keep)
     del settings["block_paths"]  # a path has a stream of its own there
     return kept.outcome(settings | used_device(precision))
-
-
-class _Paths:
-    """Reward and pulls of every path, in their rows."""
-
-    def __init__(self, problem: Bandit | LinearBandit, horizon: int, paths: int) -> None:
-        self.problem, self.horizon = problem, horizon
-        try:
-            self.reward, self.pulls = room_for(problem, paths)
-        except MemoryError:
-            raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
-
-    def player(self, play: Play, size: int, stop: Any) -> Callable[[int, int], int]:
-        """The function for `run_blocks`."""
-
-        def into_its_rows(block: int, until: int) -> int:
-            first = block * size
-            play(block, self.reward[first:until], self.pulls[first:until], stop)
-            return until - first
-
-        return into_its_rows
-
-    def put(self, rows: slice, part: Part) -> None:
-        """Take in what a task sent."""
-        self.reward[rows], self.pulls[rows] = part.reward, part.pulls
-
-    def take(self, first: int, rewards: Any, pulls: Any) -> None:
-        """Bring a launch of the GPU to the host."""
-        rows = slice(first, first + rewards.size)
-        self.reward[rows], self.pulls[rows] = rewards.copy_to_host(), pulls.copy_to_host().T
-
-    def outcome(self, settings: dict[str, Any]) -> Outcome:
-        problem = self.problem
-        if isinstance(problem, LinearBandit) and not problem.fixed:
-            offers = Offers(self.pulls[:, 0].copy(), self.pulls[:, 1].copy(), problem.most_lost(self.horizon))
-            return Outcome(self.reward, None, np.zeros(0), (), self.horizon, settings, offers)
-        means = np.array(problem.means)
-        return Outcome(self.reward, self.pulls, means, problem.labels, self.horizon, settings)
-
-
-class _Law:
-    """The law of all paths, counted by a few threads at a time, each into a law of its own.
-
-    Counting takes a small share of the time of playing: more threads than these would hardly ever meet.
-    """
-
-    def __init__(self, problem: Bandit | LinearBandit, horizon: int, threads: int) -> None:
-        self.problem, self.horizon = problem, horizon
-        layout = layout_of(problem, horizon)
-        self.laws = [Law.empty(layout) for _ in range(min(threads, COUNTERS))]
-        self.counting: Any = None  # on a GPU
-
-    def player(self, play: Play, size: int, stop: Any) -> Callable[[int, int], int]:
-        """The function for `run_blocks`."""
-        idle: SimpleQueue[Law] = SimpleQueue()
-        for law in self.laws:
-            idle.put(law)
-
-        def into_a_law(block: int, until: int) -> int:
-            paths = until - block * size
-            reward, pulls = room_for(self.problem, paths)
-            play(block, reward, pulls, stop)
-            if not stop[0]:  # else it may have ended half-way
-                law = idle.get()
-                try:
-                    law.add(reward, pulls)
-                finally:
-                    idle.put(law)
-            return paths
-
-        return into_a_law
-
-    def put(self, rows: slice, part: Part) -> None:
-        """Take in what a task sent."""
-        assert part.law is not None
-        self.laws[0].merge(part.law)
-
-    def take(self, first: int, rewards: Any, pulls: Any) -> None:
-        """Count a launch on the GPU; the first one is the largest."""
-        from lighttail.gpu.tally import DeviceLaw
-
-        if self.counting is None:
-            self.counting = DeviceLaw(self.laws[0].layout, rewards.size)
-        self.counting.add(rewards, pulls)
-
-    def outcome(self, settings: dict[str, Any]) -> Outcome:
-        if self.counting is not None:
-            self.laws[0].merge(self.counting.whole())
-        whole, *others = self.laws
-        for law in others:
-            whole.merge(law)
-        means = np.array(self.problem.means)
-        return LawOutcome(whole, means, self.problem.labels, self.horizon, settings)
 
 
 def run_blocks(
@@ -309,23 +212,7 @@ def check_settings(
     whole("threads", threads, 1)
     if seed is not None:
         whole("seed", seed, 0)
-    _check_memory(problem, int(horizon), int(paths), keep, together)
-
-
-def _check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int) -> None:
-    """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
-    kept, free = together * paths * 8 * ((len(problem.means) or 2) + 1 + COPIES), free_memory()
-    if keep == "paths" and kept <= free:
-        return
-    counted = layout_of(problem, horizon).bytes * (together + COUNTERS)
-    need = counted if keep == "law" else kept
-    if need <= free:
-        return
-    about = f"about {in_words(need)}, of which {in_words(free)} are free"
-    if keep == "law":
-        raise refuse("horizon", horizon, f"so short that the law of the pulls fits into memory ({about})")
-    hint = f"keep='law' needs {in_words(counted)} whatever the paths"
-    raise refuse("paths", paths, f"so few that their outcomes fit into memory ({about}; {hint})")
+    check_memory(problem, int(horizon), int(paths), keep, together)
 
 
 def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> None:

@@ -6,12 +6,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from lighttail.linear import LinearBandit
-from lighttail.outcome import Offers, Outcome
-from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.blocks import Keep
+from lighttail.keeping import fits_memory, kept_as
+from lighttail.outcome import Outcome
 from lighttail.report.comparison import Comparison, Entry, covered, default_threshold
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
@@ -52,7 +49,10 @@ class Results:
         return bool(self.finished == self.pieces)
 
     def outcome(self, problem: str, policy: str, *, horizon: int, sigma: float | None = None) -> Outcome:
-        """The paths of a policy on a problem, those of all seeds together; fewer if some are not finished."""
+        """The paths of a policy on a problem, those of all seeds together; fewer if some are not finished.
+
+        Where they do not fit into memory, their law (docs/streaming.md).
+        """
         known_word("problem", problem, dict.fromkeys(setting.name for setting in self.study.problems))
         known_word("policy", policy, self.study.policies)
         if horizon not in self.study.horizons:
@@ -62,51 +62,63 @@ class Results:
             (sigma,) = settings
         if sigma not in settings:
             raise refuse("sigma", sigma, f"one of {', '.join(map(str, settings))}")
-        found = self._outcome(settings[sigma], policy, horizon)
-        if found is None:
+        rows = self._rows(settings[sigma], policy, horizon)
+        if not rows:
             raise refuse("policy", policy, "one of which a piece is finished")
-        return found
+        return self._outcome(settings[sigma], policy, horizon, rows)
 
     def comparison(self, setting: Setting, horizon: int) -> Comparison | None:
         """All policies on a problem, with the same number of paths each; None if nothing is finished."""
         study, problem = self.study, setting.problem
-        outcomes = {name: self._outcome(setting, name, horizon) for name in study.policies}
-        there = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
+        rows = {name: self._rows(setting, name, horizon) for name in study.policies}
+        there = [name for name in rows if rows[name]]
         if not there:
             return None
-        paths = min(outcome.paths for outcome in there.values())
+        paths = min(rows[name] for name in there)
         share = study.threshold
         threshold = default_threshold(problem, horizon) if share is None else share * horizon
-        entries = tuple(
-            _entry(name, study.policies[name], problem, first_paths(outcome, paths), threshold)
-            for name, outcome in there.items()
-        )
-        return Comparison(problem, horizon, paths, study.seeds, threshold, entries)
+        entries = []
+        for name in there:
+            outcome = self._outcome(setting, name, horizon, paths, together=len(there))
+            policy = study.policies[name]
+            proved = policy.light_tailed and covered(problem)
+            entries.append(Entry(name, policy, proved, outcome, threshold))
+        return Comparison(problem, horizon, paths, study.seeds, threshold, tuple(entries))
 
-    def _outcome(self, setting: Setting, policy: str, horizon: int) -> Outcome | None:
+    def _cells(self, setting: Setting, policy: str, horizon: int) -> list[dict[str, Any]]:
         names = {"problem": setting.name, "sigma": setting.sigma, "policy": policy, "horizon": horizon}
-        cells = [cell for cell in self.manifest["cells"] if all(cell[key] == names[key] for key in names)]
-        parts = [self._piece(cell, file) for cell in cells for file in cell["files"]]
-        if not parts:
-            return None
-        problem, played = setting.problem, cells[0]["played"]
+        return [cell for cell in self.manifest["cells"] if all(cell[key] == names[key] for key in names)]
+
+    def _rows(self, setting: Setting, policy: str, horizon: int) -> int:
+        """Paths that are there, of all seeds."""
+        return sum(file["rows"] for cell in self._cells(setting, policy, horizon) for file in cell["files"])
+
+    def _outcome(self, setting: Setting, policy: str, horizon: int, paths: int, together: int = 1) -> Outcome:
+        """The first so many paths; their law where those of `together` policies do not fit into memory."""
+        problem, cells = setting.problem, self._cells(setting, policy, horizon)
+        played = cells[0]["played"]
         if problem_repr(problem) != played["problem"]:
             raise Damaged(
                 f"{self.path} is damaged: its copy of the data of {setting.name!r} is not what was played"
             )
-        reward = np.concatenate([part[0] for part in parts])
-        pulls = np.concatenate([part[1] for part in parts])
+        keep: Keep = "paths" if fits_memory(problem, paths, together) else "law"
         settings = {
             **{key: played[key] for key in ("policy", "problem", "horizon", "method", "block_paths")},
             "policy_label": policy,
-            "paths": reward.size,
+            "paths": paths,
             "seed": [cell["seed"] for cell in cells],
+            "keep": keep,
             "versions": {name: self.manifest["versions"][name] for name in self.manifest["versions"]},
         }
-        if isinstance(problem, LinearBandit) and not problem.fixed:
-            offers = Offers(pulls[:, 0].copy(), pulls[:, 1].copy(), problem.most_lost(horizon))
-            return Outcome(reward, None, np.zeros(0), (), horizon, settings, offers)
-        return Outcome(reward, pulls, np.array(problem.means), problem.labels, horizon, settings)
+        kept = kept_as(keep, problem, horizon, paths)
+        done = 0
+        for cell in cells:
+            for file in cell["files"]:
+                if done < paths:
+                    reward, pulls = (part[: paths - done] for part in self._piece(cell, file))
+                    kept.add(done, reward, pulls)
+                    done += reward.size
+        return kept.outcome(settings)
 
     def _piece(self, cell: dict[str, Any], file: dict[str, Any]) -> tuple[Any, Any]:
         path = self.path / CELLS / cell["folder"] / file["file"]
@@ -117,21 +129,3 @@ class Results:
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
             raise Damaged(f"{path} is damaged; run the study again to make it anew")
         return decode(content)[1:]
-
-
-def _entry(
-    name: str, policy: Policy, problem: Bandit | LinearBandit, outcome: Outcome, threshold: float
-) -> Entry:
-    return Entry(name, policy, policy.light_tailed and covered(problem), outcome, threshold)
-
-
-def first_paths(outcome: Outcome, paths: int) -> Outcome:
-    """The first so many paths of an outcome."""
-    offers = outcome.offers
-    if offers is not None:
-        offers = Offers(offers.best[:paths], offers.lost[:paths], offers.most)
-    pulls = None if outcome.pulls is None else outcome.pulls[:paths]
-    settings = outcome.settings | {"paths": paths}
-    return Outcome(
-        outcome.reward[:paths], pulls, outcome.means, outcome.labels, outcome.horizon, settings, offers
-    )

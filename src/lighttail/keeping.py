@@ -1,0 +1,152 @@
+"""What is kept of a simulation: every path, or the law of them all; and whether the memory holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from lighttail.blocks import Keep, Part, Play, room_for
+from lighttail.law import Law, layout_of
+from lighttail.linear import LinearBandit
+from lighttail.memory import free_memory, in_words
+from lighttail.outcome import LawOutcome, Offers, Outcome
+from lighttail.problems import Bandit
+from lighttail.validation import refuse
+
+COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
+COUNTERS = 4  # laws that threads fill at the same time
+
+
+def kept_as(keep: Keep, problem: Any, horizon: int, paths: int, threads: int = 1) -> KeptPaths | KeptLaw:
+    """Room for the outcomes of a simulation."""
+    return KeptLaw(problem, horizon, threads) if keep == "law" else KeptPaths(problem, horizon, paths)
+
+
+class KeptPaths:
+    """Reward and pulls of every path, in their rows."""
+
+    def __init__(self, problem: Bandit | LinearBandit, horizon: int, paths: int) -> None:
+        self.problem, self.horizon = problem, horizon
+        try:
+            self.reward, self.pulls = room_for(problem, paths)
+        except MemoryError:
+            raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
+
+    def player(self, play: Play, size: int, stop: Any) -> Callable[[int, int], int]:
+        """The function for `run_blocks`."""
+
+        def into_its_rows(block: int, until: int) -> int:
+            first = block * size
+            play(block, self.reward[first:until], self.pulls[first:until], stop)
+            return until - first
+
+        return into_its_rows
+
+    def put(self, rows: slice, part: Part) -> None:
+        """Take in what a task sent."""
+        self.reward[rows], self.pulls[rows] = part.reward, part.pulls
+
+    def add(self, first: int, reward: Any, pulls: Any) -> None:
+        """Take in paths from number `first` on."""
+        rows = slice(first, first + reward.size)
+        self.reward[rows], self.pulls[rows] = reward, pulls
+
+    def take(self, first: int, rewards: Any, pulls: Any) -> None:
+        """Bring a launch of the GPU to the host."""
+        self.add(first, rewards.copy_to_host(), pulls.copy_to_host().T)
+
+    def outcome(self, settings: dict[str, Any]) -> Outcome:
+        problem = self.problem
+        if isinstance(problem, LinearBandit) and not problem.fixed:
+            offers = Offers(self.pulls[:, 0].copy(), self.pulls[:, 1].copy(), problem.most_lost(self.horizon))
+            return Outcome(self.reward, None, np.zeros(0), (), self.horizon, settings, offers)
+        means = np.array(problem.means)
+        return Outcome(self.reward, self.pulls, means, problem.labels, self.horizon, settings)
+
+
+class KeptLaw:
+    """The law of all paths, counted by a few threads at a time, each into a law of its own.
+
+    Counting takes a small share of the time of playing: more threads than these would hardly ever meet.
+    """
+
+    def __init__(self, problem: Bandit | LinearBandit, horizon: int, threads: int = 1) -> None:
+        self.problem, self.horizon = problem, horizon
+        layout = layout_of(problem, horizon)
+        self.laws = [Law.empty(layout) for _ in range(min(threads, COUNTERS))]
+        self.counting: Any = None  # on a GPU
+
+    def player(self, play: Play, size: int, stop: Any) -> Callable[[int, int], int]:
+        """The function for `run_blocks`."""
+        idle: SimpleQueue[Law] = SimpleQueue()
+        for law in self.laws:
+            idle.put(law)
+
+        def into_a_law(block: int, until: int) -> int:
+            paths = until - block * size
+            reward, pulls = room_for(self.problem, paths)
+            play(block, reward, pulls, stop)
+            if not stop[0]:  # else it may have ended half-way
+                law = idle.get()
+                try:
+                    law.add(reward, pulls)
+                finally:
+                    idle.put(law)
+            return paths
+
+        return into_a_law
+
+    def put(self, rows: slice, part: Part) -> None:
+        """Take in what a task sent."""
+        assert part.law is not None
+        self.laws[0].merge(part.law)
+
+    def add(self, first: int, reward: Any, pulls: Any) -> None:
+        """Take in paths."""
+        self.laws[0].add(reward, pulls)
+
+    def take(self, first: int, rewards: Any, pulls: Any) -> None:
+        """Count a launch on the GPU; the first one is the largest."""
+        from lighttail.gpu.tally import DeviceLaw
+
+        if self.counting is None:
+            self.counting = DeviceLaw(self.laws[0].layout, rewards.size)
+        self.counting.add(rewards, pulls)
+
+    def outcome(self, settings: dict[str, Any]) -> Outcome:
+        if self.counting is not None:
+            self.laws[0].merge(self.counting.whole())
+        whole, *others = self.laws
+        for law in others:
+            whole.merge(law)
+        means = np.array(self.problem.means)
+        return LawOutcome(whole, means, self.problem.labels, self.horizon, settings)
+
+
+def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int) -> None:
+    """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
+    kept, free = bytes_of(problem, paths) * together, free_memory()
+    if keep == "paths" and kept <= free:
+        return
+    counted = layout_of(problem, horizon).bytes * (together + COUNTERS)
+    need = counted if keep == "law" else kept
+    if need <= free:
+        return
+    about = f"about {in_words(need)}, of which {in_words(free)} are free"
+    if keep == "law":
+        raise refuse("horizon", horizon, f"so short that the law of the pulls fits into memory ({about})")
+    hint = f"keep='law' needs {in_words(counted)} whatever the paths"
+    raise refuse("paths", paths, f"so few that their outcomes fit into memory ({about}; {hint})")
+
+
+def bytes_of(problem: Bandit | LinearBandit, paths: int) -> int:
+    """What the paths of one policy need, with the copies that estimates make."""
+    return paths * 8 * ((len(problem.means) or 2) + 1 + COPIES)
+
+
+def fits_memory(problem: Bandit | LinearBandit, paths: int, together: int) -> bool:
+    """Whether the paths of so many policies do."""
+    return bytes_of(problem, paths) * together <= free_memory()
