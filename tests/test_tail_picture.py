@@ -224,7 +224,7 @@ def test_bound_prints_what_is_known(
 BAD = {
     "regret text": (["--regret", "much"], "regret must be a number, but is 'much'"),
     "regret nan": (["--regret", "1,nan"], "regret must be a finite number, but is nan"),
-    "kind": (["--kind", "pseudo"], "kind must be one of"),
+    "kind": (["--kind", "pseudo"], "kind must be one of pseudo-regret, regret, but is 'pseudo'"),
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "means": (["--means", "0.2"], "means must be at least two numbers"),

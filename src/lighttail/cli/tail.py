@@ -35,7 +35,7 @@ from lighttail.validation import positive
 from lighttail.words import known_word, parse_number, parse_numbers, parse_whole
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
-KINDS = {"pseudo_regret": "pseudo_regret", "pseudo-regret": "pseudo_regret", "regret": "regret"}
+KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
 METHODS = ("auto", "importance", "plain", "splitting")
 
 PolicyWord = Annotated[str, typer.Option("--policy", help=f"{POLICY_WORDS}.")]
@@ -75,7 +75,7 @@ def tail(
     horizon, seed = parse_whole("horizon", horizon_text), parse_whole("seed", seed_text)
     threads = None if threads_text is None else parse_whole("threads", threads_text)
     error = positive("relative-error", parse_number("relative-error", error_text))
-    known_word("kind", kind, KINDS)
+    which = _kind(kind)
     known_word("method", method, METHODS)
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
     check_settings(policy, problem, horizon, 1, seed, 1 if threads is None else threads)
@@ -91,7 +91,7 @@ def tail(
         seed=seed,
         out=out,
     )
-    settings = {"kind": KINDS[kind], "relative_error": error, "method": method, "seed": seed}
+    settings = {"kind": which, "relative_error": error, "method": method, "seed": seed}
     with output_folder("out", out):
         _make_tail(
             (policy, problem, horizon, regrets), settings | {"threads": threads}, out, command, as_json
@@ -150,7 +150,7 @@ def bound(
     from lighttail.report.tail import QUICK_HORIZON, asked_regrets, bounds_at, bounds_to_dict, exact_at
 
     horizon = parse_whole("horizon", horizon_text)
-    known_word("kind", kind, KINDS)
+    which = _kind(kind)
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
     check_settings(policy, problem, horizon, 1, None, 1)
     command = command_line(
@@ -161,7 +161,6 @@ def bound(
         regret=regret,
         kind=kind,
     )
-    which: Any = KINDS[kind]
     skipped = horizon > QUICK_HORIZON and not exact and which == "pseudo_regret"
     found = []
     for x in asked_regrets(regrets, problem, horizon):
@@ -200,6 +199,13 @@ def _table(title: str, columns: Any, rows: Any) -> Any:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def _kind(text: str) -> Any:
+    """The kind of regret that the word names; written with an underscore, as in Python, it is known too."""
+    word = text.replace("_", "-")
+    known_word("kind", word, KINDS)
+    return KINDS[word]
 
 
 def _asked(
