@@ -97,8 +97,11 @@ REFUSED = [
     (["--linear", "--actions", "cube:3"], "actions must be one of sphere, ball, but is 'cube'"),
     (["--linear", "--actions", "many"], "actions must be a whole number, but is 'many'"),
     (["--linear", "--actions", "no.npy"], "actions must be an .npy file that can be read"),
-    (["--linear", "--policy", "ts:1"], "policy must be a linear one"),
-    (["--policy", "lints:1"], "policy must be for arms"),
+    (
+        ["--linear", "--policy", "ts:1"],
+        "policy must be one for a linear bandit, such as linucb:lighttailed:0.2, but is 'ts:1'",
+    ),
+    (["--policy", "lints:1"], "policy must be one for arms, such as ucb:lighttailed:0.2"),
     (["--linear", "--policy", "linucb:lighttailed:0"], "kappa must be a finite number above 0, but is 0.0"),
     (["--linear", "--policy", "linucb:oful:1"], "policy must have the form linucb:lighttailed:KAPPA"),
     (["--linear", "--policy", "linucb:armoptimal:1:1"], "bonus must be one of lighttailed, standard, oful"),

@@ -226,6 +226,7 @@ BAD = {
     "regret nan": (["--regret", "1,nan"], "regret must be a finite number, but is nan"),
     "kind": (["--kind", "pseudo"], "kind must be one of pseudo-regret, regret, but is 'pseudo'"),
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
+    "linear": (["--policy", "lints:1"], "one for arms, such as ucb:lighttailed:0.2, but is 'lints:1'"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "means": (["--means", "0.2"], "means must be at least two numbers"),
     "data": (["--data", "x.csv", "--sigma", "1"], "sigma must be left out with data"),
@@ -235,7 +236,18 @@ BAD_TAIL = {
     "error": (["--relative-error", "0"], "relative-error must be a finite number above 0, but is 0.0"),
     "seed": (["--seed", "-1"], "seed must be a whole number of at least 0, but is -1"),
     "threads": (["--threads", "none"], "threads must be a whole number, but is 'none'"),
-    "tilts": (["--noise", "laplace", "--method", "importance"], "noise must be Gaussian or Bernoulli"),
+    "tilts": (
+        ["--noise", "laplace", "--method", "importance"],
+        "method must be auto, plain or splitting with rewards that are",
+    ),
+    "no splitting": (
+        ["--kind", "regret", "--method", "splitting"],
+        "auto, importance or plain with the kind regret",
+    ),
+    "exp3ix": (
+        ["--policy", "exp3ix:reward", "--method", "splitting"],
+        "auto or plain with the policy exp3ix",
+    ),
     "folder": (["--out", "x" * 300], "out must be a folder that can be written"),
 }
 

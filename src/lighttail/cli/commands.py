@@ -158,7 +158,7 @@ def compare(
         left_out("without linear", theta=theta, dim=dim, actions=actions)
         problem = problem_from(means, noise, sigma, data)
     words = policy or (LINEAR if linear else TUNED)
-    policies = policies_from(words, assumed_sigma)
+    policies = policies_from(words, assumed_sigma, linear)
     kept: Any = "paths" if keep is None else keep
     for one in policies:
         check_settings(one, problem, horizon, paths, seed, 1 if threads is None else threads, kept)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lighttail.linear import LinearPolicy
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import BadInput
@@ -94,10 +95,10 @@ def warnings_as_lines() -> Iterator[None]:
         print(f"lighttail: warning: {warning}", file=sys.stderr)
 
 
-def policies_from(words: Any, assumed_sigma: str | None) -> dict[Policy, str]:
+def policies_from(words: Any, assumed_sigma: str | None = None, linear: bool = False) -> dict[Policy, str]:
     """The policies with their names; a sweep names the noise that each one assumes."""
     with warnings_as_lines():
-        policies = [parse_policy(word) for word in words]
+        policies = [_policy_for(word, linear) for word in words]
     if assumed_sigma is None:
         return {policy: str(policy) for policy in policies}
     swept = {}
@@ -108,6 +109,15 @@ def policies_from(words: Any, assumed_sigma: str | None) -> dict[Policy, str]:
                 scaled = with_assumed_sigma(policy, sigma)
                 swept[scaled] = str(policy) if scaled is policy else f"{scaled}, σ {sigma:g} assumed"
     return swept
+
+
+def _policy_for(word: str, linear: bool) -> Policy:
+    """The policy that the word names, if it is one for linear bandits or for arms, as it should be."""
+    policy = parse_policy(word)
+    if isinstance(policy, LinearPolicy) != linear:
+        allowed = "one for a linear bandit, such as linucb:" if linear else "one for arms, such as ucb:"
+        raise BadInput(f"policy must be {allowed}lighttailed:0.2, but is {word!r}")
+    return policy
 
 
 def command_line(command: str, **options: Any) -> str:

@@ -28,10 +28,10 @@ from lighttail.cli.options import (
     problem_options,
 )
 from lighttail.files import output_folder
-from lighttail.policies import Policy
+from lighttail.policies import Exp3IX, Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
-from lighttail.validation import positive
+from lighttail.validation import BadInput, positive
 from lighttail.words import known_word, parse_number, parse_numbers, parse_whole
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
@@ -79,6 +79,7 @@ def tail(
     known_word("method", method, METHODS)
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
     check_settings(policy, problem, horizon, 1, seed, 1 if threads is None else threads)
+    _check_method(method, policy, problem, which)
     command = command_line(
         "tail",
         **problem_options(means, noise, sigma, data),
@@ -208,6 +209,21 @@ def _kind(text: str) -> Any:
     return KINDS[word]
 
 
+def _check_method(method: str, policy: Policy, problem: Bandit, kind: str) -> None:
+    """Refuse a method that is not for the question, in the words of the command line."""
+    from lighttail.tails.tilts import family_of
+
+    other, when = "", ""
+    if isinstance(policy, Exp3IX) and method in ("importance", "splitting"):
+        other, when = "auto or plain", "the policy exp3ix"
+    elif method == "importance" and family_of(problem.noise) is None:
+        other, when = "auto, plain or splitting", "rewards that are not gaussian (sigma above 0) or bernoulli"
+    elif method == "splitting" and kind == "regret":
+        other, when = "auto, importance or plain", "the kind regret"
+    if other:
+        raise BadInput(f"method must be {other} with {when}, but is {method!r}")
+
+
 def _asked(
     means: str | None,
     noise: str | None,
@@ -219,7 +235,7 @@ def _asked(
 ) -> tuple[Policy, Bandit, list[float] | None]:
     """The policy, the problem and the regrets that the options name."""
     problem = problem_from(means, noise, sigma, data)
-    (policy,) = policies_from([policy_text], None)
+    (policy,) = policies_from([policy_text])
     regrets = None if regret is None else parse_numbers("regret", regret)
     if regrets is not None:
         from lighttail.report.tail import asked_regrets
