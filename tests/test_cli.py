@@ -176,7 +176,11 @@ BAD = {
     "threshold": (["--threshold", "0"], "threshold must be a finite number above 0, but is 0.0"),
     "assumed": (["--assumed-sigma", "0"], "assumed-sigma must be a finite number above 0, but is 0.0"),
     "option": (["--hoizon", "5"], "--hoizon"),
-    "no file": (["--data", "missing.csv"], "data must be a file that can be read, but is 'missing.csv'"),
+    "no file": (
+        ["--data", "missing.csv"],
+        "data must be a file that can be read, but is 'missing.csv': there is no",
+    ),
+    "a folder": (["--data", "."], "data must be a file that can be read, but is '.': Is a directory"),
     "data and means": (["--data", "x.csv", "--means", "0,1"], "means must be left out with data"),
 }
 

@@ -96,7 +96,7 @@ REFUSED = [
     (["--linear", "--dim", "3", "--theta", "1,0"], "dim must be 2, as many numbers as theta has, but is 3"),
     (["--linear", "--actions", "cube:3"], "actions must be one of sphere, ball, but is 'cube'"),
     (["--linear", "--actions", "many"], "actions must be a whole number, but is 'many'"),
-    (["--linear", "--actions", "no.npy"], "actions must be an .npy file that can be read"),
+    (["--linear", "--actions", "no.npy"], "can be read, but is 'no.npy': there is no such file\n"),
     (
         ["--linear", "--policy", "ts:1"],
         "policy must be one for a linear bandit, such as linucb:lighttailed:0.2, but is 'ts:1'",
