@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,9 @@ def test_the_command_tells_the_sentence_and_can_be_repeated(
     assert "Relative error" in screen
     html = before["report.html"].decode()
     assert "http" not in html.split("base64")[0]
+    assert [html.count(text) for text in results["sentences"]] == [1, 1]
+    shown = b64decode(html.partition("base64,")[2].partition('"')[0])  # matplotlib notes its texts
+    assert (b"chance of losing 12" in before["tail.svg"], b"chance of losing 12" in shown) == (True, False)
     assert run(monkeypatch, *shlex.split(results["command"])[1:], "--json", "--threads", "1") == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == results
