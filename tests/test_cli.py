@@ -78,6 +78,7 @@ def test_the_page_needs_no_network_and_names_the_command_that_made_it(
     html = (tmp_path / "one two" / "report.html").read_text()
     outside = re.sub(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", "", html)
     assert "http" not in outside
+    assert re.search(r"<h1>What is the chance of losing [\d.]+ or more\?</h1>", html)  # P(regret >= x)
     assert not re.search(r"(src|href)=\"(?!\")[^\"]", outside)
     before = {name: (tmp_path / "one two" / name).read_bytes() for name in FILES}
     command = json.loads(before["results.json"])["command"]
