@@ -2,15 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper test check bench picture clean
+.PHONY: help compare paper test check bench bench-peers picture clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make compare  run the main job on the paper's problem and write a report"
-	@echo "make paper    reproduce every table and figure of the paper"
-	@echo "make test     run every check and test"
-	@echo "make check    ruff and mypy alone"
-	@echo "make bench    cost of a pull in NumPy draws, and start-up times"
+	@echo "make compare      run the main job on the paper's problem and write a report"
+	@echo "make paper        reproduce every table and figure of the paper"
+	@echo "make test         run every check and test"
+	@echo "make check        ruff and mypy alone"
+	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
+	@echo "make bench-peers  the same UCB1 in river, MABWiser, PyMAB and lighttail, side by side"
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'lighttail needs Python 3.11 or later; set PYTHON=')"
@@ -45,8 +46,17 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
 
+# In an environment of its own: what the others need must not decide what lighttail is tested with.
+bench-peers: .venv-peers/ready
+	.venv-peers/bin/python benchmarks/peers.py
+
+.venv-peers/ready: pyproject.toml benchmarks/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --editable . --requirement benchmarks/peers.txt
+	touch $@
+
 picture: .venv/ready
 	$(BIN)/python docs/picture.py
 
 clean:
-	rm -rf .venv reports
+	rm -rf .venv .venv-peers reports

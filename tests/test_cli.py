@@ -113,6 +113,7 @@ def test_the_page_needs_no_network_and_names_the_command_that_made_it(
     html = (tmp_path / "one two" / "report.html").read_text()
     outside = re.sub(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", "", html)
     assert "http" not in outside
+    assert re.search(r"<h1>What is the chance of losing [\d.]+ or more\?</h1>", html)  # P(regret >= x)
     assert not re.search(r"(src|href)=\"(?!\")[^\"]", outside)
     before = {name: (tmp_path / "one two" / name).read_bytes() for name in FILES}
     command = json.loads(before["results.json"])["command"]
@@ -213,7 +214,11 @@ BAD = {
     "keep": (["--keep", "laws"], "keep must be 'paths' or 'law', but is 'laws'"),
     "memory": (["--paths", "9999999999"], "whatever the paths), but is 9999999999"),
     "option": (["--hoizon", "5"], "--hoizon"),
-    "no file": (["--data", "missing.csv"], "data must be a file that can be read, but is 'missing.csv'"),
+    "no file": (
+        ["--data", "missing.csv"],
+        "data must be a file that can be read, but is 'missing.csv': there is no",
+    ),
+    "a folder": (["--data", "."], "data must be a file that can be read, but is '.': Is a directory"),
     "data and means": (["--data", "x.csv", "--means", "0,1"], "means must be left out with data"),
 }
 

@@ -46,7 +46,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: bandit([[[1.0, 0.0]], [[0.0, math.nan]]]), "actions[1][0][1] must be a finite number"),
     (lambda: bandit([[1.0, "x"]]), "actions must be an array of numbers"),
     (lambda: bandit(np.array([["a", "b"]])), "actions must be of numbers"),
-    (lambda: bandit("nowhere.npy"), "actions must be an .npy file that can be read"),
+    (lambda: bandit("nowhere.npy"), "actions must be an .npy file that can be read, but is"),
     (lambda: bandit(noise=1.0), "noise must be"),
     (lambda: bandit(noise=lt.Bandit.from_samples({"A": [1.0], "B": [2.0]}).noise), "noise must be"),
     (

@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,14 @@ SENTENCES: dict[str, tuple[Any, ...]] = {
         "The chance of a regret",
     ),
     "no bound": (lt.Exp3IX("reward"), TWO, 40, 15, {"kind": "regret"}, "no bound is known ("),
-    "no tilts": (LIGHT, lt.Bandit([0.2, 0.8], lt.Laplace()), 40, 15, {}, "no bound is known (noise must be"),
+    "no tilts": (
+        LIGHT,
+        lt.Bandit([0.2, 0.8], lt.Laplace()),
+        40,
+        15,
+        {},
+        "no bound is known (every bound",
+    ),
     "never seen": (LIGHT, lt.Bandit([0.2, 0.8], lt.Uniform(0.1)), 40, 23, {}, "no simulated path showing it"),
     "many arms": (LIGHT, lt.Bandit([0.1 * k for k in range(8)]), 40, 20, {}, "guarantees"),
 }
@@ -180,6 +188,9 @@ def test_the_command_tells_the_sentence_and_can_be_repeated(
     assert "Relative error" in screen
     html = before["report.html"].decode()
     assert "http" not in html.split("base64")[0]
+    assert [html.count(text) for text in results["sentences"]] == [1, 1]
+    shown = b64decode(html.partition("base64,")[2].partition('"')[0])  # matplotlib notes its texts
+    assert (b"chance of losing 12" in before["tail.svg"], b"chance of losing 12" in shown) == (True, False)
     assert run(monkeypatch, *shlex.split(results["command"])[1:], "--json", "--threads", "1") == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == results
@@ -218,14 +229,18 @@ def test_bound_prints_what_is_known(
     assert screen.count("guarantee") == screen.count("exact") == 2
     assert f"{found['exact']:.4g}" in screen
     assert run(monkeypatch, "bound", "--policy", "ts:1", "--kind", "regret") == 0
-    assert "none is known" in capsys.readouterr().out
+    screen = capsys.readouterr().out
+    assert "No certificate: there is none for TS(1), only for UCB or" in screen
+    assert "must be" not in screen
+    assert "none is known" in screen
 
 
 BAD = {
     "regret text": (["--regret", "much"], "regret must be a number, but is 'much'"),
     "regret nan": (["--regret", "1,nan"], "regret must be a finite number, but is nan"),
-    "kind": (["--kind", "pseudo"], "kind must be one of"),
+    "kind": (["--kind", "pseudo"], "kind must be one of pseudo-regret, regret, but is 'pseudo'"),
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
+    "linear": (["--policy", "lints:1"], "one for arms, such as ucb:lighttailed:0.2, but is 'lints:1'"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "means": (["--means", "0.2"], "means must be at least two numbers"),
     "data": (["--data", "x.csv", "--sigma", "1"], "sigma must be left out with data"),
@@ -235,7 +250,18 @@ BAD_TAIL = {
     "error": (["--relative-error", "0"], "relative-error must be a finite number above 0, but is 0.0"),
     "seed": (["--seed", "-1"], "seed must be a whole number of at least 0, but is -1"),
     "threads": (["--threads", "none"], "threads must be a whole number, but is 'none'"),
-    "tilts": (["--noise", "laplace", "--method", "importance"], "noise must be Gaussian or Bernoulli"),
+    "tilts": (
+        ["--noise", "laplace", "--method", "importance"],
+        "method must be auto, plain or splitting with rewards that are",
+    ),
+    "no splitting": (
+        ["--kind", "regret", "--method", "splitting"],
+        "auto, importance or plain with the kind regret",
+    ),
+    "exp3ix": (
+        ["--policy", "exp3ix:reward", "--method", "splitting"],
+        "auto or plain with the policy exp3ix",
+    ),
     "folder": (["--out", "x" * 300], "out must be a folder that can be written"),
 }
 

@@ -6,7 +6,7 @@ import csv
 import math
 from pathlib import Path
 
-from lighttail.validation import BadInput
+from lighttail.validation import BadInput, refuse_file
 
 
 def read_rewards(path: str | Path) -> dict[str, list[float]]:
@@ -32,9 +32,7 @@ def read_rewards(path: str | Path) -> dict[str, list[float]]:
                     raise BadInput(f"arm must be a name in {place}, but is empty")
                 rewards.setdefault(arm, []).append(_reward(text, place))
     except OSError as error:
-        raise BadInput(
-            f"data must be a file that can be read, but is {str(path)!r} ({error.strerror})"
-        ) from None
+        raise refuse_file("data", path, "a file that can be read", error) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"data must be a CSV file in UTF-8, but {path} is not ({error})") from None
     if len(rewards) < 2:

@@ -18,6 +18,14 @@ def refuse(field: str, value: object, allowed: str) -> BadInput:
     return BadInput(f"{field} must be {allowed}, but is {text if len(text) <= 200 else text[:190] + ' ...'}")
 
 
+def refuse_file(field: str, path: object, allowed: str, error: Exception) -> BadInput:
+    """The error for a file that cannot be read, with the reason but not the system's number for it."""
+    why = "there is no such file" if isinstance(error, FileNotFoundError) else None
+    return BadInput(
+        f"{refuse(field, str(path), allowed)}: {why or getattr(error, 'strerror', None) or error}"
+    )
+
+
 def number(field: str, value: Any, allowed: str = "a finite number") -> float:
     """`value` as a finite float."""
     try:

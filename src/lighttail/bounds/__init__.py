@@ -7,7 +7,7 @@ E exp(s e) <= exp(s^2 sigma^2 / 2): the paper's definition by tails does not giv
 """
 
 from lighttail.bounds.answers import certificate, guarantee, mean, regret, simplified, tail
-from lighttail.bounds.bound import Bound, Kind
+from lighttail.bounds.bound import Bound, Kind, NoBound
 from lighttail.bounds.simplified import (
     Simplified,
     best_tail_exponent,
@@ -31,6 +31,7 @@ from lighttail.bounds.theorems import (
 __all__ = [
     "Bound",
     "Kind",
+    "NoBound",
     "Simplified",
     "any_time",
     "best_tail_exponent",

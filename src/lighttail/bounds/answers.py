@@ -15,8 +15,10 @@ from lighttail.bounds.bound import (
     Bound,
     Chance,
     Kind,
+    NoBound,
     check,
     most_regret,
+    no_bound,
     noise_level,
     probability,
     sub_gaussian,
@@ -33,12 +35,11 @@ from lighttail.validation import BadInput, fraction, number, refuse
 
 WITH_THEOREM = (
     "UCB or SuccessiveElimination with LightTailed or ArmOptimal, UCB with AnyTime, or Exp3IX with the "
-    "'loss' estimator and bounded rewards, for which a theorem bounds the tail"
+    "'loss' estimator and bounded rewards"
 )
-WITH_CERTIFICATE = (
-    "UCB or SuccessiveElimination with a bonus that ignores time, or UCB with AnyTime, for which there is "
-    "a certificate"
-)
+WITH_CERTIFICATE = "UCB or SuccessiveElimination with a bonus that ignores time, or UCB with AnyTime"
+IN_THEOREM = f"{WITH_THEOREM}, for which a theorem bounds the tail"
+IN_CERTIFICATE = f"{WITH_CERTIFICATE}, for which there is a certificate"
 MEAN_POINTS = 4000
 LEAST_RISK = 1e-300  # below it a float holds no bound
 
@@ -133,7 +134,7 @@ def guarantee(
         except BadInput:
             continue
     if not found:
-        raise refuse("policy", policy, f"{WITH_CERTIFICATE}; or {WITH_THEOREM}")
+        raise refuse("policy", policy, f"{IN_CERTIFICATE}; or {IN_THEOREM}")
     return min(found, key=lambda bound: bound.value)
 
 
@@ -229,14 +230,20 @@ def simplified(policy: Policy, problem: Bandit, *, horizon: int) -> Simplified:
 
 def _check_gaps(problem: Bandit) -> None:
     if max(problem.gaps) > 1.0 + 1e-12:
-        raise refuse("means", problem.means, "at most 1 apart, which the theorems assume")
+        why = "the theorems assume means that are at most 1 apart"
+        raise no_bound("means", problem.means, "at most 1 apart, which the theorems assume", why)
+
+
+def _no_theorem(policy: Policy) -> NoBound:
+    why = f"there is none for {policy}, only for {WITH_THEOREM}"
+    return no_bound("policy", policy, IN_THEOREM, why)
 
 
 def _check_own(policy: Policy) -> None:
     """Refuse a bonus that is derived from a shipped one: no theorem knows its radius."""
     known = (LightTailed, ArmOptimal, AnyTime)
     if isinstance(policy, (UCB, SuccessiveElimination)) and type(policy.bonus) not in known:
-        raise refuse("policy", policy, WITH_THEOREM)
+        raise _no_theorem(policy)
 
 
 def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> dict[str, Chance]:
@@ -266,7 +273,7 @@ def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind:
         case UCB(AnyTime(k)):
             found = {"Thm any-time": (lambda x: theorems.any_time(x, horizon, arms, sigma, k), 2.0)}
         case _:
-            raise refuse("policy", policy, WITH_THEOREM)
+            raise _no_theorem(policy)
     _check_gaps(problem)
     return {name: _of_kind(terms, whole, kind) for name, (terms, whole) in found.items()}
 
@@ -282,7 +289,9 @@ def _exp3_ix(policy: Exp3IX, problem: Bandit, horizon: int, sigma: float, kind: 
     eta, gamma, upper = policy.params(horizon, problem.arms)
     low, high = _range(problem)
     if upper < high - 1e-12 * max(1.0, abs(high)):
-        raise refuse("upper", upper, f"at least the largest reward, {high:g}, as Thm 12.1 assumes")
+        least = f"at least the largest reward, {high:g}"
+        why = f"Thm 12.1 assumes that upper is {least}, and it is {upper:g}"
+        raise no_bound("upper", upper, f"{least}, as Thm 12.1 assumes", why)
     span = upper - low
 
     def regret_chance(x: float) -> float:
@@ -303,7 +312,9 @@ def _range(problem: Bandit) -> tuple[float, float]:
             return min(problem.means) - reach, max(problem.means) + reach
         case Resampled(samples):
             return min(float(v.min()) for v in samples), max(float(v.max()) for v in samples)
-    raise refuse("noise", problem.noise, "bounded (Bernoulli, Uniform, resampled), as Thm 12.1 assumes")
+    kinds = "bounded (Bernoulli, Uniform, resampled)"
+    why = f"Thm 12.1 assumes rewards that are {kinds}"
+    raise no_bound("noise", problem.noise, f"{kinds}, as Thm 12.1 assumes", why)
 
 
 class _Certified:
@@ -327,7 +338,8 @@ class _Certified:
 def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
     known = chances(policy, problem, horizon, check(policy, problem, horizon))
     if known is None:
-        raise refuse("policy", policy, WITH_CERTIFICATE)
+        why = f"there is none for {policy}, only for {WITH_CERTIFICATE}"
+        raise no_bound("policy", policy, IN_CERTIFICATE, why)
     full = horizon - problem.arms + 1
     gaps = sorted(problem.gaps)[1:]  # but for one best arm
     losing = [gap for gap in gaps if gap > 0.0]

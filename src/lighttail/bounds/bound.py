@@ -13,7 +13,7 @@ import numpy as np
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Resampled, Uniform
-from lighttail.validation import number, refuse, whole
+from lighttail.validation import BadInput, number, refuse, whole
 
 Kind = Literal["regret", "pseudo_regret"]
 Chance = Callable[[float], float]  # an upper bound on P(something >= x), never rising in x
@@ -39,6 +39,19 @@ class Bound:
     def __str__(self) -> str:
         note = ", vacuous: it says nothing here" if self.vacuous else ""
         return f"at most {self.value:.3g} ({self.source}{note})"
+
+
+class NoBound(BadInput):
+    """There is no bound for what was asked; `why` is the reason, as the rest of a sentence."""
+
+    why: str = ""
+
+
+def no_bound(field: str, value: object, allowed: str, why: str) -> NoBound:
+    """The error for what no bound is for, worded like every other, with the plain reason beside it."""
+    error = NoBound(str(refuse(field, value, allowed)))
+    error.why = why
+    return error
 
 
 def probability(value: float, source: str) -> Bound:
@@ -74,7 +87,8 @@ def sub_gaussian(problem: Bandit | LinearBandit) -> float:
             return 0.5  # Hoeffding's lemma
         case Resampled(samples) if max(float(np.ptp(values)) for values in samples) > 0.0:
             return max(float(np.ptp(values)) for values in samples) / 2
-    raise refuse("noise", problem.noise, "sub-Gaussian and not certain, as every bound needs")
+    why = "every bound needs noise that is sub-Gaussian and not certain"
+    raise no_bound("noise", problem.noise, "sub-Gaussian and not certain, as every bound needs", why)
 
 
 def noise_tail(z: float, gaussian: bool) -> float:

@@ -1,20 +1,36 @@
-"""The commands `compare` and `paper`, and what all commands share."""
+"""The commands `compare` and `paper`."""
 
 from __future__ import annotations
 
 import json
 import math
-import shlex
 import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import lighttail
+from lighttail.cli.options import (
+    DEFAULT_NOISE,
+    POLICY_WORDS,
+    AsJson,
+    Data,
+    Horizon,
+    Means,
+    NoiseWord,
+    Out,
+    Seed,
+    Sigma,
+    Threads,
+    command_line,
+    console,
+    left_out,
+    policies_from,
+    problem_from,
+    problem_options,
+    warnings_as_lines,
+)
 from lighttail.executors import BlocksFailed
 from lighttail.files import output_folder
 from lighttail.gpu.run import check_device
@@ -23,17 +39,7 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
 from lighttail.validation import BadInput, positive, whole
-from lighttail.words import (
-    BONUSES,
-    known_word,
-    parse_linear,
-    parse_noise,
-    parse_number,
-    parse_numbers,
-    parse_policy,
-    parse_whole,
-    with_assumed_sigma,
-)
+from lighttail.words import known_word, parse_linear, parse_noise, parse_number, parse_whole
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
 TUNED = (
@@ -53,7 +59,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
 )
-DEFAULT_MEANS, DEFAULT_NOISE, DEFAULT_ACTIONS = "0.2,0.8", "gaussian", "10"
+DEFAULT_ACTIONS = "10"
 INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
 
@@ -75,22 +81,10 @@ def _lighttail(
 
 @app.command()
 def compare(
-    means: Annotated[
-        str | None, typer.Option(help="Mean reward of each arm, comma-separated.", show_default=DEFAULT_MEANS)
-    ] = None,
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            help="gaussian, bernoulli, uniform, laplace, studentt or studentt:DF.", show_default=DEFAULT_NOISE
-        ),
-    ] = None,
-    sigma: Annotated[
-        str | None, typer.Option(help="Standard deviation of the noise.", show_default="1")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="CSV file with columns arm,reward: resample these instead of means and noise."),
-    ] = None,
+    means: Means = None,
+    noise: NoiseWord = None,
+    sigma: Sigma = None,
+    data: Data = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="A linear bandit: theta, dim and actions in place of means.")
     ] = False,
@@ -115,10 +109,8 @@ def compare(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes "
-            "KAPPA:FLOOR), ts:KAPPA or ts:KAPPA:PRIOR_MEAN:PRIOR_SD, exp3ix:reward, exp3ix:loss:UPPER; with "
-            "--linear linucb:lighttailed:KAPPA, linucb:standard:BETA, linucb:oful:SIGMA:DELTA:BOUND, "
-            "lints:SCALE; repeat for several.",
+            help=f"{POLICY_WORDS}; with --linear linucb:lighttailed:KAPPA, linucb:standard:BETA, "
+            "linucb:oful:SIGMA:DELTA:BOUND, lints:SCALE; repeat for several.",
             show_default="the paper's six; with --linear four",
         ),
     ] = None,
@@ -128,13 +120,11 @@ def compare(
             help="Sweep the noise that the policies assume: each kappa is multiplied by each of these."
         ),
     ] = None,
-    horizon_text: Annotated[str, typer.Option("--horizon", metavar="N", help="Pulls a path.")] = "500",
+    horizon_text: Horizon = "500",
     paths_text: Annotated[
         str, typer.Option("--paths", metavar="N", help="Simulated paths a policy.")
     ] = "5000",
-    seed_text: Annotated[
-        str, typer.Option("--seed", metavar="N", help="The same seed gives the same numbers.")
-    ] = "1",
+    seed_text: Seed = "1",
     threshold_text: Annotated[
         str | None,
         typer.Option(
@@ -144,9 +134,7 @@ def compare(
             show_default="a third of the largest possible; 0.2 for the default means",
         ),
     ] = None,
-    threads_text: Annotated[
-        str | None, typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all")
-    ] = None,
+    threads_text: Threads = None,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -156,8 +144,8 @@ def compare(
         ),
     ] = None,
     device: Annotated[str, typer.Option(metavar="WHERE", help="cpu, or cuda for an NVIDIA GPU.")] = "cpu",
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("lighttail-report"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")] = False,
+    out: Out = Path("lighttail-report"),
+    as_json: AsJson = False,
 ) -> None:
     """Compare policies on one problem: a table here, a report with figures in a folder."""
     from lighttail.report.comparison import default_threshold
@@ -170,10 +158,10 @@ def compare(
     if linear:
         problem = _linear_problem(means, noise, sigma, data, theta, dim, actions)
     else:
-        _left_out("without linear", theta=theta, dim=dim, actions=actions)
-        problem = _problem(means, noise, sigma, data)
+        left_out("without linear", theta=theta, dim=dim, actions=actions)
+        problem = problem_from(means, noise, sigma, data)
     words = policy or (LINEAR if linear else TUNED)
-    policies = _policies(words, assumed_sigma)
+    policies = policies_from(words, assumed_sigma, linear)
     kept: Any = "paths" if keep is None else keep
     for one in policies:
         use = 1 if threads is None else threads
@@ -183,16 +171,14 @@ def compare(
     if threshold is not None:
         positive("threshold", threshold)
         loss = positive("threshold * horizon", threshold * horizon)
-    command = _command(
+    named = problem_options(means, noise, sigma, data) | ({"means": None} if linear else {})
+    command = command_line(
         "compare",
         linear=linear,
         dim=dim,
         theta=theta,
         actions=DEFAULT_ACTIONS if linear and actions is None else actions,
-        means=None if data or linear else DEFAULT_MEANS if means is None else means,
-        noise=None if data else DEFAULT_NOISE if noise is None else noise,
-        sigma=sigma,
-        data=data,
+        **named,
         policy=words,
         assumed_sigma=assumed_sigma,
         horizon=horizon,
@@ -212,15 +198,11 @@ def paper(
     paths_text: Annotated[
         str, typer.Option("--paths", metavar="N", help="Simulated paths a setting.")
     ] = "5000",
-    seed_text: Annotated[
-        str, typer.Option("--seed", metavar="N", help="The same seed gives the same numbers.")
-    ] = "1",
+    seed_text: Seed = "1",
     only: Annotated[
         str | None, typer.Option(help="Parts to make, comma-separated: table-1, figure-4, beyond-2, ...")
     ] = None,
-    threads_text: Annotated[
-        str | None, typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all")
-    ] = None,
+    threads_text: Threads = None,
     out: Annotated[Path, typer.Option(help="Folder for the page and its files.")] = Path("lighttail-paper"),
 ) -> None:
     """Reproduce every table and figure of the paper, beside the published numbers.
@@ -237,7 +219,7 @@ def paper(
     for name in chosen:
         known_word("only", name, names)
     experiments = [experiment for experiment in EXPERIMENTS if experiment.name in chosen]
-    command = _command("paper", paths=paths, seed=seed, only=only, out=out)
+    command = command_line("paper", paths=paths, seed=seed, only=only, out=out)
     with output_folder("out", out):
         _make_paper(experiments, out, command, (paths, seed, threads))
 
@@ -309,27 +291,13 @@ def _run(
 
 
 def _show(comparison: Any, path: Path) -> None:
-    from rich.console import Console
-
     from lighttail.report.terminal import table
 
-    # A pipe has no width: long lines and no colours, for other programs to read.
-    screen = sys.stdout.isatty()
-    console = Console() if screen else Console(width=160, no_color=True)
-    console.print(table(comparison, console.width))
-    console.print(comparison.verdict(), highlight=False, markup=False, soft_wrap=not screen)
-    console.print(f"Report: {path}", highlight=False, markup=False, soft_wrap=True)
-
-
-def _problem(means: str | None, noise: str | None, sigma: str | None, data: Path | None) -> Bandit:
-    if data is None:
-        scale = None if sigma is None else parse_number("sigma", sigma)
-        numbers = parse_numbers("means", DEFAULT_MEANS if means is None else means)
-        return Bandit(numbers, parse_noise(DEFAULT_NOISE if noise is None else noise, scale))
-    from lighttail.csvfile import read_rewards
-
-    _left_out("with data, which has its own", means=means, noise=noise, sigma=sigma)
-    return Bandit.from_samples(read_rewards(data))
+    screen = console()
+    plain: Any = {"highlight": False, "markup": False}
+    screen.print(table(comparison, screen.width))
+    screen.print(comparison.verdict(), **plain, soft_wrap=not sys.stdout.isatty())
+    screen.print(f"Report: {path}", **plain, soft_wrap=True)
 
 
 def _linear_problem(
@@ -341,56 +309,11 @@ def _linear_problem(
     dim: str | None,
     actions: str | None,
 ) -> LinearBandit:
-    _left_out("with linear", means=means, data=data)
+    left_out("with linear", means=means, data=data)
     scale = None if sigma is None else parse_number("sigma", sigma)
     law = parse_noise(DEFAULT_NOISE if noise is None else noise, scale)
-    with _warnings_as_lines():
+    with warnings_as_lines():
         return parse_linear(theta, dim, DEFAULT_ACTIONS if actions is None else actions, law)
-
-
-def _left_out(when: str, **options: Any) -> None:
-    """Refuse options that have no meaning here."""
-    for field, value in options.items():
-        if value is not None:
-            raise BadInput(f"{field} must be left out {when}, but is {str(value)!r}")
-
-
-@contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    """Each warning once, as one line for a person."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in {str(entry.message) for entry in caught}:
-        print(f"lighttail: warning: {warning}", file=sys.stderr)
-
-
-def _policies(words: Any, assumed_sigma: str | None) -> dict[Policy, str]:
-    """The policies with their names; a sweep names the noise that each one assumes."""
-    with _warnings_as_lines():
-        policies = [parse_policy(word) for word in words]
-    if assumed_sigma is None:
-        return {policy: str(policy) for policy in policies}
-    swept = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said above
-        for policy in policies:
-            for sigma in parse_numbers("assumed-sigma", assumed_sigma):
-                scaled = with_assumed_sigma(policy, sigma)
-                swept[scaled] = str(policy) if scaled is policy else f"{scaled}, σ {sigma:g} assumed"
-    return swept
-
-
-def _command(command: str, **options: Any) -> str:
-    """The command that makes the same files again."""
-    words = ["lighttail", command]
-    for name, value in options.items():
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            if one is True:
-                words.append(f"--{name}")
-            elif one is not None and one is not False:
-                words += [f"--{name.replace('_', '-')}", str(one)]
-    return shlex.join(words)
 
 
 def main() -> None:

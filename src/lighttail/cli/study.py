@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.cli.commands import _warnings_as_lines, app
+from lighttail.cli.commands import app
+from lighttail.cli.options import warnings_as_lines
 from lighttail.validation import BadInput, positive
 from lighttail.words import parse_whole
 
@@ -56,7 +57,7 @@ def run(
     workers = None if workers_text is None else parse_whole("workers", workers_text)
     check_workers(executor, workers, device)
     seconds = None if budget is None else _seconds(budget)
-    with _warnings_as_lines():
+    with warnings_as_lines():
         study = read_study(file)
     folder = file.parent / slug(study.name) if out is None else out
     if dry_run:
@@ -149,7 +150,7 @@ def report(
     from lighttail.progress import bar
     from lighttail.study import load_study, report_study
 
-    with _warnings_as_lines():
+    with warnings_as_lines():
         results = load_study(folder)
     if sys.stderr.isatty():
         with bar(len(results.study.problems) * len(results.study.horizons), "pages") as update:

@@ -9,41 +9,36 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.cli.commands import DEFAULT_MEANS, DEFAULT_NOISE, _command, _policies, _problem, app
+from lighttail.cli.commands import app
+from lighttail.cli.options import (
+    POLICY_WORDS,
+    AsJson,
+    Data,
+    Horizon,
+    Means,
+    NoiseWord,
+    Out,
+    Seed,
+    Sigma,
+    Threads,
+    command_line,
+    console,
+    policies_from,
+    problem_from,
+    problem_options,
+)
 from lighttail.files import output_folder
-from lighttail.policies import Policy
+from lighttail.policies import Exp3IX, Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
-from lighttail.validation import positive
-from lighttail.words import BONUSES, known_word, parse_number, parse_numbers, parse_whole
+from lighttail.validation import BadInput, positive
+from lighttail.words import known_word, parse_number, parse_numbers, parse_whole
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
-KINDS = {"pseudo_regret": "pseudo_regret", "pseudo-regret": "pseudo_regret", "regret": "regret"}
+KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
 METHODS = ("auto", "importance", "plain", "splitting")
 
-Means = Annotated[
-    str | None, typer.Option(help="Mean reward of each arm, comma-separated.", show_default=DEFAULT_MEANS)
-]
-NoiseWord = Annotated[
-    str | None,
-    typer.Option(
-        help="gaussian, bernoulli, uniform, laplace, studentt or studentt:DF.", show_default=DEFAULT_NOISE
-    ),
-]
-Sigma = Annotated[str | None, typer.Option(help="Standard deviation of the noise.", show_default="1")]
-Data = Annotated[
-    Path | None,
-    typer.Option(help="CSV file with columns arm,reward: resample these instead of means and noise."),
-]
-PolicyWord = Annotated[
-    str,
-    typer.Option(
-        "--policy",
-        help=f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes "
-        "KAPPA:FLOOR), ts:KAPPA or ts:KAPPA:PRIOR_MEAN:PRIOR_SD, exp3ix:reward, exp3ix:loss:UPPER.",
-    ),
-]
-Horizon = Annotated[str, typer.Option("--horizon", metavar="N", help="Pulls a path.")]
+PolicyWord = Annotated[str, typer.Option("--policy", help=f"{POLICY_WORDS}.")]
 Regret = Annotated[
     str | None,
     typer.Option(
@@ -54,7 +49,6 @@ Regret = Annotated[
 KindWord = Annotated[
     str, typer.Option(help="pseudo-regret, or regret, which has the noise of the rewards in it.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")]
 
 
 @app.command()
@@ -72,26 +66,23 @@ def tail(
         typer.Option("--relative-error", metavar="SHARE", help="Half the interval's width over the chance."),
     ] = "0.05",
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.")] = "auto",
-    seed_text: Annotated[
-        str, typer.Option("--seed", metavar="N", help="The same seed gives the same numbers.")
-    ] = "1",
-    threads_text: Annotated[
-        str | None, typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("lighttail-tail"),
+    seed_text: Seed = "1",
+    threads_text: Threads = None,
+    out: Out = Path("lighttail-tail"),
     as_json: AsJson = False,
 ) -> None:
     """The chance that a policy loses so much, however small: in a sentence, a table and a picture."""
     horizon, seed = parse_whole("horizon", horizon_text), parse_whole("seed", seed_text)
     threads = None if threads_text is None else parse_whole("threads", threads_text)
     error = positive("relative-error", parse_number("relative-error", error_text))
-    known_word("kind", kind, KINDS)
+    which = _kind(kind)
     known_word("method", method, METHODS)
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
     check_settings(policy, problem, horizon, 1, seed, 1 if threads is None else threads)
-    command = _command(
+    _check_method(method, policy, problem, which)
+    command = command_line(
         "tail",
-        **_problem_options(means, noise, sigma, data),
+        **problem_options(means, noise, sigma, data),
         policy=policy_text,
         horizon=horizon,
         regret=regret,
@@ -101,7 +92,7 @@ def tail(
         seed=seed,
         out=out,
     )
-    settings = {"kind": KINDS[kind], "relative_error": error, "method": method, "seed": seed}
+    settings = {"kind": which, "relative_error": error, "method": method, "seed": seed}
     with output_folder("out", out):
         _make_tail(
             (policy, problem, horizon, regrets), settings | {"threads": threads}, out, command, as_json
@@ -127,17 +118,17 @@ def _make_tail(
 def _show(curve: Any, path: Path) -> None:
     from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
 
-    console = _console()
+    screen = console()
     plain: Any = {"highlight": False, "markup": False, "soft_wrap": not sys.stdout.isatty()}
-    console.print(f"{subject(curve)}; {curve.horizon:,} pulls, seed {curve.seed}", **plain)
+    screen.print(f"{subject(curve)}; {curve.horizon:,} pulls, seed {curve.seed}", **plain)
     for regret in curve.asked:
         point = curve.at(regret)
         title = f"P({kind_words(curve.kind)} ≥ {regret:g})"
         table = rows(point, curve.outcome.paths, curve.horizon)
-        console.print(_table(title, COLUMNS, table))
-        console.print(sentence(curve, point), **plain)
-        console.print(note(curve, point), **plain)
-    console.print(f"Report: {path}", highlight=False, markup=False, soft_wrap=True)
+        screen.print(_table(title, COLUMNS, table))
+        screen.print(sentence(curve, point), **plain)
+        screen.print(note(curve, point), **plain)
+    screen.print(f"Report: {path}", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -160,18 +151,17 @@ def bound(
     from lighttail.report.tail import QUICK_HORIZON, asked_regrets, bounds_at, bounds_to_dict, exact_at
 
     horizon = parse_whole("horizon", horizon_text)
-    known_word("kind", kind, KINDS)
+    which = _kind(kind)
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
     check_settings(policy, problem, horizon, 1, None, 1)
-    command = _command(
+    command = command_line(
         "bound",
-        **_problem_options(means, noise, sigma, data),
+        **problem_options(means, noise, sigma, data),
         policy=policy_text,
         horizon=horizon,
         regret=regret,
         kind=kind,
     )
-    which: Any = KINDS[kind]
     skipped = horizon > QUICK_HORIZON and not exact and which == "pseudo_regret"
     found = []
     for x in asked_regrets(regrets, problem, horizon):
@@ -191,20 +181,13 @@ def _show_bounds(
 ) -> None:
     from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words, missing
 
-    console = _console()
+    screen = console()
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
         table.append(("exact", exact_words(exact, kind, horizon, skipped)))
-        console.print(_table(f"P({kind_words(kind)} ≥ {regret:g})", ("source", "chance"), table))
+        screen.print(_table(f"P({kind_words(kind)} ≥ {regret:g})", ("source", "chance"), table))
         for text in missing(known):
-            console.print(text, highlight=False, markup=False, soft_wrap=not sys.stdout.isatty())
-
-
-def _console() -> Any:
-    """A pipe has no width: long lines and no colours, for other programs to read."""
-    from rich.console import Console
-
-    return Console() if sys.stdout.isatty() else Console(width=160, no_color=True)
+            screen.print(text, highlight=False, markup=False, soft_wrap=not sys.stdout.isatty())
 
 
 def _table(title: str, columns: Any, rows: Any) -> Any:
@@ -219,6 +202,28 @@ def _table(title: str, columns: Any, rows: Any) -> Any:
     return table
 
 
+def _kind(text: str) -> Any:
+    """The kind of regret that the word names; written with an underscore, as in Python, it is known too."""
+    word = text.replace("_", "-")
+    known_word("kind", word, KINDS)
+    return KINDS[word]
+
+
+def _check_method(method: str, policy: Policy, problem: Bandit, kind: str) -> None:
+    """Refuse a method that is not for the question, in the words of the command line."""
+    from lighttail.tails.tilts import family_of
+
+    other, when = "", ""
+    if isinstance(policy, Exp3IX) and method in ("importance", "splitting"):
+        other, when = "auto or plain", "the policy exp3ix"
+    elif method == "importance" and family_of(problem.noise) is None:
+        other, when = "auto, plain or splitting", "rewards that are not gaussian (sigma above 0) or bernoulli"
+    elif method == "splitting" and kind == "regret":
+        other, when = "auto, importance or plain", "the kind regret"
+    if other:
+        raise BadInput(f"method must be {other} with {when}, but is {method!r}")
+
+
 def _asked(
     means: str | None,
     noise: str | None,
@@ -229,23 +234,11 @@ def _asked(
     regret: str | None,
 ) -> tuple[Policy, Bandit, list[float] | None]:
     """The policy, the problem and the regrets that the options name."""
-    problem = _problem(means, noise, sigma, data)
-    (policy,) = _policies([policy_text], None)
+    problem = problem_from(means, noise, sigma, data)
+    (policy,) = policies_from([policy_text])
     regrets = None if regret is None else parse_numbers("regret", regret)
     if regrets is not None:
         from lighttail.report.tail import asked_regrets
 
         asked_regrets(regrets, problem, horizon)
     return policy, problem, regrets
-
-
-def _problem_options(
-    means: str | None, noise: str | None, sigma: str | None, data: Path | None
-) -> dict[str, Any]:
-    """The options that name the problem, defaults included."""
-    return {
-        "means": None if data else DEFAULT_MEANS if means is None else means,
-        "noise": None if data else DEFAULT_NOISE if noise is None else noise,
-        "sigma": sigma,
-        "data": data,
-    }

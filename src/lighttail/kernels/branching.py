@@ -47,7 +47,6 @@ def index_score(index: Callable[..., Any]) -> Any:
 
     @register_jitable
     def score(
-        t: Any,
         n: Any,
         s: Any,
         note: Any,
@@ -97,7 +96,6 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
 
     @register_jitable
     def score(
-        t: Any,
         n: Any,
         s: Any,
         note: Any,
@@ -205,7 +203,7 @@ def branching_kernel(
             learn(arm, value, n, s, note, params)
             state[0], state[1] = t, loss
             left = horizon - t
-            now = score(t, n, s, note, target - loss, gaps, clock, left, (means, variances), params)
+            now = score(n, s, note, target - loss, gaps, clock, left, (means, variances), params)
             step = int(steps * min(1.0, max(0.0, 1.0 - now / lowest)))
             for i in range(level + 1, step + 1):
                 record[i, :-1] = state

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.streams import standard_normal, uniform
-from lighttail.validation import BadInput, refuse, whole
+from lighttail.validation import refuse, refuse_file, whole
 
 Floats = npt.NDArray[np.float64]
 LONGEST = 1e50  # entries beyond this would overflow in V
@@ -301,6 +301,4 @@ def _opened(path: Path) -> Any:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise BadInput(
-            f"actions must be an .npy file that can be read, but is {str(path)!r} ({error})"
-        ) from None
+        raise refuse_file("actions", path, "an .npy file that can be read", error) from None

@@ -59,7 +59,7 @@ class Entry:
 
     @cached_property
     def ruined(self) -> Estimate:
-        """The chance of a pseudo regret above the threshold that is not just a wide or a high middle.
+        """The chance of a pseudo regret at or above the threshold that is not just a wide or a high middle.
 
         It must also lie far above the better paths: as far above their 25 % quantile as a normal law
         with their spread (from the 5 % to the 25 % quantile) has 1 in 30,000 of its mass.

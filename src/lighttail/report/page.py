@@ -19,7 +19,7 @@ def page(comparison: Comparison, command: str, survival: bytes, histograms: byte
     problem = comparison.problem
     versions = comparison.entries[0].outcome.settings["versions"]
     made = ", ".join(f"{name} {version}" for name, version in versions.items())
-    body = f"""{above}<h1>What is the chance of losing more than {comparison.threshold:g}?</h1>
+    body = f"""{above}<h1>What is the chance of losing {comparison.threshold:g} or more?</h1>
 <p>{len(comparison.entries)} policies, {comparison.horizon:,} pulls a path, {comparison.paths:,}
 simulated paths each. {escape(_about(problem))} Noise: {escape(repr(problem.noise))}.</p>
 <p class="verdict">{escape(comparison.verdict())}</p>

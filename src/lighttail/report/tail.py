@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lighttail import bounds
-from lighttail.bounds import Bound
+from lighttail.bounds import Bound, NoBound
 from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
@@ -250,8 +250,8 @@ def exact_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind:
 
 
 def _reason(error: BadInput) -> str:
-    """What would have been allowed: 'policy must be UCB with LightTailed'."""
-    return str(error).partition(", but is ")[0]
+    """Why there is no bound; of a field that no bound is for, such as a short horizon, what is allowed."""
+    return error.why if isinstance(error, NoBound) else str(error).partition(", but is ")[0]
 
 
 def _bound_dict(bound: Bound | None, why_not: str) -> dict[str, Any]:

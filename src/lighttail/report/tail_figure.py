@@ -77,8 +77,8 @@ def with_bar(policy: Policy, problem: Bandit, horizon: int, regret: Any, **setti
         return tail_curve(policy, problem, horizon, regret, **settings, progress=update)
 
 
-def tail_figure(curve: TailCurve) -> Figure:
-    """The picture by itself."""
+def tail_figure(curve: TailCurve, titled: bool = True) -> Figure:
+    """The picture by itself, or without its title for a page that says the same in words."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -86,6 +86,8 @@ def tail_figure(curve: TailCurve) -> Figure:
         figure = Figure(figsize=(9, 5.6), layout="constrained")
         axes = figure.add_subplot()
         draw_tail(axes, curve)
+        if not titled:
+            axes.set_title("", loc="left")
         axes.get_legend().remove()  # type: ignore[union-attr]
         figure.legend(loc="outside lower left", frameon=False, fontsize=9, ncols=2)
     return figure

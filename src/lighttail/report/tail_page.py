@@ -20,7 +20,8 @@ def write_tail(curve: TailCurve, folder: Path, command: str) -> Path:
     """Write report.html, the picture as PNG and SVG, and results.json; returns the page's path."""
     files = {f"tail.{form}": content for form, content in draw(tail_figure(curve), ("png", "svg")).items()}
     files["results.json"] = results(curve, command).encode()
-    files["report.html"] = page(curve, command, files["tail.svg"]).encode()
+    bare = draw(tail_figure(curve, titled=False), ("svg",))["svg"]
+    files["report.html"] = page(curve, command, bare).encode()
     for name, content in files.items():
         with whole_file(folder / name) as file:
             file.write(content)
@@ -34,7 +35,7 @@ def results(curve: TailCurve, command: str) -> str:
 
 
 def page(curve: TailCurve, command: str, svg: bytes) -> str:
-    """The whole page; the picture is given as SVG."""
+    """The whole page; the picture is given as SVG, without the sentences that stand on the page."""
     kind = kind_words(curve.kind)
     versions = ", ".join(f"{name} {v}" for name, v in curve.outcome.settings["versions"].items())
     parts = [f"<h1>What is the chance of losing {_losses(curve)} or more?</h1>"]

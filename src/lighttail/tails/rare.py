@@ -134,7 +134,7 @@ def tail_probability(
     why_not = task.no_tilts()
     if why_not is not None:
         if method == "importance":
-            raise BadInput(f"{why_not}; use method='plain' or 'splitting'")
+            raise BadInput(why_not)
         return _plain(task, effort)
     return _importance(task, effort, may_change=method == "auto")
 
@@ -184,11 +184,11 @@ class Task:
         from lighttail.policies import Exp3IX
 
         if family_of(self.problem.noise) is None:
-            return (
-                f"noise must be Gaussian or Bernoulli for importance sampling, but is {self.problem.noise!r}"
-            )
+            given = f"{self.problem.noise!r}; use method='plain' or 'splitting'"
+            return f"noise must be Gaussian or Bernoulli for importance sampling, but is {given}"
         if isinstance(self.policy, Exp3IX):
-            return f"policy must not be Exp3IX for importance sampling, but is {self.policy!r}"
+            given = f"{self.policy!r}; use method='plain'"
+            return f"policy must not be Exp3IX for importance sampling, but is {given}"
         return None
 
     def plan(self) -> Plan | None:

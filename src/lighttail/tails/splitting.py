@@ -114,7 +114,7 @@ def _lowest(task: Task, clock: float) -> float:
     score: Any = SCORES[type(policy)]
     score = score(*rule_of(policy)[1])
     means, gaps = np.array(problem.means), np.array(problem.gaps)
-    state = (float(problem.arms), np.ones(problem.arms), means, np.zeros(problem.arms))
+    state = (np.ones(problem.arms), means, np.zeros(problem.arms))
     ahead = (task.target - gaps.sum(), gaps, clock, float(task.horizon - problem.arms))
     world = (means, variances(problem.noise, problem.means))
     start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms))
