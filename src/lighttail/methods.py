@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from lighttail.policies import UCB, Policy, SuccessiveElimination
-from lighttail.problems import Bandit, Gaussian, Noise
+from lighttail.problems import Bandit, Bernoulli, Gaussian, Noise
 from lighttail.streams import block_generator
 from lighttail.validation import BadInput, refuse
 
@@ -88,8 +88,13 @@ def _cheaper(policy: Any, problem: Bandit, horizon: int) -> bool:
     if bonus.changes_with_time():
         clock = 0.0 if horizon <= TABLE else 0.7
         return numbers * (5.0 + 0.45 * problem.arms) < horizon * (1.2 + 0.12 * problem.arms + clock)
-    formula = 0.8 if bonus.radius.__code__.co_names else 0.45  # with a square root or without
-    return numbers * 5.0 < horizon * formula + others * 1.6
+    root = bool(bonus.radius.__code__.co_names)  # a square root in the formula
+    if isinstance(problem.noise, Bernoulli):
+        # A number that decides one reward is cheap; of long blocks, a count takes several and logarithms.
+        number = 5.6 - 4.0 * min(0.5, numbers / horizon)
+        pulls = horizon * (0.72 if root else 0.4) + others * (1.73 + 0.024 * problem.arms)
+        return numbers * number < pulls
+    return numbers * 5.0 < horizon * (0.8 if root else 0.45) + others * 1.6
 
 
 def _pilot(policy: Policy, problem: Bandit, horizon: int) -> tuple[float, float]:
