@@ -32,7 +32,7 @@ def run(
         str | None,
         typer.Option("--workers", metavar="N", help="Threads or processes.", show_default="one a processor"),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, or cuda where lighttail can simulate on one.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu, or cuda for an NVIDIA GPU.")] = "cpu",
     budget: Annotated[
         str | None,
         typer.Option(
