@@ -15,7 +15,7 @@ import lighttail as lt
 from lighttail import cli
 from lighttail.report import compare
 from lighttail.report import comparison as comparison_module
-from lighttail.report.figures import looks
+from lighttail.report.figures import looks, survival_figure
 from lighttail.validation import BadInput
 
 FILES = {"report.html", "results.json"} | {
@@ -363,6 +363,19 @@ def test_no_theorem_covers_noise_that_is_not_sub_gaussian() -> None:
         problem = lt.Bandit([0.2, 0.8], noise)
         comparison = compare([lt.UCB(lt.LightTailed(0.2))], problem, horizon=20, paths=10, seed=1)
         assert comparison.entries[0].light_tailed == proved
+
+
+@pytest.mark.parametrize(("each", "panels"), [(4, [8]), (5, [5, 5])])
+def test_many_curves_get_a_panel_for_each_kind_of_policy(each: int, panels: list[int]) -> None:
+    policies = [lt.UCB(bonus(0.1 * k)) for bonus in (lt.LightTailed, lt.Standard) for k in range(1, each + 1)]
+    comparison = compare(policies, lt.Bandit([0.2, 0.8]), horizon=20, paths=10, seed=1)
+    shown = [axes for axes in survival_figure(comparison).axes if axes.get_visible()]
+    names = [axes.get_legend_handles_labels()[1] for axes in shown]
+    assert [len(name) for name in names] == panels
+    assert sorted(label for name in names for label in name) == sorted(
+        entry.label for entry in comparison.entries
+    )
+    assert len({axes.get_xlim() for axes in shown}) == len({axes.get_ylim() for axes in shown}) == 1
 
 
 def test_many_policies_all_look_different() -> None:

@@ -24,6 +24,7 @@ LIGHT = ("#08306b", "#00694c", "#2f7ebc", "#3b3486", "#1a9c8c", "#5a5a8a")
 OTHER = ("#e6762b", "#d9a400", "#d1495b", "#c98bb9", "#b07d4f", "#e8a798")
 MARKERS = ("o", "s", "^", "D", "v")
 WIDEST = 40  # letters above a histogram
+TOGETHER = 8  # curves that can be told apart in one picture
 UNDATED = {"png": ["Software"], "svg": ["Date"], "pdf": ["Creator", "Producer", "CreationDate"]}
 SETTINGS: Any = {
     "font.size": 10,
@@ -35,6 +36,9 @@ SETTINGS: Any = {
     "savefig.dpi": 150,
     "svg.hashsalt": "lighttail",  # the same figure gives the same bytes
 }
+
+
+Styled = list[tuple["Entry", dict[str, Any]]]
 
 
 def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -57,10 +61,49 @@ def survival_figure(comparison: Comparison) -> Figure:
     """P(regret >= x) on a log scale, with the 95 % band that the number of paths allows."""
     from matplotlib.figure import Figure
 
-    entries = len(comparison.entries)
-    figure = Figure(figsize=(9, max(5.0, 0.23 * entries + 0.8)), layout="constrained")
+    styled = list(zip(comparison.entries, looks(comparison.entries), strict=True))
+    if len(styled) > TOGETHER:
+        return _survival_panels(comparison, styled)
+    figure = Figure(figsize=(9, 5.0), layout="constrained")
     axes = figure.add_subplot()
-    for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
+    _draw_survival(axes, comparison, styled)
+    axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
+    axes.set_ylabel("chance of a regret of x or more (log scale)")
+    axes.set_title("Who loses how much, how often; shaded: 95 % intervals", loc="left")
+    figure.legend(loc="outside right upper", frameon=False, title="solid: light-tailed by theorem")
+    return figure
+
+
+def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
+    """The same with a panel for each kind of policy, on shared axes: many curves in one hide each other."""
+    from matplotlib.figure import Figure
+
+    kinds: dict[str, Styled] = {}
+    for entry, look in styled:
+        kinds.setdefault(entry.label.partition("(")[0], []).append((entry, look))
+    columns = min(3, len(kinds))
+    rows, longest = math.ceil(len(kinds) / columns), max(map(len, kinds.values()))
+    height = rows * (2.6 + 0.18 * longest) + 0.6
+    figure = Figure(figsize=(3.6 * columns + 0.4, height), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes in grid.flat[len(kinds) :]:
+        axes.set_visible(False)
+    for axes, (kind, shown) in zip(grid.flat, kinds.items(), strict=False):
+        _draw_survival(axes, comparison, shown)
+        axes.set_title(kind, loc="left")
+        axes.tick_params(labelbottom=True)
+        axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.1), frameon=False, fontsize=8)
+    figure.supxlabel(
+        f"regret x after {comparison.horizon:,} pulls (in units of reward); solid: light-tailed by theorem; "
+        "shaded: 95 % intervals",
+        fontsize=10,
+    )
+    figure.supylabel("chance of a regret of x or more (log scale)", fontsize=10)
+    return figure
+
+
+def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
+    for entry, look in styled:
         x, value, low, high = survival_curve(entry.outcome.sample("regret"))
         axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
         axes.plot(x, value, drawstyle="steps-pre", label=entry.label, linewidth=1.9, markersize=5, **look)
@@ -69,11 +112,6 @@ def survival_figure(comparison: Comparison) -> Figure:
     axes.set_xlim(left=_left_edge(comparison))
     _mark_threshold(axes, comparison, f"regret {comparison.threshold:g}")
     axes.grid(axis="y", color="0.9", linewidth=0.8)
-    axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
-    axes.set_ylabel("chance of a regret of x or more (log scale)")
-    axes.set_title("Who loses how much, how often; shaded: 95 % intervals", loc="left")
-    figure.legend(loc="outside right upper", frameon=False, title="solid: light-tailed by theorem")
-    return figure
 
 
 def histogram_figure(comparison: Comparison) -> Figure:

@@ -85,5 +85,6 @@ def _rows(comparison: Comparison) -> str:
         )
         flag = "yes" if entry.heavy_here else "not shown"
         kind = ' class="heavy"' if entry.heavy_here else ""
-        rows.append(f"<tr{kind}><td>{swatch}{escape(entry.label)}</td>{numbers}<td>{flag}</td></tr>")
+        name = escape(entry.label).replace("σ ", "σ&nbsp;")
+        rows.append(f"<tr{kind}><td>{swatch}{name}</td>{numbers}<td>{flag}</td></tr>")
     return "\n".join(rows)
