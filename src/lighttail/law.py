@@ -80,7 +80,8 @@ def layout_of(problem: Bandit | LinearBandit, horizon: int) -> Layout:
     wide = problem.noise.sd(means) * math.sqrt(horizon) or most
     factors, step = lattice_of(means, horizon)
     finest = min((gap for gap in gaps if gap > 0.0), default=most / LATTICE)
-    unit, small = (max(power_below(x / FINE), power_below(most / REACH)) for x in (wide, finest))
+    least = power_below(most / REACH) if most > 0.0 else 0.0
+    unit, small = (max(power_below(x / FINE), least) for x in (wide, finest))
     each = min(PULL_BINS, max(1, ALL_PULL_BINS // max(1, len(gaps))))
     width = -(-(horizon + 1) // each)
     return Layout(horizon, gaps, top * horizon, width, factors, step, unit, small, most)
