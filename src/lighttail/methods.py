@@ -103,7 +103,7 @@ def _pilot(policy: Policy, problem: Bandit, horizon: int) -> tuple[float, float]
 
     generator = block_generator(0, 0)
     reward, pulls = np.empty(PILOTS), np.empty((PILOTS, problem.arms), dtype=np.int64)
-    before = _count(generator)
+    before = words_drawn(generator)
     skip_kernel_for(policy, problem)(
         stream(generator),
         policy.params(horizon, problem.arms),
@@ -113,10 +113,10 @@ def _pilot(policy: Policy, problem: Bandit, horizon: int) -> tuple[float, float]
         pulls,
         np.zeros(1, dtype=np.int64),
     )
-    return (_count(generator) - before) / PILOTS, horizon - float(pulls.max(axis=1).mean())
+    return (words_drawn(generator) - before) / PILOTS, horizon - float(pulls.max(axis=1).mean())
 
 
-def _count(generator: np.random.Generator) -> int:
+def words_drawn(generator: np.random.Generator) -> int:
     """Random words so far: SFC64 keeps a counter in its state."""
     state: Any = generator.bit_generator.state
     return int(state["state"]["state"][3])

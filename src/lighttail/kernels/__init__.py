@@ -25,12 +25,20 @@ from lighttail.kernels.posterior import posterior_kernel
 from lighttail.kernels.rules import rule_of
 from lighttail.kernels.skip import lead_kernel, level_kernel
 from lighttail.kernels.tilted import tilted_kernel
+from lighttail.kernels.tilted_skip import tilted_skip_kernel
 from lighttail.kernels.weights import weights_kernel
 from lighttail.linear import LinearBandit, LinearThompson, LinearUCB
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit
 
-__all__ = ["branching_kernel_for", "kernel_for", "skip_kernel_for", "stream", "tilted_kernel_for"]
+__all__ = [
+    "branching_kernel_for",
+    "kernel_for",
+    "skip_kernel_for",
+    "stream",
+    "tilted_kernel_for",
+    "tilted_skip_kernel_for",
+]
 
 _made = cache(lambda factory, version, *formulas: factory(*formulas))
 
@@ -64,6 +72,16 @@ def tilted_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
     maker, formulas = rule_of(policy)
     formulas = (*formulas, type(problem.noise).shock, type(problem.noise).reward)
     return _made(tilted_kernel, digest(*formulas), maker, *formulas)  # type: ignore[no-any-return]
+
+
+def tilted_skip_kernel_for(policy: Policy, problem: Any) -> Callable[..., None]:
+    """The same paths in law, skipping ahead (`lighttail.kernels.tilted_skip`); UCB, radius without time."""
+    noise: Any = type(problem.noise)
+    bonus: Any = type(policy.bonus) if isinstance(policy, UCB) else None
+    if bonus is None or bonus.changes_with_time():
+        raise TypeError(f"no kernel skips ahead under tilted laws with {policy!r}")
+    formulas = (bonus.radius, bonus.bend, noise.total, noise.part, noise.clear, noise.proxy)
+    return _made(tilted_skip_kernel, digest(*formulas), *formulas)  # type: ignore[no-any-return]
 
 
 def branching_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., Any]:

@@ -42,13 +42,17 @@ class Mixture(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A mixture; no weight exceeds exp(log_bound). `tight`: the bound is of the event's own order."""
+    """A mixture; no weight exceeds exp(log_bound). `tight`: the bound is of the event's own order.
+
+    rarity: the cost of the cheapest route, about -ln of the event's probability.
+    """
 
     mixture: Mixture
     log_bound: float
     tight: bool
     watch: Any
     caps: Floats
+    rarity: float = 0.0
 
 
 def loss_plan(policy: Policy, problem: Bandit, family: Family, horizon: int, loss: float) -> Plan | None:
@@ -57,13 +61,13 @@ def loss_plan(policy: Policy, problem: Bandit, family: Family, horizon: int, los
     if found is None or not np.isfinite(found.cost).any():
         return None
     found = _only(found, np.isfinite(found.cost))
-    tight = not math.isnan(found.log_bound)
+    tight, rarity = not math.isnan(found.log_bound), float(found.cost.min())
     log_p = -found.cost - _log_sum(-found.cost)
     if not tight:
         found, log_p = _defended(found, log_p)
     log_bound = found.log_bound if tight else -math.log(DEFENCE)
     mixture = _mixture(found, log_p, problem, family, np.zeros(log_p.size), [loss], np.zeros(log_p.size))
-    return Plan(mixture, log_bound, tight, found.watch, found.caps)
+    return Plan(mixture, log_bound, tight, found.watch, found.caps, rarity)
 
 
 def regret_plan(policy: Policy, problem: Bandit, family: Family, horizon: int, regret: float) -> Plan | None:
@@ -92,12 +96,13 @@ def regret_plan(policy: Policy, problem: Bandit, family: Family, horizon: int, r
     found = together(parts)
     if not np.isfinite(found.cost).any():
         return None
+    rarity = float(found.cost.min())
     log_p = -found.cost - _log_sum(-found.cost)
     kept = np.flatnonzero(log_p >= log_p.max() - 10.0)
     shift, places = np.concatenate(lowered)[kept], np.concatenate(stage)[kept]
     found, log_p = _defended(_only(found, kept), log_p[kept] - _log_sum(log_p[kept]))
     mixture = _mixture(found, log_p, problem, family, np.append(places, 0), losses, np.append(shift, 0.0))
-    return Plan(mixture, -math.log(DEFENCE), False, found.watch, found.caps)
+    return Plan(mixture, -math.log(DEFENCE), False, found.watch, found.caps, rarity)
 
 
 def _mixture(

@@ -12,9 +12,11 @@ import numpy as np
 
 from lighttail import statistics
 from lighttail.linear import LinearBandit
+from lighttail.methods import Played
 from lighttail.outcome import rounding
 from lighttail.policies import UCB, Policy, SuccessiveElimination
 from lighttail.problems import Bandit, Bernoulli
+from lighttail.progress import compiling, reporter
 from lighttail.simulate import (
     Progress,
     block_paths,
@@ -26,6 +28,7 @@ from lighttail.simulate import (
 from lighttail.statistics import Estimate, Floats
 from lighttail.streams import block_generator
 from lighttail.tails.plan import Plan, loss_plan, regret_plan
+from lighttail.tails.play import block_of_paths, choose_played
 from lighttail.tails.tilts import family_of
 from lighttail.validation import BadInput, confidence, number, positive, refuse, whole
 
@@ -47,7 +50,7 @@ class Diagnostics:
     weights. weight_bound: no weight can exceed it (nan without weights). relative_error: half the
     interval's width over the value, or the largest share if that is more. sure_low, sure_high: an
     interval that holds at this number of paths, whatever the law of the weights below their bound
-    (empirical Bernstein).
+    (empirical Bernstein). played: "step" pull by pull, or "skip" where paths skip ahead.
     """
 
     hits: int
@@ -57,6 +60,7 @@ class Diagnostics:
     relative_error: float
     sure_low: float
     sure_high: float
+    played: str = "step"
 
 
 @dataclass(frozen=True)
@@ -224,8 +228,11 @@ def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
         return _certain(0.0, effort.level)
     if plan is None:
         return _plain(task, effort)
-    play = _player(task, plan, effort)
-    size = block_paths(task.horizon)
+    with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
+        where = (task.policy, task.problem, plan, task.horizon, task.target, task.kind == "regret")
+        played = choose_played(*where)
+    play = _player(task, plan, effort, played)
+    size = block_paths(task.horizon, played)
     paths = _whole_blocks(min(FIRST, max(1, effort.most_pulls // task.horizon)), size)
     log_weight, rounds = np.empty(0), np.empty(0, dtype=np.int64)
     looks = 0
@@ -237,7 +244,7 @@ def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
         if may_change and looks == 1 and _plain_is_cheaper(weights, unit, pulls / paths, task.horizon):
             return _plain(task, effort)
         most = min(MOST_PATHS, int(paths * effort.most_pulls / max(1, pulls)))
-        found = _estimate(weights, unit, plan, looks, pulls, most, effort)
+        found = _estimate(weights, unit, plan, looks, pulls, most, effort, played)
         error = found.diagnostics.relative_error
         wanted = paths * min(8.0, max(2.0, 1.2 * (error / effort.relative_error) ** 2))
         following = _whole_blocks(int(min(wanted, most)), size)
@@ -246,17 +253,15 @@ def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
         paths = following
 
 
-def _player(task: Task, plan: Plan, effort: Effort) -> Callable[..., tuple[Floats, Any]]:
+def _player(
+    task: Task, plan: Plan, effort: Effort, played: Played = "step"
+) -> Callable[..., tuple[Floats, Any]]:
     """A function that plays more paths: (log weights, rounds) of all paths so far."""
-    from lighttail.kernels import stream, tilted_kernel_for
-    from lighttail.progress import compiling, reporter
-
-    policy, problem, horizon = task.policy, task.problem, task.horizon
-    kernel = tilted_kernel_for(policy, problem)
-    means, *rest = problem.noise.world(problem.means)
-    size, stop = block_paths(horizon), np.zeros(1, dtype=np.int64)
-    fixed = (policy.params(horizon, problem.arms), means, tuple(rest), plan.mixture, np.array(problem.gaps))
-    more = (plan.watch, plan.caps, horizon, task.target, task.kind == "regret")
+    policy, horizon = task.policy, task.horizon
+    play_block = block_of_paths(
+        policy, task.problem, plan, horizon, task.target, task.kind == "regret", played
+    )
+    size, stop = block_paths(horizon, played), np.zeros(1, dtype=np.int64)
 
     def play(log_weight: Floats, rounds: Any, paths: int) -> tuple[Floats, Any]:
         done = log_weight.size
@@ -265,8 +270,7 @@ def _player(task: Task, plan: Plan, effort: Effort) -> Callable[..., tuple[Float
 
         def block_of(block: int, until: int) -> int:
             part = slice(block * size, until)
-            generator = block_generator(effort.seed, block)
-            kernel(stream(generator), *fixed, *more, log_weight[part], rounds[part], stop)
+            play_block(block_generator(effort.seed, block), log_weight[part], rounds[part], stop)
             return until - block * size
 
         with reporter(effort.progress, str(policy), paths) as report:
@@ -304,7 +308,14 @@ def _plain_is_cheaper(weights: Floats, unit: float, rounds: float, horizon: int)
 
 
 def _estimate(
-    weights: Floats, unit: float, plan: Plan, looks: int, pulls: int, most: int, effort: Effort
+    weights: Floats,
+    unit: float,
+    plan: Plan,
+    looks: int,
+    pulls: int,
+    most: int,
+    effort: Effort,
+    played: Played,
 ) -> TailEstimate:
     """From the weights of all paths so far; `most`: as many as there may be.
 
@@ -335,6 +346,7 @@ def _estimate(
         relative_error=error,
         sure_low=max(0.0, mean - reach) * scale,
         sure_high=max(sys.float_info.min, min(1.0, (mean + reach) * scale)),
+        played=played,
     )
     # A chance too small for a float is given as the smallest one, not as 0.
     least = sys.float_info.min if hits else 0.0
@@ -379,7 +391,7 @@ def _plain(task: Task, effort: Effort) -> TailEstimate:
         paths = following
     found = statistics.proportion(hits, paths, effort.level)
     share = 1.0 / hits if hits else math.nan
-    limits = Diagnostics(hits, share, math.nan, math.nan, error, found.low, found.high)
+    limits = Diagnostics(hits, share, math.nan, math.nan, error, found.low, found.high, out.method)
     reached = error <= effort.relative_error
     pulls = paths * task.horizon
     interval = (found.value, found.low, found.high, effort.level)

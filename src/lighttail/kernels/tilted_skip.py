@@ -1,0 +1,175 @@
+"""The paths of `lighttail.kernels.tilted` without playing every pull: UCB with a radius without time.
+
+One leader after the other runs until its index is at its rival's, in blocks (`passage_of` in
+`lighttail.kernels.skip`). A path stops at every choice that matters beyond the arm's own walk: a switch
+of some component, and the decision of the event. How many pulls these are away is known while one arm
+leads. At the switch of its own component the means change; what was drawn ahead belongs to the old
+ones and is dropped. docs/rare-events.md has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.index import pick_tied
+from lighttail.kernels.skip import CROSSED, RESERVE, SAFETY, passage_of, top_two, wider
+from lighttail.kernels.tilted import drawn, log_mixture
+from lighttail.streams import uniform
+
+
+@register_jitable
+def choices_until(loss: Any, gap: Any, level: Any, most: Any) -> Any:
+    """The first q with loss + q * gap >= level, at least 1; most + 1 if it is not among so many."""
+    if loss + most * gap < level:
+        return most + 1.0
+    q = max(1.0, float(math.ceil((level - loss) / gap))) if gap > 0.0 else 1.0
+    while q > 1.0 and loss + (q - 1.0) * gap >= level:  # the quotient is rounded
+        q -= 1.0
+    while loss + q * gap < level:
+        q += 1.0
+    return q
+
+
+@register_jitable
+def choices_until_hopeless(loss: Any, gap: Any, worst: Any, target: Any, most: Any) -> Any:
+    """The first q with loss + q * gap + (most - q) * worst < target; most + 1 if there is none."""
+    if loss + most * gap >= target:
+        return most + 1.0
+    fall = worst - gap
+    q = max(1.0, float(math.floor((loss + most * worst - target) / fall))) if fall > 0.0 else 1.0
+    while q > 1.0 and loss + (q - 1.0) * gap + (most - q + 1.0) * worst < target:
+        q -= 1.0
+    while loss + q * gap + (most - q) * worst >= target:
+        q += 1.0
+    return q
+
+
+@register_jitable
+def forget(right: Any, room: Any) -> Any:
+    """No point ahead is known any more: those that were belong to means that the arm no longer has."""
+    return room
+
+
+def tilted_skip_kernel(
+    radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
+) -> Any:
+    """The arguments are those of `tilted_kernel`, without arms that end for good or caps on tilts.
+
+    rarity: about -ln of the event's probability. A block that is taken although it may have crossed
+    must be rare beside the event.
+    """
+    radius, bend, total, part, clear, proxy = (prepare(f) for f in (radius, bend, total, part, clear, proxy))
+    formulas = digest(radius, bend, total, part, clear, proxy)
+    passage = passage_of(radius, total, part, clear)
+
+    @compiler(radius, bend, total, part, clear, proxy)
+    def kernel(
+        rng: Any,
+        params: Any,
+        means: Any,
+        rest: Any,
+        mixture: Any,
+        gaps: Any,
+        rarity: Any,
+        horizon: Any,
+        target: Any,
+        whole: Any,
+        log_weight: Any,
+        rounds: Any,
+        stop: Any,
+    ) -> None:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms, stages, end = means.size, mixture.losses.size, float(horizon)
+        n, s, index = np.empty(arms), np.empty(arms), np.empty(arms)
+        n_at, s_at = np.empty((stages, arms)), np.empty((stages, arms))
+        current = np.empty(arms)
+        world = (current,) + rest  # noqa: RUF005  (numba builds no tuple from a starred one)
+        worst, best_mean = gaps.max(), means.max()
+        kink = float(math.floor(min(bend(*params), end)))
+        room = 2 * RESERVE
+        right = np.empty(arms, np.int64)
+        place, height = np.empty((arms, room)), np.empty((arms, room))
+        for path in range(rounds.size):
+            c = drawn(uniform(rng), mixture.log_p)
+            for k in range(arms):
+                n[k] = s[k] = 0.0
+                index[k] = math.inf
+                right[k] = room
+                i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
+                current[k] = mixture.means[c, k, i]
+            rules = (SAFETY + math.log(end) + rarity, proxy(*world), kink)
+            reached, t, loss = 0, 0.0, 0.0
+            hit = decided = False
+            while t < end and not decided:
+                best, leader, rival = top_two(index)
+                if best == rival:
+                    leader = np.int64(pick_tied(rng, index, best))
+                gap, leads = gaps[leader], True
+                while leads and t < end:
+                    if stop[0] != 0:
+                        return
+                    # The next choice of this arm that is more than a pull.
+                    most = end - t
+                    q = most + 1.0
+                    if reached < stages:
+                        q = choices_until(loss, gap, mixture.losses[reached], most)
+                    if not whole:
+                        q = min(q, choices_until(loss, gap, target, most))
+                        q = min(q, choices_until_hopeless(loss, gap, worst, target, most))
+                    pulls = min(q - 1.0, most)
+                    if q == 1.0:
+                        pulls = 1.0
+                        chosen = loss + gap
+                        while reached < stages and chosen >= mixture.losses[reached]:
+                            for k in range(arms):
+                                n_at[reached, k], s_at[reached, k] = n[k], s[k]
+                            if mixture.stage[c] == reached:
+                                for k in range(arms):
+                                    current[k] = mixture.later_means[c, k]
+                                    right[k] = forget(right[k], room)
+                            reached += 1
+                        if not whole:
+                            hit = chosen >= target
+                            decided = hit or chosen + worst * (most - 1.0) < target
+                            if decided:
+                                t += 1.0
+                                break
+                    if n[leader] == 0.0:  # the first pull of an arm, whose index is infinite
+                        pulls, n[leader] = 1.0, 1.0
+                        s[leader] = total(rng, leader, 1.0, *world)
+                        index[leader] = s[leader] + radius(1.0, 0.0, *params)
+                        leads = index[leader] > rival
+                    else:
+                        if right[leader] < RESERVE:
+                            place, height = wider(place), wider(height)
+                            for k in range(arms):
+                                right[k] += room
+                            room *= 2
+                        before = n[leader]
+                        state = (before, s[leader], index[leader])
+                        how, state, _, right[leader] = passage(
+                            rng, params, world, leader, rival, before + pulls, False, state, rules,
+                            place[leader], height[leader], right[leader], stop,
+                        )  # fmt: skip
+                        n[leader], s[leader], index[leader] = state
+                        pulls = n[leader] - before
+                        leads = how != CROSSED
+                    t += pulls
+                    loss += pulls * gap
+            rounds[path] = np.int64(t)
+            if whole:
+                hit = best_mean * end - s.sum() >= target
+            log_weight[path] = -math.inf
+            if hit:
+                while reached < stages:  # a component that never switched
+                    for k in range(arms):
+                        n_at[reached, k], s_at[reached, k] = n[k], s[k]
+                    reached += 1
+                log_weight[path] = -log_mixture(mixture, n_at, s_at, n, s)
+
+    return kernel

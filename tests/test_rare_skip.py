@@ -1,0 +1,285 @@
+"""Weighted paths that skip ahead: path by path against every pull, in law, and against exact values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import name
+from scipy import stats
+from test_rare import EXACT, FOUR, TWO, above
+from test_skip import GRAIN
+from test_skip_law import Spoilt, SpoiltCoins
+
+import lighttail as lt
+from lighttail.kernels import tilted_skip, tilted_skip_kernel_for
+from lighttail.kernels.tilted import drawn, log_mixture
+from lighttail.tails import play, rare
+from lighttail.tails.plan import Mixture
+from lighttail.tails.rare import Effort, Task
+
+BONUSES = [lt.Standard(0.4), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.2)]
+ALPHA = 1e-5  # of every two-sample test below; there are about 30 of them
+NONE = np.empty(0), np.empty(0, dtype=np.int64)
+
+
+# -- Both see the same hidden noise: one layout before the switch, one after it.
+
+
+class Hidden:
+    """Noise of every arm, laid out beforehand; `random` is always `u`."""
+
+    def __init__(self, arms: int, horizon: int, seed: int, u: float) -> None:
+        rng = np.random.default_rng(seed)
+        noise = np.round(rng.standard_normal((2, arms, 3 * horizon)) / GRAIN) * GRAIN
+        self.sums = np.concatenate([np.zeros((2, arms, 1)), np.cumsum(noise, axis=2)], axis=2)
+        self.u, self.furthest = u, np.zeros((2, arms), dtype=int)
+        self.means: Any = None  # of the later layout
+        self.known: dict[tuple[float, float], tuple[int, int, int, float]] = {}
+        self.numbers = 0
+
+    def random(self) -> float:
+        return self.u
+
+    def reveal(self, layout: int, arm: int, first: int, last: int, mean: float) -> float:
+        total = float(self.sums[layout, arm, last] - self.sums[layout, arm, first]) + (last - first) * mean
+        self.known[last - first, total] = (layout, arm, first, mean)
+        self.numbers += 1
+        return total
+
+    def total(self, arm: int, n: float, means: Any) -> float:
+        layout = int(np.array_equal(means, self.means))
+        first = self.furthest[layout, arm]
+        self.furthest[layout, arm] += int(n)
+        return self.reveal(layout, arm, first, first + int(n), float(means[arm]))
+
+    def part(self, n: float, rest: float, total: float) -> float:
+        layout, arm, first, mean = self.known[n + rest, total]
+        self.reveal(layout, arm, first + int(n), first + int(n + rest), mean)
+        return self.reveal(layout, arm, first, first + int(n), mean)
+
+
+def hidden_total(rng: Hidden, arm: int, n: float, means: Any, sigma: float) -> float:
+    return rng.total(int(arm), n, means)
+
+
+def hidden_part(rng: Hidden, n: float, rest: float, total: float, means: Any, sigma: float) -> float:
+    return rng.part(n, rest, total)
+
+
+@dataclass(frozen=True)
+class HiddenRewards(lt.Gaussian):
+    total = staticmethod(hidden_total)
+    part = staticmethod(hidden_part)
+
+
+def bold_proxy(means: Any, sigma: float) -> float:
+    return 0.02 * sigma
+
+
+@dataclass(frozen=True)
+class BoldRewards(HiddenRewards):
+    """Blocks are planned far too long, so that much is drawn ahead."""
+
+    proxy = staticmethod(bold_proxy)
+
+
+def two_tilts(problem: lt.Bandit, losses: list[float]) -> Mixture:
+    """Two components that switch at the last and at the first loss; means are multiples of 2^-10."""
+    true = np.array(problem.means)
+    means = np.array([true[::-1], true + 0.125])[:, :, None]
+    later = np.array([true - 0.25, true[::-1] - 0.125])
+    lam, later_lam = means - true[:, None], later - true
+    return Mixture(
+        np.log([0.5, 0.5]),
+        np.zeros(means.shape),
+        means,
+        lam,
+        lam * true[:, None] + lam**2 / 2,
+        later,
+        later_lam,
+        later_lam * true + later_lam**2 / 2,
+        np.array([len(losses) - 1, 0]),
+        np.array(losses),
+    )
+
+
+def every_pull(task: Task, mixture: Mixture, walks: Hidden) -> tuple[float, int]:
+    """(log weight, rounds) of one path, in the plainest way."""
+    bonus, gaps, horizon = task.policy.bonus, task.problem.gaps, task.horizon
+    arms, params = task.problem.arms, task.policy.params(horizon, task.problem.arms)
+    c = drawn(walks.u, mixture.log_p)
+    n, s = np.zeros(arms), np.zeros(arms)
+    index = np.full(arms, math.inf)
+    layout, since, at = 0, np.zeros(arms, dtype=int), []
+    loss, t, hit = 0.0, 0, False
+    while t < horizon:
+        t += 1
+        tied = np.flatnonzero(index == index.max())
+        arm = int(tied[int(walks.u * tied.size)])
+        loss += gaps[arm]
+        while len(at) < mixture.losses.size and loss >= mixture.losses[len(at)]:
+            if mixture.stage[c] == len(at):
+                layout, since = 1, n.astype(int)
+            at.append((n.copy(), s.copy()))
+        if task.kind == "pseudo_regret":
+            hit = loss >= task.target
+            if hit or loss + max(gaps) * (horizon - t) < task.target:
+                break
+        place = int(n[arm]) - (since[arm] if layout else 0)
+        mean = mixture.later_means[c, arm] if layout else mixture.means[c, arm, 0]
+        n[arm] += 1
+        s[arm] += walks.sums[layout, arm, place + 1] - walks.sums[layout, arm, place] + mean
+        index[arm] = s[arm] / n[arm] + bonus.radius(n[arm], 0.0, *params)
+    if task.kind == "regret":
+        hit = max(task.problem.means) * horizon - s.sum() >= task.target
+    at += [(n, s)] * (mixture.losses.size - len(at))
+    n_at, s_at = (np.array(part) for part in zip(*at, strict=True))
+    return (-log_mixture(mixture, n_at, s_at, n, s) if hit else -math.inf), t
+
+
+def skipped(task: Task, mixture: Mixture, walks: Hidden, noise: lt.Noise) -> tuple[float, int]:
+    problem = lt.Bandit(task.problem.means, noise)
+    kernel: Any = tilted_skip_kernel_for(task.policy, problem)
+    kernel = getattr(kernel, "py_func", kernel)
+    means, *rest = problem.noise.world(problem.means)
+    walks.means = mixture.later_means[drawn(walks.u, mixture.log_p)]
+    log_weight, rounds = np.empty(1), np.empty(1, dtype=np.int64)
+    head = (walks, task.policy.params(task.horizon, problem.arms), means, tuple(rest), mixture)
+    tail = (task.horizon, task.target, task.kind == "regret", log_weight, rounds, np.zeros(1, dtype=np.int64))
+    kernel(*head, np.array(problem.gaps), 0.0, *tail)
+    return float(log_weight[0]), int(rounds[0])
+
+
+MEANS = {2: [0.25, 0.75], 3: [0.5, 0.25, 0.625]}  # multiples of 1/8, so that sums are exact
+
+
+def coupled(bonus: lt.Bonus, kind: Any, noise: lt.Noise) -> list[tuple[Any, Any, int, int]]:
+    """Weight and rounds, every pull and skipped, of some paths; with the numbers of each."""
+    found = []
+    for arms, means in MEANS.items():
+        problem = lt.Bandit(means)
+        for seed in range(6):
+            # Of the regret, the first switch comes before the first pull.
+            losses = [4.0, 30.0, 60.0] if kind == "pseudo_regret" else [0.0, 7.0, 40.0]
+            task = Task(lt.UCB(bonus), problem, 900, 60.0 if kind == "pseudo_regret" else -1e9, kind)
+            mixture = two_tilts(problem, losses)
+            walks = Hidden(arms, task.horizon, seed, 0.25 if seed % 2 else 0.75)
+            expected = every_pull(task, mixture, walks)
+            found.append((expected, skipped(task, mixture, walks, noise), walks.numbers, expected[1]))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])
+@pytest.mark.parametrize("bonus", BONUSES, ids=name)
+def test_weights_equal_those_of_every_pull_on_the_same_noise(bonus: lt.Bonus, kind: Any) -> None:
+    for noise in (HiddenRewards(), BoldRewards()):
+        paths = coupled(bonus, kind, noise)
+        for expected, found, _, _ in paths:
+            assert found[1] == expected[1]
+            assert found[0] == pytest.approx(expected[0], rel=1e-9, abs=1e-9)
+        assert sum(math.isfinite(expected[0]) for expected, _, _, _ in paths) >= 4
+        if noise == HiddenRewards():  # it did skip
+            assert sum(numbers for _, _, numbers, _ in paths) < sum(rounds for _, _, _, rounds in paths)
+
+
+def test_points_of_the_old_means_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: keeping what was drawn ahead of a switch gives other weights."""
+    monkeypatch.setattr(tilted_skip, "forget", lambda right, room: right)
+    paths = coupled(lt.Standard(0.4), "regret", BoldRewards())
+    assert sum(found[0] != pytest.approx(expected[0], rel=1e-9) for expected, found, _, _ in paths) >= 4
+
+
+def test_how_far_the_next_choice_is() -> None:
+    """Against counting, at levels that are hit exactly and at others."""
+    for gap, worst in ((0.1, 0.6), (0.0, 0.6), (0.6, 0.6), (1 / 3, 0.7)):
+        for loss in (0.0, 0.3, 2.1):
+            for level in (loss, loss + gap, loss + 3 * gap, loss + 7.3 * gap, loss + 99.0):
+                counted = [q for q in range(1, 13) if loss + q * gap >= level]
+                assert tilted_skip.choices_until(loss, gap, level, 12.0) == (counted or [13])[0]
+                hopeless = [q for q in range(1, 13) if loss + q * gap + (12 - q) * worst < level]
+                found = tilted_skip.choices_until_hopeless(loss, gap, worst, level, 12.0)
+                assert found == (hopeless or [13])[0]
+
+
+# -- In law, and against exact values.
+
+
+def weights(task: Task, played: Any, paths: int, noise: lt.Noise | None = None) -> np.ndarray:
+    plan = task.plan()
+    task = replace(task, problem=lt.Bandit(task.problem.means, noise or task.problem.noise))
+    effort = Effort(0.05, 0.95, 1 if played == "step" else 2, 10**9, 2, False)
+    return rare._player(task, plan, effort, played)(*NONE, paths)[0]
+
+
+def pvalues(first: np.ndarray, second: np.ndarray) -> list[float]:
+    """Of the chance to hit, and of the weights of paths that do."""
+    hit = [np.isfinite(one) for one in (first, second)]
+    table = np.array([[one.sum(), one.size - one.sum()] for one in hit])
+    values = [] if (table.sum(axis=0) == 0).any() else [float(stats.chi2_contingency(table).pvalue)]
+    return [*values, float(stats.ks_2samp(first[hit[0]], second[hit[1]], method="asymp").pvalue)]
+
+
+@pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])
+@pytest.mark.parametrize("noise", [lt.Gaussian(1.0), lt.Bernoulli()], ids=name)
+@pytest.mark.parametrize("bonus", BONUSES, ids=name)
+def test_the_law_of_weights_is_that_of_every_pull(bonus: lt.Bonus, noise: lt.Noise, kind: Any) -> None:
+    for means in (TWO.means, FOUR.means):
+        task = Task(lt.UCB(bonus), lt.Bandit(means, noise), 1000, 100.0, kind)
+        assert min(pvalues(weights(task, "step", 1000), weights(task, "skip", 2000))) > ALPHA
+
+
+@pytest.mark.parametrize("spoilt", [Spoilt, SpoiltCoins], ids=["Gaussian", "Bernoulli"])
+def test_a_wrong_bridge_fails_that_test(spoilt: Any) -> None:
+    """Negative control, with blocks that are planned far too long: the right bridge passes."""
+    noise = lt.Gaussian() if spoilt is Spoilt else lt.Bernoulli()
+    task = Task(lt.UCB(lt.Standard(0.4)), lt.Bandit(TWO.means, noise), 1500, 150.0, "pseudo_regret")
+    stepped = weights(task, "step", 4000)
+    assert min(pvalues(stepped, weights(task, "skip", 4000, spoilt()))) > ALPHA
+    assert min(pvalues(stepped, weights(task, "skip", 4000, spoilt(bridge=0.5)))) < ALPHA
+
+
+@pytest.fixture
+def always_skip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(play, "SHORT", 0)
+    monkeypatch.setattr(play, "NUMBER", 0.0)
+
+
+@pytest.mark.parametrize("horizon", [500, 1000, 2000, 4000])
+@pytest.mark.parametrize("policy", EXACT, ids=name)
+def test_the_exact_tail_is_met(policy: lt.Policy, horizon: int, always_skip: None) -> None:
+    found = lt.tail_probability(policy, TWO, horizon, above(horizon), relative_error=0.01, seed=2)
+    exact = EXACT[policy][horizon]
+    assert found.diagnostics.played == "skip"
+    assert found.reached
+    assert abs(found.value - exact) < min(4.0 * found.diagnostics.relative_error / 1.96, 0.02) * exact
+    assert found.diagnostics.sure_low < exact < found.diagnostics.sure_high
+
+
+# -- Which way is taken.
+
+
+def test_long_paths_skip_where_it_pays_and_short_ones_keep_their_bits() -> None:
+    def found(policy: lt.Policy, horizon: int, threads: int = 2) -> rare.TailEstimate:
+        settings: dict[str, Any] = {
+            "method": "importance",
+            "relative_error": 0.2,
+            "seed": 1,
+            "threads": threads,
+        }
+        return lt.tail_probability(policy, TWO, horizon, 0.2 * horizon, **settings)
+
+    standard = lt.UCB(lt.Standard(0.8))
+    assert found(standard, 4000).diagnostics.played == "step"
+    assert found(standard, 50_000).diagnostics.played == "skip"
+    assert found(standard, 50_000, 1) == found(standard, 50_000)
+    assert found(lt.UCB(lt.AnyTime(0.1)), 8000).diagnostics.played == "step"
+
+
+def test_plain_simulation_skips_too() -> None:
+    policy = lt.UCB(lt.Standard(0.8))
+    found = lt.tail_probability(policy, TWO, 50_000, 20.0, seed=1, method="plain")
+    assert (found.method, found.diagnostics.played) == ("plain simulation", "skip")
