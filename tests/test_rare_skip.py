@@ -22,7 +22,7 @@ from lighttail.tails.plan import Mixture
 from lighttail.tails.rare import Effort, Task
 
 BONUSES = [lt.Standard(0.4), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.2)]
-ALPHA = 1e-5  # of every two-sample test below; there are about 30 of them
+ALPHA = 1e-5  # of every two-sample test below; there are about 40 of them
 NONE = np.empty(0), np.empty(0, dtype=np.int64)
 
 
@@ -189,7 +189,7 @@ def test_weights_equal_those_of_every_pull_on_the_same_noise(bonus: lt.Bonus, ki
 def test_points_of_the_old_means_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: keeping what was drawn ahead of a switch gives other weights."""
     monkeypatch.setattr(tilted_skip, "forget", lambda right, room: right)
-    paths = coupled(lt.Standard(0.4), "regret", BoldRewards())
+    paths = [path for bonus in BONUSES[1:] for path in coupled(bonus, "regret", BoldRewards())]
     assert sum(found[0] != pytest.approx(expected[0], rel=1e-9) for expected, found, _, _ in paths) >= 4
 
 
@@ -224,8 +224,11 @@ def pvalues(first: np.ndarray, second: np.ndarray) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])
-@pytest.mark.parametrize("noise", [lt.Gaussian(1.0), lt.Bernoulli()], ids=name)
-@pytest.mark.parametrize("bonus", BONUSES, ids=name)
+@pytest.mark.parametrize(
+    ("bonus", "noise"),
+    [*((bonus, lt.Gaussian(1.0)) for bonus in BONUSES), (BONUSES[0], lt.Bernoulli())],
+    ids=name,
+)
 def test_the_law_of_weights_is_that_of_every_pull(bonus: lt.Bonus, noise: lt.Noise, kind: Any) -> None:
     for means in (TWO.means, FOUR.means):
         task = Task(lt.UCB(bonus), lt.Bandit(means, noise), 1000, 100.0, kind)
@@ -251,11 +254,11 @@ def always_skip(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("horizon", [500, 1000, 2000, 4000])
 @pytest.mark.parametrize("policy", EXACT, ids=name)
 def test_the_exact_tail_is_met(policy: lt.Policy, horizon: int, always_skip: None) -> None:
-    found = lt.tail_probability(policy, TWO, horizon, above(horizon), relative_error=0.01, seed=2)
+    found = lt.tail_probability(policy, TWO, horizon, above(horizon), relative_error=0.02, seed=2)
     exact = EXACT[policy][horizon]
     assert found.diagnostics.played == "skip"
     assert found.reached
-    assert abs(found.value - exact) < min(4.0 * found.diagnostics.relative_error / 1.96, 0.02) * exact
+    assert abs(found.value - exact) < min(4.0 * found.diagnostics.relative_error / 1.96, 0.04) * exact
     assert found.diagnostics.sure_low < exact < found.diagnostics.sure_high
 
 

@@ -1,10 +1,11 @@
 """The paths of `lighttail.kernels.tilted` without playing every pull: UCB with a radius without time.
 
-One leader after the other runs until its index is at its rival's, in blocks (`passage_of` in
-`lighttail.kernels.skip`). A path stops at every choice that matters beyond the arm's own walk: a switch
-of some component, and the decision of the event. How many pulls these are away is known while one arm
-leads. At the switch of its own component the means change; what was drawn ahead belongs to the old
-ones and is dropped. docs/rare-events.md has the proof.
+As in `lighttail.kernels.skip`, all arms leap down to a level, and where that is not possible one leader
+after the other runs until its index is at its rival's. A path stops at every choice that matters beyond
+the arm's own walk: a switch of some component, and the decision of the event. The loss only grows and
+what can still be lost only falls, so a leap has met none of these if it ends before all of them; and
+how many pulls they are away is known while one arm leads. At the switch of its own component the means
+change; what was drawn ahead belongs to the old ones and is dropped. docs/rare-events.md has the proof.
 """
 
 from __future__ import annotations
@@ -17,7 +18,20 @@ from numba.extending import register_jitable
 
 from lighttail.kernels.build import Formula, compiler, digest, prepare
 from lighttail.kernels.index import pick_tied
-from lighttail.kernels.skip import CROSSED, RESERVE, SAFETY, passage_of, top_two, wider
+from lighttail.kernels.skip import (
+    CAPPED,
+    CROSSED,
+    CROWDED,
+    FEW,
+    MISSES,
+    RESERVE,
+    ROOM,
+    SAFETY,
+    passage_of,
+    put_back,
+    top_two,
+    wider,
+)
 from lighttail.kernels.tilted import drawn, log_mixture
 from lighttail.streams import uniform
 
@@ -47,6 +61,14 @@ def choices_until_hopeless(loss: Any, gap: Any, worst: Any, target: Any, most: A
     while loss + q * gap + (most - q) * worst >= target:
         q += 1.0
     return q
+
+
+@register_jitable
+def eventful(loss: Any, rounds: Any, losses: Any, reached: Any, worst: Any, target: Any, whole: Any) -> Any:
+    """Whether a switch or the decision came no later than at this loss, with so many rounds left."""
+    if reached < losses.size and loss >= losses[reached]:
+        return True
+    return not whole and (loss >= target or loss + worst * rounds < target)
 
 
 @register_jitable
@@ -86,12 +108,14 @@ def tilted_skip_kernel(
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms, stages, end = means.size, mixture.losses.size, float(horizon)
         n, s, index = np.empty(arms), np.empty(arms), np.empty(arms)
+        n_then, s_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
+        left = np.zeros(arms, np.int64)
         n_at, s_at = np.empty((stages, arms)), np.empty((stages, arms))
         current = np.empty(arms)
         world = (current,) + rest  # noqa: RUF005  (numba builds no tuple from a starred one)
         worst, best_mean = gaps.max(), means.max()
         kink = float(math.floor(min(bend(*params), end)))
-        room = 2 * RESERVE
+        room = ROOM
         right = np.empty(arms, np.int64)
         place, height = np.empty((arms, room)), np.empty((arms, room))
         for path in range(rounds.size):
@@ -105,8 +129,51 @@ def tilted_skip_kernel(
             rules = (SAFETY + math.log(end) + rarity, proxy(*world), kink)
             reached, t, loss = 0, 0.0, 0.0
             hit = decided = False
+            low, misses = current.min(), 0
             while t < end and not decided:
                 best, leader, rival = top_two(index)
+                if best < math.inf and FEW * (best - rival) < best - low and misses < MISSES:
+                    # All arms run down to a level: so many rounds later, if nothing happens on the way.
+                    level = 0.5 * (low + best)
+                    for k in range(arms):
+                        n_then[k], s_then[k], index_then[k] = n[k], s[k], index[k]
+                        left[k] = 0
+                    loss_after, t_after, how = loss, t, CROSSED
+                    for k in range(arms):
+                        if index[k] <= level:
+                            continue
+                        state = (n[k], s[k], index[k])
+                        how, state, left[k], right[k] = passage(
+                            rng, params, world, k, level, n[k] + end - t_after, True, state, rules,
+                            place[k], height[k], right[k], stop,
+                        )  # fmt: skip
+                        loss_after += (state[0] - n[k]) * gaps[k]
+                        t_after += state[0] - n[k]
+                        n[k], s[k], index[k] = state
+                        if how == CROSSED and eventful(
+                            loss_after, end - t_after, mixture.losses, reached, worst, target, whole
+                        ):
+                            how = CAPPED
+                        if how != CROSSED:
+                            break
+                    if stop[0] != 0:
+                        return
+                    if how == CROSSED:
+                        loss, t, misses = loss_after, t_after, 0
+                        continue
+                    for k in range(arms):
+                        right[k] = put_back(place[k], height[k], left[k], right[k])
+                        n[k], s[k], index[k] = n_then[k], s_then[k], index_then[k]
+                    if how == CROWDED:
+                        place, height = wider(place), wider(height)
+                        for k in range(arms):
+                            right[k] += room
+                        room *= 2
+                        continue
+                    low = level
+                    misses += 1
+                    continue
+                misses = 0
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best))
                 gap, leads = gaps[leader], True
