@@ -66,7 +66,10 @@ class TailPoint:
         """For `results.json`."""
         more = {name: getattr(self.estimate, name) for name in ("paths", "pulls", "method", "reached")}
         diagnostics = asdict(self.estimate.diagnostics)
-        finite = {name: value if math.isfinite(value) else None for name, value in diagnostics.items()}
+        finite = {
+            name: value if isinstance(value, str) or math.isfinite(value) else None
+            for name, value in diagnostics.items()
+        }
         return {
             "regret": self.regret,
             "estimate": {**self.estimate.to_dict(), **more, "diagnostics": finite},
