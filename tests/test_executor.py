@@ -425,3 +425,31 @@ def check_an_interrupt(client: Any, pool: Any, monkeypatch: pytest.MonkeyPatch) 
             run(executor=pool, horizon=ENDLESS, paths=40)
     patiently(lambda: not any(client.run(watching).values()))  # the workers are free again
     assert same(run(), run(executor=pool))
+
+
+@dataclass(frozen=True)
+class Plain(lt.Bonus):
+    kappa: float
+
+    @staticmethod
+    def radius(n: float, clock: float, kappa: float) -> float:
+        return kappa / math.sqrt(n)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa,)
+
+
+@dataclass(frozen=True)
+class Edited(Plain):
+    """Differs long after the first pulls alone."""
+
+    @staticmethod
+    def radius(n: float, clock: float, kappa: float) -> float:
+        return kappa / math.sqrt(n) * (1.1 if n >= 100.0 else 1.0)
+
+
+def test_a_difference_that_comes_late_is_found_out_too() -> None:
+    plain, edited = (blocks.probe_of(lt.UCB(bonus(0.8)), PROBLEM, 500, "step") for bonus in (Plain, Edited))
+    played = 8 * blocks.PROBE_PATHS * (1 + PROBLEM.arms)  # bytes of rewards and pulls
+    assert plain[:played] == edited[:played]
+    assert plain != edited

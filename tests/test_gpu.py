@@ -188,6 +188,10 @@ def test_single_precision_is_for_sums_that_it_can_hold() -> None:
     assert precision_for(None, lt.Bandit([0.2, 0.8], lt.Gaussian(0.0)), 500) == "float64"
     assert precision_for(None, lt.Bandit.from_samples({"a": [1e6], "b": [0.0, 1.0]}), 500) == "float64"
     assert precision_for("float32", lt.Bandit([0.2, 0.8]), 10**6) == "float32"
+    for noise in (lt.StudentT(2.5), lt.Laplace(1.0)):  # tails that 23 bits cut off
+        assert precision_for(None, lt.Bandit([0.2, 0.8], noise), 500) == "float64"
+    assert precision_for(None, lt.Bandit([0.2, 0.8], lt.Bernoulli()), 500) == "float32"
+    assert precision_for(None, lt.Bandit([0.2, 1e-5], lt.Bernoulli()), 500) == "float64"
 
 
 def test_launches_of_any_size_play_the_same_paths(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +235,13 @@ def test_a_law_counted_on_the_device_is_that_of_its_paths(
             assert value == pytest.approx(other, rel=1e-12, abs=1e-12)
 
 
+def test_a_small_scatter_around_a_large_mean_keeps_its_digits() -> None:
+    problem = lt.Bandit([1e6, 2e6], lt.Gaussian(1e-3))
+    settings = {"horizon": 12, "paths": 200, "seed": 3, "device": "cuda"}
+    paths, law = (lt.simulate(POLICIES[1], problem, **settings, keep=keep) for keep in ("paths", "law"))
+    assert law.std().value == pytest.approx(paths.std().value, rel=1e-12)
+
+
 def test_the_outcome_says_where_it_was_played() -> None:
     out = lt.simulate(POLICIES[0], lt.Bandit([0.2, 0.8]), horizon=10, paths=4, seed=1, device="cuda")
     assert out.settings["device"] == "cuda"
@@ -247,6 +258,7 @@ def test_the_outcome_says_where_it_was_played() -> None:
         ({"method": "skip"}, "method must be 'auto' or 'step' with device='cuda'"),
         ({"executor": ThreadPoolExecutor(1)}, "executor must be left out with device='cuda'"),
         ({"threads": 2}, "threads must be left out with device='cuda'"),
+        ({"horizon": 2**25, "precision": "float32"}, "precision must be 'float64' beyond 16777216 pulls"),
         ({"horizon": 2**31}, "horizon must be a whole number of at most 2147483647"),
         ({"problem": lt.Bandit([0.5] * 65), "horizon": 100}, "'cpu' with more than 64 arms"),
     ],

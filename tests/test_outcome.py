@@ -207,3 +207,10 @@ def test_estimates_are_of_the_kind_asked_for(out: lt.Outcome) -> None:
     assert out.cvar(0.95, "reward").value == pytest.approx(np.mean(worst), rel=1e-12)
     assert out.cvar(0.95).value == pytest.approx(best - np.mean(worst), rel=1e-12)
     assert out.std("reward").value == pytest.approx(np.std(out.reward), rel=1e-12)
+
+
+@pytest.mark.parametrize(("means", "horizon"), [((1e9, 1e9 + 0.5), 101), ((1e6, 1e6 + 0.5), 5000)])
+def test_large_means_do_not_blur_a_regret(means: tuple[float, ...], horizon: int) -> None:
+    out = lt.simulate(lt.UCB(lt.LightTailed(0.2)), lt.Bandit(means), horizon=horizon, paths=2000, seed=1)
+    for x in (5.0, 20.0, 100.0):
+        assert out.exceedance(x).value == np.mean(out.regret >= x)

@@ -5,6 +5,7 @@ Everything here runs wherever a worker is: in a thread, in another process, on a
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import platform
@@ -20,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from lighttail.bonuses import Bonus
 from lighttail.law import Law, layout_of
 from lighttail.linear import LinearBandit
 from lighttail.methods import Played
@@ -97,13 +99,26 @@ def room_for(problem: Bandit | LinearBandit, paths: int) -> tuple[Any, Any]:
 
 
 def probe_of(policy: Policy, problem: Bandit | LinearBandit, horizon: int, method: Played) -> bytes:
-    """The first few pulls of two paths, to the bit: a worker with other formulas, versions or mathematical
-    functions gets others, and is found out before its results are mixed with anyone's."""
+    """The first pulls of two paths to the bit, and the fingerprint: a worker with other formulas, versions
+    or mathematical functions gets others, and is found out before its results are mixed with anyone's."""
     short = min(horizon, PROBE_PULLS + (0 if isinstance(problem, LinearBandit) else problem.arms))
     reward, pulls = room_for(problem, PROBE_PATHS)
     play = block_player(policy, problem, short, 0, method)
     play(0, reward, pulls, np.zeros(1, dtype=np.int64))
-    return reward.tobytes() + pulls.tobytes()  # type: ignore[no-any-return]
+    return reward.tobytes() + pulls.tobytes() + fingerprint(policy, problem, horizon)  # type: ignore[no-any-return]
+
+
+def fingerprint(policy: Policy, problem: Bandit | LinearBandit, horizon: int) -> bytes:
+    """The numbers that the kernels are handed, and the bonus all the way to the horizon, as text."""
+    if isinstance(problem, LinearBandit):
+        return repr(policy.params(horizon, problem.dim)).encode()
+    numbers: list[Any] = [policy.params(horizon, problem.arms)]
+    for part in problem.noise.world(problem.means):
+        numbers.append(hashlib.sha256(part.tobytes()).hexdigest() if isinstance(part, np.ndarray) else part)
+    bonus = getattr(policy, "bonus", None)
+    if isinstance(bonus, Bonus):
+        numbers += bonus.sample(horizon, problem.arms)
+    return repr(numbers).encode()
 
 
 def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:

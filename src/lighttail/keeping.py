@@ -147,6 +147,11 @@ def bytes_of(problem: Bandit | LinearBandit, paths: int) -> int:
     return paths * 8 * ((len(problem.means) or 2) + 1 + COPIES)
 
 
+def fitting_paths(problem: Bandit | LinearBandit) -> int:
+    """How many paths of one policy the memory holds."""
+    return int(min(1e18, free_memory() / bytes_of(problem, 1)))
+
+
 def fits_memory(problem: Bandit | LinearBandit, paths: int, together: int) -> bool:
     """Whether the paths of so many policies do."""
     return bytes_of(problem, paths) * together <= free_memory()

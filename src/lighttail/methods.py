@@ -18,6 +18,7 @@ Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
 TABLE = 1 << 16  # rounds whose clock the paths of a block share when every pull is played
+NUMBER_PULLS = 10.0  # about what a random number of skip-ahead costs beside a pull
 PILOTS = 16  # paths that are played to see what skipping costs
 
 
@@ -41,6 +42,13 @@ def choose_method(policy: Policy, problem: Any, horizon: int, method: Method) ->
     if horizon < SHORT or why_not_skip(policy, problem):
         return "step"
     return "skip" if isinstance(policy, SuccessiveElimination) or pays(policy, problem, horizon) else "step"
+
+
+def work_of(policy: Policy, problem: Any, horizon: int) -> float:
+    """What a path costs with the faster method, in pulls: the horizon at most."""
+    if choose_method(policy, problem, horizon, "auto") == "step":
+        return float(horizon)
+    return max(1.0, min(float(horizon), NUMBER_PULLS * _pilot(policy, problem, horizon)[0]))
 
 
 def why_not_skip(policy: Policy, problem: Bandit) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,9 +31,14 @@ def rounding(x: float, kind: Kind, means: Floats, horizon: int) -> float:
     """What rounding may take from an outcome that is x: in the units of the problem, so that they do not
     matter. A pseudo regret is made of gaps, the others of rewards."""
     if kind != "pseudo_regret":
-        return 1e-9 * max(abs(x), float(np.abs(means).max()) * horizon)
+        return of_sums(max(abs(x), float(np.abs(means).max()) * horizon), horizon)
     gaps = means.max() - means
     return 1e-9 * (abs(x) + float(np.min(gaps, where=gaps > 0.0, initial=np.inf) if gaps.any() else 0.0))
+
+
+def of_sums(size: float, horizon: int) -> float:
+    """What rounding does to a sum of so many rewards that is of that size: a last digit each."""
+    return 4.0 * float(np.finfo(np.float64).eps) * math.sqrt(horizon) * size
 
 
 class NotKept(BadInput, AttributeError):
@@ -230,7 +236,7 @@ class Outcome:
     def _slack(self, x: float, kind: Kind) -> float:
         """What rounding may have taken from a value that is x."""
         if self.means.size == 0:
-            return 1e-9 * max(abs(x), *map(abs, self._spans()[1]))
+            return of_sums(max(abs(x), *map(abs, self._spans()[1])), self.horizon)
         return rounding(x, kind, self.means, self.horizon)
 
     def _spans(self) -> tuple[tuple[float, float], tuple[float, float]]:

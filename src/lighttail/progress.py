@@ -45,12 +45,17 @@ def bar(total: int, unit: str = "paths") -> Iterator[Callable[[str, int], None]]
 @contextmanager
 def compiling(label: str, shown: bool) -> Iterator[None]:
     """Say that a kernel is being compiled if it takes longer than loading it would."""
+    with noted(f"compiling {label} (first run only)", shown):
+        yield
+
+
+@contextmanager
+def noted(text: str, shown: bool) -> Iterator[None]:
+    """Say what is being done if it takes a while."""
     if not shown:
         yield
         return
-    note = threading.Timer(
-        PATIENCE, print, (f"compiling {label} (first run only)",), {"file": sys.stderr, "flush": True}
-    )
+    note = threading.Timer(PATIENCE, print, (text,), {"file": sys.stderr, "flush": True})
     note.daemon = True
     note.start()
     try:

@@ -79,7 +79,7 @@ def draws_for(real: Any, device: Any) -> tuple[Any, Any]:
     single = real is np.float32
     half, tiny = real(0.5), real(2.0**-32)
     fine, coarse = real(2.0**-53), real(2.0**-23)
-    circle, minus_two = real(2.0 * math.pi), real(-2.0)
+    circle, minus_two, nothing = real(2.0 * math.pi), real(-2.0), real(0.0)
 
     def uniform(rng: Any) -> Any:
         """Between 0 and 1: 23 bits and never either of them, or 53 bits and 0 too."""
@@ -100,7 +100,7 @@ def draws_for(real: Any, device: Any) -> tuple[Any, Any]:
             return spare[0]
         words[4] = WORD(1)
         share = (real(word(words)) + half) * tiny if single else real(1.0) - unit(rng)  # never 0
-        radius = math.sqrt(minus_two * math.log(share))
+        radius = math.sqrt(max(nothing, minus_two * math.log(share)))  # an approximate log may pass 0
         angle = circle * unit(rng)
         spare[0] = radius * math.sin(angle)
         return radius * math.cos(angle)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import math
 import os
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
-from lighttail.problems import Bandit, Resampled
+from lighttail.problems import Bandit, Bernoulli, Resampled
 from lighttail.validation import BadInput, refuse, whole
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["float32", "float64"]
-LAUNCH_PULLS = 1 << 32  # some hundredths of a second, so that Ctrl-C is heard
+LAUNCH_PULLS = 1 << 33  # some hundredths of a second, so that Ctrl-C is heard
 MOST_LAUNCHED = 1 << 22  # paths a launch
-FEWEST_LAUNCHED = 1 << 18  # enough to fill any device
+FEWEST_LAUNCHED = 1 << 14  # fewer would leave most of a device idle
+MOST_SINGLE = 1 << 24  # counts in single precision end there
 MOST_ROUNDS = (1 << 31) - 1  # counts are 32-bit integers on the device
 MOST_ARMS = (
     64  # beyond, what a thread knows of its arms does not fit into registers and compiling takes minutes
 )
+RARE = 1e-3
 ROUNDING = 1e-3  # of the spread of the rewards: what single precision may do to a path's sums
 ABSENT = "device must be 'cpu' without numba-cuda, but is 'cuda': pip install 'lighttail[gpu]' gets it"
 
@@ -55,6 +59,9 @@ def check_device(
         if given is not None:
             raise refuse(field, given, "left out with device='cuda', which has threads of its own")
     whole("horizon", horizon, 1, " with device='cuda'", MOST_ROUNDS)
+    if precision == "float32" and horizon > MOST_SINGLE:
+        allowed = f"'float64' beyond {MOST_SINGLE} pulls, where float32 counts no further"
+        raise refuse("precision", precision, allowed)
     if problem.arms > MOST_ARMS:
         raise refuse(
             "device", device, f"'cpu' with more than {MOST_ARMS} arms (the problem has {problem.arms})"
@@ -76,7 +83,8 @@ def _check_present() -> None:
 
 
 def precision_for(precision: Precision | None, problem: Bandit, horizon: int) -> Precision:
-    """Single precision unless asked otherwise, where the rounding of a path's sums is far below their noise.
+    """Single precision unless asked otherwise, where the rounding of a path's sums is far below their noise
+    and 23 random bits are enough for a reward: not for heavy tails, nor for a small chance of a reward.
 
     A sum of T rewards of size m is off by about sqrt(T) roundings of m T 2^-24 each at most, and its noise is
     sd sqrt(T): their ratio (m + sd) T 2^-24 / sd may be `ROUNDING` at most.
@@ -84,11 +92,18 @@ def precision_for(precision: Precision | None, problem: Bandit, horizon: int) ->
     if precision is not None:
         return precision
     noise = problem.noise
+    if not noise.sub_gaussian or (isinstance(noise, Bernoulli) and _rare(problem.means)):
+        return "float64"
     size = max(abs(mean) for mean in problem.means)
     if isinstance(noise, Resampled):
         size = max(float(np.abs(values).max()) for values in noise.samples)
     sd = noise.sd(problem.means)
     return "float32" if (size + sd) * horizon * 2.0**-24 <= ROUNDING * sd else "float64"
+
+
+def _rare(means: tuple[float, ...]) -> bool:
+    """Whether a Bernoulli mean is so near 0 or 1 that cells of 2^-23 show."""
+    return any(0.0 < min(mean, 1.0 - mean) < RARE for mean in means)
 
 
 def used_device(precision: Precision) -> dict[str, str]:
@@ -124,7 +139,7 @@ def launches(
     params = tuple(real(value) for value in policy.params(horizon, problem.arms))
     world = tuple(_on_device(part, real) for part in problem.noise.world(problem.means))
     key = cuda.to_device(seed_words(seed))
-    size = min(paths, max(FEWEST_LAUNCHED, min(MOST_LAUNCHED, LAUNCH_PULLS // horizon)))
+    size = min(paths, launch_paths(horizon))
     rewards = cuda.device_array(size, real)
     pulls = cuda.device_array((problem.arms, size), np.int32)
     for first in range(0, paths, size):
@@ -132,6 +147,11 @@ def launches(
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
         launch(kernel, count, threads, *args)
         yield first, rewards[:count], pulls[:, :count]
+
+
+def launch_paths(horizon: int) -> int:
+    """Paths a launch; no bit depends on it."""
+    return max(FEWEST_LAUNCHED, min(MOST_LAUNCHED, LAUNCH_PULLS // horizon))
 
 
 def launch(kernel: Any, count: int, threads: int, *args: Any) -> None:
@@ -159,3 +179,9 @@ def play_paths(
         until = first + rewards.size
         reward[first:until], pulls[first:until] = rewards.copy_to_host(), counts.copy_to_host().T
     return reward, pulls
+
+
+def device_sources() -> str:
+    """A digest of the code that decides the bits of a path on the device, the formulas aside."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -41,11 +41,11 @@ class DeviceTally:
         bins = self.counts, self.low, self.high
         return self.tally.unit, *bins, self.tally.bar, self.above, self.found
 
-    def take(self, size: int, totals: Any, squares: Any) -> None:
+    def take(self, size: int, middle: float, rest: Any, squares: Any) -> None:
         """Take in the sums of a launch, and the values that passed the bar, which raises it."""
         found = int(self.found.copy_to_host()[0])
         above = self.above[:found].copy_to_host() if found else np.zeros(0)
-        self.tally.take(size, 0.0, float(np.sum(totals)), float(np.sum(squares)), above)
+        self.tally.take(size, middle, float(np.sum(rest)), float(np.sum(squares)), above)
         self.tally.settle()
         self.found.copy_to_device(np.zeros(1, np.int64))
 
@@ -69,6 +69,7 @@ class DeviceLaw:
         self.regret = DeviceTally(layout.unit, most)
         self.lost = None if layout.factors else DeviceTally(layout.small, most)
         self.parts = cuda.device_array((6, PARTS))
+        self.middles: Any = None  # of regret and pseudo regret, about which squares are taken
 
     def add(self, rewards: Any, pulls: Any) -> None:
         """Take in a launch."""
@@ -78,11 +79,15 @@ class DeviceLaw:
         launch(
             count, rewards.size, THREADS, *where, *bins, self.regret.arrays, (self.lost or self.regret).arrays
         )
-        launch(total, PARTS, THREADS, *where, self.parts)
+        if self.middles is None:  # the means of the first launch will do for all
+            launch(total, PARTS, THREADS, *where, 0.0, 0.0, self.parts)
+            parts = self.parts.copy_to_host()
+            self.middles = tuple(float(np.sum(parts[row])) / rewards.size for row in (0, 2))
+        launch(total, PARTS, THREADS, *where, *self.middles, self.parts)
         parts = self.parts.copy_to_host()
-        self.regret.take(rewards.size, parts[0], parts[1])
+        self.regret.take(rewards.size, self.middles[0], parts[0], parts[1])
         if self.lost is not None:
-            self.lost.take(rewards.size, parts[2], parts[3])
+            self.lost.take(rewards.size, self.middles[1], parts[2], parts[3])
         self.law.widen(parts[4].min(), parts[5].max(), self.layout.best, self.layout.best)
         self.law.paths += rewards.size
 
@@ -142,7 +147,7 @@ def _kernels(exactly: bool) -> tuple[Any, Any]:
         else:
             keep(missed, lost)
 
-    def total(rewards: Any, pulls: Any, best: Any, gaps: Any, parts: Any) -> None:
+    def total(rewards: Any, pulls: Any, best: Any, gaps: Any, middle: Any, other: Any, parts: Any) -> None:
         part = cuda.grid(1)
         if part >= parts.shape[1]:
             return
@@ -152,11 +157,12 @@ def _kernels(exactly: bool) -> tuple[Any, Any]:
             x, y = best - float(rewards[path]), 0.0
             for arm in range(gaps.size):
                 y += pulls[arm, path] * gaps[arm]
+            least, most = min(least, y - x), max(most, y - x)
+            x, y = x - middle, y - other
             regret += x
             squares += x * x
             lost += y
             lost_squares += y * y
-            least, most = min(least, y - x), max(most, y - x)
         parts[0, part], parts[1, part], parts[2, part], parts[3, part] = regret, squares, lost, lost_squares
         parts[4, part], parts[5, part] = least, most
 

@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lighttail.blocks import PROBE_PATHS, PROBE_PULLS, probe_of
-from lighttail.gpu.run import Precision, check_device, play_paths, precision_for, used_device
+from lighttail.blocks import PROBE_PATHS, PROBE_PULLS, fingerprint, probe_of
+from lighttail.gpu.run import (
+    Precision,
+    check_device,
+    device_sources,
+    launch_paths,
+    play_paths,
+    precision_for,
+    used_device,
+)
 from lighttail.linear import LinearBandit
 from lighttail.methods import Played, choose_method
 from lighttail.policies import Policy
@@ -25,6 +33,7 @@ from lighttail.validation import refuse
 PIECE_BLOCKS = 128
 PIECE_PULLS = 1 << 26  # a second or so; where pulls are skipped, the number of blocks is limit enough
 PIECE_NUMBERS = 1 << 23  # rewards and pulls, 64 MiB
+PIECE_LAUNCHES = 4  # of a GPU
 MOST_PIECES = 10**6
 KEY_LETTERS = 16  # of a cell's key in the name of its folder
 
@@ -152,8 +161,9 @@ def _of_all_seeds(
             precision = precision_for(None, problem, horizon)
             short = min(horizon, PROBE_PULLS + problem.arms)
             first = play_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision)
-            probe, where = b"".join(part.tobytes() for part in first), used_device(precision)
-            size = PIECE_NUMBERS // (1 + problem.arms)
+            probe = b"".join(part.tobytes() for part in first) + fingerprint(policy, problem, horizon)
+            where = used_device(precision) | {"sources": device_sources()}
+            size = min(PIECE_NUMBERS // (1 + problem.arms), PIECE_LAUNCHES * launch_paths(horizon))
     played = {
         "policy": repr(policy),
         "problem": problem_repr(problem),

@@ -11,12 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from lighttail import statistics
+from lighttail.keeping import fitting_paths
 from lighttail.linear import LinearBandit
-from lighttail.methods import Played
+from lighttail.methods import Played, work_of
 from lighttail.outcome import rounding
 from lighttail.policies import UCB, Policy, SuccessiveElimination
 from lighttail.problems import Bandit, Bernoulli
-from lighttail.progress import compiling, reporter
+from lighttail.progress import compiling, noted, reporter
 from lighttail.simulate import (
     Progress,
     block_paths,
@@ -223,17 +224,19 @@ class Effort:
 
 def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
     """Look, and go on, until the error is small or the budget spent."""
-    plan = task.plan()
+    shown = effort.progress is not False
+    with noted(f"planning the paths of {task.policy}", shown):
+        plan = task.plan()
     if plan is None and task.every_way_counted:
         return _certain(0.0, effort.level)
     if plan is None:
         return _plain(task, effort)
-    with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
+    with compiling(str(task.policy), shown):  # pilots compile a kernel
         where = (task.policy, task.problem, plan, task.horizon, task.target, task.kind == "regret")
-        played = choose_played(*where)
+        played, work = choose_played(*where)
     play = _player(task, plan, effort, played)
     size = block_paths(task.horizon, played)
-    paths = _whole_blocks(min(FIRST, max(1, effort.most_pulls // task.horizon)), size)
+    paths = _whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), size)
     log_weight, rounds = np.empty(0), np.empty(0, dtype=np.int64)
     looks = 0
     while True:
@@ -241,9 +244,10 @@ def _importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate:
         looks += 1
         weights, unit = _scaled(log_weight, plan)
         pulls = int(rounds.sum())
-        if may_change and looks == 1 and _plain_is_cheaper(weights, unit, pulls / paths, task.horizon):
+        spent = pulls / paths if played == "step" else work  # a path, in pulls
+        if may_change and looks == 1 and _plain_is_cheaper(weights, unit, spent, work):
             return _plain(task, effort)
-        most = min(MOST_PATHS, int(paths * effort.most_pulls / max(1, pulls)))
+        most = min(MOST_PATHS, int(effort.most_pulls / max(1e-9, spent)))
         found = _estimate(weights, unit, plan, looks, pulls, most, effort, played)
         error = found.diagnostics.relative_error
         wanted = paths * min(8.0, max(2.0, 1.2 * (error / effort.relative_error) ** 2))
@@ -297,14 +301,17 @@ def _scaled(log_weight: Floats, plan: Plan) -> tuple[Floats, float]:
     return np.exp(np.minimum(log_weight, plan.log_bound) - unit), unit
 
 
-def _plain_is_cheaper(weights: Floats, unit: float, rounds: float, horizon: int) -> bool:
-    """Whether counting plain paths takes less work for the same error, by the first look."""
+def _plain_is_cheaper(weights: Floats, unit: float, rounds: float, plain: float) -> bool:
+    """Whether counting plain paths takes less work for the same error, by the first look.
+
+    rounds, plain: the work of a weighted path and of a plain one, in pulls.
+    """
     mean = float(weights.mean())
     chance = mean * math.exp(unit)
     if not 0.0 < chance < 1.0:
         return False
     tilted = DEARER * rounds * float(weights.var()) / mean**2
-    return horizon * (1.0 - chance) / chance <= tilted
+    return plain * (1.0 - chance) / chance <= tilted
 
 
 def _estimate(
@@ -370,7 +377,8 @@ def bernstein(sample: Floats, bound: float, slip: float) -> float:
 
 def _plain(task: Task, effort: Effort) -> TailEstimate:
     """Count simulated paths."""
-    most = max(1, min(MOST_PATHS, effort.most_pulls // task.horizon))
+    work = work_of(task.policy, task.problem, task.horizon)
+    most = max(1, min(MOST_PATHS, int(effort.most_pulls / work), fitting_paths(task.problem)))
     paths = min(FIRST, most)
     while True:
         out = simulate(
