@@ -61,4 +61,4 @@ def choose_played(
     play = block_of_paths(policy, problem, plan, horizon, target, whole, "skip")
     play(generator, np.empty(PILOTS), rounds, np.zeros(1, dtype=np.int64))
     work = (words_drawn(generator) - before) * NUMBER / PULL
-    return ("skip", work / PILOTS) if work < int(rounds.sum()) else ("step", float(horizon))
+    return ("skip", max(1.0, work / PILOTS)) if work < int(rounds.sum()) else ("step", float(horizon))
