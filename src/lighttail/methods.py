@@ -41,7 +41,7 @@ def choose_method(policy: Policy, problem: Any, horizon: int, method: Method) ->
         return method
     if horizon < SHORT or why_not_skip(policy, problem):
         return "step"
-    return "skip" if isinstance(policy, SuccessiveElimination) or pays(policy, problem, horizon) else "step"
+    return "skip" if pays(policy, problem, horizon) else "step"
 
 
 def work_of(policy: Policy, problem: Any, horizon: int) -> float:
@@ -93,11 +93,13 @@ def pays(policy: Policy, problem: Bandit, horizon: int) -> bool:
 def _cheaper(policy: Any, problem: Bandit, horizon: int) -> bool:
     numbers, others = _pilot(policy, problem, horizon)
     bonus = type(policy.bonus)
+    counts = isinstance(problem.noise, Bernoulli)
+    if isinstance(policy, SuccessiveElimination):  # numbers are pulls, but for the sum of the last arm
+        return numbers * 1.35 + 800.0 < horizon if counts else numbers * 1.15 < horizon
     if bonus.changes_with_time():
-        clock = 0.0 if horizon <= TABLE else 0.7
-        return numbers * (5.0 + 0.45 * problem.arms) < horizon * (1.2 + 0.12 * problem.arms + clock)
+        return numbers * (3.2 if horizon <= TABLE else 2.6) < horizon
     root = bool(bonus.radius.__code__.co_names)  # a square root in the formula
-    if isinstance(problem.noise, Bernoulli):
+    if counts:
         # A number that decides one reward is cheap; of long blocks, a count takes several and logarithms.
         number = 5.6 - 4.0 * min(0.5, numbers / horizon)
         pulls = horizon * (0.72 if root else 0.4) + others * (1.73 + 0.024 * problem.arms)
