@@ -140,8 +140,31 @@ def test_an_unfinished_study_says_so_and_compares_equal_numbers_of_paths(
     assert results.outcome("own <data>", "A & B", horizon=200).paths == 900
     with pytest.raises(BadInput, match="one of which a piece is finished"):
         results.outcome("own <data>", "ucb:lighttailed:0.2", horizon=100)
-    monkeypatch.setattr("lighttail.study.report.write_report", lambda *args: None)  # pages are drawn above
-    assert "14 of 40 pieces" in report_study(results).read_text()
+    above = []  # of the pages, which are drawn in another test
+    monkeypatch.setattr("lighttail.study.report.write_report", lambda *args: above.append(args[3]))
+    html = report_study(results).read_text()
+    assert "14 of 40 pieces" in html
+    assert "100 pulls. <b>Not played yet: ucb:lighttailed:0.2.</b>" in html
+    assert "200 pulls. <b>" not in html
+    assert ["Not played yet: ucb:lighttailed:0.2." in text for text in above] == [False, True]
+
+
+def test_a_setting_without_any_piece_is_named(
+    results: Results, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    manifest = results.manifest
+    for cell in manifest["cells"]:
+        if cell["horizon"] == 100:
+            cell["files"] = []
+    manifest["finished"], manifest["digest"] = 4, folder._digest(manifest["cells"])
+    (results.path / "manifest.json").write_text(json.dumps(manifest))
+    monkeypatch.setattr("lighttail.study.report.write_report", lambda *args: None)
+    assert run(monkeypatch, "report", results.path) == 0
+    said = "Not played yet: A & B, ucb:lighttailed:0.2."
+    assert f"own <data>, 100 pulls. {said}" in capsys.readouterr().out
+    html = (results.path / "report" / "index.html").read_text()
+    assert f"100 pulls. <b>{said.replace('&', '&amp;')}</b>" in html
+    assert html.count("Not played yet") == 1
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: Any) -> int:

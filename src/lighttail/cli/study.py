@@ -149,6 +149,7 @@ def report(
     """Draw the comparison from a study's folder, finished or not."""
     from lighttail.progress import bar
     from lighttail.study import load_study, report_study
+    from lighttail.study.report import not_played_words
 
     with warnings_as_lines():
         results = load_study(folder)
@@ -157,9 +158,17 @@ def report(
             page = report_study(results, update)
     else:
         page = report_study(results)
-    for one in json.loads(page.with_name("results.json").read_text())["comparisons"]:
-        sigma = "" if one["sigma"] is None else f", sigma {one['sigma']:g}"
-        print(f"{one['name']}{sigma}, {one['horizon']:,} pulls: {one['verdict']}")
+    told = json.loads(page.with_name("results.json").read_text())
+    for one in told["comparisons"]:
+        print(f"{_place(one)}: {one['verdict']}")
+    for one in told["not_played"]:
+        print(f"{_place(one)}. {not_played_words(one['policies'])}.")
     if not results.complete:
         print(f"The study is unfinished: {results.finished:,} of {results.pieces:,} files are there.")
     print(f"Report: {page}")
+
+
+def _place(one: dict[str, Any]) -> str:
+    """The problem, sigma and horizon of an entry of results.json."""
+    sigma = "" if one["sigma"] is None else f", sigma {one['sigma']:g}"
+    return f"{one['name']}{sigma}, {one['horizon']:,} pulls"

@@ -85,6 +85,10 @@ class Results:
             entries.append(Entry(name, policy, proved, outcome, threshold))
         return Comparison(problem, horizon, paths, study.seeds, threshold, tuple(entries))
 
+    def not_played(self, setting: Setting, horizon: int) -> list[str]:
+        """The policies of which no piece is finished there."""
+        return [name for name in self.study.policies if not self._rows(setting, name, horizon)]
+
     def _cells(self, setting: Setting, policy: str, horizon: int) -> list[dict[str, Any]]:
         names = {"problem": setting.name, "sigma": setting.sigma, "policy": policy, "horizon": horizon}
         return [cell for cell in self.manifest["cells"] if all(cell[key] == names[key] for key in names)]
