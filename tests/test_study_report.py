@@ -204,9 +204,10 @@ def test_folders_that_are_no_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "empty").mkdir()
     for place in ("none", "other", "empty", "other/file"):
         assert run(monkeypatch, "report", tmp_path / place) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("lighttail: folder must be ")
-        assert said.count("\n") == 1
+        said = "folder must be that of a study, which `lighttail run` makes, but is "
+        assert capsys.readouterr().err == f"lighttail: {said}{str(tmp_path / place)!r}\n"
+        with pytest.raises(BadInput, match=f"^{said}"):
+            load_study(tmp_path / place)
 
 
 def test_the_python_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

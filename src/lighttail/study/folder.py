@@ -46,31 +46,35 @@ def versions() -> dict[str, str]:
 
 
 def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
-    """The manifest of a study's folder; None where there is nothing yet."""
+    """The manifest of a study's folder; None where there is none."""
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
         if manifest["format"] != FORMAT or not set(manifest) >= KEYS:
             raise ValueError
         return manifest  # type: ignore[no-any-return]
     except FileNotFoundError:
-        pass
+        return None
     except NotADirectoryError:
         raise refuse(field, str(path), "a folder") from None
     except (ValueError, KeyError, TypeError):
         raise refuse(field, str(path), f"a folder whose {MANIFEST} is that of a study") from None
+
+
+def _check_empty(path: Path) -> None:
+    """Refuse to begin a study in a folder that holds something else."""
     if path.is_dir():
         others = {entry.name for entry in path.iterdir()} - {LOCK, *(entry.name for entry in leftovers(path))}
         if others:
             raise refuse(
-                field, str(path), f"a new or empty folder, or that of a study, without {min(others)!r}"
+                "out", str(path), f"a new or empty folder, or that of a study, without {min(others)!r}"
             )
-    return None
 
 
 def check_belongs(path: Path, study: Study) -> dict[str, Any] | None:
     """The manifest, if the folder is of this study and was made by these versions; refuse any other."""
     now, manifest = versions(), read_manifest(path)
     if manifest is None:
+        _check_empty(path)
         return None
     if manifest["name"] != study.name:
         raise BadInput(

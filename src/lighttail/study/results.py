@@ -25,11 +25,9 @@ class Damaged(OSError):
 def load_study(folder: str | Path) -> Results:
     """The results in a study's folder, finished or not."""
     path = Path(folder)
-    if not path.is_dir():
-        raise refuse("folder", str(path), "that of a study, which `lighttail run` makes")
-    manifest = read_manifest(path, "folder")
+    manifest = read_manifest(path, "folder") if path.is_dir() else None
     if manifest is None:
-        raise refuse("folder", str(path), f"that of a study, which `lighttail run` makes, with a {MANIFEST}")
+        raise refuse("folder", str(path), "that of a study, which `lighttail run` makes")
     text, inputs = manifest["study"], manifest["inputs"]
     if not is_whole(manifest):
         raise Damaged(f"{path / MANIFEST} is damaged; run the study again to make it anew")
