@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.cli.commands import app
+from lighttail.cli.commands import Stopped, app
 from lighttail.cli.options import warnings_as_lines
 from lighttail.validation import BadInput, positive
 from lighttail.words import parse_whole
@@ -64,7 +64,21 @@ def run(
         _plan(study, folder, device)
         return
     settings = {"executor": executor, "workers": workers, "device": device, "budget": seconds, "prune": prune}
-    _run(study, folder, settings, _again(file, out, executor, workers_text, device))
+    again = _again(file, out, executor, workers_text, device)
+    try:
+        _run(study, folder, settings, again)
+    except KeyboardInterrupt:
+        raise Stopped(f"{_so_far(study, folder)}Go on with: {again}") from None
+
+
+def _so_far(study: Any, folder: Path) -> str:
+    """How many files the folder of a run that was stopped lists; nothing if it did not get that far."""
+    from lighttail.study.folder import read_manifest
+
+    manifest = read_manifest(folder)
+    if manifest is None or manifest["study"] != study.text:  # of the study before it was edited
+        return ""
+    return f"{manifest['finished']:,} of {manifest['pieces']:,} files are there. "
 
 
 def _again(file: Path, out: Path | None, executor: str, workers: str | None, device: str) -> str:
