@@ -240,6 +240,10 @@ BAD = {
     "regret nan": (["--regret", "1,nan"], "regret must be a finite number, but is nan"),
     "kind": (["--kind", "pseudo"], "kind must be one of pseudo-regret, regret, but is 'pseudo'"),
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
+    "two policies": (
+        ["--policy", "ts:1", "--policy", "ucb:standard:1"],
+        "policy must be given once, but is given as 'ts:1', 'ucb:standard:1'",
+    ),
     "linear": (["--policy", "lints:1"], "one for arms, such as ucb:lighttailed:0.2, but is 'lints:1'"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "means": (["--means", "0.2"], "means must be at least two numbers"),
