@@ -242,6 +242,20 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert load_study(place).manifest["digest"] in said
     assert run(monkeypatch, "run", file) == 0
     assert "36 of 36 files, 0 of them new" in capsys.readouterr().out
+    file.write_text(EXAMPLE.read_text().replace("paths = 2000", "paths = 2010").replace("[1, 2]", "[1]"))
+    assert run(monkeypatch, "run", file, "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "0 of 18 files are there; 18 are to be made, 18 of them short last pieces that are played anew" in said
+    assert run(monkeypatch, "run", file) == 0
+    said = capsys.readouterr().out
+    assert "18 older pieces, since replaced by longer ones: kept; --prune removes them" in said
+    assert "18 files of cells, paths or data that the study no longer has: kept; --prune removes them" in said
+    shutil.copy(EXAMPLE, file)
+    assert run(monkeypatch, "run", file, "--prune") == 0
+    said = capsys.readouterr().out
+    assert "36 of 36 files, 0 of them new" in said  # the older pieces fit again
+    assert "--prune removed 18 files" in said
+    assert "kept" not in said
     light = load_study(place).outcome("two arms", "light-tailed", horizon=500, sigma=1.0)
     alone = lt.simulate(
         POLICIES["ucb:lighttailed:0.2"], lt.Bandit([0.2, 0.8]), horizon=500, paths=2000, seed=1

@@ -104,12 +104,15 @@ def _plan(study: Any, folder: Path, device: str) -> None:
 
     manifest = check_belongs(folder, study)
     cells = cells_of(study, device, sys.stderr.isatty())
-    found, damaged = Folder(folder, study, manifest).look(cells)
+    place = Folder(folder, study, manifest)
+    found, damaged = place.look(cells)
+    missing = {piece for cell in cells for piece in cell.pieces} - found.keys()
+    short = len(place.superseded(cells, missing))
     print(_size(study, cells))
     pieces = sum(len(cell.pieces) for cell in cells)
     harm = f", {len(damaged):,} damaged" if damaged else ""
-    left = pieces - len(found)
-    print(f"{folder}: {len(found):,} of {pieces:,} files are there{harm}; {left:,} are to be made")
+    anew = f", {short:,} of them short last pieces that are played anew" if short else ""
+    print(f"{folder}: {len(found):,} of {pieces:,} files are there{harm}; {len(missing):,} are to be made{anew}")
 
 
 def _size(study: Any, cells: Any) -> str:
@@ -132,6 +135,7 @@ def _bytes(count: float) -> str:
 
 def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None:
     from lighttail.progress import bar
+    from lighttail.report.format import counted
     from lighttail.study import run_study
 
     if sys.stderr.isatty():
@@ -145,8 +149,14 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
     for file in done.damaged:
         print(f"lighttail: {file} was damaged and is made again", file=sys.stderr)
     print(f"{study.name}: {done.finished:,} of {done.pieces:,} files, {done.played:,} of them new")
+    if done.replaced:
+        older = counted(len(done.replaced), "older piece")
+        print(f"{older}, since replaced by longer ones: kept; --prune removes them")
     if done.strangers:
-        print(f"{len(done.strangers):,} files that are not of this study are kept; --prune removes them")
+        kept = counted(len(done.strangers), "file")
+        print(f"{kept} of cells, paths or data that the study no longer has: kept; --prune removes them")
+    if settings["prune"]:
+        print(f"--prune removed {counted(done.pruned, 'file')}")
     print(f"Digest: {done.digest}")
     print(f"Folder: {folder}")
     if done.complete:

@@ -7,7 +7,7 @@ import json
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -206,6 +206,18 @@ class Folder:
         with self._file(self.path / MANIFEST) as file:
             file.write(json.dumps(manifest, indent=1).encode() + b"\n")
         return manifest
+
+    def superseded(self, cells: Iterable[Cell], pieces: Container[Piece]) -> dict[Piece, list[Path]]:
+        """The files of last pieces from before paths were added, for those of `pieces` that hold more."""
+        older: dict[Piece, list[Path]] = {}
+        for cell in cells:
+            begin = {piece.first: piece for piece in cell.pieces if piece in pieces}
+            for file in sorted(self._place(cell).glob(PIECES)):
+                first, until = map(int, file.stem.split("-"))
+                piece = begin.get(first)
+                if piece is not None and until < piece.until:
+                    older.setdefault(piece, []).append(file)
+        return older
 
     def strangers(self, cells: Iterable[Cell]) -> list[Path]:
         """Files of cells, of numbers of paths or of data that the study does not have."""
