@@ -112,7 +112,8 @@ def _plan(study: Any, folder: Path, device: str) -> None:
     pieces = sum(len(cell.pieces) for cell in cells)
     harm = f", {len(damaged):,} damaged" if damaged else ""
     anew = f", {short:,} of them short last pieces that are played anew" if short else ""
-    print(f"{folder}: {len(found):,} of {pieces:,} files are there{harm}; {len(missing):,} are to be made{anew}")
+    there = f"{len(found):,} of {pieces:,} files are there{harm}"
+    print(f"{folder}: {there}; {len(missing):,} are to be made{anew}")
 
 
 def _size(study: Any, cells: Any) -> str:
