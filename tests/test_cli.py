@@ -203,7 +203,7 @@ BAD = {
     "exp3": (["--policy", "exp3ix"], "policy must have the form exp3ix:reward"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "horizon text": (["--horizon", "long"], "horizon must be a whole number, but is 'long'"),
-    "paths text": (["--paths", "1e3"], "paths must be a whole number, but is '1e3'"),
+    "paths text": (["--paths", "1.5e0"], "paths must be a whole number, but is '1.5e0'"),
     "threads text": (["--threads", "all"], "threads must be a whole number, but is 'all'"),
     "threshold text": (["--threshold", "much"], "threshold must be a number, but is 'much'"),
     "paths": (["--paths", "0"], "paths must be a whole number of at least 1, but is 0"),
