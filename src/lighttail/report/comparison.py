@@ -219,6 +219,20 @@ def covered(problem: Bandit | LinearBandit) -> bool:
     return problem.noise.sub_gaussian
 
 
+def uncovered(problem: Bandit | LinearBandit) -> str:
+    """Why no policy is light-tailed by theorem on a problem; empty where one may be."""
+    if covered(problem):
+        return ""
+    if not problem.noise.sub_gaussian:
+        return f"no theorem covers {type(problem.noise).__name__} noise"
+    return "no theorem covers this linear bandit"
+
+
+def legend_words(problem: Bandit | LinearBandit) -> str:
+    """What the style of a line says."""
+    return uncovered(problem) or "solid: light-tailed by theorem"
+
+
 def default_threshold(problem: Bandit | LinearBandit, horizon: int) -> float:
     """About a third of the largest possible loss: 0.2 T on the paper's problems, with a gap of 0.6."""
     return float(f"{worst_loss(problem, horizon) / 3.0 or 0.2 * horizon:.2g}")

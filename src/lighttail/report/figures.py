@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.report.comparison import legend_words
 from lighttail.samples import Sample, Values, sample_of
 from lighttail.statistics import Floats, interpolated, proportion_limits
 
@@ -70,7 +71,7 @@ def survival_figure(comparison: Comparison) -> Figure:
     axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
     axes.set_ylabel("chance of a regret of x or more (log scale)")
     axes.set_title("Who loses how much, how often; shaded: 95 % intervals", loc="left")
-    figure.legend(loc="outside right upper", frameon=False, title="solid: light-tailed by theorem")
+    figure.legend(loc="outside right upper", frameon=False, title=legend_words(comparison.problem))
     return figure
 
 
@@ -94,8 +95,8 @@ def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
         axes.tick_params(labelbottom=True)
         axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.1), frameon=False, fontsize=8)
     figure.supxlabel(
-        f"regret x after {comparison.horizon:,} pulls (in units of reward); solid: light-tailed by theorem; "
-        "shaded: 95 % intervals",
+        f"regret x after {comparison.horizon:,} pulls (in units of reward); "
+        f"{legend_words(comparison.problem)}; shaded: 95 % intervals",
         fontsize=10,
     )
     figure.supylabel("chance of a regret of x or more (log scale)", fontsize=10)

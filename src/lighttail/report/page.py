@@ -7,11 +7,9 @@ from html import escape
 from lighttail.linear import LinearBandit
 from lighttail.problems import Bandit
 from lighttail.report.columns import cells, headings
-from lighttail.report.comparison import RARE, Comparison
+from lighttail.report.comparison import RARE, Comparison, uncovered
 from lighttail.report.document import document, figure
 from lighttail.report.figures import looks
-
-HISTOGRAMS = "Filled: light-tailed by theorem; hatched: not. Triangle: the mean; dotted line: the threshold"
 
 
 def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes, above: str = "") -> str:
@@ -32,7 +30,7 @@ event that no path showed, with its upper limit.</p>
 <h2>The chance of a large regret</h2>
 {figure(survival, "The chance that the regret is x or more, for each policy")}
 <h2>The regret of every path</h2>
-{figure(histograms, HISTOGRAMS)}
+{figure(histograms, _histograms(problem))}
 <h2>How to read this</h2>
 <p>A policy has a heavy tail here if, with 95 % confidence, more than {RARE:.1%} of its paths pull bad
 arms until {comparison.threshold:g} or more is lost (pseudo regret), and that lies far above what the better
@@ -45,6 +43,13 @@ exponentially with the square root of the horizon. At a given horizon it may sti
 {_kept(comparison)}</p>
 """
     return document(f"lighttail: {len(comparison.entries)} policies compared", body)
+
+
+def _histograms(problem: Bandit | LinearBandit) -> str:
+    """The caption of the histograms."""
+    why = uncovered(problem)
+    fills = f"{why[0].upper()}{why[1:]}" if why else "Filled: light-tailed by theorem; hatched: not"
+    return f"{fills}. Triangle: the mean; dotted line: the threshold"
 
 
 def _kept(comparison: Comparison) -> str:

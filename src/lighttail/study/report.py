@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lighttail.files import whole_file
 from lighttail.report.columns import cells
-from lighttail.report.comparison import Comparison
+from lighttail.report.comparison import Comparison, legend_words
 from lighttail.report.document import document, figure
 from lighttail.report.figures import SETTINGS, draw, looks
 from lighttail.report.format import probability
@@ -236,9 +236,8 @@ def _picture(summaries: list[Summary]) -> str:
         axes.grid(axis="y", color="0.9", linewidth=0.8)
         axes.set_xlabel("horizon (pulls; log scale)")
         axes.set_ylabel("chance (log scale)")
-        canvas.legend(
-            loc="outside right upper", frameon=False, handlelength=3, title="solid: light-tailed by theorem"
-        )
+        title = legend_words(summaries[0].setting.problem)
+        canvas.legend(loc="outside right upper", frameon=False, handlelength=3, title=title)
     losses = ", ".join(f"{one.threshold:g} after {one.horizon:,} pulls" for one in summaries)
     caption = (
         f"The chance of losing at least {losses}; with 95 % intervals. "
