@@ -14,6 +14,7 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
+from lighttail.report.figures import looks
 from lighttail.study import Results, cells, folder, load_study, report_study, run_study
 from lighttail.study.file import parse_study
 from lighttail.validation import BadInput
@@ -147,6 +148,55 @@ def test_an_unfinished_study_says_so_and_compares_equal_numbers_of_paths(
     assert "100 pulls. <b>Not played yet: ucb:lighttailed:0.2.</b>" in html
     assert "200 pulls. <b>" not in html
     assert ["Not played yet: ucb:lighttailed:0.2." in text for text in above] == [False, True]
+
+
+COLOURS = """
+name = "colours"
+paths = 10
+seeds = [1]
+horizons = [20]
+[[problem]]
+name = "covered"
+means = [0.2, 0.8]
+[[problem]]
+name = "not covered"
+means = [0.2, 0.8]
+noise = "laplace"
+[[policy]]
+policy = "ts:0.8"
+[[policy]]
+policy = "ucb:lighttailed:0.2"
+[[policy]]
+policy = "ucb:standard:0.8"
+[[policy]]
+policy = "se:lighttailed:0.1"
+"""
+
+
+def test_a_policy_has_one_colour_on_all_pages(tmp_path: Path) -> None:
+    run_study(parse_study(COLOURS, "study.toml", Path), tmp_path)
+    results = load_study(tmp_path)
+    shown = []
+    for setting in results.study.problems:
+        comparison = results.comparison(setting, 20)
+        assert comparison is not None
+        shown.append(
+            {e.label: look for e, look in zip(comparison.entries, looks(comparison.entries), strict=True)}
+        )
+    proved, dashed = shown
+    assert {name: look["color"] for name, look in proved.items()} == {
+        name: look["color"] for name, look in dashed.items()
+    }
+    assert len({look["color"] for look in proved.values()}) == 4
+    assert [look["linestyle"] == "-" for look in proved.values()] == [False, True, False, True]
+    assert not any(look["linestyle"] == "-" for look in dashed.values())
+    for cell in results.manifest["cells"][:1] + results.manifest["cells"][6:7]:
+        cell["files"] = []  # a policy before others is not played yet
+    for setting, before in zip(results.study.problems, shown, strict=True):
+        fewer = results.comparison(setting, 20)
+        assert fewer is not None
+        assert len(fewer.entries) == 3
+        assert looks(fewer.entries) == [before[entry.label] for entry in fewer.entries]
 
 
 def test_a_setting_without_any_piece_is_named(

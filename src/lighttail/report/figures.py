@@ -1,4 +1,4 @@
-"""Figures of regret distributions. Light-tailed policies: blue-green, solid. Others: warm, dashed."""
+"""Figures of regret distributions. Light-tailed designs: blue-green; others: warm. Solid: by theorem."""
 
 from __future__ import annotations
 
@@ -43,18 +43,17 @@ Styled = list[tuple["Entry", dict[str, Any]]]
 
 
 def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """A colour and a line style for each policy, the same in every figure and table."""
-    seen = {True: 0, False: 0}
+    """A colour and a line style for each policy, the same in every figure and table.
+
+    The colour is the policy's own, whatever the problem is; solid or dashed is for the theorem to say.
+    """
     styles = []
     for entry in entries:
-        light = entry.light_tailed
-        turn = seen[light]
-        seen[light] += 1
-        palette = LIGHT if light else OTHER
-        again = turn // len(palette)  # how often its colour was used before
+        palette = LIGHT if entry.policy.light_tailed else OTHER
+        again = entry.turn // len(palette)  # how often its colour was used before
         marks = {} if again == 0 else {"marker": MARKERS[again % len(MARKERS)], "markevery": 0.1}
-        dash: Any = "-" if light else (0, (5, 2))
-        styles.append({"color": palette[turn % len(palette)], "linestyle": dash, **marks})
+        dash: Any = "-" if entry.light_tailed else (0, (5, 2))
+        styles.append({"color": palette[entry.turn % len(palette)], "linestyle": dash, **marks})
     return styles
 
 

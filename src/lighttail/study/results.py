@@ -9,7 +9,7 @@ from typing import Any
 from lighttail.blocks import Keep
 from lighttail.keeping import fits_memory, kept_as
 from lighttail.outcome import Outcome
-from lighttail.report.comparison import Comparison, Entry, covered, default_threshold
+from lighttail.report.comparison import Comparison, Entry, covered, default_threshold, turns
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
 from lighttail.study.folder import CELLS, MANIFEST, is_whole, read_manifest
@@ -75,12 +75,12 @@ class Results:
         paths = min(rows[name] for name in there)
         share = study.threshold
         threshold = default_threshold(problem, horizon) if share is None else share * horizon
-        entries = []
+        entries, places = [], dict(zip(study.policies, turns(list(study.policies.values())), strict=True))
         for name in there:
             outcome = self._outcome(setting, name, horizon, paths, together=len(there))
             policy = study.policies[name]
             proved = policy.light_tailed and covered(problem)
-            entries.append(Entry(name, policy, proved, outcome, threshold))
+            entries.append(Entry(name, policy, proved, outcome, threshold, places[name]))
         return Comparison(problem, horizon, paths, study.seeds, threshold, tuple(entries))
 
     def not_played(self, setting: Setting, horizon: int) -> list[str]:
