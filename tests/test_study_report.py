@@ -106,6 +106,10 @@ def test_the_report_shows_these_numbers_and_needs_the_folder_alone(results: Resu
     assert all((index.parent / link).exists() for link in links)
     assert "http" not in html
     assert "A &amp; B" in html
+    problem = results.study.problems[0].problem
+    means = f"old: {problem.means[0]:g}, new: {problem.means[1]:g}"
+    assert f"<p>Mean rewards of the arms: {means}. Noise: " in html
+    assert "Bandit(" not in html
 
 
 def test_a_report_made_again_has_the_same_bytes_and_no_page_too_many(results: Results) -> None:

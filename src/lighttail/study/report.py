@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from lighttail.files import whole_file
 from lighttail.report.columns import cells
 from lighttail.report.comparison import Comparison, legend_words
-from lighttail.report.document import document, figure
+from lighttail.report.document import document, figure, unbroken
 from lighttail.report.figures import SETTINGS, draw, looks
 from lighttail.report.format import probability
+from lighttail.report.page import about
 from lighttail.report.write import FILES, write_report
 from lighttail.statistics import Estimate
 from lighttail.study.cells import slug
@@ -176,7 +177,7 @@ In brackets: 95 % intervals.</p>
 
 def _section(results: Results, setting: Setting, summaries: list[Summary]) -> str:
     """The table and the figure of one problem; what of it is not played is named."""
-    heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(repr(setting.problem))}</p>\n"
+    heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(about(setting.problem))}</p>\n"
     names = (
         "policy",
         "mean regret",
@@ -185,7 +186,7 @@ def _section(results: Results, setting: Setting, summaries: list[Summary]) -> st
         "chance of that regret",
         "heavy tail here",
     )
-    head = "".join(f"<th>{name}</th>" for name in names)
+    head = "".join(f"<th>{unbroken(name)}</th>" for name in names)
     played = {summary.horizon: summary for summary in summaries}
     body = "".join(
         (_rows(played[horizon]) if horizon in played else "") + _row_of_absent(results, setting, horizon)
