@@ -16,6 +16,7 @@ from lighttail import cli
 from lighttail.report import compare
 from lighttail.report import comparison as comparison_module
 from lighttail.report.figures import looks, survival_figure
+from lighttail.report.page import page
 from lighttail.validation import BadInput
 
 FILES = {"report.html", "results.json"} | {
@@ -203,7 +204,7 @@ BAD = {
     "exp3": (["--policy", "exp3ix"], "policy must have the form exp3ix:reward"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "horizon text": (["--horizon", "long"], "horizon must be a whole number, but is 'long'"),
-    "paths text": (["--paths", "1e3"], "paths must be a whole number, but is '1e3'"),
+    "paths text": (["--paths", "1.5e0"], "paths must be a whole number, but is '1.5e0'"),
     "threads text": (["--threads", "all"], "threads must be a whole number, but is 'all'"),
     "threshold text": (["--threshold", "much"], "threshold must be a number, but is 'much'"),
     "paths": (["--paths", "0"], "paths must be a whole number of at least 1, but is 0"),
@@ -363,6 +364,16 @@ def test_no_theorem_covers_noise_that_is_not_sub_gaussian() -> None:
         problem = lt.Bandit([0.2, 0.8], noise)
         comparison = compare([lt.UCB(lt.LightTailed(0.2))], problem, horizon=20, paths=10, seed=1)
         assert comparison.entries[0].light_tailed == proved
+        why = f"no theorem covers {type(noise).__name__} noise"
+        (legend,) = survival_figure(comparison).legends
+        assert legend.get_title().get_text() == ("solid: light-tailed by theorem" if proved else why)
+        html = page(comparison, "", b"", b"")
+        assert "<p>1 policy, 20 pulls a path" in html
+        assert "<title>lighttail: 1 policy compared</title>" in html
+        assert "mean of worst 1&nbsp;%" in html
+        assert "more than 0.1&nbsp;% of its paths" in html
+        assert ("Filled: light-tailed by theorem; hatched: not." in html) == proved
+        assert (f"{why[0].upper()}{why[1:]}. Triangle" in html) != proved
 
 
 @pytest.mark.parametrize(("each", "panels"), [(4, [8]), (5, [5, 5])])

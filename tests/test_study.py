@@ -163,12 +163,12 @@ def test_an_edited_study_reuses_what_still_fits(tmp_path: Path) -> None:
     assert more_seeds.played == 3 + 10
     more_paths = run(out, BASE.replace("600", "700"))
     assert more_paths.played == 2 * (1 + 2)  # 524 and 576 of the 600 paths were whole blocks
-    assert len(more_paths.strangers) == 13 + 2 * 2
+    assert (len(more_paths.replaced), len(more_paths.strangers), more_paths.pruned) == (2 * 2, 13, 0)
     renamed = BASE.replace('policy = "ts:0.8"', 'name = "T"\npolicy = "ts:0.8"').replace('"two"', '"2 arms"')
     assert run(out, renamed + "# more\n").played == 0
     run(tmp_path / "fresh", renamed + "# more\n")
     last = run(out, renamed + "# more\n", prune=True)
-    assert last.strangers == []
+    assert (last.replaced, last.strangers, last.pruned) == ([], [], 13 + 2 * 3)
     assert files(out) == files(tmp_path / "fresh")  # as if it had never been another
     assert run(out, BASE.replace("ts:0.8", "ts:0.9")).played == 2 * 3
     assert run(out).digest == first.digest
@@ -441,8 +441,10 @@ def test_ctrl_c_ends_a_run_in_one_line_and_it_goes_on(tmp_path: Path) -> None:
             out, err = child.communicate(timeout=30)
         finally:
             child.kill()
-    assert (child.returncode, out, err) == (130, "", "lighttail: stopped\n")
     results = load_study(tmp_path / "small")
+    so_far = f"{results.finished} of {results.pieces} files are there"
+    again = f"Go on with: lighttail run {tmp_path / 'study.toml'}"
+    assert (child.returncode, out, err) == (130, "", f"lighttail: stopped: {so_far}. {again}\n")
     assert 5 <= results.finished < results.pieces
     assert not list(tmp_path.glob("small/**/.0*"))
     done = run(tmp_path / "small", LONG)

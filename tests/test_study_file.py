@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import lighttail as lt
 from lighttail.study.file import Study, parse_study, read_study
 from lighttail.validation import BadInput
+from lighttail.words import parse_whole
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLE = (DOCS / "study.toml").read_text()
@@ -77,6 +79,24 @@ def test_data_beside_the_study_and_names_of_arms(tmp_path: Path) -> None:
     assert study.inputs == {"rewards.csv": tmp_path / "rewards.csv"}
 
 
+def test_whole_numbers_are_written_in_several_ways() -> None:
+    text = EXAMPLE.replace("paths = 2000", "paths = 1e5").replace("[500, 1000]", "[5e2, 1_000]")
+    study = parse_study(text, "study.toml", Path)
+    assert (study.paths, study.horizons) == (100_000, (500, 1000))
+    assert {type(number) for number in (study.paths, *study.horizons)} == {int}
+    largest = "9007199254740992"  # 2**53
+    ways = {"1e5": 10**5, "100_000": 10**5, "1.5e1": 15, "-2e0": -2, "0e999999999": 0, "7.0": 7}
+    ways |= {f"{largest}.0": 2**53, "1" * 40: int("1" * 40)}
+    for word, number in ways.items():
+        assert parse_whole("paths", word) == number
+        assert type(parse_whole("paths", word)) is int
+    wrong = ["1.5e0", "1e400", "1e999999999", "1e-999999999", "nan", "-inf", "snan", "1e", "", "0x10"]
+    wrong += ["9007199254740993.0", "1e16", "1.00000000000000000001"]  # floats would take the last for 1
+    for word in wrong:
+        with pytest.raises(BadInput, match=f"paths must be a whole number, but is {re.escape(repr(word))}"):
+            parse_whole("paths", word)
+
+
 WRONG: list[tuple[str, str, str]] = [
     (
         "horizons = [500, 1000]",
@@ -84,7 +104,10 @@ WRONG: list[tuple[str, str, str]] = [
         "line 5: key must be one of name, .*did you mean 'horizons'",
     ),
     ("paths = 2000", 'paths = "2000"', "line 3: paths must be a whole number of at least 1, but is '2000'"),
-    ("paths = 2000", "paths = 2e3", "line 3: paths must be a whole number"),
+    ("paths = 2000", "paths = 1.5e0", "line 3: paths must be a whole number of at least 1, but is 1.5"),
+    ("paths = 2000", "paths = 1e400", "line 3: paths must be a whole number"),
+    ("seeds = [1, 2]", "seeds = [1, nan]", r"line 4: seeds\[1\] must be a whole number"),
+    ("seeds = [1, 2]", "seeds = [1, 1e16]", r"line 4: seeds\[1\] must be a whole number"),
     ("paths = 2000", "paths = true", "line 3: paths must be a whole number"),
     ("seeds = [1, 2]", "seeds = 1", "line 4: seeds must be a list"),
     ("seeds = [1, 2]", "seeds = [1, 1]", "line 4: seeds must be different numbers, but 1 is there twice"),

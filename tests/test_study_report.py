@@ -14,6 +14,7 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
+from lighttail.report.figures import looks
 from lighttail.study import Results, cells, folder, load_study, report_study, run_study
 from lighttail.study.file import parse_study
 from lighttail.validation import BadInput
@@ -105,6 +106,10 @@ def test_the_report_shows_these_numbers_and_needs_the_folder_alone(results: Resu
     assert all((index.parent / link).exists() for link in links)
     assert "http" not in html
     assert "A &amp; B" in html
+    problem = results.study.problems[0].problem
+    means = f"old: {problem.means[0]:g}, new: {problem.means[1]:g}"
+    assert f"<p>Mean rewards of the arms: {means}. Noise: " in html
+    assert "Bandit(" not in html
 
 
 def test_a_report_made_again_has_the_same_bytes_and_no_page_too_many(results: Results) -> None:
@@ -140,8 +145,80 @@ def test_an_unfinished_study_says_so_and_compares_equal_numbers_of_paths(
     assert results.outcome("own <data>", "A & B", horizon=200).paths == 900
     with pytest.raises(BadInput, match="one of which a piece is finished"):
         results.outcome("own <data>", "ucb:lighttailed:0.2", horizon=100)
-    monkeypatch.setattr("lighttail.study.report.write_report", lambda *args: None)  # pages are drawn above
-    assert "14 of 40 pieces" in report_study(results).read_text()
+    above = []  # of the pages, which are drawn in another test
+    monkeypatch.setattr("lighttail.study.report.write_report", lambda *args: above.append(args[3]))
+    html = report_study(results).read_text()
+    assert "14 of 40 pieces" in html
+    assert "100 pulls. <b>Not played yet: ucb:lighttailed:0.2.</b>" in html
+    assert "200 pulls. <b>" not in html
+    assert ["Not played yet: ucb:lighttailed:0.2." in text for text in above] == [False, True]
+
+
+COLOURS = """
+name = "colours"
+paths = 10
+seeds = [1]
+horizons = [20]
+[[problem]]
+name = "covered"
+means = [0.2, 0.8]
+[[problem]]
+name = "not covered"
+means = [0.2, 0.8]
+noise = "laplace"
+[[policy]]
+policy = "ts:0.8"
+[[policy]]
+policy = "ucb:lighttailed:0.2"
+[[policy]]
+policy = "ucb:standard:0.8"
+[[policy]]
+policy = "se:lighttailed:0.1"
+"""
+
+
+def test_a_policy_has_one_colour_on_all_pages(tmp_path: Path) -> None:
+    run_study(parse_study(COLOURS, "study.toml", Path), tmp_path)
+    results = load_study(tmp_path)
+    shown = []
+    for setting in results.study.problems:
+        comparison = results.comparison(setting, 20)
+        assert comparison is not None
+        shown.append(
+            {e.label: look for e, look in zip(comparison.entries, looks(comparison.entries), strict=True)}
+        )
+    proved, dashed = shown
+    assert {name: look["color"] for name, look in proved.items()} == {
+        name: look["color"] for name, look in dashed.items()
+    }
+    assert len({look["color"] for look in proved.values()}) == 4
+    assert [look["linestyle"] == "-" for look in proved.values()] == [False, True, False, True]
+    assert not any(look["linestyle"] == "-" for look in dashed.values())
+    for cell in results.manifest["cells"][:1] + results.manifest["cells"][6:7]:
+        cell["files"] = []  # a policy before others is not played yet
+    for setting, before in zip(results.study.problems, shown, strict=True):
+        fewer = results.comparison(setting, 20)
+        assert fewer is not None
+        assert len(fewer.entries) == 3
+        assert looks(fewer.entries) == [before[entry.label] for entry in fewer.entries]
+
+
+def test_a_setting_without_any_piece_is_named(
+    results: Results, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    manifest = results.manifest
+    for cell in manifest["cells"]:
+        if cell["horizon"] == 100:
+            cell["files"] = []
+    manifest["finished"], manifest["digest"] = 4, folder._digest(manifest["cells"])
+    (results.path / "manifest.json").write_text(json.dumps(manifest))
+    monkeypatch.setattr("lighttail.study.report.write_report", lambda *args: None)
+    assert run(monkeypatch, "report", results.path) == 0
+    said = "Not played yet: A & B, ucb:lighttailed:0.2."
+    assert f"own <data>, 100 pulls. {said}" in capsys.readouterr().out
+    html = (results.path / "report" / "index.html").read_text()
+    assert f"100 pulls. <b>{said.replace('&', '&amp;')}</b>" in html
+    assert html.count("Not played yet") == 1
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: Any) -> int:
@@ -181,9 +258,10 @@ def test_folders_that_are_no_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "empty").mkdir()
     for place in ("none", "other", "empty", "other/file"):
         assert run(monkeypatch, "report", tmp_path / place) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("lighttail: folder must be ")
-        assert said.count("\n") == 1
+        said = "folder must be that of a study, which `lighttail run` makes, but is "
+        assert capsys.readouterr().err == f"lighttail: {said}{str(tmp_path / place)!r}\n"
+        with pytest.raises(BadInput, match=f"^{said}"):
+            load_study(tmp_path / place)
 
 
 def test_the_python_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -218,6 +296,20 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert load_study(place).manifest["digest"] in said
     assert run(monkeypatch, "run", file) == 0
     assert "36 of 36 files, 0 of them new" in capsys.readouterr().out
+    file.write_text(EXAMPLE.read_text().replace("paths = 2000", "paths = 2010").replace("[1, 2]", "[1]"))
+    assert run(monkeypatch, "run", file, "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "0 of 18 files are there; 18 are to be made, 18 of them short last pieces" in said
+    assert run(monkeypatch, "run", file) == 0
+    said = capsys.readouterr().out
+    assert "18 older pieces, since replaced by longer ones: kept; --prune removes them" in said
+    assert "18 files of cells, paths or data that the study no longer has: kept; --prune removes them" in said
+    shutil.copy(EXAMPLE, file)
+    assert run(monkeypatch, "run", file, "--prune") == 0
+    said = capsys.readouterr().out
+    assert "36 of 36 files, 0 of them new" in said  # the older pieces fit again
+    assert "--prune removed 18 files" in said
+    assert "kept" not in said
     light = load_study(place).outcome("two arms", "light-tailed", horizon=500, sigma=1.0)
     alone = lt.simulate(
         POLICIES["ucb:lighttailed:0.2"], lt.Bandit([0.2, 0.8]), horizon=500, paths=2000, seed=1

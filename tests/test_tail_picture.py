@@ -18,7 +18,7 @@ from lighttail import cli
 from lighttail.report import tail as tail_module
 from lighttail.report.tail import KnownBounds, TailCurve, TailPoint, tail_curve
 from lighttail.report.tail_figure import tail_figure
-from lighttail.report.tail_words import note, rows, sentence
+from lighttail.report.tail_words import guarantee_words, note, rows, sentence
 
 LIGHT, TWO = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
 Z = 4.5
@@ -143,7 +143,15 @@ def test_a_budget_that_ends_first_is_said_to(curve: TailCurve) -> None:
 def test_a_chance_too_small_for_a_float_is_said_to_be_so() -> None:
     policy, problem = lt.UCB(lt.LightTailed(20.0)), lt.Bandit([0.0, 30.0])
     found = tail_curve(policy, problem, 60, 1700, seed=1, most_pulls=4_000_000)
-    assert "below 1e-300" in sentence(found, found.at(1700))
+    point = found.at(1700)
+    below = "below 2.2e-308"
+    assert f"is {below}, less than a float can hold" in sentence(found, point)
+    assert sentence(found, point).endswith(f"guarantees a chance {below}.")
+    table = {name: cells for name, *cells in rows(point, found.outcome.paths, 60)}
+    assert table["importance sampling"][:2] == [below, ""]
+    assert table["certificate"][0] == below
+    assert guarantee_words(point.bounds) == f"{below} (certificate)"
+    assert note(found, point) == f"A chance {below} has no relative error."
     assert all(point.estimate.high > 0.0 for point in found.points if point.regret not in found.asked)
 
 
@@ -240,6 +248,10 @@ BAD = {
     "regret nan": (["--regret", "1,nan"], "regret must be a finite number, but is nan"),
     "kind": (["--kind", "pseudo"], "kind must be one of pseudo-regret, regret, but is 'pseudo'"),
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
+    "two policies": (
+        ["--policy", "ts:1", "--policy", "ucb:standard:1"],
+        "policy must be given once, but is given as 'ts:1', 'ucb:standard:1'",
+    ),
     "linear": (["--policy", "lints:1"], "one for arms, such as ucb:lighttailed:0.2, but is 'lints:1'"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "means": (["--means", "0.2"], "means must be at least two numbers"),

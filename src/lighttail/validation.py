@@ -7,6 +7,8 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
+EXACT = 2**53  # up to which every whole number is a float
+
 
 class BadInput(ValueError):
     """What a user handed in is wrong; the text says what, and what is allowed."""
@@ -76,6 +78,18 @@ def whole(field: str, value: Any, least: int, why: str = "", most: int | None = 
     if most is not None and int(value) > most:
         raise refuse(field, value, f"a whole number of at most {most}")
     return int(value)
+
+
+def whole_float(value: Any) -> Any:
+    """A float that is a whole number as an int; anything else as it is, for `whole` to judge.
+
+    Above 2**53 a float may stand for another whole number than the one that was written.
+
+    >>> whole_float(1e5), whole_float(1.5), whole_float(1e16)
+    (100000, 1.5, 1e+16)
+    """
+    fits = isinstance(value, float) and abs(value) <= EXACT and value.is_integer()
+    return int(value) if fits else value
 
 
 def accept(settings: object, **checks: Callable[[str, Any], Any]) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
+from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from lighttail.linear import (
 )
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.validation import BadInput, positive, whole
+from lighttail.validation import EXACT, BadInput, positive, whole
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
@@ -160,11 +161,22 @@ def parse_number(field: str, text: str) -> float:
 
 
 def parse_whole(field: str, text: str) -> int:
-    """A whole number written as text."""
+    """A whole number written as text: digits, or up to 2**53 as a float is written.
+
+    >>> parse_whole("paths", "100_000"), parse_whole("paths", "1e5"), parse_whole("paths", "2.5e3")
+    (100000, 100000, 2500)
+    """
     try:
         return int(text)
     except ValueError:
-        raise BadInput(f"{field} must be a whole number, but is {text!r}") from None
+        pass
+    try:
+        value = Decimal(text)  # exact, where a float may round to a whole number
+    except ArithmeticError:
+        value = Decimal("nan")
+    if not value.is_finite() or value.copy_abs() > EXACT or value != value.to_integral_value():
+        raise BadInput(f"{field} must be a whole number, but is {text!r}")
+    return int(float(value))  # a short way round exponents of any size; nothing is lost up to 2**53
 
 
 def parse_numbers(field: str, text: str) -> list[float]:

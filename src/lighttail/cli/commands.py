@@ -64,6 +64,10 @@ INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
 
 
+class Stopped(Exception):
+    """Ctrl-C, with how far the command came and how to go on."""
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"lighttail {lighttail.__version__}")
@@ -328,6 +332,9 @@ def main() -> None:
     except (OSError, ImportError, BlocksFailed) as error:
         print(f"lighttail: {error}", file=sys.stderr)
         sys.exit(1)
+    except Stopped as stopped:
+        print(f"lighttail: stopped: {stopped}", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # what typer itself may make of Ctrl-C

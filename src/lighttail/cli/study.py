@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.cli.commands import app
+from lighttail.cli.commands import Stopped, app
 from lighttail.cli.options import warnings_as_lines
 from lighttail.validation import BadInput, positive
 from lighttail.words import parse_whole
@@ -64,7 +64,21 @@ def run(
         _plan(study, folder, device)
         return
     settings = {"executor": executor, "workers": workers, "device": device, "budget": seconds, "prune": prune}
-    _run(study, folder, settings, _again(file, out, executor, workers_text, device))
+    again = _again(file, out, executor, workers_text, device)
+    try:
+        _run(study, folder, settings, again)
+    except KeyboardInterrupt:
+        raise Stopped(f"{_so_far(study, folder)}Go on with: {again}") from None
+
+
+def _so_far(study: Any, folder: Path) -> str:
+    """How many files the folder of a run that was stopped lists; nothing if it did not get that far."""
+    from lighttail.study.folder import read_manifest
+
+    manifest = read_manifest(folder)
+    if manifest is None or manifest["study"] != study.text:  # of the study before it was edited
+        return ""
+    return f"{manifest['finished']:,} of {manifest['pieces']:,} files are there. "
 
 
 def _again(file: Path, out: Path | None, executor: str, workers: str | None, device: str) -> str:
@@ -90,12 +104,16 @@ def _plan(study: Any, folder: Path, device: str) -> None:
 
     manifest = check_belongs(folder, study)
     cells = cells_of(study, device, sys.stderr.isatty())
-    found, damaged = Folder(folder, study, manifest).look(cells)
+    place = Folder(folder, study, manifest)
+    found, damaged = place.look(cells)
+    missing = {piece for cell in cells for piece in cell.pieces} - found.keys()
+    short = len(place.superseded(cells, missing))
     print(_size(study, cells))
     pieces = sum(len(cell.pieces) for cell in cells)
     harm = f", {len(damaged):,} damaged" if damaged else ""
-    left = pieces - len(found)
-    print(f"{folder}: {len(found):,} of {pieces:,} files are there{harm}; {left:,} are to be made")
+    anew = f", {short:,} of them short last pieces that are played anew" if short else ""
+    there = f"{len(found):,} of {pieces:,} files are there{harm}"
+    print(f"{folder}: {there}; {len(missing):,} are to be made{anew}")
 
 
 def _size(study: Any, cells: Any) -> str:
@@ -118,6 +136,7 @@ def _bytes(count: float) -> str:
 
 def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None:
     from lighttail.progress import bar
+    from lighttail.report.format import counted
     from lighttail.study import run_study
 
     if sys.stderr.isatty():
@@ -131,8 +150,14 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
     for file in done.damaged:
         print(f"lighttail: {file} was damaged and is made again", file=sys.stderr)
     print(f"{study.name}: {done.finished:,} of {done.pieces:,} files, {done.played:,} of them new")
+    if done.replaced:
+        older = counted(len(done.replaced), "older piece")
+        print(f"{older}, since replaced by longer ones: kept; --prune removes them")
     if done.strangers:
-        print(f"{len(done.strangers):,} files that are not of this study are kept; --prune removes them")
+        kept = counted(len(done.strangers), "file")
+        print(f"{kept} of cells, paths or data that the study no longer has: kept; --prune removes them")
+    if settings["prune"]:
+        print(f"--prune removed {counted(done.pruned, 'file')}")
     print(f"Digest: {done.digest}")
     print(f"Folder: {folder}")
     if done.complete:
@@ -149,6 +174,7 @@ def report(
     """Draw the comparison from a study's folder, finished or not."""
     from lighttail.progress import bar
     from lighttail.study import load_study, report_study
+    from lighttail.study.report import not_played_words
 
     with warnings_as_lines():
         results = load_study(folder)
@@ -157,9 +183,17 @@ def report(
             page = report_study(results, update)
     else:
         page = report_study(results)
-    for one in json.loads(page.with_name("results.json").read_text())["comparisons"]:
-        sigma = "" if one["sigma"] is None else f", sigma {one['sigma']:g}"
-        print(f"{one['name']}{sigma}, {one['horizon']:,} pulls: {one['verdict']}")
+    told = json.loads(page.with_name("results.json").read_text())
+    for one in told["comparisons"]:
+        print(f"{_place(one)}: {one['verdict']}")
+    for one in told["not_played"]:
+        print(f"{_place(one)}. {not_played_words(one['policies'])}.")
     if not results.complete:
         print(f"The study is unfinished: {results.finished:,} of {results.pieces:,} files are there.")
     print(f"Report: {page}")
+
+
+def _place(one: dict[str, Any]) -> str:
+    """The problem, sigma and horizon of an entry of results.json."""
+    sigma = "" if one["sigma"] is None else f", sigma {one['sigma']:g}"
+    return f"{one['name']}{sigma}, {one['horizon']:,} pulls"

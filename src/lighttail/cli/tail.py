@@ -38,7 +38,9 @@ DEFAULT_POLICY = "ucb:lighttailed:0.2"
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
 METHODS = ("auto", "importance", "plain", "splitting")
 
-PolicyWord = Annotated[str, typer.Option("--policy", help=f"{POLICY_WORDS}.")]
+PolicyWords = Annotated[  # a list, so that a second one is refused and not taken in silence
+    list[str] | None, typer.Option("--policy", help=f"{POLICY_WORDS}.", show_default=DEFAULT_POLICY)
+]
 Regret = Annotated[
     str | None,
     typer.Option(
@@ -57,7 +59,7 @@ def tail(
     noise: NoiseWord = None,
     sigma: Sigma = None,
     data: Data = None,
-    policy_text: PolicyWord = DEFAULT_POLICY,
+    policy_words: PolicyWords = None,
     horizon_text: Horizon = "500",
     regret: Regret = None,
     kind: KindWord = "pseudo-regret",
@@ -72,6 +74,7 @@ def tail(
     as_json: AsJson = False,
 ) -> None:
     """The chance that a policy loses so much, however small: in a sentence, a table and a picture."""
+    policy_text = _one_policy(policy_words)
     horizon, seed = parse_whole("horizon", horizon_text), parse_whole("seed", seed_text)
     threads = None if threads_text is None else parse_whole("threads", threads_text)
     error = positive("relative-error", parse_number("relative-error", error_text))
@@ -137,7 +140,7 @@ def bound(
     noise: NoiseWord = None,
     sigma: Sigma = None,
     data: Data = None,
-    policy_text: PolicyWord = DEFAULT_POLICY,
+    policy_words: PolicyWords = None,
     horizon_text: Horizon = "500",
     regret: Regret = None,
     kind: KindWord = "pseudo-regret",
@@ -150,6 +153,7 @@ def bound(
     """What is known of that chance without simulation: certificate, theorem, guarantee, exact value."""
     from lighttail.report.tail import QUICK_HORIZON, asked_regrets, bounds_at, bounds_to_dict, exact_at
 
+    policy_text = _one_policy(policy_words)
     horizon = parse_whole("horizon", horizon_text)
     which = _kind(kind)
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
@@ -200,6 +204,13 @@ def _table(title: str, columns: Any, rows: Any) -> Any:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def _one_policy(words: list[str] | None) -> str:
+    """The policy that was named, or the default."""
+    if words and len(words) > 1:
+        raise BadInput(f"policy must be given once, but is given as {', '.join(map(repr, words))}")
+    return words[0] if words else DEFAULT_POLICY
 
 
 def _kind(text: str) -> Any:

@@ -32,6 +32,7 @@ class Entry:
     light_tailed: bool  # by a theorem, on this problem's noise
     outcome: Outcome
     threshold: float  # of regret
+    turn: int  # its place among all policies of its kind, which gives its colour
 
     @cached_property
     def mean(self) -> Estimate:
@@ -183,7 +184,7 @@ def compare(
     names = [str(policy) for policy in policies] if labels is None else list(labels)
     # Where short names are alike, the whole of it.
     labels = [repr(p) if names.count(name) > 1 else name for p, name in zip(policies, names, strict=True)]
-    entries = []
+    entries, places = [], turns(policies)
     for turn, policy in enumerate(policies):
         report: bool | Callable[[int, int], None] = False
         if progress is not None:
@@ -201,8 +202,14 @@ def compare(
             device=device,
         )
         proved = policy.light_tailed and covered(problem)
-        entries.append(Entry(labels[turn], policy, proved, outcome, threshold))
+        entries.append(Entry(labels[turn], policy, proved, outcome, threshold, places[turn]))
     return Comparison(problem, horizon, paths, seed, threshold, tuple(entries))
+
+
+def turns(policies: Sequence[Policy]) -> list[int]:
+    """The place of each policy among those of its kind: light-tailed on the noise of the theorems, or not."""
+    kinds = [policy.light_tailed for policy in policies]
+    return [kinds[:place].count(kind) for place, kind in enumerate(kinds)]
 
 
 def worst_loss(problem: Bandit | LinearBandit, horizon: int) -> float:
@@ -217,6 +224,20 @@ def covered(problem: Bandit | LinearBandit) -> bool:
     if isinstance(problem, LinearBandit):
         return problem.noise.sub_gaussian and problem.within_theorem and problem.dim >= 2
     return problem.noise.sub_gaussian
+
+
+def uncovered(problem: Bandit | LinearBandit) -> str:
+    """Why no policy is light-tailed by theorem on a problem; empty where one may be."""
+    if covered(problem):
+        return ""
+    if not problem.noise.sub_gaussian:
+        return f"no theorem covers {type(problem.noise).__name__} noise"
+    return "no theorem covers this linear bandit"
+
+
+def legend_words(problem: Bandit | LinearBandit) -> str:
+    """What the style of a line says."""
+    return uncovered(problem) or "solid: light-tailed by theorem"
 
 
 def default_threshold(problem: Bandit | LinearBandit, horizon: int) -> float:

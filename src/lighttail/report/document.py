@@ -39,6 +39,15 @@ def document(title: str, body: str) -> str:
 """
 
 
+def unbroken(text: str) -> str:
+    """A text for a page, in which no line ends before a percent sign.
+
+    >>> unbroken("< 0.1 % of paths")
+    '&lt; 0.1&nbsp;% of paths'
+    """
+    return escape(text).replace(" %", "&nbsp;%")
+
+
 def figure(svg: bytes, caption: str) -> str:
     """An SVG within the page, with its caption."""
     data = base64.b64encode(svg).decode()

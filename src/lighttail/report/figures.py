@@ -1,4 +1,4 @@
-"""Figures of regret distributions. Light-tailed policies: blue-green, solid. Others: warm, dashed."""
+"""Figures of regret distributions. Light-tailed designs: blue-green; others: warm. Solid: by theorem."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.report.comparison import legend_words
 from lighttail.samples import Sample, Values, sample_of
 from lighttail.statistics import Floats, interpolated, proportion_limits
 
@@ -42,18 +43,17 @@ Styled = list[tuple["Entry", dict[str, Any]]]
 
 
 def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """A colour and a line style for each policy, the same in every figure and table."""
-    seen = {True: 0, False: 0}
+    """A colour and a line style for each policy, the same in every figure and table.
+
+    The colour is the policy's own, whatever the problem is; solid or dashed is for the theorem to say.
+    """
     styles = []
     for entry in entries:
-        light = entry.light_tailed
-        turn = seen[light]
-        seen[light] += 1
-        palette = LIGHT if light else OTHER
-        again = turn // len(palette)  # how often its colour was used before
+        palette = LIGHT if entry.policy.light_tailed else OTHER
+        again = entry.turn // len(palette)  # how often its colour was used before
         marks = {} if again == 0 else {"marker": MARKERS[again % len(MARKERS)], "markevery": 0.1}
-        dash: Any = "-" if light else (0, (5, 2))
-        styles.append({"color": palette[turn % len(palette)], "linestyle": dash, **marks})
+        dash: Any = "-" if entry.light_tailed else (0, (5, 2))
+        styles.append({"color": palette[entry.turn % len(palette)], "linestyle": dash, **marks})
     return styles
 
 
@@ -70,7 +70,7 @@ def survival_figure(comparison: Comparison) -> Figure:
     axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
     axes.set_ylabel("chance of a regret of x or more (log scale)")
     axes.set_title("Who loses how much, how often; shaded: 95 % intervals", loc="left")
-    figure.legend(loc="outside right upper", frameon=False, title="solid: light-tailed by theorem")
+    figure.legend(loc="outside right upper", frameon=False, title=legend_words(comparison.problem))
     return figure
 
 
@@ -94,8 +94,8 @@ def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
         axes.tick_params(labelbottom=True)
         axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.1), frameon=False, fontsize=8)
     figure.supxlabel(
-        f"regret x after {comparison.horizon:,} pulls (in units of reward); solid: light-tailed by theorem; "
-        "shaded: 95 % intervals",
+        f"regret x after {comparison.horizon:,} pulls (in units of reward); "
+        f"{legend_words(comparison.problem)}; shaded: 95 % intervals",
         fontsize=10,
     )
     figure.supylabel("chance of a regret of x or more (log scale)", fontsize=10)

@@ -14,6 +14,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number of things; many: their name where an s does not make it.
+
+    >>> counted(1, "policy", "policies"), counted(2000, "file")
+    ('1 policy', '2,000 files')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def interval(estimate: Estimate) -> tuple[str, str]:
     """The value, and its interval; a quantile without an upper limit is "≥" its lower one."""
     if math.isinf(estimate.high) and math.isinf(estimate.low):

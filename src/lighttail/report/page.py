@@ -7,22 +7,22 @@ from html import escape
 from lighttail.linear import LinearBandit
 from lighttail.problems import Bandit
 from lighttail.report.columns import cells, headings
-from lighttail.report.comparison import RARE, Comparison
-from lighttail.report.document import document, figure
+from lighttail.report.comparison import RARE, Comparison, uncovered
+from lighttail.report.document import document, figure, unbroken
 from lighttail.report.figures import looks
-
-HISTOGRAMS = "Filled: light-tailed by theorem; hatched: not. Triangle: the mean; dotted line: the threshold"
+from lighttail.report.format import counted
 
 
 def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes, above: str = "") -> str:
     """The whole page; the figures are given as SVG. above: HTML to stand before the heading."""
     problem = comparison.problem
+    policies = counted(len(comparison.entries), "policy", "policies")
     versions = comparison.entries[0].outcome.settings["versions"]
     made = ", ".join(f"{name} {version}" for name, version in versions.items())
     body = f"""{above}<h1>What is the chance of losing {comparison.threshold:g} or more?</h1>
-<p>{len(comparison.entries)} policies, {comparison.horizon:,} pulls a path, {comparison.paths:,}
-simulated paths each. {escape(_about(problem))} Noise: {escape(repr(problem.noise))}.</p>
-<p class="verdict">{escape(comparison.verdict())}</p>
+<p>{policies}, {comparison.horizon:,} pulls a path, {comparison.paths:,}
+simulated paths each. {escape(about(problem))}</p>
+<p class="verdict">{unbroken(comparison.verdict())}</p>
 <h2>The numbers</h2>
 <div class="scroll"><table>{_head(comparison)}{_rows(comparison)}</table></div>
 <p>Regret: what the best arm would have earned on average, minus what the path earned; a lucky path has a
@@ -32,11 +32,11 @@ event that no path showed, with its upper limit.</p>
 <h2>The chance of a large regret</h2>
 {figure(survival, "The chance that the regret is x or more, for each policy")}
 <h2>The regret of every path</h2>
-{figure(histograms, HISTOGRAMS)}
+{figure(histograms, _histograms(problem))}
 <h2>How to read this</h2>
-<p>A policy has a heavy tail here if, with 95 % confidence, more than {RARE:.1%} of its paths pull bad
-arms until {comparison.threshold:g} or more is lost (pseudo regret), and that lies far above what the better
-paths lose: as far as a normal law with their spread would put 0.003 %. “Light-tailed by theorem” is what
+<p>A policy has a heavy tail here if, with 95 % confidence, more than {100 * RARE:g}&nbsp;% of its paths
+pull bad arms until {comparison.threshold:g} or more is lost (pseudo regret), and that lies far above what the better
+paths lose: as far as a normal law with their spread would put 0.003&nbsp;%. “Light-tailed by theorem” is what
 Simchi-Levi, Zheng and Zhu prove of the policy for sub-Gaussian noise: its chance of a large regret falls
 exponentially with the square root of the horizon. At a given horizon it may still be visible.</p>
 <h2>Made by</h2>
@@ -44,7 +44,14 @@ exponentially with the square root of the horizon. At a given horizon it may sti
 <p>{escape(made)}; {comparison.seeds}. The same command with the same versions gives the same numbers.
 {_kept(comparison)}</p>
 """
-    return document(f"lighttail: {len(comparison.entries)} policies compared", body)
+    return document(f"lighttail: {policies} compared", body)
+
+
+def _histograms(problem: Bandit | LinearBandit) -> str:
+    """The caption of the histograms."""
+    why = uncovered(problem)
+    fills = f"{why[0].upper()}{why[1:]}" if why else "Filled: light-tailed by theorem; hatched: not"
+    return f"{fills}. Triangle: the mean; dotted line: the threshold"
 
 
 def _kept(comparison: Comparison) -> str:
@@ -58,8 +65,12 @@ def _kept(comparison: Comparison) -> str:
     )
 
 
-def _about(problem: Bandit | LinearBandit) -> str:
-    """The problem in a sentence or two."""
+def about(problem: Bandit | LinearBandit) -> str:
+    """The problem and its noise in a sentence or two."""
+    return f"{_means(problem)} Noise: {problem.noise!r}."
+
+
+def _means(problem: Bandit | LinearBandit) -> str:
     arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(problem.labels, problem.means, strict=True))
     if isinstance(problem, LinearBandit):
         theta = ", ".join(f"{value:.4g}" for value in problem.theta)
@@ -72,7 +83,7 @@ def _about(problem: Bandit | LinearBandit) -> str:
 
 def _head(comparison: Comparison) -> str:
     names = ["policy", *headings(comparison), "heavy tail here"]
-    return "<tr>" + "".join(f"<th>{escape(name)}</th>" for name in names) + "</tr>\n"
+    return "<tr>" + "".join(f"<th>{unbroken(name)}</th>" for name in names) + "</tr>\n"
 
 
 def _rows(comparison: Comparison) -> str:

@@ -12,6 +12,8 @@ from lighttail.statistics import Estimate
 
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
 NOTHING = "says nothing here"
+LEAST = sys.float_info.min  # as which a smaller chance is given
+BELOW = f"below {LEAST:.1e}"
 MANY_ARMS = 6  # more than which a line does not name
 
 
@@ -30,6 +32,8 @@ def note(curve: TailCurve, point: TailPoint) -> str:
     estimate, wanted = point.estimate, curve.relative_error
     if estimate.method == "certain":
         return "Nothing had to be simulated."
+    if estimate.high <= LEAST:
+        return f"A chance {BELOW} has no relative error."
     got = estimate.diagnostics.relative_error
     if estimate.reached:
         return f"Relative error {got:.2g} (asked for: at most {wanted:g})."
@@ -107,8 +111,8 @@ def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
 
 
 def _estimated(estimate: Estimate, event: str) -> str:
-    if estimate.high <= sys.float_info.min:
-        return f"The chance of {event} is below 1e-300, less than a float can hold"
+    if estimate.high <= LEAST:
+        return f"The chance of {event} is {BELOW}, less than a float can hold"
     if estimate.value == 0.0:
         return f"The chance of {event} is below {precise(estimate.high)}, no simulated path showing it"
     value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
@@ -126,7 +130,9 @@ def _guaranteed(known: KnownBounds) -> str:
     source = "the certificate" if best is known.certificate else f"the theorem ({best.source})"
     if best.vacuous:
         return f"{source} guarantees nothing here"
-    words = f"{source} guarantees at most {precise(max(best.value, 1e-300))}"  # 0 is a float's, not a proof's
+    # 0 is a float's, not a proof's
+    most = f"a chance {BELOW}" if best.value <= LEAST else f"at most {precise(best.value)}"
+    words = f"{source} guarantees {most}"
     if known.certificate is None:
         words += f" (no certificate is known: {known.why_no_certificate})"
     return words
@@ -135,13 +141,19 @@ def _guaranteed(known: KnownBounds) -> str:
 def _at_most(bound: Bound | None) -> str:
     if bound is None:
         return "none"
-    return NOTHING if bound.vacuous else f"≤ {_digits(bound.value)}"
+    if bound.vacuous:
+        return NOTHING
+    digits = _digits(bound.value)
+    return digits if digits == BELOW else f"≤ {digits}"
 
 
 def _with_limits(estimate: Estimate) -> tuple[str, str]:
-    limits = f"[{_digits(estimate.low)}, {_digits(estimate.high)}]"
+    if 0.0 < estimate.high <= LEAST:
+        return BELOW, ""
+    low = estimate.low if estimate.low > LEAST else 0.0
+    limits = f"[{_digits(low)}, {_digits(estimate.high)}]"
     return _digits(estimate.value), limits
 
 
 def _digits(value: float) -> str:
-    return f"{value:.4g}"
+    return BELOW if 0.0 < value <= LEAST else f"{value:.4g}"

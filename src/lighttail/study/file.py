@@ -14,7 +14,7 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit, Noise
 from lighttail.simulate import MOST_PATHS, MOST_PULLS, check_settings
 from lighttail.study.source import Source, Table, name, several, text, texts
-from lighttail.validation import BadInput, non_negative, number, positive, refuse, whole
+from lighttail.validation import BadInput, non_negative, number, positive, refuse, whole, whole_float
 from lighttail.words import parse_linear, parse_noise, parse_policy
 
 KEYS = ("name", "paths", "seeds", "horizons", "sigmas", "method", "threshold", "problem", "policy")
@@ -81,8 +81,8 @@ def parse_study(content: str, called: str, find: Find) -> Study:
     inputs: dict[str, Path] = {}
     study = Study(
         name=source.given((), "name", name),
-        paths=source.given((), "paths", lambda key, value: whole(key, value, 1, most=MOST_PATHS)),
-        seeds=source.given((), "seeds", several(lambda key, value: whole(key, value, 0))),
+        paths=source.given((), "paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
+        seeds=source.given((), "seeds", several(lambda key, value: _whole(key, value, 0))),
         horizons=source.given((), "horizons", several(_horizon)),
         method=source.given((), "method", _method, "auto"),
         threshold=source.given((), "threshold", positive, None),
@@ -95,8 +95,13 @@ def parse_study(content: str, called: str, find: Find) -> Study:
     return study
 
 
+def _whole(key: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number; TOML reads 1e5 as a float."""
+    return whole(key, whole_float(value), least, most=most)
+
+
 def _horizon(key: str, value: Any) -> int:
-    return whole(key, value, 1, most=MOST_PULLS)
+    return _whole(key, value, 1, MOST_PULLS)
 
 
 def _method(key: str, value: Any) -> str:
@@ -199,14 +204,14 @@ def _resampled(source: Source, place: Table, find: Find, inputs: dict[str, Path]
 def _linear(source: Source, place: Table, law: Noise, find: Find, inputs: dict[str, Path]) -> LinearBandit:
     source.without(place, ("means", "labels"), "in a linear bandit")
     theta = source.given(place, "theta", _vector, None)
-    dim = source.given(place, "dim", lambda key, value: whole(key, value, 1), None)
+    dim = source.given(place, "dim", lambda key, value: _whole(key, value, 1), None)
 
     def build(key: str, actions: Any) -> LinearBandit:
         if isinstance(actions, str) and actions.endswith(".npy"):
             inputs[actions] = find(actions)
             actions = inputs[actions]
         elif not isinstance(actions, str):
-            whole(key, actions, 2)
+            actions = _whole(key, actions, 2)
         return parse_linear(theta, None if dim is None else str(dim), str(actions), law)
 
     return source.given(place, "actions", build)  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ import json
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -46,31 +46,35 @@ def versions() -> dict[str, str]:
 
 
 def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
-    """The manifest of a study's folder; None where there is nothing yet."""
+    """The manifest of a study's folder; None where there is none."""
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
         if manifest["format"] != FORMAT or not set(manifest) >= KEYS:
             raise ValueError
         return manifest  # type: ignore[no-any-return]
     except FileNotFoundError:
-        pass
+        return None
     except NotADirectoryError:
         raise refuse(field, str(path), "a folder") from None
     except (ValueError, KeyError, TypeError):
         raise refuse(field, str(path), f"a folder whose {MANIFEST} is that of a study") from None
+
+
+def _check_empty(path: Path) -> None:
+    """Refuse to begin a study in a folder that holds something else."""
     if path.is_dir():
         others = {entry.name for entry in path.iterdir()} - {LOCK, *(entry.name for entry in leftovers(path))}
         if others:
             raise refuse(
-                field, str(path), f"a new or empty folder, or that of a study, without {min(others)!r}"
+                "out", str(path), f"a new or empty folder, or that of a study, without {min(others)!r}"
             )
-    return None
 
 
 def check_belongs(path: Path, study: Study) -> dict[str, Any] | None:
     """The manifest, if the folder is of this study and was made by these versions; refuse any other."""
     now, manifest = versions(), read_manifest(path)
     if manifest is None:
+        _check_empty(path)
         return None
     if manifest["name"] != study.name:
         raise BadInput(
@@ -202,6 +206,18 @@ class Folder:
         with self._file(self.path / MANIFEST) as file:
             file.write(json.dumps(manifest, indent=1).encode() + b"\n")
         return manifest
+
+    def superseded(self, cells: Iterable[Cell], pieces: Container[Piece]) -> dict[Piece, list[Path]]:
+        """The files of last pieces from before paths were added, for those of `pieces` that hold more."""
+        older: dict[Piece, list[Path]] = {}
+        for cell in cells:
+            begin = {piece.first: piece for piece in cell.pieces if piece in pieces}
+            for file in sorted(self._place(cell).glob(PIECES)):
+                first, until = map(int, file.stem.split("-"))
+                piece = begin.get(first)
+                if piece is not None and until < piece.until:
+                    older.setdefault(piece, []).append(file)
+        return older
 
     def strangers(self, cells: Iterable[Cell]) -> list[Path]:
         """Files of cells, of numbers of paths or of data that the study does not have."""

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from lighttail.files import whole_file
 from lighttail.report.columns import cells
-from lighttail.report.comparison import Comparison
-from lighttail.report.document import document, figure
+from lighttail.report.comparison import Comparison, legend_words
+from lighttail.report.document import document, figure, unbroken
 from lighttail.report.figures import SETTINGS, draw, looks
 from lighttail.report.format import probability
+from lighttail.report.page import about
 from lighttail.report.write import FILES, write_report
 from lighttail.statistics import Estimate
 from lighttail.study.cells import slug
@@ -61,7 +62,7 @@ def report_study(results: Results, progress: Callable[[str, int], None] | None =
         if comparison is not None:
             name = f"{turn + 1:02}_{slug(setting.title)}_t-{horizon}"
             (place / name).mkdir(exist_ok=True)
-            write_report(comparison, place / name, command, _above(results, setting))
+            write_report(comparison, place / name, command, _above(results, setting, horizon))
             summaries.append(_summary(setting, comparison, f"{name}/report.html", command))
     _remove_others(place, {Path(summary.page).parent.name for summary in summaries})
     pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command)}
@@ -78,14 +79,26 @@ def _remove_others(place: Path, names: set[str]) -> None:
             shutil.rmtree(folder)
 
 
-def _above(results: Results, setting: Setting) -> str:
+def not_played_words(names: Iterable[str]) -> str:
+    """Which policies a comparison lacks, as a sentence without its full stop; empty where none."""
+    listed = ", ".join(names)
+    return f"Not played yet: {listed}" if listed else ""
+
+
+def _not_played(results: Results, setting: Setting, horizon: int) -> str:
+    words = not_played_words(results.not_played(setting, horizon))
+    return f"<b>{escape(words)}.</b>" if words else ""
+
+
+def _above(results: Results, setting: Setting, horizon: int) -> str:
     """What a page says before its own heading."""
     named = "; ".join(
         f"{name}: {policy}" for name, policy in results.study.policies.items() if name != str(policy)
     )
+    absent = _not_played(results, setting, horizon)
     return (
         f'<p><a href="../{INDEX}">{escape(results.study.name)}</a> › {escape(setting.title)}. '
-        f"{escape(named)}.</p>\n{_unfinished(results)}"
+        f"{escape(named)}.</p>\n{_unfinished(results)}" + (f"<p>{absent}</p>\n" if absent else "")
     )
 
 
@@ -124,6 +137,12 @@ def _json(results: Results, summaries: Iterable[Summary]) -> str:
         "pieces": results.pieces,
         "finished": results.finished,
         "comparisons": [summary.results for summary in summaries],
+        "not_played": [
+            {"name": setting.name, "sigma": setting.sigma, "horizon": horizon, "policies": names}
+            for setting in results.study.problems
+            for horizon in results.study.horizons
+            if (names := results.not_played(setting, horizon))
+        ],
     }
     return json.dumps(about, indent=2, allow_nan=False)
 
@@ -137,7 +156,7 @@ def index(results: Results, summaries: list[Summary], command: str) -> str:
         for name, policy in study.policies.items()
     )
     sections = "".join(
-        _section(setting, [summary for summary in summaries if summary.setting is setting])
+        _section(results, setting, [summary for summary in summaries if summary.setting is setting])
         for setting in study.problems
     )
     body = f"""<h1>{escape(study.name)}</h1>
@@ -156,11 +175,9 @@ In brackets: 95 % intervals.</p>
     return document(f"lighttail: {study.name}", body)
 
 
-def _section(setting: Setting, summaries: list[Summary]) -> str:
-    """The table and the figure of one problem."""
-    heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(repr(setting.problem))}</p>\n"
-    if not summaries:
-        return f"{heading}<p>Nothing is finished yet.</p>\n"
+def _section(results: Results, setting: Setting, summaries: list[Summary]) -> str:
+    """The table and the figure of one problem; what of it is not played is named."""
+    heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(about(setting.problem))}</p>\n"
     names = (
         "policy",
         "mean regret",
@@ -169,9 +186,18 @@ def _section(setting: Setting, summaries: list[Summary]) -> str:
         "chance of that regret",
         "heavy tail here",
     )
-    head = "".join(f"<th>{name}</th>" for name in names)
-    body = "".join(map(_rows, summaries))
+    head = "".join(f"<th>{unbroken(name)}</th>" for name in names)
+    played = {summary.horizon: summary for summary in summaries}
+    body = "".join(
+        (_rows(played[horizon]) if horizon in played else "") + _row_of_absent(results, setting, horizon)
+        for horizon in results.study.horizons
+    )
     return f'{heading}<div class="scroll"><table><tr>{head}</tr>{body}</table></div>\n{_picture(summaries)}'
+
+
+def _row_of_absent(results: Results, setting: Setting, horizon: int) -> str:
+    absent = _not_played(results, setting, horizon)
+    return f'\n<tr><td colspan="6">{horizon:,} pulls. {absent}</td></tr>\n' if absent else ""
 
 
 def _rows(summary: Summary) -> str:
@@ -211,9 +237,8 @@ def _picture(summaries: list[Summary]) -> str:
         axes.grid(axis="y", color="0.9", linewidth=0.8)
         axes.set_xlabel("horizon (pulls; log scale)")
         axes.set_ylabel("chance (log scale)")
-        canvas.legend(
-            loc="outside right upper", frameon=False, handlelength=3, title="solid: light-tailed by theorem"
-        )
+        title = legend_words(summaries[0].setting.problem)
+        canvas.legend(loc="outside right upper", frameon=False, handlelength=3, title=title)
     losses = ", ".join(f"{one.threshold:g} after {one.horizon:,} pulls" for one in summaries)
     caption = (
         f"The chance of losing at least {losses}; with 95 % intervals. "

@@ -9,7 +9,7 @@ from typing import Any
 from lighttail.blocks import Keep
 from lighttail.keeping import fits_memory, kept_as
 from lighttail.outcome import Outcome
-from lighttail.report.comparison import Comparison, Entry, covered, default_threshold
+from lighttail.report.comparison import Comparison, Entry, covered, default_threshold, turns
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
 from lighttail.study.folder import CELLS, MANIFEST, is_whole, read_manifest
@@ -25,11 +25,9 @@ class Damaged(OSError):
 def load_study(folder: str | Path) -> Results:
     """The results in a study's folder, finished or not."""
     path = Path(folder)
-    if not path.is_dir():
-        raise refuse("folder", str(path), "that of a study, which `lighttail run` makes")
-    manifest = read_manifest(path, "folder")
+    manifest = read_manifest(path, "folder") if path.is_dir() else None
     if manifest is None:
-        raise refuse("folder", str(path), f"that of a study, which `lighttail run` makes, with a {MANIFEST}")
+        raise refuse("folder", str(path), "that of a study, which `lighttail run` makes")
     text, inputs = manifest["study"], manifest["inputs"]
     if not is_whole(manifest):
         raise Damaged(f"{path / MANIFEST} is damaged; run the study again to make it anew")
@@ -77,13 +75,17 @@ class Results:
         paths = min(rows[name] for name in there)
         share = study.threshold
         threshold = default_threshold(problem, horizon) if share is None else share * horizon
-        entries = []
+        entries, places = [], dict(zip(study.policies, turns(list(study.policies.values())), strict=True))
         for name in there:
             outcome = self._outcome(setting, name, horizon, paths, together=len(there))
             policy = study.policies[name]
             proved = policy.light_tailed and covered(problem)
-            entries.append(Entry(name, policy, proved, outcome, threshold))
+            entries.append(Entry(name, policy, proved, outcome, threshold, places[name]))
         return Comparison(problem, horizon, paths, study.seeds, threshold, tuple(entries))
+
+    def not_played(self, setting: Setting, horizon: int) -> list[str]:
+        """The policies of which no piece is finished there."""
+        return [name for name in self.study.policies if not self._rows(setting, name, horizon)]
 
     def _cells(self, setting: Setting, policy: str, horizon: int) -> list[dict[str, Any]]:
         names = {"problem": setting.name, "sigma": setting.sigma, "policy": policy, "horizon": horizon}

@@ -28,14 +28,18 @@ Where = tuple[str | Executor, int | None, str]  # executor, workers, device
 @dataclass(frozen=True)
 class Done:
     """How a run ended. played: the pieces that this run played. damaged: files that it made again.
-    strangers: files in the folder that are not the study's. digest: of all results so far."""
+    replaced: short last pieces, from before paths were added, whose longer ones are there.
+    strangers: other files in the folder that are not the study's. pruned: how many of both were removed.
+    digest: of all results so far."""
 
     folder: Path
     pieces: int
     finished: int
     played: int
     damaged: list[Path]
+    replaced: list[Path]
     strangers: list[Path]
+    pruned: int
     digest: str
 
     @property
@@ -59,7 +63,7 @@ def run_study(
     executor: "threads", "processes", "dask:ADDRESS", or any `concurrent.futures.Executor`, which stays open.
     workers: threads or processes; one for each usable processor unless given.
     device: "cpu", or "cuda" for an NVIDIA GPU. budget: seconds after which nothing new is begun.
-    prune: remove the files of cells that the study no longer has.
+    prune: remove older pieces that longer ones replaced, and the files of cells that the study no longer has.
     progress: called with (what is being done, paths done of all).
     """
     begun = time.monotonic()
@@ -83,13 +87,27 @@ def run_study(
             with suppress(OSError):  # of a full disk; the files speak for themselves
                 place.write_manifest(cells, found)
             raise
-        strangers = place.strangers(cells)
+        replaced, strangers = _not_needed(place, cells, found)
         if prune:
-            place.prune(strangers)
-            strangers = []
+            place.prune([*replaced, *strangers])
         manifest = place.write_manifest(cells, found)
-    total = manifest["pieces"]
-    return Done(Path(folder), total, len(found), len(found) - before, damaged, strangers, manifest["digest"])
+    return Done(
+        folder=Path(folder),
+        pieces=manifest["pieces"],
+        finished=len(found),
+        played=len(found) - before,
+        damaged=damaged,
+        replaced=[] if prune else replaced,
+        strangers=[] if prune else strangers,
+        pruned=len(replaced) + len(strangers) if prune else 0,
+        digest=manifest["digest"],
+    )
+
+
+def _not_needed(place: Folder, cells: list[Cell], found: Found) -> tuple[list[Path], list[Path]]:
+    """Older pieces whose longer ones are there, and files that are not of the study."""
+    replaced = {file for files in place.superseded(cells, found).values() for file in files}
+    return sorted(replaced), [file for file in place.strangers(cells) if file not in replaced]
 
 
 class _Player:
