@@ -43,7 +43,7 @@ def run(
         bool, typer.Option("--dry-run", help="Say what there is to do; play and write nothing.")
     ] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove files of cells that the study no longer has.")
+        bool, typer.Option("--prune", help="Remove replaced pieces and files that the study no longer has.")
     ] = False,
 ) -> None:
     """Play a study: problems x policies x horizons x sigmas x seeds, from one file into one folder.

@@ -35,10 +35,11 @@ event that no path showed, with its upper limit.</p>
 {figure(histograms, _histograms(problem))}
 <h2>How to read this</h2>
 <p>A policy has a heavy tail here if, with 95 % confidence, more than {100 * RARE:g}&nbsp;% of its paths
-pull bad arms until {comparison.threshold:g} or more is lost (pseudo regret), and that lies far above what the better
-paths lose: as far as a normal law with their spread would put 0.003&nbsp;%. “Light-tailed by theorem” is what
-Simchi-Levi, Zheng and Zhu prove of the policy for sub-Gaussian noise: its chance of a large regret falls
-exponentially with the square root of the horizon. At a given horizon it may still be visible.</p>
+pull bad arms until {comparison.threshold:g} or more is lost (pseudo regret), and that lies far above
+what the better paths lose: as far as a normal law with their spread would put 0.003&nbsp;%.
+“Light-tailed by theorem” is what Simchi-Levi, Zheng and Zhu prove of the policy for sub-Gaussian noise:
+its chance of a large regret falls exponentially with the square root of the horizon. At a given horizon
+it may still be visible.</p>
 <h2>Made by</h2>
 <pre>{escape(command)}</pre>
 <p>{escape(made)}; {comparison.seeds}. The same command with the same versions gives the same numbers.
