@@ -28,6 +28,7 @@ POLICIES = (
 )
 NOISES = (lt.Gaussian(1.0), lt.Bernoulli())
 GRID = (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 512_000, 2_000_000)
+SAME = 32_000  # up to here both methods play as many paths from the same seeds
 CLOSE = 1.3  # how much slower than the better method `auto` may be
 
 
@@ -117,8 +118,10 @@ def least_cost(method: str, policy: lt.Policy, bandit: lt.Bandit, horizon: int) 
     Paths that skip take very different times, so many are played; in short calls, since on a busy
     machine a long one is never left alone, and would look slow beside a short one.
     """
-    paths = max(2, min(64, 100_000 // horizon)) if method == "step" else 4
-    seeds = range(1, 3 if method == "step" else 13)
+    if horizon <= SAME:
+        paths, seeds = 8, range(1, 13)
+    else:
+        paths, seeds = (2, range(1, 3)) if method == "step" else (4, range(1, 13))
     plays = [one_path(method, policy, bandit, horizon, paths, seed) for seed in seeds]
     return float(np.mean([min(play() for _ in range(8)) for play in plays]))
 

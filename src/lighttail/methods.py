@@ -95,13 +95,13 @@ def _cheaper(policy: Any, problem: Bandit, horizon: int) -> bool:
     bonus = type(policy.bonus)
     counts = isinstance(problem.noise, Bernoulli)
     if isinstance(policy, SuccessiveElimination):  # numbers are pulls, but for the sum of the last arm
-        return numbers * 1.35 + 800.0 < horizon if counts else numbers * 1.15 < horizon
+        return numbers * 1.35 + 300.0 < horizon if counts else numbers * 1.15 < horizon
     if bonus.changes_with_time():
         return numbers * (3.2 if horizon <= TABLE else 2.6) < horizon
     root = bool(bonus.radius.__code__.co_names)  # a square root in the formula
     if counts:
         # A number that decides one reward is cheap; of long blocks, a count takes several and logarithms.
-        number = 5.6 - 4.0 * min(0.5, numbers / horizon)
+        number = 5.3 - 4.0 * min(0.5, numbers / horizon)
         pulls = horizon * (0.72 if root else 0.4) + others * (1.73 + 0.024 * problem.arms)
         return numbers * number < pulls
     return numbers * 5.0 < horizon * (0.8 if root else 0.45) + others * 1.6
