@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lighttail.blocks import Job, Keep, Part, play_blocks, probe_of
+from lighttail.blocks import POLL, Job, Keep, Part, play_blocks, probe_of
+from lighttail.interrupts import postponed_interrupts
 from lighttail.linear import LinearBandit
 from lighttail.methods import Played
 from lighttail.policies import Policy
@@ -147,29 +148,31 @@ def _run(
     tasks = Tasks(math.ceil(job.paths / job.size), TASK_SECONDS + len(message) / BYTES_A_SECOND)
     running: dict[Future[Part], tuple[int, int, int]] = {}
     done = 0
-    try:
-        while True:
-            while tasks.following < tasks.blocks and len(running) < tasks.window:
-                first, until = tasks.next()
-                running[submit(executor, job, message, first, until, 1)] = first, until, 1
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                first, until, attempt = running.pop(future)
-                part = result_of(future, job, (first, until), attempt)
-                if part is None:
-                    again = first, until, attempt + 1
-                    running[submit(executor, job, message, *again)] = again
-                    continue
-                rows = slice(first * job.size, min(job.paths, until * job.size))
-                put(rows, part)
-                tasks.heard(part, until - first)
-                done += rows.stop - rows.start
-                report(done, job.paths)
-    except BaseException:
-        for future in running:
-            future.cancel()
-        raise
+    with postponed_interrupts() as ask:
+        try:
+            while True:
+                ask()
+                while tasks.following < tasks.blocks and len(running) < tasks.window:
+                    first, until = tasks.next()
+                    running[submit(executor, job, message, first, until, 1)] = first, until, 1
+                if not running:
+                    return
+                for future in wait(running, timeout=POLL, return_when=FIRST_COMPLETED).done:
+                    first, until, attempt = running.pop(future)
+                    part = result_of(future, job, (first, until), attempt)
+                    if part is None:
+                        again = first, until, attempt + 1
+                        running[submit(executor, job, message, *again)] = again
+                        continue
+                    rows = slice(first * job.size, min(job.paths, until * job.size))
+                    put(rows, part)
+                    tasks.heard(part, until - first)
+                    done += rows.stop - rows.start
+                    report(done, job.paths)
+        except BaseException:
+            for future in running:
+                future.cancel()
+            raise
 
 
 def submit(executor: Any, job: Job, message: bytes, first: int, until: int, attempt: int) -> Future[Part]:

@@ -14,6 +14,7 @@ import numpy as np
 from lighttail.blocks import Keep, block_player, room_for
 from lighttail.executors import check_executor, check_travels, run_tasks
 from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
+from lighttail.interrupts import postponed_interrupts
 from lighttail.keeping import KeptLaw, KeptPaths, check_memory, kept_as
 from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Method, check_method, choose_method
@@ -24,6 +25,7 @@ from lighttail.validation import refuse, whole
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
 LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
+LISTEN = 0.1  # seconds between two looks for Ctrl-C
 MOST_PULLS = 10**15  # counts stay exact as floats
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
@@ -165,23 +167,26 @@ def run_blocks(
     blocks = math.ceil(paths / size)
     following = iter(range(done // size, blocks))
     running: set[Future[int]] = set()
-    pool = ThreadPoolExecutor(min(threads, blocks), thread_name_prefix="lighttail")
-    try:
-        while True:
-            for block in following:
-                running.add(pool.submit(play, block, min(paths, (block + 1) * size)))
-                if len(running) >= 4 * threads:
-                    break
-            if not running:
-                return
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            done += sum(future.result() for future in finished)
-            report(done, paths)
-    except BaseException:
-        stop[0] = 1
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    with postponed_interrupts() as ask:
+        pool = ThreadPoolExecutor(min(threads, blocks), thread_name_prefix="lighttail")
+        try:
+            while True:
+                ask()
+                for block in following:
+                    running.add(pool.submit(play, block, min(paths, (block + 1) * size)))
+                    if len(running) >= 4 * threads:
+                        break
+                if not running:
+                    return
+                finished, running = wait(running, timeout=LISTEN, return_when=FIRST_COMPLETED)
+                if finished:
+                    done += sum(future.result() for future in finished)
+                    report(done, paths)
+        except BaseException:
+            stop[0] = 1
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def check_settings(
