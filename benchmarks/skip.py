@@ -102,12 +102,20 @@ def chosen_method() -> int:
 
 
 def compare_methods(policy: lt.Policy, bandit: lt.Bandit) -> tuple[float, float]:
-    """The largest cost of `auto` over that of the better method, and the first horizon that skips better."""
+    """The largest cost of `auto` over that of the better method, and the first horizon that skips better.
+
+    A ratio beyond the bar is measured twice more, and the middle one of the three counts.
+    """
     worst, turn = 1.0, math.inf
     for horizon in GRID:
-        cost = {name: least_cost(name, policy, bandit, horizon) for name in ("step", "skip")}
-        worst = max(worst, cost[choose_method(policy, bandit, horizon, "auto")] / min(cost.values()))
-        if cost["skip"] < cost["step"]:
+        chosen = choose_method(policy, bandit, horizon, "auto")
+        ratios, skips = [], False
+        while not ratios or (ratios[0] > CLOSE and len(ratios) < 3):
+            cost = {name: least_cost(name, policy, bandit, horizon) for name in ("step", "skip")}
+            ratios.append(cost[chosen] / min(cost.values()))
+            skips = cost["skip"] < cost["step"]
+        worst = max(worst, sorted(ratios)[len(ratios) // 2])
+        if skips:
             turn = min(turn, horizon)
     return worst, turn
 
