@@ -14,6 +14,7 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
+from lighttail.cli import study as study_command
 from lighttail.report.figures import looks
 from lighttail.study import Results, cells, folder, load_study, report_study, run_study
 from lighttail.study.file import parse_study
@@ -281,7 +282,7 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     file = tmp_path / "study.toml"
     assert run(monkeypatch, "run", file, "--dry-run") == 0
     said = capsys.readouterr().out
-    assert "36 cells, 72,000 paths, 54,000,000 pulls, about 1.73 MB" in said
+    assert "36 cells, 72,000 paths, 54,000,000 pulls, about 1.8 MB" in said
     assert "0 of 36 files are there; 36 are to be made" in said
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
     assert run(monkeypatch, "run", file, "--budget", "1e-9s") == 2  # not a time that people write
@@ -351,3 +352,12 @@ def test_more_paths_than_fit_into_memory_are_compared_by_their_law(
         assert counted.outcome.mean().value == pytest.approx(kept.outcome.mean().value, rel=1e-12)
         assert counted.exceedance == kept.exceedance
     assert report_study(results).exists()
+
+
+def test_a_plan_has_room_for_what_is_written(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[float] = []
+    monkeypatch.setattr(study_command, "in_words", lambda size: said.append(size) or "some")
+    study = parse_study(TEXT, "study.toml", lambda name: source / name)
+    study_command._size(study, cells.cells_of(study))
+    written = sum(file.stat().st_size for file in (source / "out").glob("cells/*/*.parquet"))
+    assert 0.1 * said[0] < written <= said[0]  # pulls are small numbers, and compressed

@@ -13,9 +13,11 @@ import typer
 
 from lighttail.cli.commands import Stopped, app
 from lighttail.cli.options import warnings_as_lines
+from lighttail.memory import in_words
 from lighttail.validation import BadInput, positive
 from lighttail.words import parse_whole
 
+FRAME, COLUMN = 2000, 400  # bytes of a file, and of a column, that hold no paths
 UNFINISHED = 3  # the exit code of a run that its budget ended
 SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -117,21 +119,18 @@ def _plan(study: Any, folder: Path, device: str) -> None:
 
 
 def _size(study: Any, cells: Any) -> str:
+    from lighttail.report.format import counted
+
     paths = sum(cell.paths for cell in cells)
     pulls = sum(cell.paths * cell.horizon for cell in cells)
-    room = sum(8 * cell.paths * (1 + (len(cell.problem.means) or 2)) for cell in cells)
+    room = 0
+    for cell in cells:
+        columns = 1 + (len(cell.problem.means) or 2)
+        room += 8 * cell.paths * columns + len(cell.pieces) * (FRAME + COLUMN * columns)
     return (
-        f"{study.name}: {len(cells):,} cells, {paths:,} paths, {pulls:,} pulls, "
-        f"about {_bytes(room)} at most on disk"
+        f"{study.name}: {counted(len(cells), 'cell')}, {counted(paths, 'path')}, {pulls:,} pulls, "
+        f"about {in_words(room)} at most on disk"
     )
-
-
-def _bytes(count: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:,.3g} TB"
 
 
 def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None:
