@@ -74,6 +74,15 @@ def same(first: lt.Outcome, second: lt.Outcome) -> bool:
     return all(np.array_equal(one, other) for one, other in pairs) and first.settings == second.settings
 
 
+def same_law(pool: Any) -> bool:
+    """Whether the law that a pool counts has the bytes of one thread's; another seed's has not."""
+    plain, counted, other = (
+        pickle.dumps(run(keep="law", **where).law.state())
+        for where in ({"threads": 1}, {"executor": pool}, {"threads": 1, "seed": 5})
+    )
+    return plain == counted != other
+
+
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """58 paths are then twelve blocks, the last one short."""
@@ -335,6 +344,7 @@ def test_processes_give_the_same_bits_until_one_dies() -> None:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         for case in [*FEW, (lt.UCB(local_bonus()), PROBLEM, "step")]:  # the last one travels by value
             assert same(run(case), run(case, executor=pool)), case
+        assert same_law(pool)
         victim = next(iter(pool._processes))
         with pytest.raises(
             executors.BlocksFailed, match=r"^blocks? .* takes no more tasks \(BrokenProcessPool: "
@@ -385,6 +395,7 @@ def test_a_dask_cluster_gives_the_same_bits_whatever_happens(monkeypatch: pytest
         pool = client.get_executor()
         for case in FEW:
             assert same(run(case), run(case, executor=pool)), case
+        assert same_law(pool)
         check_a_killed_worker(client, pool)
         check_a_failing_task(pool, monkeypatch)
         check_an_interrupt(client, pool, monkeypatch)
