@@ -213,7 +213,9 @@ def check_settings(
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
     if keep not in get_args(Keep):
         raise refuse("keep", keep, "'paths' or 'law'")
-    whole("paths", paths, 1, most=MOST_PATHS if keep == "paths" else MOST_COUNTED)
+    count = whole("paths", paths, 1, most=MOST_COUNTED)
+    if keep == "paths" and count > MOST_PATHS:
+        raise refuse("paths", paths, f"at most {MOST_PATHS}, or {MOST_COUNTED} with keep='law'")
     whole("threads", threads, 1)
     if seed is not None:
         whole("seed", seed, 0)

@@ -25,9 +25,7 @@ MOST_LAUNCHED = 1 << 22  # paths a launch
 FEWEST_LAUNCHED = 1 << 14  # fewer would leave most of a device idle
 MOST_SINGLE = 1 << 24  # counts in single precision end there
 MOST_ROUNDS = (1 << 31) - 1  # counts are 32-bit integers on the device
-MOST_ARMS = (
-    64  # beyond, what a thread knows of its arms does not fit into registers and compiling takes minutes
-)
+MOST_ARMS = 64  # more do not fit into a thread's registers, and compiling takes minutes
 RARE = 1e-3
 ROUNDING = 1e-3  # of the spread of the rewards: what single precision may do to a path's sums
 ABSENT = "device must be 'cpu' without numba-cuda, but is 'cuda': pip install 'lighttail[gpu]' gets it"

@@ -13,9 +13,7 @@ from lighttail.problems import Bandit
 from lighttail.streams import block_generator
 from lighttail.tails.plan import Plan
 
-SHORT = (
-    8000  # below this horizon always pull by pull: a path takes microseconds, and seeds keep their numbers
-)
+SHORT = 8000  # shorter horizons are always played pull by pull, so that their seeds keep their numbers
 PILOTS = 16
 NUMBER, PULL = 4.5, 1.7  # costs of a random number of skip-ahead and of a tilted pull, in NumPy draws
 MARGIN = 14.0  # by so much the logarithm of a probability may miss the cost of the cheapest route
