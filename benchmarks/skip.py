@@ -109,7 +109,8 @@ def compare_methods(policy: lt.Policy, bandit: lt.Bandit) -> tuple[float, float]
     worst, turn = 1.0, math.inf
     for horizon in GRID:
         chosen = choose_method(policy, bandit, horizon, "auto")
-        ratios, skips = [], False
+        ratios: list[float] = []
+        skips = False
         while not ratios or (ratios[0] > CLOSE and len(ratios) < 3):
             cost = {name: least_cost(name, policy, bandit, horizon) for name in ("step", "skip")}
             ratios.append(cost[chosen] / min(cost.values()))

@@ -20,7 +20,7 @@ ORDER = [
     *("validation", "streams", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
     *("bonuses", "policies", "problems", "linear", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
-    *("gpu", "methods", "blocks", "executors", "keeping", "simulate"),
+    *("gpu", "costs", "methods", "blocks", "executors", "keeping", "simulate"),
     *("online", "tails", "bounds"),
     *("report", "paper", "study"),
     "cli",

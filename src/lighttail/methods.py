@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-import numpy as np
-
+from lighttail.costs import costs_of
 from lighttail.policies import UCB, Policy, SuccessiveElimination
-from lighttail.problems import Bandit, Bernoulli, Gaussian, Noise
-from lighttail.streams import block_generator
+from lighttail.problems import Bandit, Gaussian, Noise
 from lighttail.validation import BadInput, refuse
 
 Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
-TABLE = 1 << 16  # rounds whose clock the paths of a block share when every pull is played
-NUMBER_PULLS = 10.0  # about what a random number of skip-ahead costs beside a pull
-PILOTS = 16  # paths that are played to see what skipping costs
+CLEARLY = 0.7  # of the cost pull by pull: skipping that costs less will do so at longer horizons, too
 
 
 def check_method(policy: Policy, problem: Any, horizon: int, method: Any) -> None:
@@ -48,7 +44,8 @@ def work_of(policy: Policy, problem: Any, horizon: int) -> float:
     """What a path costs with the faster method, in pulls: the horizon at most."""
     if choose_method(policy, problem, horizon, "auto") == "step":
         return float(horizon)
-    return max(1.0, min(float(horizon), NUMBER_PULLS * _pilot(policy, problem, horizon)[0]))
+    step, skip = costs_of(policy, problem, horizon)
+    return horizon * min(1.0, skip / step)
 
 
 def why_not_skip(policy: Policy, problem: Bandit) -> str:
@@ -77,56 +74,12 @@ def sums_are_drawn(noise: type[Noise]) -> bool:
 
 
 def pays(policy: Policy, problem: Bandit, horizon: int) -> bool:
-    """Whether skipping ahead costs less, at this horizon or at a shorter one, where pilots cost less.
-
-    The work of skipping is measured in random numbers, which are counted and not timed: a few
-    pilot paths with a fixed seed. The costs of each in NumPy draws were measured once.
-    """
-    pilot = SHORT
-    while pilot < horizon:
-        if _cheaper(policy, problem, pilot):
+    """Whether skipping ahead costs less, here or clearly at a shorter horizon, where pilots cost less."""
+    shorter = SHORT
+    while shorter < horizon:
+        step, skip = costs_of(policy, problem, shorter)
+        if skip < CLEARLY * step:
             return True
-        pilot *= 4
-    return _cheaper(policy, problem, horizon)
-
-
-def _cheaper(policy: Any, problem: Bandit, horizon: int) -> bool:
-    numbers, others = _pilot(policy, problem, horizon)
-    bonus = type(policy.bonus)
-    counts = isinstance(problem.noise, Bernoulli)
-    if isinstance(policy, SuccessiveElimination):  # numbers are pulls, but for the sum of the last arm
-        return numbers * 1.35 + 300.0 < horizon if counts else numbers * 1.15 < horizon
-    if bonus.changes_with_time():
-        return numbers * (3.2 if horizon <= TABLE else 2.6) < horizon
-    root = bool(bonus.radius.__code__.co_names)  # a square root in the formula
-    if counts:
-        # A number that decides one reward is cheap; of long blocks, a count takes several and logarithms.
-        number = 5.3 - 4.0 * min(0.5, numbers / horizon)
-        pulls = horizon * (0.72 if root else 0.4) + others * (1.73 + 0.024 * problem.arms)
-        return numbers * number < pulls
-    return numbers * 5.0 < horizon * (0.8 if root else 0.45) + others * 1.6
-
-
-def _pilot(policy: Policy, problem: Bandit, horizon: int) -> tuple[float, float]:
-    """Random numbers that a path takes, and its pulls of other arms than its favourite."""
-    from lighttail.kernels import skip_kernel_for, stream
-
-    generator = block_generator(0, 0)
-    reward, pulls = np.empty(PILOTS), np.empty((PILOTS, problem.arms), dtype=np.int64)
-    before = words_drawn(generator)
-    skip_kernel_for(policy, problem)(
-        stream(generator),
-        policy.params(horizon, problem.arms),
-        problem.noise.world(problem.means),
-        horizon,
-        reward,
-        pulls,
-        np.zeros(1, dtype=np.int64),
-    )
-    return (words_drawn(generator) - before) / PILOTS, horizon - float(pulls.max(axis=1).mean())
-
-
-def words_drawn(generator: np.random.Generator) -> int:
-    """Random words so far: SFC64 keeps a counter in its state."""
-    state: Any = generator.bit_generator.state
-    return int(state["state"]["state"][3])
+        shorter *= 4
+    step, skip = costs_of(policy, problem, horizon)
+    return skip < step

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.methods import Played, why_not_skip, words_drawn
+from lighttail.costs import words_drawn
+from lighttail.methods import Played, why_not_skip
 from lighttail.policies import UCB, Policy
 from lighttail.problems import Bandit
 from lighttail.streams import block_generator
