@@ -96,43 +96,37 @@ def chosen_method() -> int:
             for arms in ARMS:
                 worst, turn = compare_methods(policy, problem(arms, noise))
                 missed += worst > CLOSE
-                cells.append(f"{f'{worst:.2f} (from {turn:.3g})':>20}")
+                cells.append(f"{f'{worst:.2f} (from {turn:.3g})':>21}")
             print(f"{policy!s:26} {type(noise).__name__:10}" + "".join(cells))
     return missed
 
 
 def compare_methods(policy: lt.Policy, bandit: lt.Bandit) -> tuple[float, float]:
-    """The largest cost of `auto` over that of the better method, and the first horizon that skips better.
-
-    A ratio beyond the bar is measured twice more, and the middle one of the three counts.
-    """
+    """The largest cost of `auto` over that of the better method, and the first horizon that skips better."""
     worst, turn = 1.0, math.inf
     for horizon in GRID:
         chosen = choose_method(policy, bandit, horizon, "auto")
-        ratios: list[float] = []
-        skips = False
-        while not ratios or (ratios[0] > CLOSE and len(ratios) < 3):
-            cost = {name: least_cost(name, policy, bandit, horizon) for name in ("step", "skip")}
-            ratios.append(cost[chosen] / min(cost.values()))
-            skips = cost["skip"] < cost["step"]
-        worst = max(worst, sorted(ratios)[len(ratios) // 2])
-        if skips:
+        cost = least_costs(policy, bandit, horizon)
+        worst = max(worst, cost[chosen] / min(cost.values()))
+        if cost["skip"] < cost["step"]:
             turn = min(turn, horizon)
     return worst, turn
 
 
-def least_cost(method: str, policy: lt.Policy, bandit: lt.Bandit, horizon: int) -> float:
-    """Seconds a path: the mean over several calls of the best time of each.
+def least_costs(policy: lt.Policy, bandit: lt.Bandit, horizon: int) -> dict[str, float]:
+    """Seconds a path with either method: the mean over several calls of the best time of each.
 
     Paths that skip take very different times, so many are played; in short calls, since on a busy
-    machine a long one is never left alone, and would look slow beside a short one.
+    machine a long one is never left alone, and would look slow beside a short one. Rounds go over
+    all calls of both methods, so that a busy second spoils one time of each and not all of one.
     """
-    if horizon <= SAME:
-        paths, seeds = 8, range(1, 13)
-    else:
-        paths, seeds = (2, range(1, 3)) if method == "step" else (4, range(1, 13))
-    plays = [one_path(method, policy, bandit, horizon, paths, seed) for seed in seeds]
-    return float(np.mean([min(play() for _ in range(8)) for play in plays]))
+    size = {"step": (8, 12), "skip": (8, 12)} if horizon <= SAME else {"step": (2, 4), "skip": (4, 12)}
+    plays = {
+        name: [one_path(name, policy, bandit, horizon, paths, seed) for seed in range(1, calls + 1)]
+        for name, (paths, calls) in size.items()
+    }
+    rounds = [{name: [play() for play in each] for name, each in plays.items()} for _ in range(8)]
+    return {name: float(np.mean(np.min([times[name] for times in rounds], axis=0))) for name in plays}
 
 
 def main() -> int:
