@@ -213,7 +213,11 @@ BAD = {
     "threshold": (["--threshold", "0"], "threshold must be a finite number above 0, but is 0.0"),
     "assumed": (["--assumed-sigma", "0"], "assumed-sigma must be a finite number above 0, but is 0.0"),
     "keep": (["--keep", "laws"], "keep must be 'paths' or 'law', but is 'laws'"),
-    "memory": (["--paths", "9999999999"], "whatever the paths), but is 9999999999"),
+    "too many": (
+        ["--paths", "3e10"],
+        "paths must be at most 10000000000, or 1000000000000 with --keep law, but is",
+    ),
+    "memory": (["--paths", "9999999999"], "; --keep law needs 20 MB whatever the paths), but is 9999999999"),
     "option": (["--hoizon", "5"], "--hoizon"),
     "no file": (
         ["--data", "missing.csv"],

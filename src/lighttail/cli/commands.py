@@ -326,6 +326,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (BadInput, UsageError) as error:
         text = error.format_message() if isinstance(error, UsageError) else str(error)
+        text = text.replace("keep='law'", "--keep law")
         if text:  # empty where the help was shown instead
             print(f"lighttail: {text}", file=sys.stderr)
         sys.exit(2)
