@@ -1,10 +1,10 @@
 """What `auto` loses on settings drawn at random, and prices fitted to them.
 
-    python benchmarks/prices.py --seconds 300 --seed 1 [--hard] [--fit]
+    python benchmarks/prices.py --seconds 300 --seed 1 [--arms 41] [--hard] [--fit]
 
 Each setting is timed with both methods, and the cost of the one that `auto` takes is divided by
 the lesser. With --hard only settings count whose costs are said to lie within a factor of 2.5. With
---fit the prices of src/lighttail/costs.py are fitted to these times by least relative squares.
+--fit the prices of UCB in src/lighttail/costs.py are fitted to these times by least relative squares.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Timed:
         return " ".join(type(part).__name__ for part in parts)
 
 
-def settings(seed: int) -> Iterator[tuple[Any, lt.Bandit, int]]:
+def settings(seed: int, most: int) -> Iterator[tuple[Any, lt.Bandit, int]]:
     """Policies, problems and horizons without end."""
     rng = np.random.default_rng(seed)
 
@@ -63,7 +63,7 @@ def settings(seed: int) -> Iterator[tuple[Any, lt.Bandit, int]]:
         return round(float(np.exp(rng.uniform(np.log(low), np.log(high)))), 4)
 
     while True:
-        arms, kappa, gap = int(between(2, 41)), between(0.02, 2.0), between(0.02, 0.6)
+        arms, kappa, gap = int(between(2, most)), between(0.02, 2.0), between(0.02, 0.6)
         bonus: lt.Bonus = (
             lt.Standard(kappa),
             lt.LightTailed(kappa),
@@ -114,12 +114,12 @@ def fitted(prices: Any, rows: list[Timed]) -> Any:
     return type(prices)(*(round(float(value), 3) for value in found))
 
 
-def counts_of(row: Timed) -> list[float]:
+def counts_of(row: Timed) -> list[Any]:
     """What the prices are paid for, beside horizon and arms."""
-    numbers, pulls = costs.pilots(row.policy, row.problem, row.horizon)
+    counts = costs.pilots(row.policy, row.problem, row.horizon)
     if type(row.policy.bonus).changes_with_time():
-        return [numbers]
-    return [numbers, *costs.turns_and_ties(row.policy, row.problem, row.horizon, pulls)]
+        return [counts]
+    return [counts, *costs.turns_and_ties(row.policy, row.problem, row.horizon, counts.pulls)]
 
 
 def main() -> None:
@@ -128,11 +128,12 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--arms", type=int, default=41, help="draw up to so many arms")
     parser.add_argument("--hard", action="store_true")
     parser.add_argument("--fit", action="store_true")
     args = parser.parse_args()
     rows, drawn, end = [], 0, time.monotonic() + args.seconds
-    for policy, problem, horizon in settings(args.seed):
+    for policy, problem, horizon in settings(args.seed, args.arms):
         if time.monotonic() > end:
             break
         drawn += 1

@@ -1,9 +1,9 @@
 """What a path costs pull by pull and skipping ahead, from a few pilot paths and no clock.
 
-Costs are in draws of a NumPy normal. Of each method that is counted which its time goes with: of
-skipping the random numbers; of pulls their number, the changes of the leading arm, where the
-processor guesses wrong, and the ties. The prices were fitted to times once: docs/skip-ahead.md,
-section 6.
+Costs are in draws of a NumPy normal: what a method's time goes with is counted, and each count has
+a price. For skipping ahead that is the random numbers and the looks at all arms; for pull by pull the
+pulls, the changes of the leading arm, where the processor guesses wrong, and the ties. The prices
+were fitted to times: docs/skip-ahead.md, section 6.
 """
 
 from __future__ import annotations
@@ -20,14 +20,23 @@ from lighttail.streams import block_generator
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-MOST_PILOTS, FEWEST_PILOTS = 64, 4
-PILOT_PULLS = 1 << 21  # rounds of all pilots together, while there are more than the fewest
+MOST_PILOTS, FEWEST_PILOTS = 64, 2
+PILOT_NUMBERS = 1 << 18  # random numbers after which no more pilots are sent
 POINTS = 60  # numbers of pulls at which the fall of a radius is looked at
+MOST_TIED = 100  # arms among which ties are looked for; more are represented by so many
 CERTAIN = 1e-9  # a standard deviation below counts as this
 TABLE = 1 << 16  # rounds whose clock the paths of a block share when every pull is played
 TIE = 0.24  # an arm that is looked at where two are tied
-START = 0.7  # for each pair of arms, which begin tied
+PAIR = 0.06  # at the start, for each pair of arms: all are tied
 ELIMINATED, LAST_SUM = 1.05, 80.0  # elimination: a random number and the last arm's sum, in pulls
+
+
+class Pilots(NamedTuple):
+    """What paths that skip ahead took: random numbers and looks at all arms a path, and the pulls of each."""
+
+    numbers: float
+    looks: float
+    pulls: Counts
 
 
 class Standing(NamedTuple):
@@ -36,15 +45,19 @@ class Standing(NamedTuple):
     pull: float
     turn: float  # a change of the leader,
     steady: float  # less this times the turns a pull: where most pulls are turns, they are foreseen
+    arm: float  # the start of an arm
     number: float  # a random number of skip-ahead,
     short: float  # less this times the numbers a pull, up to a half: blocks are short then
+    look: float  # an arm that skip-ahead looks at when it sets out for a lower level
 
     def costs(
-        self, horizon: float, arms: int, numbers: float, turns: float, ties: float
+        self, horizon: float, arms: int, counts: Pilots, turns: float, ties: float, start: float = 1.0
     ) -> tuple[float, float]:
+        """Pull by pull with so much of the cost of the start, and skipping ahead."""
         step = horizon * self.pull + turns * (self.turn - self.steady * turns / horizon)
-        skip = numbers * (self.number - self.short * min(0.5, numbers / horizon))
-        return step + TIE * ties * arms + START * arms * arms, skip
+        step += TIE * ties * arms + start * arms * (self.arm + PAIR * arms)
+        number = self.number - self.short * min(0.5, counts.numbers / horizon)
+        return step, counts.numbers * number + counts.looks * arms * self.look
 
 
 class Moving(NamedTuple):
@@ -57,18 +70,18 @@ class Moving(NamedTuple):
     arm_number: float  # a random number, for each arm
     short: float
 
-    def costs(self, horizon: float, arms: int, numbers: float) -> tuple[float, float]:
+    def costs(self, horizon: float, arms: int, counts: Pilots) -> tuple[float, float]:
         step = horizon * (self.pull + self.arm * arms + (self.late if horizon > TABLE else 0.0))
-        number = self.number + self.arm_number * arms - self.short * min(0.5, numbers / horizon)
-        return step, numbers * number
+        number = self.number + self.arm_number * arms - self.short * min(0.5, counts.numbers / horizon)
+        return step, counts.numbers * number
 
 
-# By whether rewards are counts, and whether the radius calls a function: a square root.
+# By whether rewards are counts, and whether the radius calls a function: a square root, most often.
 STANDING = {
-    (False, False): Standing(0.38, 2.7, 2.0, 4.55, 2.0),
-    (False, True): Standing(0.74, 1.65, 1.05, 4.65, 2.5),
-    (True, False): Standing(0.34, 2.75, 1.8, 5.55, 4.3),
-    (True, True): Standing(0.71, 1.5, 0.33, 5.0, 3.95),
+    (False, False): Standing(0.38, 2.36, 1.53, 15.0, 4.3, 2.46, 2.5),
+    (False, True): Standing(0.72, 2.11, 1.49, 15.0, 4.44, 2.1, 1.2),
+    (True, False): Standing(0.32, 3.09, 1.89, 40.0, 5.47, 3.5, 2.5),
+    (True, True): Standing(0.68, 2.47, 0.56, 40.0, 4.82, 2.26, 1.2),
 }
 MOVING = {
     False: Moving(1.25, 0.082, 0.71, 5.45, 0.318, 3.95),
@@ -76,27 +89,28 @@ MOVING = {
 }
 
 
-def costs_of(policy: Any, problem: Bandit, horizon: int) -> tuple[float, float]:
-    """What a path costs pull by pull, and skipping ahead."""
-    numbers, pulls = pilots(policy, problem, horizon)
+def costs_of(policy: Any, problem: Bandit, horizon: int, start: float = 1.0) -> tuple[float, float]:
+    """What a path costs pull by pull, with so much of what the start costs, and skipping ahead."""
+    counts = pilots(policy, problem, horizon)
     if isinstance(policy, SuccessiveElimination):  # numbers are pulls, but for the last arm's sum
-        return float(horizon), ELIMINATED * numbers + LAST_SUM
+        return float(horizon), ELIMINATED * counts.numbers + LAST_SUM
     prices = prices_of(policy, problem)
     if isinstance(prices, Moving):
-        return prices.costs(horizon, problem.arms, numbers)
-    return prices.costs(horizon, problem.arms, numbers, *turns_and_ties(policy, problem, horizon, pulls))
+        return prices.costs(horizon, problem.arms, counts)
+    turns, ties = turns_and_ties(policy, problem, horizon, counts.pulls)
+    return prices.costs(horizon, problem.arms, counts, turns, ties, start)
 
 
 def prices_of(policy: Any, problem: Bandit) -> Standing | Moving:
     """What UCB pays."""
-    bonus, counts = type(policy.bonus), isinstance(problem.noise, Bernoulli)
+    bonus, counted = type(policy.bonus), isinstance(problem.noise, Bernoulli)
     if bonus.changes_with_time():
-        return MOVING[counts]
-    return STANDING[counts, bool(bonus.radius.__code__.co_names)]
+        return MOVING[counted]
+    return STANDING[counted, bool(bonus.radius.__code__.co_names)]
 
 
 def turns_and_ties(policy: Any, problem: Bandit, horizon: int, pulls: Counts) -> tuple[float, float]:
-    """How often the leader changes in paths of UCB with these pulls, and how often arms tie.
+    """How often the leader changes in paths of UCB with these pulls, and how often Bernoulli arms tie.
 
     n times an arm's index less its rival's is a random walk. At the start of a lead it is about 0,
     so that with the next pull it falls by (n + 1) (radius(n) - radius(n + 1)) on average, and with
@@ -104,49 +118,57 @@ def turns_and_ties(policy: Any, problem: Bandit, horizon: int, pulls: Counts) ->
     more often than all others together. Two arms are tied if they have as many pulls, as arms have
     that lead for one pull each, and the same sum; of the two, one meets the tie.
     """
-    params, radius = policy.params(horizon, problem.arms), policy.bonus.radius
-    grid = np.unique(np.geomspace(1.0, horizon, POINTS).round())
+    params, radius, means = policy.params(horizon, problem.arms), policy.bonus.radius, np.array(problem.means)
+    grid = np.unique(np.geomspace(1.0, horizon - 1.0, POINTS).round())
     fall = [(n + 1.0) * (radius(n, 0.0, *params) - radius(n + 1.0, 0.0, *params)) for n in grid.tolist()]
-    means = np.array(problem.means)
-    turns, ties = np.empty(pulls.shape), np.empty(pulls.shape)
-    for arm, mean in enumerate(problem.means):
-        sd = max(CERTAIN, problem.noise.sd((mean,)))
-        ends = np.clip(np.array(fall) / sd, 0.0, 1.0)
-        apart = np.delete(means - mean, arm)[:, None] / (2.0 * sd)
-        same = (np.exp(-grid * apart * apart) / np.maximum(1.0, 2.0 * sd * np.sqrt(np.pi * grid))).sum(axis=0)
-        turns[:, arm] = _sum_to(pulls[:, arm], grid, ends)
-        ties[:, arm] = _sum_to(pulls[:, arm], grid, ends * ends * 0.5 * np.minimum(1.0, same))
+    counted = isinstance(problem.noise, Bernoulli)
+    sd = np.sqrt(means * (1.0 - means)) if counted else np.full(means.size, problem.noise.sd(problem.means))
+    sd = np.maximum(sd, CERTAIN)[:, None]
+    ends = np.clip(np.array(fall) / sd, 0.0, 1.0)  # a lead, with this pull of the arm
+    turns = _sum_to(pulls, grid, ends)
     total = turns.sum(axis=1)
     favourite = np.take_along_axis(turns, pulls.argmax(axis=1)[:, None], axis=1)[:, 0]
-    tied = float(ties.sum(axis=1).mean()) if isinstance(problem.noise, Bernoulli) else 0.0
-    return float(np.minimum(total, 2.0 * (total - favourite)).mean()), tied
+    changes = float(np.minimum(total, 2.0 * (total - favourite)).mean())
+    if not counted:
+        return changes, 0.0
+    some = np.arange(0, means.size, -(-means.size // MOST_TIED))
+    each = means.size / some.size
+    same = np.zeros((some.size, grid.size))
+    for arm in some:
+        apart = (means[some, None] - means[arm]) / (2.0 * sd[some])
+        same += np.exp(-grid * apart * apart)
+    same = (each * same - 1.0) / np.maximum(1.0, 2.0 * sd[some] * np.sqrt(np.pi * grid))  # but itself
+    tied = ends[some] ** 2 * 0.5 * np.clip(same, 0.0, 1.0)
+    return changes, each * float(_sum_to(pulls[:, some], grid, tied).sum(axis=1).mean())
 
 
-def _sum_to(last: Counts, grid: Floats, rate: Floats) -> Floats:
-    """The sum of a rate over 1, 2, ... up to each of `last`, with the rate known on a grid."""
-    parts = np.diff(grid) * 0.5 * (rate[1:] + rate[:-1])
-    sums: Floats = np.interp(last, grid, rate[0] + np.append(0.0, parts.cumsum()))
-    return sums
+def _sum_to(last: Counts, grid: Floats, rates: Floats) -> Floats:
+    """The sums of the arms' rates over 1, 2, ... up to each of `last`, with rates known on a grid."""
+    parts = np.diff(grid) * 0.5 * (rates[:, 1:] + rates[:, :-1])
+    sums = rates[:, :1] + np.pad(parts.cumsum(axis=1), ((0, 0), (1, 0)))
+    place = np.clip(np.searchsorted(grid, last, side="right") - 1, 0, grid.size - 2)
+    share = np.clip((last - grid[place]) / (grid[place + 1] - grid[place]), 0.0, 1.0)
+    arm = np.arange(last.shape[1])
+    found: Floats = sums[arm, place] * (1.0 - share) + sums[arm, place + 1] * share
+    return found
 
 
-def pilots(policy: Policy, problem: Bandit, horizon: int) -> tuple[float, Counts]:
-    """Random numbers that a path takes on average, and the pulls of each, with a fixed seed."""
+def pilots(policy: Policy, problem: Bandit, horizon: int) -> Pilots:
+    """A few paths that skip ahead, with a fixed seed: fewer of them where each takes long."""
     from lighttail.kernels import skip_kernel_for, stream
 
-    paths = max(FEWEST_PILOTS, min(MOST_PILOTS, PILOT_PULLS // horizon))
+    kernel = skip_kernel_for(policy, problem)
+    params, world = policy.params(horizon, problem.arms), problem.noise.world(problem.means)
     generator = block_generator(0, 0)
-    reward, pulls = np.empty(paths), np.empty((paths, problem.arms), dtype=np.int64)
-    before = words_drawn(generator)
-    skip_kernel_for(policy, problem)(
-        stream(generator),
-        policy.params(horizon, problem.arms),
-        problem.noise.world(problem.means),
-        horizon,
-        reward,
-        pulls,
-        np.zeros(1, dtype=np.int64),
-    )
-    return (words_drawn(generator) - before) / paths, pulls
+    before, looks = words_drawn(generator), np.zeros(2, dtype=np.int64)
+    pulls = np.empty((0, problem.arms), dtype=np.int64)
+    paths = FEWEST_PILOTS
+    while len(pulls) < MOST_PILOTS and words_drawn(generator) - before < PILOT_NUMBERS:
+        more = np.empty((paths, problem.arms), dtype=np.int64)
+        kernel(stream(generator), params, world, horizon, np.empty(paths), more, looks)
+        pulls = np.concatenate([pulls, more])
+        paths = len(pulls)
+    return Pilots((words_drawn(generator) - before) / len(pulls), float(looks[1]) / len(pulls), pulls)
 
 
 def words_drawn(generator: np.random.Generator) -> int:

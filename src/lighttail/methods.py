@@ -15,6 +15,7 @@ from lighttail.validation import BadInput, refuse
 Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
+LEAST_EACH = 16  # pulls of an arm at the shortest horizon that is tried first
 CLEARLY = 0.7  # of the cost pull by pull: skipping that costs less will do so at longer horizons, too
 
 
@@ -75,9 +76,9 @@ def sums_are_drawn(noise: type[Noise]) -> bool:
 
 def pays(policy: Policy, problem: Bandit, horizon: int) -> bool:
     """Whether skipping ahead costs less, here or clearly at a shorter horizon, where pilots cost less."""
-    shorter = SHORT
+    shorter = max(SHORT, LEAST_EACH * problem.arms)
     while shorter < horizon:
-        step, skip = costs_of(policy, problem, shorter)
+        step, skip = costs_of(policy, problem, shorter, start=shorter / horizon)
         if skip < CLEARLY * step:
             return True
         shorter *= 4

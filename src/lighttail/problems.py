@@ -137,7 +137,8 @@ class Noise(ABC):
     def sd(self, means: tuple[float, ...]) -> float:
         """The standard deviation of a reward of the noisiest arm; from draws unless a noise knows it.
 
-        It chooses how wide the bins of a law are (docs/streaming.md), and nothing else depends on it.
+        It chooses how wide the bins of a law are (docs/streaming.md), and is a part of what `auto` chooses
+        a method by (docs/skip-ahead.md).
         """
         means = means or (0.0,)
         world, rng = self.world(means), block_generator(0, 0)
