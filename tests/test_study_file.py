@@ -114,6 +114,11 @@ WRONG: list[tuple[str, str, str]] = [
     ("seeds = [1, 2]", "seeds = [1, -2]", r"line 4: seeds\[1\] must be a whole number of at least 0"),
     ("seeds = [1, 2]", "seeds = [1, 2", "line 5: this must be TOML"),
     ("seeds = [1, 2]", "paths = 3", "line 4: a key must be given once, but paths is given again"),
+    (
+        "horizons = [500, 1000]",
+        "horizons = [1e18]",
+        r"line 5: horizons\[0\] must be a whole number of at most",
+    ),
     ("seeds = [1, 2]", "", "study.toml: seeds must be given"),
     (
         "horizons = [500, 1000]",
@@ -124,7 +129,11 @@ WRONG: list[tuple[str, str, str]] = [
     ("threshold = 0.2", 'method = "fast"', "line 6: method must be 'auto', 'step' or 'skip'"),
     ("threshold = 0.2", 'method = "skip"', r"line 6: method must be .* with TS\(0.8\)"),
     ("threshold = 0.2", "sigmas = [1.0]", "line 6: sigmas must stand in the problems that take them"),
-    ("[[problem]]", "[problem]", "line 14: a key must be given once"),
+    (
+        "[[problem]]",
+        "[problem]",
+        r"line 14: a key must be given once, but .*; several are each written \[\[problem\]\]",
+    ),
     ('name = "two arms"\n', "", "line 8: problem.name must be given"),
     ('name = "two arms"', 'nam = "x"', "line 9: key of problem must be one of .*did you mean 'name'"),
     ('name = "two arms"', "name = 3", "line 9: problem.name must be a text in quotes, but is 3"),

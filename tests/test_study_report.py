@@ -288,7 +288,7 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert run(monkeypatch, "run", file, "--budget", "1e-9s") == 2  # not a time that people write
     assert run(monkeypatch, "run", file, "--budget", "0.001s") == 3
     said = capsys.readouterr().out
-    assert f"The budget is spent, 36 files are left. Go on with: lighttail run {file}" in said
+    assert f"The budget is spent, 36 files left. Go on with: lighttail run {file}" in said
     assert run(monkeypatch, "run", file, "--workers", "2") == 0
     said = capsys.readouterr().out
     place = tmp_path / "bonus-and-noise"
@@ -361,3 +361,23 @@ def test_a_plan_has_room_for_what_is_written(source: Path, monkeypatch: pytest.M
     study_command._size(study, cells.cells_of(study))
     written = sum(file.stat().st_size for file in (source / "out").glob("cells/*/*.parquet"))
     assert 0.1 * said[0] < written <= said[0]  # pulls are small numbers, and compressed
+
+
+def test_a_threshold_that_no_arm_can_lose_is_said_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    file = tmp_path / "study.toml"
+    for threshold, lines in ((0.59, 0), (0.61, 2)):
+        file.write_text(EXAMPLE.read_text().replace("threshold = 0.2", f"threshold = {threshold}"))
+        assert run(monkeypatch, "run", file, "--dry-run") == 0
+        said = capsys.readouterr().err
+        assert said.count("is out of reach with problem") == said.count("\n") == lines, said
+
+
+def test_a_study_file_is_not_a_study(tmp_path: Path) -> None:
+    wrong: Any = "study.toml"
+    with pytest.raises(
+        BadInput, match=r"^study must be a study, such as read_study\(path\) returns, but is 'st"
+    ):
+        run_study(wrong, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

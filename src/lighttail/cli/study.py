@@ -62,6 +62,7 @@ def run(
     with warnings_as_lines():
         study = read_study(file)
     folder = file.parent / slug(study.name) if out is None else out
+    _say_out_of_reach(study)
     if dry_run:
         _plan(study, folder, device)
         return
@@ -71,6 +72,20 @@ def run(
         _run(study, folder, settings, again)
     except KeyboardInterrupt:
         raise Stopped(f"{_so_far(study, folder)}Go on with: {again}") from None
+
+
+def _say_out_of_reach(study: Any) -> None:
+    """Name the problems on which not even the worst arm loses what the study asks about."""
+    from lighttail.report.comparison import worst_loss
+
+    for name in {setting.name: None for setting in study.problems}:
+        most = max(worst_loss(one.problem, 1000) / 1000 for one in study.problems if one.name == name)
+        if study.threshold is not None and study.threshold > most:
+            print(
+                f"lighttail: threshold {study.threshold:g} is out of reach with problem {name!r}: "
+                f"always pulling the worst arm loses {most:.3g} a round",
+                file=sys.stderr,
+            )
 
 
 def _so_far(study: Any, folder: Path) -> str:
@@ -162,7 +177,9 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
     if done.complete:
         print(f"Report: {shlex.join(['lighttail', 'report', str(folder)])}")
     else:
-        print(f"The budget is spent, {done.pieces - done.finished:,} files are left. Go on with: {again}")
+        print(
+            f"The budget is spent, {counted(done.pieces - done.finished, 'file')} left. Go on with: {again}"
+        )
         raise typer.Exit(UNFINISHED)
 
 

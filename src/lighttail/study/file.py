@@ -97,6 +97,8 @@ def parse_study(content: str, called: str, find: Find) -> Study:
 
 def _whole(key: str, value: Any, least: int, most: int | None = None) -> int:
     """A whole number; TOML reads 1e5 as a float."""
+    if most is not None and isinstance(value, float) and value > most:
+        raise refuse(key, value, f"a whole number of at most {most}")
     return whole(key, whole_float(value), least, most=most)
 
 

@@ -57,7 +57,9 @@ def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
     except NotADirectoryError:
         raise refuse(field, str(path), "a folder") from None
     except (ValueError, KeyError, TypeError):
-        raise refuse(field, str(path), f"a folder whose {MANIFEST} is that of a study") from None
+        raise refuse(
+            field, str(path), f"a folder whose {MANIFEST} is that of a study, or a new one"
+        ) from None
 
 
 def _check_empty(path: Path) -> None:

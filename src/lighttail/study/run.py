@@ -18,7 +18,7 @@ from lighttail.study.file import Study
 from lighttail.study.folder import Folder, Found, check_belongs, opened
 from lighttail.study.parquet import encode
 from lighttail.study.workers import Pool, check_workers, play_on_device, pool_of
-from lighttail.validation import positive
+from lighttail.validation import positive, refuse
 
 LISTING = 20  # times as long as the last manifest took to write, and a second at least, until the next one
 Report = Callable[[str, int], None]
@@ -67,6 +67,8 @@ def run_study(
     progress: called with (what is being done, paths done of all).
     """
     begun = time.monotonic()
+    if not isinstance(study, Study):
+        raise refuse("study", study, "a study, such as read_study(path) returns")
     check_workers(executor, workers, device)
     if budget is not None:
         positive("budget", budget)

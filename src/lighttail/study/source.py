@@ -34,7 +34,10 @@ class Source:
         line = int(found[1]) if found else max(n for n, row in enumerate(lines, 1) if row.strip())
         written = lines[line - 1].strip()
         if "overwrite" in said or "twice" in said:
-            wrong = f"a key must be given once, but {written.partition('=')[0].strip()} is given again"
+            key = written.partition("=")[0].strip()
+            wrong = f"a key must be given once, but {key} is given again"
+            if key.startswith("["):
+                wrong += f"; several are each written [[{key.strip('[]')}]]"
         else:
             reason = re.sub(r" \(at .*", "", said)
             wrong = f"this must be TOML, but is {written!r} ({reason[:1].lower()}{reason[1:]})"
