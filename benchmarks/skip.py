@@ -117,8 +117,8 @@ def ratio_of_costs(policy: lt.Policy, bandit: lt.Bandit, horizon: int) -> float:
     """The cost of skip-ahead over that of pull by pull: the median over rounds with seeds of their own.
 
     Paths that skip take very different times, so many are played; in short calls, of both methods in
-    turns, since a busy second would spoil a long one. No seed comes twice: a processor learns by
-    heart which rewards of a path that it has met before are 1.
+    turns, since a busy second would spoil a long one. No seed comes twice: Bernoulli rewards that a
+    processor has met before are partly foreseen, which made a pull 6 % cheaper.
     """
     size = {"step": (8, 12), "skip": (8, 12)} if horizon <= SAME else {"step": (2, 4), "skip": (4, 12)}
     ratios = []

@@ -11,6 +11,7 @@ import pytest
 
 import lighttail as lt
 from lighttail import costs
+from lighttail.kernels.build import BREATH
 from lighttail.methods import SHORT, choose_method, work_of
 
 PATHS, HORIZON = 100, 4000
@@ -164,3 +165,7 @@ def test_work_is_a_share_of_the_horizon_and_the_same_every_time(policy: lt.Polic
         assert (work < horizon) == (choose_method(policy, problem, horizon, "auto") == "skip")
     assert work_of(policy, problem, 10**6) < 2 * 10**5
     assert work_of(policy, problem, SHORT - 1) == SHORT - 1
+
+
+def test_the_clock_is_tabulated_as_far_as_the_kernel_does() -> None:
+    assert costs.TABLE == BREATH
