@@ -6,13 +6,13 @@ Only independent repetitions tell how far a repetition may be off, so the interv
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lighttail.policies import UCB, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Noise
+from lighttail.simulate import run_blocks
 from lighttail.statistics import Floats
 from lighttail.streams import block_generator
 from lighttail.validation import refuse
@@ -68,24 +68,17 @@ def _repeat(task: Task, effort: Effort, first: int, count: int) -> Floats:
     limits = (horizon, task.target, clock, _lowest(task, clock), LEVELS)
     found = np.zeros((count, 3))
 
-    def one(place: int, particles: int = PARTICLES) -> None:
+    def one(place: int, until: int, particles: int = PARTICLES) -> int:
         generator = block_generator(effort.seed, first + place)
         found[place] = kernel(stream(generator), params, world, arms, limits, particles, KILLED, stop)
+        return until - place
 
     with reporter(effort.progress, str(policy), count) as report:
         with compiling(str(policy), effort.progress is not False):
             stop[0] = 1
-            one(0, KILLED)
+            one(0, 1, KILLED)
             stop[0] = 0
-        pool = ThreadPoolExecutor(effort.threads)
-        try:
-            for done, _ in enumerate(pool.map(one, range(count)), start=1):
-                report(done, count)
-        except BaseException:
-            stop[0] = 1
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        run_blocks(one, 1, count, effort.threads, stop, report)
     return found
 
 
