@@ -1,13 +1,13 @@
 """Paths under a mixture of tilted laws, each with the weight that undoes the tilt.
 
-A path draws one component of the mixture: a mean for every arm. It plays with these means until
-its switch, which comes when the loss reaches the component's own level, and with the component's
-second means after that. At the end its weight is the ratio of its likelihood under the true means
-to that under the whole mixture.
+A path draws one component of the mixture and, for every arm, one of the component's choices: a tilt of
+the arm's first rewards, up to a number of pulls that belongs to the choice. All later rewards, and that
+of the last round, have the component's second tilt, which is none where the pseudo regret is asked for.
+The path's weight is the ratio of its likelihood under the true means to that under the whole mixture.
 
 An arm's rewards belong to an exponential family, so all that matters of them is how many there
 were and their sum: a tilt by `lam` has log-likelihood ratio lam * sum - number * psi.
-The mixture's arrays are those of `lighttail.tails.plan.Mixture`.
+The mixture's arrays are those of `lighttail.tails.mixture.Mixture`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
 from lighttail.kernels.rules import Rule
 from lighttail.streams import uniform
 
+FAR = 40.0  # terms that are so much smaller on a log scale add nothing
+
 
 @register_jitable
 def drawn(u: Any, log_weights: Any) -> Any:
@@ -36,47 +38,62 @@ def drawn(u: Any, log_weights: Any) -> Any:
 
 
 @register_jitable
-def log_mixture(mixture: Any, n: Any, s: Any, n_end: Any, s_end: Any) -> Any:
-    """Log of the mixture's likelihood over the true one; n, s: [switch, arm] pulls and sums."""
+def log_ratio(mixture: Any, c: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any) -> Any:
+    """Log of a component's likelihood over the true one, without the component's probability.
+
+    n, s: pulls and sums before the last round, sums[k, j] the sum of the first j rewards of arm k;
+    n_end, s_end: pulls and sums at the end.
+    """
+    value = 0.0
+    for k in range(n.size):
+        later, later_psi = mixture.later_lam[c, k], mixture.later_psi[c, k]
+        high, inner = -math.inf, 0.0
+        for i in range(mixture.lam.shape[2]):
+            e = mixture.log_q[c, k, i]
+            if e == -math.inf:
+                continue
+            count, total = n[k], s[k]
+            if mixture.caps[c, k, i] < count:
+                count = mixture.caps[c, k, i]
+                total = sums[k, int(count)]
+            e += (mixture.lam[c, k, i] - later) * total - count * (mixture.psi[c, k, i] - later_psi)
+            if e > high:
+                inner = inner * math.exp(high - e) + 1.0
+                high = e
+            elif e > high - FAR:
+                inner += math.exp(e - high)
+        value += high + math.log(inner) + later * s_end[k] - later_psi * n_end[k]
+    return value
+
+
+@register_jitable
+def log_mixture(
+    mixture: Any, first: Any, last: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any
+) -> Any:
+    """Log of the likelihood of the components first..last-1 over the true one."""
     top, total = -math.inf, 0.0
-    arms, choices = mixture.lam.shape[1], mixture.lam.shape[2]
-    for c in range(mixture.log_p.size):
-        at = mixture.stage[c]
-        value = mixture.log_p[c]
-        for k in range(arms):
-            if choices == 1:
-                value += mixture.lam[c, k, 0] * s[at, k] - n[at, k] * mixture.psi[c, k, 0]
-            else:
-                high, inner = -math.inf, 0.0
-                for i in range(choices):
-                    e = mixture.log_q[c, k, i] + mixture.lam[c, k, i] * s[at, k]
-                    e -= mixture.psi[c, k, i] * n[at, k]
-                    if e > high:
-                        inner = inner * math.exp(high - e) + 1.0
-                        high = e
-                    elif e > high - 40.0:
-                        inner += math.exp(e - high)
-                value += high + math.log(inner)
-            value += mixture.later_lam[c, k] * (s_end[k] - s[at, k])
-            value -= mixture.later_psi[c, k] * (n_end[k] - n[at, k])
+    for c in range(first, last):
+        value = mixture.log_p[c] + log_ratio(mixture, c, n, s, sums, n_end, s_end)
         if value > top:
             total = total * math.exp(top - value) + 1.0
             top = value
-        elif value > top - 40.0:
+        elif value > top - FAR:
             total += math.exp(value - top)
-    return top + math.log(total)
+    return top + math.log(total) if total > 0.0 else -math.inf
 
 
 def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
     """The kernel that plays a rule's paths under a mixture; shock and reward are the last formulas.
 
     means, rest: the problem's true means and the other numbers that its noise takes. gaps: loss of
-    one pull of each arm. watch: arms whose end, if the rule ends arms for good, is a switch for all
-    components. caps: pulls of each arm that are tilted at most. target: the loss, or with `whole`
-    the regret, that makes a path count. log_weight is -inf for a path that does not count; rounds
-    are those played until that was decided.
+    one pull of each arm. target: the loss, or with `whole` the regret, that makes a path count.
+    full: play every path to its end or the event, also where the event has become impossible.
+
+    Of every path: `own`, the component it was drawn from; `log_parts`, the log-likelihood ratios of
+    the mixture's groups (-inf for all where the path does not count); `rounds`, played until that was
+    decided; `score`, the loss or regret that it is certain to have; `pulls` and `totals` of its arms.
     """
-    choose, learn, last, gone, start = rule_of(*formulas[:-2])
+    choose, learn, last, _, start = rule_of(*formulas[:-2])
     shock, reward = prepare(formulas[-2]), prepare(formulas[-1])
     version = digest(*formulas)
 
@@ -88,77 +105,85 @@ def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
         rest: Any,
         mixture: Any,
         gaps: Any,
-        watch: Any,
-        caps: Any,
         horizon: Any,
         target: Any,
         whole: Any,
-        log_weight: Any,
+        full: Any,
+        own: Any,
+        log_parts: Any,
         rounds: Any,
+        score: Any,
+        pulls: Any,
+        totals: Any,
         stop: Any,
     ) -> None:
         version  # noqa: B018  (a free variable, hence part of the cache's key)
-        arms, stages = means.size, mixture.losses.size
+        arms = means.size
         n, s, note = np.empty(arms), np.empty(arms), np.empty(arms)
-        current, capped = np.empty(arms), np.empty(arms)
-        n_at, s_at = np.empty((stages, arms)), np.empty((stages, arms))
+        n_end, s_end = np.empty(arms), np.empty(arms)
+        current, caps = np.empty(arms), np.empty(arms)
+        sums = np.empty((arms, horizon + 1))
+        sums[:, 0] = 0.0
         worst, best = gaps.max(), means.max()
         breath = 0
         for path in range(rounds.size):
             c = drawn(uniform(rng), mixture.log_p)
             for k in range(arms):
-                n[k] = s[k] = capped[k] = 0.0
+                n[k] = s[k] = 0.0
                 note[k] = start
                 i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
-                current[k] = mixture.means[c, k, i]
-            reached, t, loss = 0, 0, 0.0
+                current[k], caps[k] = mixture.means[c, k, i], mixture.caps[c, k, i]
+                if caps[k] <= 0.0:
+                    current[k] = mixture.later_means[c, k]
+            t, loss, certain = 0, 0.0, 0.0
             hit = decided = False
             while t < horizon and not decided:
                 t += 1
+                if whole and t == horizon:
+                    n_end[:] = n
+                    s_end[:] = s
+                    current[:] = mixture.later_means[c]
                 z = shock(rng, current, *rest)
                 arm = choose(rng, float(t), n, s, note, params)
                 loss += gaps[arm]
-                over = gone(note, watch)
-                while reached < stages and (over or loss >= mixture.losses[reached]):
-                    for k in range(arms):
-                        # What was drawn beyond its cap was drawn without a tilt.
-                        n_at[reached, k] = min(n[k], caps[k])
-                        s_at[reached, k] = s[k] if n[k] <= caps[k] else capped[k]
-                    if mixture.stage[c] == reached:
-                        for k in range(arms):
-                            current[k] = mixture.later_means[c, k]
-                    reached += 1
                 if not whole:
                     final = last(note)
                     certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
                     possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
                     hit = certain >= target
-                    decided = hit or possible < target
+                    decided = hit or (final >= 0 if full else possible < target)
                     if decided:
                         break
                 value = reward(z, arm, current, *rest)
                 n[arm] += 1.0
                 s[arm] += value
+                sums[arm, int(n[arm])] = s[arm]
                 if n[arm] == caps[arm]:
-                    capped[arm] = s[arm]
-                    if reached <= mixture.stage[c]:
-                        current[arm] = means[arm]
+                    current[arm] = mixture.later_means[c, arm]
                 learn(arm, value, n, s, note, params)
                 breath += 1
                 if breath == BREATH:
                     breath = 0
                     if stop[0] != 0:
                         return
-            rounds[path] = t
+            rounds[path], own[path] = t, c
             if whole:
-                hit = best * horizon - s.sum() >= target
-            log_weight[path] = -math.inf
-            if hit:
-                while reached < stages:  # a component that never switched
-                    for k in range(arms):
-                        n_at[reached, k] = min(n[k], caps[k])
-                        s_at[reached, k] = s[k] if n[k] <= caps[k] else capped[k]
-                    reached += 1
-                log_weight[path] = -log_mixture(mixture, n_at, s_at, n, s)
+                certain = best * horizon - s.sum()
+                hit = certain >= target
+                # The last round had the second tilt: `n_end`, `s_end` were kept before it.
+                for k in range(arms):
+                    n[k], n_end[k] = n_end[k], n[k]
+                    s[k], s_end[k] = s_end[k], s[k]
+            else:
+                n_end[:] = n
+                s_end[:] = s
+            score[path] = certain
+            pulls[path] = n_end
+            totals[path] = s_end
+            for g in range(log_parts.shape[1]):
+                log_parts[path, g] = -math.inf
+                if hit:
+                    ends = mixture.groups[g], mixture.groups[g + 1]
+                    log_parts[path, g] = log_mixture(mixture, ends[0], ends[1], n, s, sums, n_end, s_end)
 
     return kernel

@@ -1,11 +1,11 @@
 """The paths of `lighttail.kernels.tilted` without playing every pull: UCB with a radius without time.
 
 As in `lighttail.kernels.skip`, all arms leap down to a level, and where that is not possible one leader
-after the other runs until its index is at its rival's. A path stops at every choice that matters beyond
-the arm's own walk: a switch of some component, and the decision of the event. The loss only grows and
-what can still be lost only falls, so a leap has met none of these if it ends before all of them; and
-how many pulls they are away is known while one arm leads. At the switch of its own component the means
-change; what was drawn ahead belongs to the old ones and is dropped. docs/rare-events.md has the proof.
+after the other runs until its index is at its rival's. A path stops at the one choice that matters beyond
+the arm's own walk: the decision of the event. The loss only grows and what can still be lost only falls,
+so a leap has not met the decision if the leap ends before it; and how many pulls the decision is away is
+known while one arm leads. The last round of a regret with its luck has means of its own; what was drawn
+ahead belongs to the old ones and is not used. docs/rare-events.md has the proof.
 """
 
 from __future__ import annotations
@@ -64,23 +64,15 @@ def choices_until_hopeless(loss: Any, gap: Any, worst: Any, target: Any, most: A
 
 
 @register_jitable
-def eventful(loss: Any, rounds: Any, losses: Any, reached: Any, worst: Any, target: Any, whole: Any) -> Any:
-    """Whether a switch or the decision came no later than at this loss, with so many rounds left."""
-    if reached < losses.size and loss >= losses[reached]:
-        return True
+def eventful(loss: Any, rounds: Any, worst: Any, target: Any, whole: Any) -> Any:
+    """Whether the decision came no later than at this loss, with so many rounds left."""
     return not whole and (loss >= target or loss + worst * rounds < target)
-
-
-@register_jitable
-def forget(right: Any, room: Any) -> Any:
-    """No point ahead is known any more: those that were belong to means that the arm no longer has."""
-    return room
 
 
 def tilted_skip_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
 ) -> Any:
-    """The arguments are those of `tilted_kernel`, without arms that end for good or caps on tilts.
+    """The arguments are those of `tilted_kernel`; every choice tilts all pulls of its arm.
 
     rarity: about -ln of the event's probability. A block that is taken although it may have crossed
     must be rare beside the event.
@@ -101,16 +93,18 @@ def tilted_skip_kernel(
         horizon: Any,
         target: Any,
         whole: Any,
-        log_weight: Any,
+        own: Any,
+        log_parts: Any,
         rounds: Any,
         stop: Any,
     ) -> None:
         formulas  # noqa: B018  (a free variable, hence part of the cache's key)
-        arms, stages, end = means.size, mixture.losses.size, float(horizon)
+        arms = means.size
+        end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is another matter
         n, s, index = np.empty(arms), np.empty(arms), np.empty(arms)
         n_then, s_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
         left = np.zeros(arms, np.int64)
-        n_at, s_at = np.empty((stages, arms)), np.empty((stages, arms))
+        n_end, s_end, sums = np.empty(arms), np.empty(arms), np.empty((arms, 1))
         current = np.empty(arms)
         world = (current,) + rest  # noqa: RUF005  (numba builds no tuple from a starred one)
         worst, best_mean = gaps.max(), means.max()
@@ -126,8 +120,8 @@ def tilted_skip_kernel(
                 right[k] = room
                 i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
                 current[k] = mixture.means[c, k, i]
-            rules = (SAFETY + math.log(end) + rarity, proxy(*world), kink)
-            reached, t, loss = 0, 0.0, 0.0
+            rules = (SAFETY + math.log(float(horizon)) + rarity, proxy(*world), kink)
+            t, loss = 0.0, 0.0
             hit = decided = False
             low, misses = current.min(), 0
             while t < end and not decided:
@@ -150,9 +144,7 @@ def tilted_skip_kernel(
                         loss_after += (state[0] - n[k]) * gaps[k]
                         t_after += state[0] - n[k]
                         n[k], s[k], index[k] = state
-                        if how == CROSSED and eventful(
-                            loss_after, end - t_after, mixture.losses, reached, worst, target, whole
-                        ):
+                        if how == CROSSED and eventful(loss_after, end - t_after, worst, target, whole):
                             how = CAPPED
                         if how != CROSSED:
                             break
@@ -183,8 +175,6 @@ def tilted_skip_kernel(
                     # The next choice of this arm that is more than a pull.
                     most = end - t
                     q = most + 1.0
-                    if reached < stages:
-                        q = choices_until(loss, gap, mixture.losses[reached], most)
                     if not whole:
                         q = min(q, choices_until(loss, gap, target, most))
                         q = min(q, choices_until_hopeless(loss, gap, worst, target, most))
@@ -192,14 +182,6 @@ def tilted_skip_kernel(
                     if q == 1.0:
                         pulls = 1.0
                         chosen = loss + gap
-                        while reached < stages and chosen >= mixture.losses[reached]:
-                            for k in range(arms):
-                                n_at[reached, k], s_at[reached, k] = n[k], s[k]
-                            if mixture.stage[c] == reached:
-                                for k in range(arms):
-                                    current[k] = mixture.later_means[c, k]
-                                    right[k] = forget(right[k], room)
-                            reached += 1
                         if not whole:
                             hit = chosen >= target
                             decided = hit or chosen + worst * (most - 1.0) < target
@@ -228,15 +210,21 @@ def tilted_skip_kernel(
                         leads = how != CROSSED
                     t += pulls
                     loss += pulls * gap
-            rounds[path] = np.int64(t)
+            rounds[path], own[path] = np.int64(t) + (1 if whole else 0), c
+            n_end[:] = n
+            s_end[:] = s
             if whole:
-                hit = best_mean * end - s.sum() >= target
-            log_weight[path] = -math.inf
-            if hit:
-                while reached < stages:  # a component that never switched
-                    for k in range(arms):
-                        n_at[reached, k], s_at[reached, k] = n[k], s[k]
-                    reached += 1
-                log_weight[path] = -log_mixture(mixture, n_at, s_at, n, s)
+                best, leader, rival = top_two(index)
+                if best == rival:
+                    leader = np.int64(pick_tied(rng, index, best))
+                current[:] = mixture.later_means[c]
+                n_end[leader] += 1.0
+                s_end[leader] += total(rng, leader, 1.0, *world)
+                hit = best_mean * float(horizon) - s_end.sum() >= target
+            for g in range(log_parts.shape[1]):
+                log_parts[path, g] = -math.inf
+                if hit:
+                    ends = mixture.groups[g], mixture.groups[g + 1]
+                    log_parts[path, g] = log_mixture(mixture, ends[0], ends[1], n, s, sums, n_end, s_end)
 
     return kernel

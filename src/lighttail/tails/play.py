@@ -3,61 +3,144 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lighttail.costs import words_drawn
 from lighttail.methods import Played, why_not_skip
-from lighttail.policies import UCB, Policy
-from lighttail.problems import Bandit
+from lighttail.policies import UCB
+from lighttail.progress import compiling, reporter
+from lighttail.simulate import block_paths, run_blocks
+from lighttail.statistics import Floats
 from lighttail.streams import block_generator
-from lighttail.tails.plan import Plan
+from lighttail.tails.mixture import Mixture
+from lighttail.tails.task import Effort, Task
 
 SHORT = 8000  # shorter horizons are always played pull by pull, so that their seeds keep their numbers
 PILOTS = 16
 NUMBER, PULL = 4.5, 1.7  # costs of a random number of skip-ahead and of a tilted pull, in NumPy draws
 MARGIN = 14.0  # by so much the logarithm of a probability may miss the cost of the cheapest route
 
-PlayBlock = Callable[..., None]  # (generator, log_weight, rounds, stop)
+
+@dataclass(frozen=True)
+class Paths:
+    """What is kept of weighted paths; the last three only where they are played pull by pull.
+
+    own: the component that a path was drawn from. log_parts: the log-likelihood ratio of each group of
+    components, -inf for a path that does not count. score: the loss or regret that a path is certain to have.
+    """
+
+    own: Any
+    log_parts: Floats  # [path, group]
+    rounds: Any
+    score: Floats
+    pulls: Floats  # [path, arm]
+    totals: Floats  # [path, arm]
+
+    @classmethod
+    def empty(cls, paths: int, groups: int, arms: int) -> Paths:
+        own, rounds = np.empty(paths, dtype=np.int64), np.empty(paths, dtype=np.int64)
+        parts = np.empty((paths, groups))
+        return cls(own, parts, rounds, np.empty(paths), np.empty((paths, arms)), np.empty((paths, arms)))
+
+    def part(self, place: slice) -> tuple[Any, ...]:
+        return self.own[place], self.log_parts[place], self.rounds[place]
+
+    def more(self, place: slice) -> tuple[Any, ...]:
+        return self.score[place], self.pulls[place], self.totals[place]
+
+
+PlayBlock = Callable[..., None]  # (generator, paths, slice, stop)
 
 
 def block_of_paths(
-    policy: Policy, problem: Bandit, plan: Plan, horizon: int, target: float, whole: bool, played: Played
+    task: Task, mixture: Mixture, played: Played, rarity: float = 0.0, full: bool = False
 ) -> PlayBlock:
-    """A function that fills in the log weights and rounds of a block's paths."""
+    """A function that plays a block's paths. full: to their end, also where the event is out of reach."""
     from lighttail.kernels import stream, tilted_kernel_for, tilted_skip_kernel_for
 
+    policy, problem = task.policy, task.problem
     means, *rest = problem.noise.world(problem.means)
-    fixed = (policy.params(horizon, problem.arms), means, tuple(rest), plan.mixture, np.array(problem.gaps))
-    more: tuple[Any, ...]
+    params = policy.params(task.horizon, problem.arms)
+    fixed = (params, means, tuple(rest), mixture, np.array(problem.gaps))
+    ends = (task.horizon, task.target, task.whole)
     if played == "skip":
-        kernel, more = tilted_skip_kernel_for(policy, problem), (plan.rarity + MARGIN,)
-    else:
-        kernel, more = tilted_kernel_for(policy, problem), (plan.watch, plan.caps)
+        skipping = tilted_skip_kernel_for(policy, problem)
 
-    def play(generator: np.random.Generator, log_weight: Any, rounds: Any, stop: Any) -> None:
-        kernel(stream(generator), *fixed, *more, horizon, target, whole, log_weight, rounds, stop)
+        def skip(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
+            skipping(stream(generator), *fixed, rarity + MARGIN, *ends, *paths.part(place), stop)
 
-    return play
+        return skip
+    stepping = tilted_kernel_for(policy, problem)
+
+    def step(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
+        stepping(stream(generator), *fixed, *ends, full, *paths.part(place), *paths.more(place), stop)
+
+    return step
 
 
-def choose_played(
-    policy: Policy, problem: Bandit, plan: Plan, horizon: int, target: float, whole: bool
-) -> tuple[Played, float]:
+def may_skip(task: Task) -> bool:
+    """Whether weighted paths of this task could skip ahead."""
+    policy = task.policy
+    if task.horizon < SHORT or not isinstance(policy, UCB) or type(policy.bonus).changes_with_time():
+        return False
+    return not why_not_skip(policy, task.problem)
+
+
+def choose_played(task: Task, mixture: Mixture, rarity: float) -> tuple[Played, float]:
     """The faster way, by a rule that no clock and no seed of the caller enters; and the work of a path,
     in pulls: the horizon at most.
 
     A few pilot paths skip ahead; their random numbers and rounds are counted.
     """
-    if horizon < SHORT or not isinstance(policy, UCB) or type(policy.bonus).changes_with_time():
-        return "step", float(horizon)
-    if why_not_skip(policy, problem) or not np.isinf(plan.caps).all() or plan.watch.size:
-        return "step", float(horizon)
-    policy.bonus.check_concave(horizon, problem.arms)
-    generator, rounds = block_generator(0, 0), np.empty(PILOTS, dtype=np.int64)
+    if not may_skip(task) or not np.isinf(mixture.caps).all():
+        return "step", float(task.horizon)
+    assert isinstance(task.policy, UCB)
+    task.policy.bonus.check_concave(task.horizon, task.problem.arms)
+    generator = block_generator(0, 0)
     before = words_drawn(generator)
-    play = block_of_paths(policy, problem, plan, horizon, target, whole, "skip")
-    play(generator, np.empty(PILOTS), rounds, np.zeros(1, dtype=np.int64))
+    paths = Paths.empty(PILOTS, mixture.groups.size - 1, task.problem.arms)
+    play = block_of_paths(task, mixture, "skip", rarity)
+    play(generator, paths, slice(0, PILOTS), np.zeros(1, dtype=np.int64))
     work = (words_drawn(generator) - before) * NUMBER / PULL
-    return ("skip", max(1.0, work / PILOTS)) if work < int(rounds.sum()) else ("step", float(horizon))
+    return (
+        ("skip", max(1.0, work / PILOTS)) if work < int(paths.rounds.sum()) else ("step", float(task.horizon))
+    )
+
+
+def whole_blocks(paths: int, horizon: int, played: Played = "step") -> int:
+    """At least so many paths, in whole blocks."""
+    size = block_paths(horizon, played)
+    return max(1, -(-paths // size)) * size
+
+
+def play_paths(
+    task: Task,
+    mixture: Mixture,
+    effort: Effort,
+    paths: int,
+    *,
+    played: Played = "step",
+    rarity: float = 0.0,
+    full: bool = False,
+    first: int = 0,
+    label: str = "",
+) -> Paths:
+    """So many paths, a whole number of blocks, in blocks that are numbered from `first`."""
+    size = min(paths, block_paths(task.horizon, played))
+    found = Paths.empty(paths, mixture.groups.size - 1, task.problem.arms)
+    play = block_of_paths(task, mixture, played, rarity, full)
+    stop = np.zeros(1, dtype=np.int64)
+
+    def block_of(block: int, until: int) -> int:
+        place = slice(block * size, until)
+        play(block_generator(effort.seed, first + block), found, place, stop)
+        return until - block * size
+
+    with reporter(effort.progress, label or str(task.policy), paths) as report:
+        with compiling(str(task.policy), effort.progress is not False):
+            block_of(0, 0)
+        run_blocks(block_of, size, paths, effort.threads, stop, report)
+    return found

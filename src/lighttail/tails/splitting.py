@@ -18,7 +18,7 @@ from lighttail.streams import block_generator
 from lighttail.validation import refuse
 
 if TYPE_CHECKING:
-    from lighttail.tails.rare import Effort, TailEstimate, Task
+    from lighttail.tails.task import Effort, TailEstimate, Task
 
 PARTICLES, KILLED, LEVELS = 400, 20, 200
 REPETITIONS, MOST_REPETITIONS = 8, 512
@@ -28,7 +28,7 @@ def split(task: Task, effort: Effort) -> TailEstimate:
     """Repetitions of adaptive splitting until their mean is exact enough, or the budget spent."""
     from scipy.special import stdtrit
 
-    from lighttail.tails.rare import Diagnostics, TailEstimate
+    from lighttail.tails.task import Diagnostics, TailEstimate
 
     if task.kind != "pseudo_regret":
         raise refuse("kind", task.kind, "'pseudo_regret' with method 'splitting'")

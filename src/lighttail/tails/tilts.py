@@ -16,16 +16,16 @@ from lighttail.problems import Bernoulli, Gaussian, Noise
 from lighttail.statistics import Floats
 
 TINY, ALMOST = 1e-300, 1.0 - 1e-16
+NEVER = 40.0  # a coin with log odds of -40 is as good as one that never pays
+SLACK = 1e-9  # by so much a sum of coins may miss a whole number through rounding
 
 
 class Family(Protocol):
     """psi(mean, lam) = ln E exp(lam * reward), the mean of the tilted law, and the tilt to a mean.
 
-    ends: means lie strictly between these.
+    at_most(n, mean), at_least(n, mean): the highest (lowest) mean that n rewards can have if theirs is
+    at most (at least) `mean`; infinite where there is none.
     """
-
-    @property
-    def ends(self) -> tuple[float, float]: ...
 
     def psi(self, mean: Any, lam: Any) -> Floats: ...
 
@@ -33,13 +33,16 @@ class Family(Protocol):
 
     def lam(self, mean: Any, moved: Any) -> Floats: ...
 
+    def at_most(self, n: Any, mean: Any) -> Floats: ...
+
+    def at_least(self, n: Any, mean: Any) -> Floats: ...
+
 
 @dataclass(frozen=True)
 class GaussianTilt:
     """psi = lam mean + lam^2 sigma^2 / 2; the tilted mean is mean + lam sigma^2."""
 
     sigma: float
-    ends: tuple[float, float] = (-math.inf, math.inf)
 
     def psi(self, mean: Any, lam: Any) -> Floats:
         return lam * mean + 0.5 * (lam * self.sigma) ** 2  # type: ignore[no-any-return]
@@ -50,6 +53,11 @@ class GaussianTilt:
     def lam(self, mean: Any, moved: Any) -> Floats:
         return (moved - mean) / self.sigma**2  # type: ignore[no-any-return]
 
+    def at_most(self, n: Any, mean: Any) -> Floats:
+        return np.asarray(mean) + 0.0 * np.asarray(n)
+
+    at_least = at_most
+
 
 @dataclass(frozen=True)
 class BernoulliTilt:
@@ -58,8 +66,6 @@ class BernoulliTilt:
     A mean of 0 or 1 leaves nothing to tilt.
     """
 
-    ends: tuple[float, float] = (0.0, 1.0)
-
     def psi(self, mean: Any, lam: Any) -> Floats:
         inner = np.clip(mean, TINY, ALMOST)
         value = np.logaddexp(np.log1p(-inner), np.log(inner) + lam)
@@ -67,15 +73,28 @@ class BernoulliTilt:
 
     def mean(self, mean: Any, lam: Any) -> Floats:
         inner = np.clip(mean, TINY, ALMOST)
-        value = np.exp(np.log(inner) + lam - self.psi(inner, lam))
+        value = np.exp(np.minimum(0.0, np.log(inner) + lam - self.psi(inner, lam)))
         sure = (mean == 0.0) | (mean == 1.0)
         return np.where(sure, mean, value)  # type: ignore[no-any-return]
 
     def lam(self, mean: Any, moved: Any) -> Floats:
-        inner, moved = np.clip(mean, TINY, ALMOST), np.clip(moved, 1e-9, 1.0 - 1e-9)
-        value = np.log(moved / (1.0 - moved)) - np.log(inner / (1.0 - inner))
+        odds, wanted = _log_odds(mean), _log_odds(moved)
+        wanted = np.clip(wanted, np.minimum(odds, 0.0) - NEVER, np.maximum(odds, 0.0) + NEVER)
         sure = (mean == 0.0) | (mean == 1.0)
-        return np.where(sure, 0.0, value)
+        return np.where(sure, 0.0, wanted - odds)
+
+    def at_most(self, n: Any, mean: Any) -> Floats:
+        value = np.floor(np.asarray(n * mean) + SLACK) / np.maximum(n, 1.0)
+        return np.where(value < 0.0, -math.inf, np.minimum(value, 1.0))
+
+    def at_least(self, n: Any, mean: Any) -> Floats:
+        value = np.ceil(np.asarray(n * mean) - SLACK) / np.maximum(n, 1.0)
+        return np.where(value > 1.0, math.inf, np.maximum(value, 0.0))
+
+
+def _log_odds(mean: Any) -> Floats:
+    inner = np.clip(mean, TINY, ALMOST)
+    return np.log(inner) - np.log1p(-inner)  # type: ignore[no-any-return]
 
 
 def family_of(noise: Noise) -> Family | None:
@@ -87,10 +106,10 @@ def family_of(noise: Noise) -> Family | None:
     return None
 
 
-def divergence(family: Family, mean: Any, moved: Any) -> Floats:
-    """KL(law with mean `moved`, law with mean `mean`) within the family; infinite outside of it."""
-    lam = family.lam(mean, moved)
-    value = np.maximum(0.0, lam * family.mean(mean, lam) - family.psi(mean, lam))
-    low, high = family.ends
-    possible = (moved > low) & (moved < high) & (mean > low) & (mean < high)
-    return np.where(possible | (moved == mean), value, math.inf)
+def rate(family: Family, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
+    """The least log-likelihood ratio of n rewards tilted by `lam`, against all tilted by `later`, less
+    what `later` itself adds, on the event that ends at the mean `bound`:
+
+        (lam - later) n bound - n psi(lam).
+    """
+    return (lam - later) * n * bound - n * family.psi(mean, lam)  # type: ignore[no-any-return]

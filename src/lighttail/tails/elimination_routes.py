@@ -1,0 +1,155 @@
+"""Routes of successive elimination: some arm leads while the others are dropped or stay.
+
+A cell is the leader, the phase up to which the leader's mean is held, and the height of that mean. Another
+arm that is dropped in phase d has a mean of at most height - 2 rad(d) then, and had one of at least
+height - 2 rad(d - 1) a phase earlier. The leader takes what is left of the horizon.
+docs/rare-events.md has the derivation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lighttail.policies import SuccessiveElimination
+from lighttail.statistics import Floats
+from lighttail.tails.index_routes import AROUND, Quest, fitting
+from lighttail.tails.mixture import Routes, together
+from lighttail.tails.routes import Table, pulls_tried, routes_of, table_of
+
+PHASES, HEIGHTS, CLOSER = 18, 25, 13  # phases, and heights of a leader's mean at first and then
+KEPT = 160  # cells at most
+
+
+def elimination_routes(quest: Quest) -> Routes | None:
+    """The routes to the event; None where no rewards lead to it."""
+    horizon, arms = quest.horizon, quest.problem.arms
+    longest = max(1, horizon // 2 if arms > 1 else horizon)
+    phases = np.unique(np.round(np.geomspace(1.0, longest, PHASES))).astype(int)
+    found = [
+        part
+        for phase in phases
+        for leader in range(arms)
+        if (part := _of_leader(quest, leader, int(phase), _radii(quest, int(phase)))) is not None
+    ]
+    if not found:
+        return None
+    best = max(float(part.log_share.max()) for part in found)
+    found = [part.only(near) for part in found if (near := part.log_share >= best - AROUND).any()]
+    every = together(found)
+    return every.only(np.argsort(-every.log_share, kind="stable")[:KEPT])
+
+
+def _radii(quest: Quest, phase: int) -> Floats:
+    """After 1, ..., phase phases, all arms active."""
+    policy = quest.policy
+    assert isinstance(policy, SuccessiveElimination)
+    arms, params, bonus = quest.problem.arms, policy.params(quest.horizon, quest.problem.arms), policy.bonus
+    times = [min(float(quest.horizon), float(arms * n)) for n in range(1, phase + 1)]
+    return np.array(
+        [bonus.radius(float(n), bonus.clock(t, *params), *params) for n, t in enumerate(times, 1)]
+    )
+
+
+def _of_leader(quest: Quest, leader: int, phase: int, radius: Floats) -> Routes | None:
+    """The routes of one leader up to one phase, at the heights that matter."""
+    lucks = quest.lucks()
+    means = quest.family.mean(quest.means[:, None], lucks[[0, -1]]).ravel()
+    reach = 2.0 * radius[-1] + 0.5 * float(np.ptp(means)) + 1e-12
+    heights = np.linspace(means.min() - reach, means.max() + reach, HEIGHTS)
+    heights = np.unique(np.append(heights, quest.means))
+
+    def shares() -> Floats:
+        at, later = np.repeat(heights, lucks.size), np.tile(lucks, heights.size)
+        return _settled(quest, leader, phase, radius, later, at)[-1].reshape(heights.size, lucks.size)
+
+    share = shares()
+    for _ in range(4):
+        least = np.min(np.where(np.isfinite(share), share, math.inf), axis=1)
+        least[np.isposinf(least)] = -math.inf
+        if not np.isfinite(least).any():
+            return None
+        near = np.flatnonzero(least >= least.max() - AROUND)
+        if near.size >= CLOSER // 2:
+            break
+        heights = np.linspace(
+            heights[max(0, near[0] - 1)], heights[min(heights.size - 1, near[-1] + 1)], CLOSER
+        )
+        share = shares()
+    height, luck, share = fitting(share)
+    if not height.size:
+        return None
+    table, gaps, price, premium, _ = _settled(quest, leader, phase, radius, lucks[luck], heights[height])
+    return routes_of(table, gaps, price, premium, share)
+
+
+def _settled(
+    quest: Quest, leader: int, phase: int, radius: Floats, later: Floats, heights: Floats
+) -> tuple[Table, Floats, Floats, Floats, Floats]:
+    """The table of the cells, what the others' pulls lose more than the leader's, and the multipliers."""
+    grid = pulls_tried(phase)
+    places = grid[0].astype(int) - 1
+    at = heights[:, None, None]
+    below = np.repeat(at - 2.0 * radius[places], quest.problem.arms, axis=1)
+    above = np.repeat(at - 2.0 * radius[np.maximum(0, places - 1)], quest.problem.arms, axis=1)
+    above[:, :, grid[0] == 1.0] = -math.inf
+    # An arm that is there after the last phase need not be dropped in that phase.
+    below[:, :, -1] = math.inf
+    gaps, credit = quest.asked(later)
+    table = table_of(quest.family, quest.means, grid, below, above, later)
+    cost, low, high, held = (np.array(part) for part in (table.cost, table.low, table.high, table.held))
+    mean = quest.means[leader]
+    lam = quest.family.lam(mean, heights)
+    allowed = np.isfinite(quest.family.at_most(float(phase), heights + 1e-6))
+    allowed &= np.isfinite(quest.family.at_least(float(phase), heights - 1e-6))
+    leads = (lam - later) * phase * heights - phase * quest.family.psi(mean, lam)
+    cost[:, leader] = math.inf
+    cost[:, leader, -1] = np.where(
+        allowed, np.maximum(leads, -phase * quest.family.psi(mean, later)), math.inf
+    )
+    low[:, leader, -1], held[:, leader, -1] = lam, True
+    own = gaps[:, leader]
+    rest = quest.horizon - float(phase)  # of the leader's pulls, if nobody else had any
+    idle = -quest.family.psi(mean, later)
+    cost[:, leader, -1] += rest * idle
+    for k in range(quest.problem.arms):
+        if k != leader:
+            cost[:, k] -= grid[0] * idle[:, None]
+    table = Table(grid[0], grid[1], cost, low, high, later, held, float(phase))
+    extra = gaps - own[:, None]
+    extra[:, leader] = 0.0
+    needed = quest.target - own * quest.horizon
+    price, premium, share = _premium(table, extra, needed, credit)
+    return table, extra, price, premium, share
+
+
+def _premium(table: Table, extra: Floats, needed: Floats, credit: Floats) -> tuple[Floats, Floats, Floats]:
+    """As `settled`, where others' pulls may lose less than the leader's and the horizon is kept anyway."""
+    cells = table.cost.shape[0]
+    base = np.where(np.isfinite(table.cost), -table.cost, -math.inf) + np.log(table.count)
+
+    def decided(premium: Floats) -> tuple[Floats, Floats]:
+        value = base + (premium[:, None] * extra)[:, :, None] * table.pulls
+        high = np.max(value, axis=2, keepdims=True)
+        high = np.where(np.isfinite(high), high, 0.0)
+        mass = np.exp(value - high)
+        total = mass.sum(axis=2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            expected = (mass * table.pulls).sum(axis=2) / total
+            return np.log(total) + high[:, :, 0], (expected * extra).sum(axis=1)
+
+    top = np.max(np.abs(table.cost), where=np.isfinite(table.cost), initial=0.0, axis=(1, 2)) + 10.0
+    least = np.min(np.where(extra != 0.0, np.abs(extra), math.inf), axis=1)
+    scale = np.where(np.isfinite(least), top / least, 1.0)
+    low, high = 1e-12 * scale, 4.0 * scale
+    free = decided(np.zeros(cells))[1] >= needed
+    for _ in range(40):
+        middle = np.sqrt(low * high)
+        far = decided(middle)[1] >= needed
+        low, high = np.where(far, low, middle), np.where(far, middle, high)
+    premium = np.where(free, 0.0, high)
+    logs, reached = decided(premium)
+    share = logs.sum(axis=1) - premium * needed - credit
+    possible = (reached >= needed - 1e-6 * np.abs(needed) - 1e-12) & np.isfinite(share)
+    return np.zeros(cells), premium, np.where(possible, share, -math.inf)

@@ -1,0 +1,212 @@
+"""Routes of policies that pull the arm with the highest index: one level for all arms.
+
+When a path has been decided, all indices stand near one level. An arm that has had n pulls came below the
+level with its n-th reward and was above it before, so its mean reward was at most level - rad(n) after n
+pulls and at least level - rad(n - 1) one pull earlier. docs/rare-events.md has the derivation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lighttail.bonuses import Bonus
+from lighttail.policies import UCB, Policy, ThompsonSampling
+from lighttail.problems import Bandit
+from lighttail.statistics import Floats
+from lighttail.tails.mixture import Routes, together
+from lighttail.tails.routes import Table, pulls_tried, routes_of, settled, table_of
+from lighttail.tails.tilts import Family
+
+SCAN, KEPT = 48, 60  # levels that are looked at first, and that are kept at most
+AROUND = 11.0  # levels whose share is smaller by this factor on a log scale do not matter
+STEP = 1.5  # neighbouring levels differ in the logarithm of a likelihood by about this at most
+ALIKE = 3.0  # shares of luck whose bounds differ by less on a log scale are offered both
+LUCK = 7  # parts of a regret that may be bad luck with the rewards
+TIMES = 5  # moments at which a path of a bonus with a clock may be decided
+REACHES = (0.3, 0.6, 0.9)  # posterior draws that a path may meet, in units of sqrt(2 ln T) deviations
+
+
+@dataclass(frozen=True)
+class Quest:
+    """What is looked for: the loss, or with `whole` the regret, of a policy on a problem."""
+
+    policy: Policy
+    problem: Bandit
+    family: Family
+    horizon: int
+    target: float
+    whole: bool
+
+    @property
+    def means(self) -> Floats:
+        return np.array(self.problem.means)
+
+    def lucks(self) -> Floats:
+        """Tilts of all rewards besides those of the route: none, up to those that are enough alone."""
+        if not self.whole:
+            return np.zeros(1)
+        best = max(self.problem.means)
+        enough = best - self.target / self.horizon
+        if enough >= best:
+            return np.zeros(1)
+        most = min(float(self.family.lam(best, enough)), 0.0)
+        return most * np.linspace(0.0, 1.0, LUCK)
+
+    def asked(self, later: Floats) -> tuple[Floats, Floats]:
+        """What a pull of each arm loses under a tilt, [cell, arm], and the credit of the tilt."""
+        best = float(self.means.max())
+        gaps = best - self.family.mean(self.means, later[:, None])
+        credit = later * (best * self.horizon - self.target) if self.whole else np.zeros(later.size)
+        return gaps, credit
+
+
+@dataclass(frozen=True)
+class View:
+    """How a level turns into bounds on an arm's mean: slope * level - radius, after n and n - 1 pulls."""
+
+    horizon: int
+    grid: tuple[Floats, Floats]
+    slope: tuple[Floats, Floats]
+    radius: tuple[Floats, Floats]
+
+    def table(self, quest: Quest, levels: Floats, later: Floats) -> Table:
+        at = levels[:, None, None]
+        below, above = (
+            np.repeat(slope * at - radius, quest.problem.arms, axis=1)
+            for slope, radius in zip(self.slope, self.radius, strict=True)
+        )
+        above[:, :, self.grid[0] == 1.0] = -math.inf
+        return table_of(quest.family, quest.means, self.grid, below, above, later)
+
+
+def index_routes(quest: Quest) -> Routes | None:
+    """The routes of UCB or Thompson sampling; None where no rewards lead to the event."""
+    views = _views(quest)
+    found = [part for view in views if (part := _around(quest, view)) is not None]
+    if not found:
+        return None
+    if isinstance(quest.policy, ThompsonSampling):  # its index is made up: only its own levels compare
+        found = [part.normal() for part in found]
+    return together(found)
+
+
+def _views(quest: Quest) -> list[View]:
+    policy, horizon, arms = quest.policy, quest.horizon, quest.problem.arms
+    params = policy.params(horizon, arms)
+    if isinstance(policy, ThompsonSampling):
+        return [_posterior_view(policy, horizon, params, reach) for reach in REACHES]
+    assert isinstance(policy, UCB)
+    bonus = policy.bonus
+    times = [horizon]
+    if type(bonus).changes_with_time() and not quest.whole:
+        soonest = max(arms + 1, math.ceil(quest.target / max(quest.problem.gaps)))
+        times = sorted({int(t) for t in np.round(np.geomspace(min(soonest, horizon), horizon, TIMES))})
+    return [_bonus_view(bonus, time, params) for time in times]
+
+
+def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> View:
+    """The index of UCB as it is at the time `horizon`."""
+    grid, clock = pulls_tried(horizon), bonus.clock(float(horizon), *params)
+    now = np.array([bonus.radius(float(n), clock, *params) for n in grid[0]])
+    before = np.array([bonus.radius(float(max(1.0, n - 1.0)), clock, *params) for n in grid[0]])
+    one = np.ones(now.size)
+    return View(horizon, grid, (one, one), (now, before))
+
+
+def _posterior_view(policy: ThompsonSampling, horizon: int, params: Any, reach: float) -> View:
+    """The index of Thompson sampling is its posterior mean and `reach` times sqrt(2 ln T) deviations:
+    to be passed over in T rounds takes about that."""
+    reach *= math.sqrt(2.0 * math.log(max(2, horizon)))
+    grid = pulls_tried(horizon)
+
+    def bound(n: Floats) -> tuple[Floats, Floats]:
+        empty = np.array([policy.posterior_mean(float(k), 0.0, *params) for k in n])
+        unit = np.array([policy.posterior_mean(float(k), 1.0, *params) for k in n]) - empty
+        spread = np.array([policy.posterior_sd(float(k), *params) for k in n])
+        return 1.0 / (unit * n), (reach * spread + empty) / (unit * n)
+
+    now, before = bound(grid[0]), bound(np.maximum(1.0, grid[0] - 1.0))
+    return View(horizon, grid, (now[0], before[0]), (now[1], before[1]))
+
+
+def _around(quest: Quest, view: View) -> Routes | None:
+    """The routes of the levels that matter, each with the shares of luck that fit it."""
+    levels, share = _refined(quest, view, _first_levels(quest, view))
+    level, luck, share = fitting(share)
+    if not level.size:
+        return None
+    levels, later = levels[level], quest.lucks()[luck]
+    table = view.table(quest, levels, later)
+    gaps, credit = quest.asked(later)
+    price, premium, _ = settled(table, gaps, view.horizon, quest.target, credit)
+    return routes_of(table, gaps, price, premium, share)
+
+
+def fitting(share: Floats) -> tuple[Any, Any, Floats]:
+    """(cell, luck, log share) of what to keep of log shares [cell, luck].
+
+    Every share of luck bounds the chance of the cell, and the least bound is the best: so luck that a cell
+    does not need is not offered there.
+    """
+    with np.errstate(invalid="ignore"):
+        least = np.min(np.where(np.isfinite(share), share, math.inf), axis=1, keepdims=True)
+        found = np.where(np.isfinite(share) & (share <= least + ALIKE), 2.0 * least - share, -math.inf)
+    found[found < np.max(found) - AROUND] = -math.inf
+    order = np.argsort(-found, axis=None, kind="stable")[:KEPT]
+    cell, luck = np.unravel_index(np.sort(order), share.shape)
+    kept = np.isfinite(found[cell, luck])
+    return cell[kept], luck[kept], found[cell, luck][kept]
+
+
+def _first_levels(quest: Quest, view: View) -> Floats:
+    """Levels over the whole range where an arm's index may be, dense where indices are."""
+    moved = quest.family.mean(quest.means[:, None], quest.lucks()[[0, -1]]).ravel()
+    every = ((moved[:, None] + view.radius[0]) / view.slope[0]).ravel()
+    lowest, highest = np.min(every), np.max(every)
+    inner = np.quantile(every, np.linspace(0.0, 1.0, SCAN // 2))
+    wide = np.linspace(lowest, highest, SCAN // 2)
+    spread = max(float(np.ptp(moved)), 1e-3 * (highest - lowest), 1e-12 * abs(lowest), 1e-300)
+    beyond = lowest - spread * np.geomspace(0.01, 4.0, 10)
+    return np.unique(np.concatenate([beyond, inner, wide]))
+
+
+def _refined(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
+    """More levels where the share is large, until neighbours are alike; and [level, luck] log shares."""
+    share, steep = _shares(quest, view, levels)
+    for _ in range(12):
+        with np.errstate(invalid="ignore"):
+            least = np.min(np.where(np.isfinite(share), share, math.inf), axis=1)
+        least[np.isposinf(least)] = -math.inf
+        near = least >= least.max() - AROUND
+        wanted = near[1:] | near[:-1]
+        wanted &= np.diff(levels) * np.maximum(steep[1:], steep[:-1]) > STEP
+        if not wanted.any() or np.count_nonzero(near) > KEPT:
+            break
+        more = 0.5 * (levels[1:] + levels[:-1])[wanted]
+        more_share, more_steep = _shares(quest, view, more)
+        order = np.argsort(np.append(levels, more), kind="stable")
+        levels, steep = np.append(levels, more)[order], np.append(steep, more_steep)[order]
+        share = np.concatenate([share, more_share])[order]
+    return levels, share
+
+
+def _shares(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
+    """[level, luck] log shares, and how fast a path's log-likelihood changes with the level."""
+    lucks = quest.lucks()
+    later = np.tile(lucks, levels.size)
+    table = view.table(quest, np.repeat(levels, lucks.size), later)
+    gaps, credit = quest.asked(later)
+    price, premium, share = settled(table, gaps, view.horizon, quest.target, credit)
+    each = price[:, None] - premium[:, None] * gaps
+    with np.errstate(invalid="ignore"):
+        value = np.log(table.count) - table.cost - each[:, :, None] * table.pulls
+        mass = np.exp(value - np.max(value, axis=2, keepdims=True))
+        mass /= mass.sum(axis=2, keepdims=True)
+        tilt = np.where(table.held, table.low, table.high) - later[:, None, None]
+        steep = np.sum(mass * np.abs(tilt) * table.pulls * view.slope[0], axis=(1, 2))
+    steep = np.where(np.isfinite(steep), steep, 0.0).reshape(levels.size, lucks.size)
+    return share.reshape(levels.size, lucks.size), steep.max(axis=1)

@@ -1,0 +1,116 @@
+"""A mixture of tilted laws as the kernel takes it, and how one is put together from routes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lighttail.problems import Bandit
+from lighttail.statistics import Floats
+from lighttail.tails.tilts import Family
+
+DEFENCE = 0.05  # share of paths without a tilt: no weight exceeds its inverse
+
+
+class Mixture(NamedTuple):
+    """The components. Given the component, the arms choose among their tilts independently.
+
+    The choice `i` tilts the first caps[component, arm, i] rewards of an arm by lam; all later rewards,
+    and that of the last round of a regret with its luck, are tilted by later_lam.
+    groups: the components groups[g] to groups[g + 1] - 1 are one plan's.
+    """
+
+    log_p: Floats  # [component]
+    log_q: Floats  # [component, arm, choice]
+    means: Floats
+    lam: Floats
+    psi: Floats
+    caps: Floats
+    later_means: Floats  # [component, arm]
+    later_lam: Floats
+    later_psi: Floats
+    groups: Any  # int64
+
+
+@dataclass(frozen=True)
+class Routes:
+    """One entry per route; an arm chooses among its tilts with probabilities exp(log_q).
+
+    log_share: about the logarithm of the chance of the route. later: the tilt of all arms that the
+    route has besides. log_bound: on the event no weight exceeds its exponential if the routes are drawn
+    in proportion to their shares; nan where no bound is known.
+    """
+
+    log_share: Floats  # [route]
+    lam: Floats  # [route, arm, choice]
+    caps: Floats  # [route, arm, choice]
+    log_q: Floats  # [route, arm, choice]
+    later: Floats  # [route]
+    log_bound: float = math.nan
+
+    @property
+    def rarity(self) -> float:
+        """About -ln of the event's probability."""
+        return -log_sum(self.log_share)
+
+    def only(self, kept: Any) -> Routes:
+        rows = (self.log_share[kept], self.lam[kept], self.caps[kept], self.log_q[kept], self.later[kept])
+        return Routes(*rows, self.log_bound)
+
+    def normal(self) -> Routes:
+        """The same with shares that add up to 1."""
+        return replace(self, log_share=self.log_share - log_sum(self.log_share))
+
+
+def together(parts: list[Routes]) -> Routes:
+    """All routes in one; those with fewer choices get more that are never taken. No bound is known."""
+    choices = max(part.lam.shape[2] for part in parts)
+
+    def widened(values: Floats, filling: float) -> Floats:
+        more = ((0, 0), (0, 0), (0, choices - values.shape[2]))
+        return np.pad(values, more, constant_values=filling)
+
+    return Routes(
+        np.concatenate([part.log_share for part in parts]),
+        np.concatenate([widened(part.lam, 0.0) for part in parts]),
+        np.concatenate([widened(part.caps, math.inf) for part in parts]),
+        np.concatenate([widened(part.log_q, -math.inf) for part in parts]),
+        np.concatenate([part.later for part in parts]),
+    )
+
+
+def untilted(arms: int) -> Routes:
+    """The one route that changes nothing."""
+    shape = (1, arms, 1)
+    return Routes(np.zeros(1), np.zeros(shape), np.full(shape, math.inf), np.zeros(shape), np.zeros(1))
+
+
+def mixed(problem: Bandit, family: Family, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
+    """The plans in equal shares, each a group of its own, and untilted paths as the last group."""
+    share = math.log((1.0 - defence) / len(plans)) if plans else 0.0
+    parts = [replace(part, log_share=part.log_share - log_sum(part.log_share) + share) for part in plans]
+    if defence > 0.0:
+        none = untilted(problem.arms)
+        parts.append(replace(none, log_share=np.array([math.log(defence) if plans else 0.0])))
+    found = together(parts)
+    true = np.array(problem.means)
+    later = np.repeat(found.later[:, None], true.size, axis=1)
+    return Mixture(
+        log_p=found.log_share,
+        log_q=found.log_q,
+        means=family.mean(true[:, None], found.lam),
+        lam=found.lam,
+        psi=family.psi(true[:, None], found.lam),
+        caps=found.caps,
+        later_means=family.mean(true, later),
+        later_lam=later,
+        later_psi=family.psi(true, later),
+        groups=np.cumsum([0] + [part.log_share.size for part in parts], dtype=np.int64),
+    )
+
+
+def log_sum(values: Floats) -> float:
+    return float(np.logaddexp.reduce(values))

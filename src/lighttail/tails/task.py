@@ -1,0 +1,141 @@
+"""What is asked of a tail, how much effort it may take, and what the answer holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lighttail.outcome import rounding
+from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
+from lighttail.problems import Bernoulli
+from lighttail.simulate import Progress
+from lighttail.statistics import Estimate
+from lighttail.tails.index_routes import Quest
+from lighttail.tails.tilts import family_of
+
+Kind = Literal["pseudo_regret", "regret"]
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Whether to trust an estimate from weights.
+
+    hits: paths on the event. largest_share: the largest weight's share of their sum. kurtosis: of the
+    weights. weight_bound: no weight can exceed it (nan without weights). relative_error: half the
+    interval's width over the value, or the largest share if that is more. sure_low, sure_high: an
+    interval that holds at this number of paths, whatever the law of the weights below their bound
+    (empirical Bernstein), and not above a bound that is known without simulation. played: "step" pull
+    by pull, or "skip" where paths skip ahead. opinions: what each of the plans would have answered
+    alone. doubt: a sentence that says why the estimate is not to be trusted; empty if it is.
+    """
+
+    hits: int
+    largest_share: float
+    kurtosis: float
+    weight_bound: float
+    relative_error: float
+    sure_low: float
+    sure_high: float
+    played: str = "step"
+    opinions: tuple[float, ...] = ()
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class TailEstimate(Estimate):
+    """A probability with its interval, how it was found, and what it took.
+
+    reached: whether the answer has the relative error that was asked for and can be trusted: weights that
+    are bounded, or two independent plans that agree. Where it is False, `diagnostics.doubt` says why,
+    unless the budget alone ended the run.
+    """
+
+    paths: int
+    pulls: int
+    method: str
+    reached: bool
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How exact, how sure, from which seed, and at what cost at most."""
+
+    relative_error: float
+    level: float
+    seed: int
+    most_pulls: int
+    threads: int
+    progress: bool | Progress
+
+    @property
+    def z(self) -> float:
+        from scipy.special import ndtri
+
+        return float(ndtri(0.5 + self.level / 2.0))
+
+
+@dataclass(frozen=True)
+class Task:
+    """P(kind >= regret) of a policy on a problem."""
+
+    policy: Policy
+    problem: Any  # a Bandit; for plain simulation a LinearBandit, too
+    horizon: int
+    regret: float
+    kind: Kind
+
+    @property
+    def target(self) -> float:
+        """The regret less what rounding may take from a path that reaches it."""
+        means = np.array(self.problem.means)
+        return self.regret - rounding(self.regret, self.kind, means, self.horizon)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the luck of the rewards counts, so that a path is decided by its last reward."""
+        return self.kind == "regret"
+
+    def certain(self) -> float | None:
+        """The probability where it is 0 or 1 without any simulation."""
+        if self.whole:  # without a single reward it is as large as it can be
+            best = max(self.problem.means) * self.horizon
+            return 0.0 if isinstance(self.problem.noise, Bernoulli) and self.target > best else None
+        gaps = self.problem.gaps
+        first = sum(gaps) if isinstance(self.policy, (UCB, SuccessiveElimination)) else 0.0
+        if self.target <= first:  # every arm is pulled once
+            return 1.0
+        pulls = self.horizon - (self.problem.arms - 1 if first else 0)
+        most = max(gaps) * pulls + (first - max(gaps) if first else 0.0)
+        return 0.0 if self.target > most else None
+
+    @property
+    def every_way_counted(self) -> bool:
+        """Whether a plan has every way to the event, so that no route means that it cannot happen."""
+        index_or_phases = isinstance(self.policy, (UCB, SuccessiveElimination))
+        return not self.whole and self.problem.arms == 2 and index_or_phases
+
+    def no_tilts(self) -> str | None:
+        """Why importance sampling is not for this task, if it is not."""
+        if family_of(self.problem.noise) is None:
+            given = f"{self.problem.noise!r}; use method='plain' or 'splitting'"
+            return f"noise must be Gaussian or Bernoulli for importance sampling, but is {given}"
+        if isinstance(self.policy, Exp3IX):
+            given = f"{self.policy!r}; use method='plain'"
+            return f"policy must not be Exp3IX for importance sampling, but is {given}"
+        return None
+
+    def quest(self) -> Quest:
+        family = family_of(self.problem.noise)
+        assert family is not None
+        return Quest(self.policy, self.problem, family, self.horizon, self.target, self.whole)
+
+
+def certainly(chance: float, level: float, method: str = "certain", error: float = 0.0) -> TailEstimate:
+    """The answer where no path is needed; `error` is the relative one that the value may have."""
+    low, high = chance * (1.0 - error), min(1.0, chance * (1.0 + error))
+    sure = Diagnostics(0, math.nan, math.nan, math.nan, error, low, high)
+    return TailEstimate(chance, low, high, level, 0, 0, method, True, sure)

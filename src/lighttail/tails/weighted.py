@@ -1,0 +1,293 @@
+"""Tails by importance sampling: two plans in one mixture, and each path tells what both say."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lighttail import statistics
+from lighttail.progress import compiling, noted
+from lighttail.statistics import Floats
+from lighttail.tails.ladder import ladder
+from lighttail.tails.mixture import DEFENCE, Mixture, Routes, mixed
+from lighttail.tails.plan import routes
+from lighttail.tails.play import Paths, choose_played, may_skip, play_paths, whole_blocks
+from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
+from lighttail.tails.tilts import family_of
+
+FIRST = 4096  # paths before the first look
+MOST_PATHS = 4_000_000  # whose weights are kept
+DEARER = 2.5  # a tilted pull costs about so many plain ones
+SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
+UNSEEN = 3.0  # where only untilted paths bound the weights, a larger one may be so many times the largest
+CONFIRM = 4  # times as many paths may be played to hear a second opinion
+VAGUE = 0.25  # an opinion with a larger relative standard error is none
+APART, SIGMAS = 1.5, 4.0  # opinions that differ by this factor and by so many standard errors disagree
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A mixture of one or two plans. No weight exceeds exp(log_bound).
+
+    tight: the bound comes from the routes and not from untilted paths. rarity: about -ln of the
+    event's probability.
+    """
+
+    mixture: Mixture
+    log_bound: float
+    tight: bool
+    rarity: float
+
+    @property
+    def plans(self) -> int:
+        """Groups that are plans: all but the untilted paths."""
+        return self.mixture.groups.size - 1 - (not self.tight)
+
+
+def plan_of(task: Task, found: list[Routes]) -> Plan:
+    family = family_of(task.problem.noise)
+    assert family is not None
+    tight = len(found) == 1 and not math.isnan(found[0].log_bound)
+    mixture = mixed(task.problem, family, found, 0.0 if tight else DEFENCE)
+    bound = found[0].log_bound if tight else -math.log(DEFENCE)
+    return Plan(mixture, bound, tight, found[0].rarity)
+
+
+def derived(task: Task) -> Routes | None:
+    """The derived routes; with all of an arm's rewards tilted where paths may skip ahead."""
+    found = routes(task.quest())
+    if found is not None and may_skip(task):
+        found = replace(found, caps=np.full(found.caps.shape, math.inf))
+    return found
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The weights of paths so far: log_weight of the whole mixture, and for each plan that of its own."""
+
+    log_weight: Floats
+    own: Floats  # the group that a path was drawn from
+    log_alone: Floats  # [path, plan]
+    pulls: int
+
+    @classmethod
+    def of(cls, paths: Paths, plan: Plan) -> Sample:
+        groups = np.searchsorted(plan.mixture.groups, paths.own, side="right") - 1
+        with np.errstate(invalid="ignore"):
+            whole = -np.logaddexp.reduce(paths.log_parts, axis=1)
+        hit = np.isfinite(paths.log_parts).any(axis=1)
+        alone = np.empty((hit.size, plan.plans))
+        for g in range(plan.plans):
+            first, last = plan.mixture.groups[g : g + 2]
+            share = float(np.logaddexp.reduce(plan.mixture.log_p[first:last]))
+            alone[:, g] = np.where(hit, share - paths.log_parts[:, g], -math.inf)
+        return cls(np.where(hit, whole, -math.inf), groups, alone, int(paths.rounds.sum()))
+
+    def joined(self, other: Sample) -> Sample:
+        return Sample(
+            np.append(self.log_weight, other.log_weight),
+            np.append(self.own, other.own),
+            np.concatenate([self.log_alone, other.log_alone]),
+            self.pulls + other.pulls,
+        )
+
+    def opinions(self) -> list[tuple[float, float]]:
+        """(ln of the estimate, relative standard error) of each plan, from its own paths alone."""
+        found = []
+        for g in range(self.log_alone.shape[1]):
+            logs = self.log_alone[self.own == g, g]
+            unit = float(logs.max()) if logs.size else -math.inf
+            if not math.isfinite(unit):
+                found.append((-math.inf, math.inf))
+                continue
+            weights = np.exp(logs - unit)
+            mean = float(weights.mean())
+            error = max(float(weights.std()) / math.sqrt(logs.size), float(weights.max()) / logs.size) / mean
+            found.append((math.log(mean) + unit, error))
+        return found
+
+
+def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | None:
+    """By weighted paths; None where plain paths serve better, or nothing leads to the event."""
+    with noted(f"planning the paths of {task.policy}", effort.progress is not False):
+        first = derived(task)
+    if first is None:
+        return None
+    alone = plan_of(task, [first])
+    if alone.tight:
+        found = _run(task, alone, effort, may_change, 0)
+        if found is None or found.reached or not _useless_bound(found, alone):
+            return found
+    second, spent = ladder(task, effort)
+    with_both = plan_of(task, [first] if second is None else [replace(first, log_bound=math.nan), second])
+    return _run(task, with_both, effort, may_change, spent)
+
+
+def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
+    """Whether the bound on the weights is so much above the value that the estimate is no better for it."""
+    return found.value <= 0.0 or plan.log_bound - math.log(found.value) > math.log(MOST_PATHS / 100.0)
+
+
+def _run(task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int) -> TailEstimate | None:
+    """Look, and go on, until the error is small or the budget spent."""
+    with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
+        played, work = choose_played(task, plan.mixture, plan.rarity)
+    paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
+    sample: Sample | None = None
+    looks = done = exact = 0
+    while True:
+        settings = {"played": played, "rarity": plan.rarity, "first": done}
+        more = play_paths(
+            task, plan.mixture, effort, paths - (0 if sample is None else sample.own.size), **settings
+        )  # type: ignore[arg-type]
+        fresh = Sample.of(more, plan)
+        sample = fresh if sample is None else sample.joined(fresh)
+        looks += 1
+        done = -(-paths // whole_blocks(1, task.horizon, played))
+        per_path = sample.pulls / paths if played == "step" else work  # in pulls
+        if may_change and looks == 1 and _plain_is_cheaper(sample, per_path, work):
+            return None
+        most = min(MOST_PATHS, int(effort.most_pulls / max(1e-9, per_path)))
+        found = _estimate(task, sample, plan, looks, most, effort, played, spent)
+        error = found.diagnostics.relative_error / effort.relative_error
+        vague = (
+            max((one[1] for one in sample.opinions()), default=0.0) / (VAGUE / 2.0) if plan.plans > 1 else 0.0
+        )
+        exact = exact or (paths if error <= 1.0 else 0)
+        if exact:  # what is left is to hear both opinions, within reason
+            most = min(most, CONFIRM * exact)
+        wanted = paths * min(8.0, max(2.0, 1.2 * max(error, min(vague, 8.0)) ** 2))
+        following = whole_blocks(int(min(wanted, most)), task.horizon, played)
+        if (error <= 1.0 and vague <= 1.0) or following <= paths:
+            return found
+        paths = following
+
+
+def _plain_is_cheaper(sample: Sample, rounds: float, plain: float) -> bool:
+    """Whether counting plain paths takes less work for the same error, by the first look.
+
+    rounds, plain: the work of a weighted path and of a plain one, in pulls.
+    """
+    weights, unit = _scaled(sample.log_weight, math.inf)
+    mean = float(weights.mean())
+    chance = mean * math.exp(unit)
+    if not 0.0 < chance < 1.0:
+        return False
+    tilted = DEARER * rounds * float(weights.var()) / mean**2
+    return plain * (1.0 - chance) / chance <= tilted
+
+
+def _scaled(log_weight: Floats, log_bound: float) -> tuple[Floats, float]:
+    """The weights in units of exp(unit), and that unit: they may be smaller than any float.
+
+    A weight beyond a tight bound comes from a route that was left out because its chance is below
+    1e-12 of the bound: it counts as the bound.
+    """
+    unit = float(np.max(log_weight))
+    unit = unit if math.isfinite(unit) else min(log_bound, 0.0)
+    return np.exp(np.minimum(log_weight, log_bound) - unit), unit
+
+
+def _estimate(
+    task: Task,
+    sample: Sample,
+    plan: Plan,
+    looks: int,
+    most: int,
+    effort: Effort,
+    played: str,
+    spent: int,
+) -> TailEstimate:
+    """From the weights of all paths so far; `most`: as many as there may be.
+
+    The interval is that of a mean between 0 and the weights' bound. A bound so large that it alone would
+    ask for more paths than there may be is set aside, as is one that only untilted paths give: a few
+    times the largest weight seen stands in, no weight may make up more than the error asked for, and two
+    plans must agree.
+    """
+    weights, unit = _scaled(sample.log_weight, plan.log_bound)
+    scale, hits = math.exp(unit), int(np.count_nonzero(weights))
+    bound = math.exp(min(700.0, plan.log_bound - unit))
+    mean, largest = float(weights.mean()), float(weights.max())
+    helps = plan.tight and 4.0 * bound <= effort.relative_error * mean * most
+    end = bound if helps or not hits else min(bound, UNSEEN * largest)
+    guess = statistics.mean(weights, (0.0, end), effort.level)
+    share, error, kurtosis = math.nan, math.inf, math.nan
+    if hits:
+        share, spread = largest / float(weights.sum()), float(weights.std())
+        error = effort.z * spread / math.sqrt(weights.size) / mean
+        error = max(error, (guess.high - guess.low) / (2.0 * mean) if helps else share)
+        kurtosis = float(np.mean((weights - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
+    # One interval for each look, so that stopping when it looks good does no harm.
+    slip = (1.0 - effort.level) / (looks * (looks + 1))
+    reach = bernstein(weights, bound, slip)
+    sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale)
+    doubt = "" if helps else _doubt(sample, plan, hits, share)
+    if doubt:
+        sure = sure[0], max(sure[0], min(sure[1], _certificate(task)))
+    opinions = tuple(math.exp(one[0]) for one in sample.opinions()) if plan.plans > 1 else ()
+    about = Diagnostics(
+        hits=hits,
+        largest_share=share,
+        kurtosis=kurtosis,
+        weight_bound=math.exp(plan.log_bound),
+        relative_error=error,
+        sure_low=sure[0],
+        sure_high=max(sys.float_info.min, sure[1]),
+        played=played,
+        opinions=opinions,
+        doubt=doubt,
+    )
+    # A chance too small for a float is given as the smallest one, not as 0.
+    least = sys.float_info.min if hits else 0.0
+    value = min(1.0, max(least, mean * scale))
+    low, high = guess.low * scale, max(least, min(1.0, guess.high * scale))
+    if doubt:
+        low, high = min(low, sure[0]), max(high, sure[1])
+    interval = (value, min(low, value), max(high, value), effort.level)
+    reached = error <= effort.relative_error and not doubt
+    pulls = sample.pulls + spent
+    return TailEstimate(*interval, weights.size, pulls, "importance sampling", reached, about)
+
+
+def _doubt(sample: Sample, plan: Plan, hits: int, share: float) -> str:
+    """Why the estimate cannot be trusted; empty if it can."""
+    if not hits:
+        return "no path met the event"
+    if share > SHARE:
+        return f"one path makes up {share:.0%} of the estimate"
+    if plan.plans < 2:
+        return "there is one plan only, and nothing to compare it with"
+    (first, first_error), (second, second_error) = sample.opinions()
+    if max(first_error, second_error) > VAGUE:
+        return "one of two plans is too vague to confirm the other"
+    apart = abs(first - second)
+    if apart > math.log(APART) and apart > SIGMAS * math.hypot(first_error, second_error):
+        return f"two plans disagree: {math.exp(first):.2g} and {math.exp(second):.2g}"
+    return ""
+
+
+def _certificate(task: Task) -> float:
+    """What the chance cannot exceed, known without simulation; 1 where nothing is known."""
+    from lighttail.bounds import guarantee
+    from lighttail.validation import BadInput
+
+    try:
+        return guarantee(task.policy, task.problem, task.horizon, task.regret, task.kind).value
+    except BadInput:
+        return 1.0
+
+
+def bernstein(sample: Floats, bound: float, slip: float) -> float:
+    """How far the mean of an outcome in [0, bound] may be from the sample's, but for a chance `slip`.
+
+    sqrt(2 V ln(4/slip) / n) + 7 bound ln(4/slip) / (3 (n - 1)), V the sample variance with n - 1
+    (Maurer and Pontil 2009, Thm 4, at slip / 2 on each side).
+    """
+    n, log = sample.size, math.log(4.0 / slip)
+    if n < 2:
+        return bound
+    return math.sqrt(2.0 * float(sample.var(ddof=1)) * log / n) + 7.0 * bound * log / (3.0 * (n - 1))
