@@ -91,7 +91,8 @@ def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
 
     Of every path: `own`, the component it was drawn from; `log_parts`, the log-likelihood ratios of
     the mixture's groups (-inf for all where the path does not count); `rounds`, played until that was
-    decided; `score`, the loss or regret that it is certain to have; `pulls` and `totals` of its arms.
+    decided; `score`, the loss or regret that it is certain to have; its arms' `pulls` before the last round
+    and `totals`, their sums of rewards after 1, 2, 4, ... pulls and, as the last entry, after all of them.
     """
     choose, learn, last, _, start = rule_of(*formulas[:-2])
     shock, reward = prepare(formulas[-2]), prepare(formulas[-1])
@@ -178,8 +179,10 @@ def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
                 n_end[:] = n
                 s_end[:] = s
             score[path] = certain
-            pulls[path] = n_end
-            totals[path] = s_end
+            for k in range(arms):
+                pulls[path, k], totals[path, k, -1] = n[k], s[k]
+                for j in range(totals.shape[2] - 1):
+                    totals[path, k, j] = sums[k, int(min(n[k], float(1 << j)))]
             for g in range(log_parts.shape[1]):
                 log_parts[path, g] = -math.inf
                 if hit:

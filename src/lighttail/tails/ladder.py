@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lighttail.statistics import Floats
 from lighttail.tails.mixture import Routes, mixed
 from lighttail.tails.play import Paths, play_paths
 from lighttail.tails.task import Effort, Task
@@ -23,6 +24,7 @@ TOP = 0.1  # share of paths that come as far as the next rung
 ELITE = 96  # components
 MOST_RUNGS = 80
 AHEAD = 1 << 40  # the blocks of the ladder are numbered from here
+PART = 2.0  # by so much the logarithm of a likelihood must grow to tell an arm's first rewards from the rest
 OPEN = 0.1  # share of untilted paths
 
 
@@ -46,7 +48,8 @@ def ladder(task: Task, effort: Effort) -> tuple[Routes | None, int]:
         near = replace(task, regret=rung) if rung < task.target else task
         block += 1 << 30
         settings = {"first": block, "label": "a second plan"}
-        hits = play_paths(near, mixture, effort, paths, **settings)  # type: ignore[arg-type]
+        marks = max(0, task.horizon.bit_length() - 1)
+        hits = play_paths(near, mixture, effort, paths, marks=marks, **settings)  # type: ignore[arg-type]
         block += 1 << 30
         spent += int(seen.rounds.sum() + hits.rounds.sum())
         elite = _elite(hits, task, family, rng)
@@ -82,11 +85,30 @@ def _elite(hits: Paths, task: Task, family: Family, rng: np.random.Generator) ->
     while weight.sum() ** 2 / np.sum(weight**2) < min(ELITE, on.size) / 3.0:
         weight = weight**0.7  # a few heavy paths alone would show too little
     chosen = on[rng.choice(on.size, size=min(ELITE, on.size), p=weight / weight.sum())]
-    pulls, totals, true = hits.pulls[chosen], hits.totals[chosen], np.array(task.problem.means)
-    shrink = 0.0 if math.isfinite(float(family.at_most(1.0, -1.0))) else 0.5
-    with np.errstate(invalid="ignore", divide="ignore"):
-        moved = np.where(pulls > 0.0, (totals + shrink * true) / (pulls + shrink), true)
-    lam = family.lam(true, moved)[:, :, None]
-    shape = (chosen.size, true.size, 1)
+    lam, caps, later = _two_parts(
+        hits.pulls[chosen], hits.totals[chosen], np.array(task.problem.means), family
+    )
     flat = np.zeros(chosen.size)
-    return Routes(flat, lam, pulls[:, :, None], np.zeros(shape), flat)
+    return Routes(flat, lam[:, :, None], caps[:, :, None], np.zeros((*lam.shape, 1)), later)
+
+
+def _two_parts(n: Floats, totals: Floats, true: Floats, family: Family) -> tuple[Floats, Floats, Floats]:
+    """Tilts of an arm's first rewards and of the rest, with how many the first ones are: as they were most
+    likely to look like that. Few rewards may be unlike all that follow: they had to win or lose early."""
+    marks = totals.shape[2] - 1
+    cuts = np.minimum(n[:, :, None], np.append(2.0 ** np.arange(marks), np.inf))
+    rest, n_rest = totals[:, :, -1:] - totals, n[:, :, None] - cuts
+    early, late = (_tilt(family, true, count, sums) for count, sums in ((cuts, totals), (n_rest, rest)))
+    gain = early * totals - cuts * family.psi(true[:, None], early)
+    gain += late * rest - n_rest * family.psi(true[:, None], late) - PART * (n_rest > 0.0)
+    best = np.argmax(gain, axis=2)[:, :, None]
+    lam, caps, later = (np.take_along_axis(part, best, axis=2)[:, :, 0] for part in (early, cuts, late))
+    return lam, caps, later
+
+
+def _tilt(family: Family, true: Floats, n: Floats, total: Floats) -> Floats:
+    """The tilt to the mean that n rewards had; for coins, drawn a little towards the true one."""
+    coins = 0.0 if math.isfinite(float(family.at_most(1.0, -1.0))) else 0.5
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = np.where(n > 0.0, (total + coins * true[:, None]) / (n + coins), true[:, None])
+    return family.lam(true[:, None], moved)

@@ -39,8 +39,8 @@ class Mixture(NamedTuple):
 class Routes:
     """One entry per route; an arm chooses among its tilts with probabilities exp(log_q).
 
-    log_share: about the logarithm of the chance of the route. later: the tilt of all arms that the
-    route has besides. log_bound: on the event no weight exceeds its exponential if the routes are drawn
+    log_share: about the logarithm of the chance of the route. later: the tilts of the rewards beyond the
+    caps. log_bound: on the event no weight exceeds its exponential if the routes are drawn
     in proportion to their shares; nan where no bound is known.
     """
 
@@ -48,7 +48,7 @@ class Routes:
     lam: Floats  # [route, arm, choice]
     caps: Floats  # [route, arm, choice]
     log_q: Floats  # [route, arm, choice]
-    later: Floats  # [route]
+    later: Floats  # [route, arm]
     log_bound: float = math.nan
 
     @property
@@ -85,7 +85,9 @@ def together(parts: list[Routes]) -> Routes:
 def untilted(arms: int) -> Routes:
     """The one route that changes nothing."""
     shape = (1, arms, 1)
-    return Routes(np.zeros(1), np.zeros(shape), np.full(shape, math.inf), np.zeros(shape), np.zeros(1))
+    return Routes(
+        np.zeros(1), np.zeros(shape), np.full(shape, math.inf), np.zeros(shape), np.zeros((1, arms))
+    )
 
 
 def mixed(problem: Bandit, family: Family, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
@@ -97,7 +99,6 @@ def mixed(problem: Bandit, family: Family, plans: list[Routes], defence: float =
         parts.append(replace(none, log_share=np.array([math.log(defence) if plans else 0.0])))
     found = together(parts)
     true = np.array(problem.means)
-    later = np.repeat(found.later[:, None], true.size, axis=1)
     return Mixture(
         log_p=found.log_share,
         log_q=found.log_q,
@@ -105,9 +106,9 @@ def mixed(problem: Bandit, family: Family, plans: list[Routes], defence: float =
         lam=found.lam,
         psi=family.psi(true[:, None], found.lam),
         caps=found.caps,
-        later_means=family.mean(true, later),
-        later_lam=later,
-        later_psi=family.psi(true, later),
+        later_means=family.mean(true, found.later),
+        later_lam=found.later,
+        later_psi=family.psi(true, found.later),
         groups=np.cumsum([0] + [part.log_share.size for part in parts], dtype=np.int64),
     )
 

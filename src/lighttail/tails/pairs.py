@@ -96,4 +96,4 @@ def pair_routes(
     if isinstance(policy, SuccessiveElimination):  # the tilt ends with the phase
         caps[:, :, 0] = where.n[kept, None]
     log_bound = float(np.logaddexp.reduce(-cost))
-    return Routes(-cost[kept], lam, caps, np.zeros(lam.shape), np.zeros(kept.size), log_bound)
+    return Routes(-cost[kept], lam, caps, np.zeros(lam.shape), np.zeros((kept.size, 2)), log_bound)

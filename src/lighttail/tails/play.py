@@ -37,13 +37,13 @@ class Paths:
     rounds: Any
     score: Floats
     pulls: Floats  # [path, arm]
-    totals: Floats  # [path, arm]
+    totals: Floats  # [path, arm, mark]: after 1, 2, 4, ... pulls and after all
 
     @classmethod
-    def empty(cls, paths: int, groups: int, arms: int) -> Paths:
+    def empty(cls, paths: int, groups: int, arms: int, marks: int = 0) -> Paths:
         own, rounds = np.empty(paths, dtype=np.int64), np.empty(paths, dtype=np.int64)
-        parts = np.empty((paths, groups))
-        return cls(own, parts, rounds, np.empty(paths), np.empty((paths, arms)), np.empty((paths, arms)))
+        parts, totals = np.empty((paths, groups)), np.empty((paths, arms, marks + 1))
+        return cls(own, parts, rounds, np.empty(paths), np.empty((paths, arms)), totals)
 
     def part(self, place: slice) -> tuple[Any, ...]:
         return self.own[place], self.log_parts[place], self.rounds[place]
@@ -126,11 +126,15 @@ def play_paths(
     rarity: float = 0.0,
     full: bool = False,
     first: int = 0,
+    marks: int = 0,
     label: str = "",
 ) -> Paths:
-    """So many paths, a whole number of blocks, in blocks that are numbered from `first`."""
+    """So many paths, a whole number of blocks, in blocks that are numbered from `first`.
+
+    marks: numbers of pulls 1, 2, 4, ... after which the sums are kept.
+    """
     size = min(paths, block_paths(task.horizon, played))
-    found = Paths.empty(paths, mixture.groups.size - 1, task.problem.arms)
+    found = Paths.empty(paths, mixture.groups.size - 1, task.problem.arms, marks)
     play = block_of_paths(task, mixture, played, rarity, full)
     stop = np.zeros(1, dtype=np.int64)
 

@@ -164,7 +164,7 @@ def routes_of(table: Table, gaps: Floats, price: Floats, premium: Floats, log_sh
         lam[c, k, : len(found)], caps[c, k, : len(found)], chances = zip(*found, strict=True)
         log_q[c, k, : len(found)] = np.log(chances)
     log_q -= np.logaddexp.reduce(log_q, axis=2, keepdims=True)
-    return Routes(log_share, lam, caps, log_q, table.later)
+    return Routes(log_share, lam, caps, log_q, np.repeat(table.later[:, None], arms, axis=1))
 
 
 def _parts(kind: Any, mass: Floats) -> list[Any]:
