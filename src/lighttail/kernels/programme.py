@@ -1,0 +1,193 @@
+"""One round of every path at once, for Bernoulli rewards: the chances of all states, carried forward.
+
+A state is the arms' pulls n and their sums of rewards s. The states with the same pulls form a block, an
+array with one axis per arm, s[k] = 0..n[k], the last arm's axis being the fastest. A kernel carries the
+blocks of one layer (t pulls in all) to those of the next:
+
+    kernel(params, t, chances, blocks, place, onto, sure, most, mass, following) -> mass on the event
+
+blocks: the pulls of each block, one row per block. place: where each block begins in `mass`. onto[b, k]:
+where the block that follows a pull of arm k begins in `following`; SURE if the event is certain from there
+on, and NEVER if it cannot happen any more. States whose rewards sum to `sure` or less are on the event;
+states above `most` are not. chances: the arms' means. Every term is positive, so that the relative error of
+the smallest chance is that of rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from lighttail.kernels.build import Formula, compiler, digest, prepare
+
+SURE, NEVER = -1, -2  # in place of a block whose event is decided
+
+
+@register_jitable
+def strides_of(n: Any, strides: Any) -> Any:
+    """Rows between two neighbouring sums of each arm but the last; the number of rows."""
+    rows = 1
+    for k in range(n.size - 2, -1, -1):
+        strides[k] = rows
+        rows *= n[k] + 1
+    return rows
+
+
+@register_jitable
+def next_row(n: Any, s: Any) -> None:
+    """The following sums of all arms but the last, as an odometer counts."""
+    k = n.size - 2
+    while k >= 0:
+        s[k] += 1
+        if s[k] <= n[k]:
+            return
+        s[k] = 0
+        k -= 1
+
+
+@register_jitable
+def beyond(row: Any, arm: Any, n: Any, strides: Any) -> Any:
+    """The row's place in the block after a pull of the arm, whose axis is longer by one there."""
+    return row + row // ((n[arm] + 1) * strides[arm]) * strides[arm]
+
+
+@register_jitable
+def give(
+    arm: Any,
+    share: Any,
+    start: Any,
+    first: Any,
+    until: Any,
+    row: Any,
+    n: Any,
+    strides: Any,
+    chances: Any,
+    place: Any,
+    mass: Any,
+    following: Any,
+) -> Any:
+    """Pull the arm with chance `share` in the states first..until - 1 of a row; the mass on the event."""
+    last = n.size - 1
+    if place < 0:
+        total = 0.0
+        if place == SURE:
+            for i in range(first, until):
+                total += mass[start + i]
+        return share * total
+    lose, win = share * (1.0 - chances[arm]), share * chances[arm]
+    width = n[last] + 1
+    if arm == last:
+        to = place + row * (width + 1)
+        for i in range(first, until):
+            following[to + i] += lose * mass[start + i]
+        for i in range(first, until):
+            following[to + 1 + i] += win * mass[start + i]
+    else:
+        to = place + beyond(row, arm, n, strides) * width
+        other = to + strides[arm] * width
+        for i in range(first, until):
+            following[to + i] += lose * mass[start + i]
+        for i in range(first, until):
+            following[other + i] += win * mass[start + i]
+    return 0.0
+
+
+def index_programme(radius: Formula, clock: Formula) -> Any:
+    """UCB: an arm never pulled comes first, then the highest index; ties at random."""
+    radius, clock = prepare(radius), prepare(clock)
+    formulas = digest(radius, clock)
+
+    @compiler(radius, clock)
+    def kernel(
+        params: Any,
+        t: Any,
+        chances: Any,
+        blocks: Any,
+        place: Any,
+        onto: Any,
+        sure: Any,
+        most: Any,
+        mass: Any,
+        following: Any,
+    ) -> Any:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = blocks.shape[1]
+        last = arms - 1
+        time = clock(float(t + 1), *params)
+        index = np.empty((t + 1, t + 1))  # of n pulls and the sum s
+        index[0, 0] = math.inf
+        for pulls in range(1, t + 1):
+            bonus = radius(float(pulls), time, *params)
+            for total in range(pulls + 1):
+                index[pulls, total] = float(total) / float(pulls) + bonus
+        strides, s, ahead = np.empty(arms, np.int64), np.empty(arms, np.int64), np.empty(arms, np.bool_)
+        found = 0.0
+        for b in range(blocks.shape[0]):
+            n = blocks[b]
+            rows = strides_of(n, strides)
+            width = n[last] + 1
+            line = index[n[last]]
+            s[:] = 0
+            start = place[b]
+            for row in range(rows):
+                best, tied, partial = -math.inf, 0, 0
+                for k in range(last):
+                    partial += s[k]
+                    value = index[n[k], s[k]]
+                    if value > best:
+                        best, tied = value, 1
+                    elif value == best:
+                        tied += 1
+                for k in range(last):
+                    ahead[k] = index[n[k], s[k]] == best
+                first = max(0, min(width, sure - partial + 1))
+                until = max(first, min(width, most - partial + 1))
+                for i in range(first):
+                    found += mass[start + i]
+                # The last arm's index grows with its sum: it loses, ties and then wins.
+                low = first
+                while low < until and line[low] < best:
+                    low += 1
+                high = low
+                while high < until and line[high] == best:
+                    high += 1
+                for part in range(3):
+                    begin = first if part == 0 else low if part == 1 else high
+                    end = low if part == 0 else high if part == 1 else until
+                    if begin == end:
+                        continue
+                    share = 1.0 / ((tied if part < 2 else 0) + (part > 0))
+                    for k in range(arms):
+                        if part > 0 if k == last else part < 2 and ahead[k]:
+                            to = onto[b, k]
+                            found += give(
+                                k, share, start, begin, end, row, n, strides, chances, to, mass, following
+                            )
+                start += width
+                next_row(n, s)
+        return found
+
+    return kernel
+
+
+@compiler()
+def by_reward(blocks: Any, place: Any, mass: Any, out: Any) -> None:
+    """Add the mass of every state to out[the sum of all its rewards]."""
+    last = blocks.shape[1] - 1
+    s = np.empty(blocks.shape[1], np.int64)
+    strides = np.empty(blocks.shape[1], np.int64)
+    for b in range(blocks.shape[0]):
+        n = blocks[b]
+        s[:] = 0
+        start = place[b]
+        for _ in range(strides_of(n, strides)):
+            partial = 0
+            for k in range(last):
+                partial += s[k]
+            for i in range(n[last] + 1):
+                out[partial + i] += mass[start + i]
+            start += n[last] + 1
+            next_row(n, s)
