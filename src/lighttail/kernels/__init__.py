@@ -22,7 +22,7 @@ from lighttail.kernels.elimination import elimination_kernel
 from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.posterior import posterior_kernel
-from lighttail.kernels.programme import index_programme
+from lighttail.kernels.programme import index_programme, phase_width, posterior_programme
 from lighttail.kernels.rules import rule_of
 from lighttail.kernels.skip import lead_kernel, level_kernel
 from lighttail.kernels.tilted import tilted_kernel
@@ -95,12 +95,16 @@ def branching_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., Any]:
 
 
 def programme_kernel_for(policy: Policy) -> Callable[..., float]:
-    """The kernel that carries the chances of all states forward (`lighttail.kernels.programme`)."""
+    """What an exact programme compiles of a policy (`lighttail.kernels.programme`)."""
     factory: Any
     formulas: tuple[Callable[..., float], ...]
     match policy:
         case UCB(bonus):
             factory, formulas = index_programme, (type(bonus).radius, type(bonus).clock)
+        case SuccessiveElimination(bonus):
+            factory, formulas = phase_width, (type(bonus).radius, type(bonus).clock)
+        case ThompsonSampling():
+            factory, formulas = posterior_programme, (policy.posterior_mean, policy.posterior_sd)
         case _:
             raise TypeError(f"no programme carries the states of {policy!r} forward")
     return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]

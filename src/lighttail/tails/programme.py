@@ -1,29 +1,43 @@
 """The exact law of both kinds of regret for Bernoulli rewards: a programme over all states, forwards.
 
 What a policy does next depends on the arms' pulls and sums of rewards, of which there are finitely many
-after t rounds: C(t + 2K - 1, 2K - 1) with K arms. Their chances are carried from one round to the next.
-docs/tails.md says how, how exact the result is and how far it reaches.
+after t rounds: C(t + 2K - 1, 2K - 1) with K arms. Their chances are carried from one round to the next
+(`layers.py`), or from phase to phase (`phases.py`). docs/tails.md says how, how exact the result is and how
+far it reaches.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from lighttail.policies import UCB, Policy
+from lighttail.policies import UCB, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit, Bernoulli
 from lighttail.statistics import Floats
+from lighttail.tails.layers import Layers, multisets
+from lighttail.tails.phases import Phases, phases_size
 
-Integers = npt.NDArray[np.int64]
 KINDS = ("pseudo_regret", "regret")
-MEMORY = 4e9  # bytes that the chances of two layers may take
+MEMORY = 4e9  # bytes that a programme may take
 MERGED = 1e-12  # values that differ by this share are one
-STATE, BLOCK, LAYER = 6e-9, 4e-7, 1e-3  # seconds
+STATE, BLOCK, LAYER = 4e-9, 4e-7, 1e-3  # seconds: of a state, of an arm of a block, of a layer
+NORMAL, POINT = 6e-8, 1e-9  # seconds: of two arms' chances, of a point of the grid where there are more arms
+
+
+class _Programme(Protocol):
+    def __init__(self, policy: Any, problem: Bandit, horizon: int, kind: str) -> None: ...
+
+    def tail(self, target: float) -> float: ...
+
+    def law(self) -> tuple[Floats, Floats]: ...
+
+
+class _Entry(NamedTuple):
+    make: type[_Programme]
+    cost: Callable[[Any, int, int, str], tuple[float, float]]  # policy, arms, horizon, kind -> seconds, bytes
 
 
 def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> str | None:
@@ -32,34 +46,44 @@ def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> str
         return f"kind must be 'pseudo_regret' or 'regret' for an exact programme, but is {kind!r}"
     if not isinstance(problem, Bandit) or type(problem.noise) is not Bernoulli:
         return "an exact programme exists only for a Bandit with Bernoulli rewards"
-    if type(policy) not in COSTS:
-        names = ", ".join(sorted(known.__name__ for known in COSTS))
+    if _entry(policy) is None:
+        names = ", ".join(known.__name__ for known in PROGRAMMES)
         return f"an exact programme exists only for {names}, and not for {type(policy).__name__}"
     if math.isinf(programme_seconds(policy, problem, horizon, kind)):
         return (
-            f"an exact programme over {problem.arms} arms and {horizon} rounds has more states than fit into "
+            f"an exact programme for {problem.arms} arms and {horizon} rounds does not fit into "
             f"{MEMORY / 1e9:g} GB of memory"
         )
     return None
 
 
 def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float:
-    """About how many seconds the programme takes; infinite if it would not fit into memory."""
-    return COSTS[type(policy)](policy, problem.arms, horizon, kind)
+    """About how many seconds the programme takes, found at once; infinite where there is none that fits."""
+    entry = _entry(policy)
+    if entry is None or not isinstance(problem, Bandit):
+        return math.inf
+    seconds, memory = entry.cost(policy, problem.arms, horizon, kind)
+    return seconds if memory <= MEMORY else math.inf
 
 
 def programme_tail(policy: Policy, problem: Bandit, horizon: int, target: float, kind: str) -> float:
-    """P(kind >= target), where `target` already allows for rounding."""
-    return min(1.0, _Layers(policy, problem, horizon, kind).tail(target))
+    """P(kind >= target), where `target` already allows for rounding.
+
+    >>> import lighttail as lt
+    >>> problem = lt.Bandit([0.3, 0.7], lt.Bernoulli())
+    >>> f"{programme_tail(lt.UCB(lt.LightTailed(0.1)), problem, 30, 19.999, 'regret'):.4e}"
+    '2.2967e-08'
+    """
+    return min(1.0, _programme(policy, problem, horizon, kind).tail(target))
 
 
 def programme_law(policy: Policy, problem: Bandit, horizon: int, kind: str) -> tuple[Floats, Floats]:
     """The values that the regret can take, in rising order, and their probabilities."""
-    return merged(*_Layers(policy, problem, horizon, kind).law())
+    return merged(*_programme(policy, problem, horizon, kind).law())
 
 
 def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
-    """Sorted values, those that are equal but for rounding as one, and without those of chance 0."""
+    """Sorted values without those of chance 0; values that are equal but for rounding count as one."""
     kept = chances > 0.0
     values, chances = values[kept], chances[kept]
     order = np.argsort(values, kind="stable")
@@ -69,134 +93,56 @@ def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
     return values[firsts], np.add.reduceat(chances, firsts)
 
 
-def multisets(total: int, parts: int, most: float = 1e18) -> float:
-    """C(total + parts, parts), or infinity beyond `most`; at once, however large."""
-    count = 1.0
-    for i in range(1, min(parts, total) + 1):
-        count *= (max(parts, total) + i) / i
-        if count > most:
-            return math.inf
-    return count
+def _programme(policy: Policy, problem: Bandit, horizon: int, kind: str) -> _Programme:
+    entry = _entry(policy)
+    if entry is None:
+        raise TypeError(why_not_programme(policy, problem, horizon, kind))
+    return entry.make(policy, problem, horizon, kind)
 
 
-def _layers_seconds(policy: Any, arms: int, horizon: int, kind: str) -> float:
-    if 16.0 * multisets(horizon, 2 * arms - 1) > MEMORY:
-        return math.inf
+def _layers_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:
     states, blocks = multisets(horizon, 2 * arms), multisets(horizon, arms)
-    return STATE * states + BLOCK * arms * blocks + LAYER * horizon
+    return STATE * states + BLOCK * arms * blocks + LAYER * horizon, 16.0 * multisets(horizon, 2 * arms - 1)
 
 
-COSTS: dict[type, Callable[[Any, int, int, str], float]] = {UCB: _layers_seconds}
+def _posterior_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:
+    """As for layers, and the arms' chances in each state: from a grid if there are three arms or more."""
+    seconds, memory = _layers_cost(policy, arms, horizon, kind)
+    points = _grid_points(policy, arms, horizon)
+    if arms == 2 or math.isinf(memory) or math.isinf(points):
+        return seconds + NORMAL * multisets(horizon, 2 * arms), math.inf if math.isinf(points) else memory
+    table = points * horizon * horizon
+    near = 25.0 * math.sqrt(arms) * multisets(horizon, 2 * arms)  # where every arm has been pulled
+    far = points * arms * multisets(horizon, 2 * arms - 2)  # where an arm has not
+    return seconds + POINT * (arms * arms * (near + far) + 10.0 * horizon * table), memory + 8.0 * table
 
 
-def compositions(total: int, parts: int) -> Integers:
-    """All ways to write `total` as a sum of so many numbers, 0 or more, in lexicographic order."""
-    rows, left = np.zeros((1, 0), dtype=np.int64), np.array([total])
-    for _ in range(parts - 1):
-        choices = left + 1
-        origin = np.repeat(np.arange(left.size), choices)
-        value = np.arange(origin.size) - np.repeat(np.cumsum(choices) - choices, choices)
-        rows, left = np.column_stack([rows[origin], value]), left[origin] - value
-    return np.column_stack([rows, left])
+def _grid_points(policy: Any, arms: int, horizon: int) -> float:
+    """About how many points the grid of posterior draws has; infinite where their law is no finite number."""
+    params = policy.params(horizon, arms)
+    widest, least = policy.posterior_sd(0.0, *params), policy.posterior_sd(float(horizon), *params)
+    middles = [
+        policy.posterior_mean(n, total, *params)
+        for n, total in ((0.0, 0.0), (float(horizon), 0.0), (float(horizon), float(horizon)))
+    ]
+    if not (1e-150 < least <= widest < 1e150 and all(abs(middle) < 1e150 for middle in middles)):
+        return math.inf
+    spread = float(max(middles) - min(middles) + 20.0 * widest)
+    return 1.4 * spread * math.hypot(1.0 / least, math.sqrt(arms - 1) / widest)
 
 
-@dataclass(frozen=True)
-class _Layers:
-    """The chances of all states after 0, 1, ..., horizon rounds."""
+def _phases_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:
+    seconds, states = phases_size(arms, horizon, kind)
+    return seconds, 40.0 * states
 
-    policy: Any
-    problem: Bandit
-    horizon: int
-    kind: str
 
-    def tail(self, target: float) -> float:
-        """The chance of the event; states are left out as soon as the event is decided."""
-        if self.kind == "pseudo_regret":
-            return self._forward(lambda blocks, t: self._fates(blocks, t, target), None)[0]
-        reached = int(np.count_nonzero(self._regrets() >= target))
-        if reached in (0, self.horizon + 1):
-            return float(reached > 0)
-        found, blocks, place, mass = self._forward(None, reached - 1)
-        return found + float(self._by_reward(blocks, place, mass)[:reached].sum())
+PROGRAMMES: dict[type, _Entry] = {
+    UCB: _Entry(Layers, _layers_cost),
+    SuccessiveElimination: _Entry(Phases, _phases_cost),
+    ThompsonSampling: _Entry(Layers, _posterior_cost),
+}
 
-    def law(self) -> tuple[Floats, Floats]:
-        """The value and the chance of every total of rewards, or of every combination of pulls."""
-        _, blocks, place, mass = self._forward(None, None)
-        if self.kind == "regret":
-            return self._regrets(), self._by_reward(blocks, place, mass)
-        return blocks @ np.array(self.problem.gaps), np.add.reduceat(mass, place)
 
-    def _regrets(self) -> Floats:
-        """The regret of 0, 1, ..., horizon rewards."""
-        return max(self.problem.means) * self.horizon - np.arange(self.horizon + 1.0)
-
-    def _by_reward(self, blocks: Integers, place: Integers, mass: Floats) -> Floats:
-        from lighttail.kernels.programme import by_reward
-
-        out = np.zeros(self.horizon + 1)
-        by_reward(blocks, place, mass, out)
-        return out
-
-    def _fates(self, blocks: Integers, t: int, target: float) -> Integers:
-        """SURE or NEVER for blocks whose pseudo regret is decided, and 0 for the others."""
-        from lighttail.kernels.programme import NEVER, SURE
-
-        gaps = np.array(self.problem.gaps)
-        lost = blocks @ gaps
-        most = (lost + (self.horizon - t) * gaps.max()) * (1.0 + MERGED)
-        short = lost < target if t == self.horizon else most < target
-        return np.where(lost >= target, SURE, np.where(short, NEVER, 0)).astype(np.int64)
-
-    def _forward(
-        self, fates: Callable[[Integers, int], Integers] | None, most: int | None
-    ) -> tuple[float, Integers, Integers, Floats]:
-        """The mass on the event, and the blocks of the last layer with their mass.
-
-        fates: which blocks are decided. most: the most rewards that are on the event.
-        """
-        from lighttail.kernels import programme_kernel_for
-        from lighttail.kernels.programme import SURE
-
-        kernel = programme_kernel_for(self.policy)
-        params = self.policy.params(self.horizon, self.problem.arms)
-        means = np.array(self.problem.means)
-        blocks, place, size = self._layer(0, fates)
-        if size == 0:
-            return float(place[0] == SURE), blocks, place, np.empty(0)
-        mass, found = np.ones(1), 0.0
-        for t in range(self.horizon):
-            following_blocks, following_place, size = self._layer(t + 1, fates)
-            following = np.zeros(size)
-            kept = place >= 0
-            blocks, place = blocks[kept], place[kept]
-            onto = np.column_stack(
-                [following_place[self._ranks(blocks, t + 1, arm)] for arm in range(self.problem.arms)]
-            )
-            sure = -1 if most is None else most - (self.horizon - t)
-            limit = self.horizon if most is None else most
-            found += kernel(params, t, means, blocks, place, onto, sure, limit, mass, following)
-            blocks, place, mass = following_blocks, following_place, following
-        return found, blocks, place, mass
-
-    def _layer(
-        self, t: int, fates: Callable[[Integers, int], Integers] | None
-    ) -> tuple[Integers, Integers, int]:
-        """The blocks after t pulls, where each begins or what has become of it, and their size together."""
-        blocks = compositions(t, self.problem.arms)
-        sizes = np.prod(blocks + 1, axis=1)
-        if fates is None:
-            return blocks, np.cumsum(sizes) - sizes, int(sizes.sum())
-        fate = fates(blocks, t)
-        sizes = np.where(fate == 0, sizes, 0)
-        return blocks, np.where(fate == 0, np.cumsum(sizes) - sizes, fate), int(sizes.sum())
-
-    def _ranks(self, blocks: Integers, total: int, arm: int) -> Integers:
-        """The place of every block's pulls and one more of the arm among all compositions of `total`."""
-        arms = self.problem.arms
-        left, rank = np.full(blocks.shape[0], total), np.zeros(blocks.shape[0], dtype=np.int64)
-        for k in range(arms - 1):
-            after = left - blocks[:, k] - (k == arm)
-            ways = np.array([math.comb(rest + arms - 1 - k, arms - 1 - k) for rest in range(total + 1)])
-            rank += ways[left] - ways[after]
-            left = after
-        return rank
+def _entry(policy: Any) -> _Entry | None:
+    """The entry of the policy's class or of the nearest class that it is derived from."""
+    return next((PROGRAMMES[known] for known in type(policy).__mro__ if known in PROGRAMMES), None)
