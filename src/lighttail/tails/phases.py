@@ -19,7 +19,7 @@ from lighttail.problems import Bandit
 from lighttail.statistics import Floats
 
 Key = tuple[tuple[int, ...], tuple[int, ...]]  # active arms, pulls of the dropped arms
-STATE, BLOCK = 2e-8, 4e-5  # seconds per active arm
+STATE, BLOCK = 2e-8, 6e-5  # seconds per active arm
 
 
 class Phases:
@@ -161,7 +161,7 @@ def phases_size(arms: int, horizon: int, kind: str) -> tuple[float, float]:
             blocks *= math.comb(arms, active)
             states += blocks * size
             seconds += active * blocks * (BLOCK + STATE * size)
-        if states > 1e10:
+        if states > 1e8:
             return math.inf, math.inf
         most = max(most, states)
     return seconds, most

@@ -23,7 +23,7 @@ from lighttail.tails.phases import Phases, phases_size
 KINDS = ("pseudo_regret", "regret")
 MEMORY = 4e9  # bytes that a programme may take
 MERGED = 1e-12  # values that differ by this share are one
-STATE, BLOCK, LAYER = 4e-9, 4e-7, 1e-3  # seconds: of a state, of an arm of a block, of a layer
+STATE, BLOCK, LAYER = 8e-9, 5e-7, 3e-4  # seconds: of a state, of an arm of a block, of a layer
 NORMAL, POINT = 6e-8, 1e-9  # seconds: of two arms' chances, of a point of the grid where there are more arms
 
 
@@ -111,10 +111,12 @@ def _posterior_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[fl
     points = _grid_points(policy, arms, horizon)
     if arms == 2 or math.isinf(memory) or math.isinf(points):
         return seconds + NORMAL * multisets(horizon, 2 * arms), math.inf if math.isinf(points) else memory
-    table = points * horizon * horizon
-    near = 25.0 * math.sqrt(arms) * multisets(horizon, 2 * arms)  # where every arm has been pulled
-    far = points * arms * multisets(horizon, 2 * arms - 2)  # where an arm has not
-    return seconds + POINT * (arms * arms * (near + far) + 10.0 * horizon * table), memory + 8.0 * table
+    table, states = points * horizon * horizon, multisets(horizon, 2 * arms)
+    near = (
+        25.0 * math.sqrt(arms) * arms * arms * states
+    )  # points at which arms that were pulled are looked at
+    far = points * arms * min(arms * multisets(horizon, 2 * arms - 2), states)  # and arms that were not
+    return seconds + POINT * (near + far + 10.0 * horizon * table), memory + 8.0 * table
 
 
 def _grid_points(policy: Any, arms: int, horizon: int) -> float:
