@@ -333,7 +333,19 @@ def test_what_there_is_no_programme_for() -> None:
     assert "kind" in str(why_not_programme(policy, bernoulli, 20, "reward"))
     assert math.isinf(programme_seconds(lt.Exp3IX(), bernoulli, 20, "regret"))
     extreme = lt.ThompsonSampling(1e-200, prior_sd=1e-200)
-    assert why_not_programme(extreme, bernoulli, 20, "regret") is not None
+    assert "posteriors" in str(why_not_programme(extreme, bernoulli, 20, "regret"))
+    assert math.isinf(programme_seconds(extreme, bernoulli, 20, "regret"))
+
+
+@pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[5], POLICIES[9]], ids=name)
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_rounds_and_more_arms_take_longer(policy: lt.Policy, kind: str) -> None:
+    def seconds(arms: int, horizon: int) -> float:
+        problem = lt.Bandit(np.linspace(0.1, 0.9, arms), lt.Bernoulli())
+        return programme_seconds(policy, problem, horizon, kind)
+
+    for arms in (2, 3, 4):
+        assert 0.0 < seconds(arms, 10) < seconds(arms, 15) < seconds(arms + 1, 15) < math.inf
 
 
 def test_values_that_differ_by_rounding_are_one() -> None:

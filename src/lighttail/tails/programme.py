@@ -46,14 +46,16 @@ def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> str
         return f"kind must be 'pseudo_regret' or 'regret' for an exact programme, but is {kind!r}"
     if not isinstance(problem, Bandit) or type(problem.noise) is not Bernoulli:
         return "an exact programme exists only for a Bandit with Bernoulli rewards"
-    if _entry(policy) is None:
+    entry = _entry(policy)
+    if entry is None:
         names = ", ".join(known.__name__ for known in PROGRAMMES)
         return f"an exact programme exists only for {names}, and not for {type(policy).__name__}"
-    if math.isinf(programme_seconds(policy, problem, horizon, kind)):
-        return (
-            f"an exact programme for {problem.arms} arms and {horizon} rounds does not fit into "
-            f"{MEMORY / 1e9:g} GB of memory"
-        )
+    seconds, memory = entry.cost(policy, problem.arms, horizon, kind)
+    if memory > MEMORY:
+        size = f"{problem.arms} arms and {horizon} rounds"
+        return f"an exact programme for {size} does not fit into {MEMORY / 1e9:g} GB of memory"
+    if math.isinf(seconds):
+        return f"the posteriors of {policy!r} are out of the range of an exact programme"
     return None
 
 
@@ -109,8 +111,10 @@ def _posterior_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[fl
     """As for layers, and the arms' chances in each state: from a grid if there are three arms or more."""
     seconds, memory = _layers_cost(policy, arms, horizon, kind)
     points = _grid_points(policy, arms, horizon)
-    if arms == 2 or math.isinf(memory) or math.isinf(points):
-        return seconds + NORMAL * multisets(horizon, 2 * arms), math.inf if math.isinf(points) else memory
+    if math.isinf(memory) or math.isinf(points):
+        return math.inf, memory
+    if arms == 2:
+        return seconds + NORMAL * multisets(horizon, 4), memory
     table, states = points * horizon * horizon, multisets(horizon, 2 * arms)
     near = (
         25.0 * math.sqrt(arms) * arms * arms * states
