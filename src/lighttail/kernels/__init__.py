@@ -22,6 +22,7 @@ from lighttail.kernels.elimination import elimination_kernel
 from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.posterior import posterior_kernel
+from lighttail.kernels.programme import index_programme, phase_width, posterior_programme
 from lighttail.kernels.rules import rule_of
 from lighttail.kernels.skip import lead_kernel, level_kernel
 from lighttail.kernels.tilted import tilted_kernel
@@ -34,6 +35,7 @@ from lighttail.problems import Bandit
 __all__ = [
     "branching_kernel_for",
     "kernel_for",
+    "programme_kernel_for",
     "skip_kernel_for",
     "stream",
     "tilted_kernel_for",
@@ -90,6 +92,22 @@ def branching_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., Any]:
     score = branching.SCORES[type(policy)]
     every = (*formulas, type(problem.noise).shock, type(problem.noise).reward)
     return _made(branching.branching_kernel, digest(*every), maker, score, len(formulas), *every)  # type: ignore[no-any-return]
+
+
+def programme_kernel_for(policy: Policy) -> Callable[..., float]:
+    """What an exact programme compiles of a policy (`lighttail.kernels.programme`)."""
+    factory: Any
+    formulas: tuple[Callable[..., float], ...]
+    match policy:
+        case UCB(bonus):
+            factory, formulas = index_programme, (type(bonus).radius, type(bonus).clock)
+        case SuccessiveElimination(bonus):
+            factory, formulas = phase_width, (type(bonus).radius, type(bonus).clock)
+        case ThompsonSampling():
+            factory, formulas = posterior_programme, (policy.posterior_mean, policy.posterior_sd)
+        case _:
+            raise TypeError(f"no programme carries the states of {policy!r} forward")
+    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
 
 
 def skip_kernel_for(policy: Policy, problem: Any) -> Callable[..., None]:

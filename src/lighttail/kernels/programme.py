@@ -1,0 +1,364 @@
+"""One round of every path at once, for Bernoulli rewards: the chances of all states, carried forward.
+
+A state is the arms' pulls n and their sums of rewards s. The states with the same pulls form a block, an
+array with one axis per arm, s[k] = 0..n[k], the last arm's axis being the fastest. A kernel carries the
+blocks of one layer (t pulls in all) to those of the next:
+
+    kernel(params, t, chances, blocks, place, onto, sure, most, mass, following) -> mass on the event
+
+blocks: the pulls of each block, one row per block. place: where each block begins in `mass`. onto[b, k]:
+where the block that follows a pull of arm k begins in `following`; SURE if the event is certain from there
+on, and NEVER if it cannot happen any more. States whose rewards sum to `sure` or less are on the event;
+states above `most` are not. chances: the arms' means. Every term is positive, so that the relative error of
+the smallest chance is that of rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from lighttail.kernels.build import Formula, compiler, digest, prepare
+
+SURE, NEVER = -1, -2  # in place of a block whose event is decided
+STEP = 0.75  # of the grid, in standard deviations of the product of all posterior densities
+BELOW, ABOVE = 8.5, 10.5  # standard deviations that an arm's draw is followed
+NOTHING = 38.0  # standard deviations beyond which the normal distribution function is 0
+ROOT = math.sqrt(2.0)
+
+
+@register_jitable
+def strides_of(n: Any, strides: Any) -> Any:
+    """Rows between two neighbouring sums of each arm but the last; the number of rows."""
+    rows = 1
+    for k in range(n.size - 2, -1, -1):
+        strides[k] = rows
+        rows *= n[k] + 1
+    return rows
+
+
+@register_jitable
+def next_row(n: Any, s: Any) -> None:
+    """The following sums of all arms but the last, as an odometer counts."""
+    k = n.size - 2
+    while k >= 0:
+        s[k] += 1
+        if s[k] <= n[k]:
+            return
+        s[k] = 0
+        k -= 1
+
+
+@register_jitable
+def beyond(row: Any, arm: Any, n: Any, strides: Any) -> Any:
+    """The row's place in the block after a pull of the arm, whose axis is longer by one there."""
+    return row + row // ((n[arm] + 1) * strides[arm]) * strides[arm]
+
+
+@register_jitable
+def undecided(width: Any, partial: Any, sure: Any, most: Any) -> Any:
+    """The states of a row that are neither on the event already nor off it for good: first, until."""
+    first = max(0, min(width, sure - partial + 1))
+    return first, max(first, min(width, most - partial + 1))
+
+
+@register_jitable
+def give(
+    arm: Any,
+    share: Any,
+    start: Any,
+    first: Any,
+    until: Any,
+    row: Any,
+    n: Any,
+    strides: Any,
+    chances: Any,
+    place: Any,
+    mass: Any,
+    following: Any,
+) -> Any:
+    """Pull the arm with chance `share` in the states first..until - 1 of a row; the mass on the event."""
+    last = n.size - 1
+    if place < 0:
+        total = 0.0
+        if place == SURE:
+            for i in range(first, until):
+                total += mass[start + i]
+        return share * total
+    lose, win = share * (1.0 - chances[arm]), share * chances[arm]
+    width = n[last] + 1
+    if arm == last:
+        to = place + row * (width + 1)
+        for i in range(first, until):
+            following[to + i] += lose * mass[start + i]
+        for i in range(first, until):
+            following[to + 1 + i] += win * mass[start + i]
+    else:
+        to = place + beyond(row, arm, n, strides) * width
+        other = to + strides[arm] * width
+        for i in range(first, until):
+            following[to + i] += lose * mass[start + i]
+        for i in range(first, until):
+            following[other + i] += win * mass[start + i]
+    return 0.0
+
+
+def index_programme(radius: Formula, clock: Formula) -> Any:
+    """UCB: an arm never pulled comes first, then the highest index; ties at random."""
+    radius, clock = prepare(radius), prepare(clock)
+    formulas = digest(radius, clock)
+
+    @compiler(radius, clock)
+    def kernel(
+        params: Any,
+        t: Any,
+        chances: Any,
+        blocks: Any,
+        place: Any,
+        onto: Any,
+        sure: Any,
+        most: Any,
+        mass: Any,
+        following: Any,
+    ) -> Any:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = blocks.shape[1]
+        last = arms - 1
+        time = clock(float(t + 1), *params)
+        index = np.empty((t + 1, t + 1))  # of n pulls and the sum s
+        index[0, 0] = math.inf
+        for pulls in range(1, t + 1):
+            bonus = radius(float(pulls), time, *params)
+            for total in range(pulls + 1):
+                index[pulls, total] = float(total) / float(pulls) + bonus
+        strides, s, ahead = np.empty(arms, np.int64), np.empty(arms, np.int64), np.empty(arms, np.bool_)
+        found = 0.0
+        for b in range(blocks.shape[0]):
+            n = blocks[b]
+            rows = strides_of(n, strides)
+            width = n[last] + 1
+            line = index[n[last]]
+            s[:] = 0
+            start = place[b]
+            for row in range(rows):
+                best, tied, partial = -math.inf, 0, 0
+                for k in range(last):
+                    partial += s[k]
+                    value = index[n[k], s[k]]
+                    if value > best:
+                        best, tied = value, 1
+                    elif value == best:
+                        tied += 1
+                for k in range(last):
+                    ahead[k] = index[n[k], s[k]] == best
+                first, until = undecided(width, partial, sure, most)
+                for i in range(first):
+                    found += mass[start + i]
+                # The last arm's index grows with its sum: it loses, ties and then wins.
+                low = first
+                while low < until and line[low] < best:
+                    low += 1
+                high = low
+                while high < until and line[high] == best:
+                    high += 1
+                for part in range(3):
+                    begin = first if part == 0 else low if part == 1 else high
+                    end = low if part == 0 else high if part == 1 else until
+                    if begin == end:
+                        continue
+                    share = 1.0 / ((tied if part < 2 else 0) + (part > 0))
+                    for k in range(arms):
+                        if part > 0 if k == last else part < 2 and ahead[k]:
+                            to = onto[b, k]
+                            found += give(
+                                k, share, start, begin, end, row, n, strides, chances, to, mass, following
+                            )
+                start += width
+                next_row(n, s)
+        return found
+
+    return kernel
+
+
+@register_jitable
+def pair_chances(mean: Any, other: Any, sd: Any, other_sd: Any, out: Any) -> None:
+    """Two arms: the chance that the one or the other normal draw is the larger."""
+    z = (mean - other) / math.hypot(sd, other_sd)
+    out[0] = 0.5 * math.erfc(-z / ROOT)
+    out[1] = 0.5 * math.erfc(z / ROOT)
+
+
+@register_jitable
+def chances_on_grid(
+    pairs: Any, begin: Any, zero: Any, above: Any, density: Any, below: Any, work: Any, out: Any
+) -> None:
+    """More arms: the chance that an arm's draw is the largest, a sum over the grid of
+
+        density of its draw * product of the other arms' distribution functions.
+
+    The product is log-concave, falls from its highest point at least as fast as the arm's own density and
+    is as smooth as the product of all densities, so that a plain sum is exact to rounding. begin, zero:
+    where an arm's density begins, and up to where its distribution function is 0. above: how far an arm's
+    density reaches; counted from the highest mean.
+    """
+    arms = pairs.size
+    for k in range(arms):
+        first = begin[k]
+        for j in range(arms):
+            if j != k:
+                first = max(first, zero[j])
+        until = above[k]
+        row = density[pairs[k]]
+        for i in range(first, until):
+            work[i] = row[i]
+        for j in range(arms):
+            if j != k:
+                row = below[pairs[j]]
+                for i in range(first, until):
+                    work[i] *= row[i]
+        total = 0.0
+        for i in range(first, until):
+            total += work[i]
+        out[k] = total
+
+
+def posterior_programme(centre: Formula, spread: Formula) -> Any:
+    """Thompson sampling: an arm is pulled with the chance that its draw is the largest."""
+    centre, spread = prepare(centre), prepare(spread)
+    formulas = digest(centre, spread)
+
+    @compiler(centre, spread)
+    def kernel(
+        params: Any,
+        t: Any,
+        chances: Any,
+        blocks: Any,
+        place: Any,
+        onto: Any,
+        sure: Any,
+        most: Any,
+        mass: Any,
+        following: Any,
+    ) -> Any:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms = blocks.shape[1]
+        last = arms - 1
+        mean, sd = np.zeros((t + 1, t + 1)), np.empty(t + 1)
+        low, high = math.inf, -math.inf
+        for n in range(t + 1):
+            sd[n] = spread(float(n), *params)
+            for total in range(n + 1):
+                mean[n, total] = centre(float(n), float(total), *params)
+                low = min(low, mean[n, total] - BELOW * sd[n])
+                high = max(high, mean[n, total])
+        high += ABOVE * sd.max()
+        sharpest = 0.0
+        for b in range(blocks.shape[0]):
+            sharpness = 0.0
+            for k in range(arms):
+                sharpness += 1.0 / (sd[blocks[b, k]] * sd[blocks[b, k]])
+            sharpest = max(sharpest, sharpness)
+        step = STEP / math.sqrt(sharpest)
+        points = int((high - low) / step) + 2 if arms > 2 else 0
+        density = np.empty(((t + 1) * (t + 2) // 2, points))
+        below = np.empty(((t + 1) * (t + 2) // 2, points))
+        for n in range(t + 1 if arms > 2 else 0):
+            for total in range(n + 1):
+                pair = n * (n + 1) // 2 + total
+                for i in range(points):
+                    z = (low + i * step - mean[n, total]) / sd[n]
+                    density[pair, i] = math.exp(-0.5 * z * z) * step / (sd[n] * math.sqrt(2.0 * math.pi))
+                    below[pair, i] = 0.5 * math.erfc(-z / ROOT)
+        strides, s, pairs = np.empty(arms, np.int64), np.zeros(arms, np.int64), np.empty(arms, np.int64)
+        begin, zero, above = np.empty(arms, np.int64), np.empty(arms, np.int64), np.empty(arms, np.int64)
+        to, jump = np.empty(arms, np.int64), np.empty(arms, np.int64)
+        choice, work = np.empty(arms), np.empty(points)
+        found = 0.0
+        for b in range(blocks.shape[0]):
+            pulls = blocks[b]
+            rows = strides_of(pulls, strides)
+            width = pulls[last] + 1
+            s[:] = 0
+            start = place[b]
+            for row in range(rows):
+                partial = 0
+                for k in range(last):
+                    partial += s[k]
+                    jump[k] = strides[k] * width
+                    to[k] = (
+                        onto[b, k] + beyond(row, k, pulls, strides) * width if onto[b, k] >= 0 else onto[b, k]
+                    )
+                jump[last] = 1
+                to[last] = onto[b, last] + row * (width + 1) if onto[b, last] >= 0 else onto[b, last]
+                first, until = undecided(width, partial, sure, most)
+                for i in range(first):
+                    found += mass[start + i]
+                for i in range(first, until):
+                    p = mass[start + i]
+                    if p == 0.0:
+                        continue
+                    s[last] = i
+                    if arms == 2:
+                        pair_chances(
+                            mean[pulls[0], s[0]], mean[pulls[1], i], sd[pulls[0]], sd[pulls[1]], choice
+                        )
+                    else:
+                        best = -math.inf
+                        for k in range(arms):
+                            best = max(best, mean[pulls[k], s[k]])
+                        for k in range(arms):
+                            n, middle = pulls[k], mean[pulls[k], s[k]]
+                            pairs[k] = n * (n + 1) // 2 + s[k]
+                            begin[k] = max(0, int((middle - BELOW * sd[n] - low) / step))
+                            zero[k] = max(0, int((middle - NOTHING * sd[n] - low) / step))
+                            above[k] = min(points, int((best + ABOVE * sd[n] - low) / step) + 1)
+                        chances_on_grid(pairs, begin, zero, above, density, below, work, choice)
+                    for k in range(arms):
+                        share = p * choice[k]
+                        if to[k] >= 0:
+                            following[to[k] + i] += share * (1.0 - chances[k])
+                            following[to[k] + i + jump[k]] += share * chances[k]
+                        elif to[k] == SURE:
+                            found += share
+                s[last] = 0
+                start += width
+                next_row(pulls, s)
+        return found
+
+    return kernel
+
+
+def phase_width(radius: Formula, clock: Formula) -> Any:
+    """Elimination: the radius after n pulls of every active arm and t pulls in all."""
+    radius, clock = prepare(radius), prepare(clock)
+    formulas = digest(radius, clock)
+
+    @compiler(radius, clock)
+    def kernel(params: Any, n: Any, t: Any) -> Any:
+        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
+        return float(radius(n, clock(t, *params), *params))
+
+    return kernel
+
+
+@compiler()
+def by_reward(blocks: Any, place: Any, mass: Any, out: Any) -> None:
+    """Add the mass of every state to out[the sum of all its rewards]."""
+    last = blocks.shape[1] - 1
+    s = np.empty(blocks.shape[1], np.int64)
+    strides = np.empty(blocks.shape[1], np.int64)
+    for b in range(blocks.shape[0]):
+        n = blocks[b]
+        s[:] = 0
+        start = place[b]
+        for _ in range(strides_of(n, strides)):
+            partial = 0
+            for k in range(last):
+                partial += s[k]
+            for i in range(n[last] + 1):
+                out[partial + i] += mass[start + i]
+            start += n[last] + 1
+            next_row(n, s)
