@@ -29,20 +29,20 @@ KINDS = ("pseudo_regret", "regret")
 
 @dataclass(frozen=True)
 class OwnMoving(lt.Bonus):
-    """A user's bonus with a clock, a helper and many ties."""
+    """A bonus of one's own with a helper, many ties and a clock on which every single round counts."""
 
     kappa: float
 
     @staticmethod
     def radius(n: float, t: float, kappa: float) -> float:
-        return kappa * rounded(t) / n
+        return kappa * swing(t) / n
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (self.kappa,)
 
 
-def rounded(t: float) -> float:
-    return 1.0 if t < 4.0 else 1.5
+def swing(t: float) -> float:
+    return 0.5 if t - 3.0 * math.floor(t / 3.0) < 1.0 else 1.5
 
 
 with pytest.warns(UserWarning, match="not light-tailed"):
@@ -56,7 +56,7 @@ POLICIES = [
     lt.UCB(OwnMoving(0.5)),
     lt.SuccessiveElimination(lt.Standard(0.2)),
     lt.SuccessiveElimination(lt.LightTailed(0.05)),
-    lt.SuccessiveElimination(OwnMoving(0.25)),
+    lt.SuccessiveElimination(OwnMoving(1.0)),
     SE_ANY_TIME,
     lt.ThompsonSampling(0.5),
     lt.ThompsonSampling(0.2, prior_mean=-0.5, prior_sd=2.0),
