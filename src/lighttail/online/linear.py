@@ -126,10 +126,10 @@ class LinearExperiment(LiveExperiment):
                     return self._record(rows[chosen], names[chosen])
             except (ArithmeticError, np.linalg.LinAlgError):
                 self._rng.bit_generator.state = before
-                allowed = (
-                    "such that every estimate and radius, and the square of every entry, is a finite number"
-                )
-                raise refuse("actions", actions, allowed) from None
+                given = actions if rows is None else rows[:3].tolist()
+                raise refuse(
+                    "actions", given, "such that every estimate and radius is a finite number"
+                ) from None
 
     def __repr__(self) -> str:
         with self._lock:

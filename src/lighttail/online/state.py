@@ -123,6 +123,10 @@ def decode(settings: Any, field: str = "policy") -> Any:
     if not isinstance(settings.get("type"), str):
         raise refuse(f"{field}.type", settings.get("type"), "the name of a policy or a bonus")
     made = _class_named(settings["type"])
+    names = [f.name for f in fields(made)] if is_dataclass(made) else []
+    for name in settings:
+        if name != "type" and name not in names:
+            raise refuse(f"the name of a field of {field}", name, f"one of {', '.join(['type', *names])}")
     values = {name: decode(value, f"{field}.{name}") for name, value in settings.items() if name != "type"}
     try:
         return made(**values)

@@ -31,6 +31,9 @@ from lighttail.validation import EXACT, BadInput, refuse, whole
 
 FORMAT = 1  # of the text that `to_json` writes
 SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # fields of every such text
+LONGEST_REASON = (
+    300  # characters of a sentence about a text; a class of one's own may quote all of its fields
+)
 MOST_NAMES = 10**6  # arms, or actions of one round
 Label = str | int
 
@@ -140,7 +143,9 @@ class LiveExperiment(ABC):
                 fields_of("the text", state, (*SHARED, *cls.parts))
                 return cls._restored(decode(state["policy"]), state, decode_generator(state["rng"]))
             except BadInput as error:
-                raise BadInput(f"the text is not a whole experiment: {error}") from None
+                why = str(error)
+                why = why if len(why) <= LONGEST_REASON else f"{why[:LONGEST_REASON]} ..."
+                raise BadInput(f"the text is not a whole experiment: {why}") from None
         except RecursionError:
             raise BadInput(f"{FOREIGN}: it is nested too deeply") from None
 
