@@ -197,7 +197,7 @@ def valid_texts(rng: random.Random) -> list[tuple[type, str]]:
 def somewhere(state: Any, rng: random.Random) -> tuple[Any, Any] | None:
     """A container of the state and a key in it; each level is left with the same chance."""
     here, found = state, None
-    while isinstance(here, (dict, list)) and here and (found is None or rng.random() < 0.75):
+    while isinstance(here, (dict, list)) and here and (found is None or rng.random() < 0.9):
         key = rng.choice(list(here)) if isinstance(here, dict) else rng.randrange(len(here))
         found, here = (here, key), here[key]
     return found
@@ -317,9 +317,10 @@ def damaged(texts: list[tuple[type, str]], rng: random.Random) -> tuple[type, An
     other = rng.choice(texts if rng.random() < 0.2 else same_kind)[1]
     if rng.random() < 0.2:
         return kind, garbled(text, other, rng)
-    state = json.loads(text)
-    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+    state, changes = json.loads(text), rng.choice([1, 1, 1, 2, 3])
+    while changes > 0 or written(state) == text:
         rng.choice(CHANGES)(state, json.loads(other), rng)
+        changes -= 1
     return kind, written(state)
 
 

@@ -90,10 +90,13 @@ def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
 
 
 def same_sums(field: str, value: Any, terms: list[list[float]]) -> list[float]:
-    """`value` if it is the sums of these terms, but for the rounding of any order of adding them."""
+    """`value` if it is the sums of these terms, but for the rounding of any order of adding them.
+
+    The last bits of a term itself may differ from one machine to another, which the 16 more additions cover.
+    """
     have = [number(field, entry) for entry in listed(field, value, len(terms))]
     for total, parts in zip(have, terms, strict=True):
-        slack = ROUNDING * len(parts) * math.fsum(map(abs, parts))
+        slack = ROUNDING * (len(parts) + 16) * math.fsum(map(abs, parts))
         if not abs(total - math.fsum(parts)) <= slack:
             raise refuse(
                 field, total, f"{math.fsum(parts)!r}, the sum that its trials give, but for rounding"
