@@ -103,14 +103,24 @@ def test_threads_share_a_linear_experiment(policy: Any) -> None:
     assert shared(linear(policy)) == []
 
 
-@pytest.mark.parametrize("make", [lambda: start(lt.UCB(lt.AnyTime(0.3))), lambda: linear(LIGHT)])
-def test_without_the_lock_they_lose_trials(make: Callable[[], Any]) -> None:
+def test_without_the_lock_trials_are_lost_and_rewards_counted_twice() -> None:
     """Negative control."""
-    experiment = make()
+    experiment = start(lt.UCB(lt.AnyTime(0.3)))
     experiment._lock = contextlib.nullcontext()
     wrong = shared(experiment)
     assert "ids are not unique" in wrong
     assert "the sums are not those of the rewards" in wrong
+
+
+def test_without_the_lock_a_linear_experiment_fails_as_well() -> None:
+    """Negative control: an ask that looks for its trial before it is there, or what is wrong in the end."""
+    experiment = linear(LIGHT)
+    experiment._lock = contextlib.nullcontext()
+    try:
+        wrong = shared(experiment)
+    except IndexError as error:
+        wrong = [str(error)]
+    assert wrong != []
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
