@@ -319,7 +319,8 @@ def _square(field: str, value: Any, dim: int) -> list[list[float]]:
 def _solved(v: Floats, sums: Floats, ridge: float) -> Floats:
     """V^-1 sums."""
     root = _root(v, ridge)
-    return np.linalg.solve(root, np.linalg.solve(root.T, sums))
+    with np.errstate(all="ignore"):  # callers look at what comes out
+        return np.linalg.solve(root, np.linalg.solve(root.T, sums))
 
 
 def _root(v: Floats, ridge: float) -> Floats:
