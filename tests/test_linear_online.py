@@ -173,7 +173,7 @@ def changed(**changes: Any) -> str:
             "format must be 1 of a linear experiment, but is 1 of 'experiment'",
         ),
         (changed(format=2), "but is 2 of 'linear experiment'"),
-        (changed(dim=2), "its sums do not fit its trials"),
+        (changed(dim=2), "the length of rule.asked must be 2, but is 3"),
         (changed(dim="3"), "dim must be a whole number"),
         (changed(rule={}), "not a whole experiment"),
         (changed(trials=None), "not a whole experiment"),

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.online.rules import RULES, Rule
+from lighttail.online.rules import RULES, Pull, Rule
+from lighttail.online.state import fields_of, listed, told
 from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
 from lighttail.policies import Policy
-from lighttail.validation import BadInput, refuse
+from lighttail.validation import refuse, whole
 
 
 class Trial(NamedTuple):
@@ -33,7 +34,7 @@ class Experiment(LiveExperiment):
     and refused if it is not. Several trials may be open at once. An open trial counts as a pull
     without a reward: it narrows its arm's radius but does not move its mean, so that a batch
     spreads over the arms. An arm that has only open trials stands at the mean of all rewards so
-    far. `SuccessiveElimination` drops an arm on received rewards alone.
+    far. `SuccessiveElimination` drops an arm on received rewards alone. Threads may share an experiment.
 
     >>> import lighttail as lt
     >>> experiment = lt.Experiment(lt.UCB(lt.AnyTime(kappa=0.5)), arms=["A", "B"], seed=1)
@@ -46,6 +47,7 @@ class Experiment(LiveExperiment):
     """
 
     kind = "experiment"
+    parts = ("arms", "trials", "rule")
 
     def __init__(
         self,
@@ -67,38 +69,43 @@ class Experiment(LiveExperiment):
 
     def ask(self) -> Trial:
         """The next pull."""
-        self._warn_if_over()
-        arm, memo = self._rule.choose(self._rng)
-        self._arm_of.append(arm)
-        self._reward_of.append(None)
-        self._memo_of.append(memo)
-        return Trial(len(self._arm_of), self.arms[arm])
+        with self._lock:
+            self._warn_if_over()
+            arm, memo = self._rule.choose(self._rng)
+            self._arm_of.append(arm)
+            self._reward_of.append(None)
+            self._memo_of.append(memo)
+            return Trial(len(self._arm_of), self.arms[arm])
 
-    def _check_sum(self, place: int, reward: float) -> bool:
-        return math.isfinite(self._rule.sums[self._arm_of[place]] + reward)
+    def _check_reward(self, place: int, reward: float) -> None:
+        self._rule.check_reward(self._arm_of[place], reward, self._memo_of[place])
 
     def _learn(self, place: int, reward: float) -> None:
         self._rule.learn(self._arm_of[place], reward, self._memo_of[place])
 
     def __repr__(self) -> str:
-        trials, waiting = len(self._arm_of), len(self.open_trials)
+        with self._lock:
+            trials, waiting = len(self._arm_of), len(self._open_places)
         return f"<Experiment: {self.policy}, {len(self.arms)} arms, {trials} trials, {waiting} open>"
 
     @property
     def pulls(self) -> dict[Label, int]:
         """How often each arm was pulled, open trials included."""
-        return dict(zip(self.arms, self._rule.pulls, strict=True))
+        with self._lock:
+            return dict(zip(self.arms, self._rule.pulls, strict=True))
 
     @property
     def means(self) -> dict[Label, float]:
         """The mean of the rewards received from each arm; nan where there are none."""
-        known = zip(self.arms, self._rule.sums, self._rule.received, strict=True)
-        return {label: total / n if n else math.nan for label, total, n in known}
+        with self._lock:
+            known = zip(self.arms, self._rule.sums, self._rule.received, strict=True)
+            return {label: total / n if n else math.nan for label, total, n in known}
 
     @property
     def open_trials(self) -> list[Trial]:
         """Trials whose reward has not been told."""
-        return [Trial(place + 1, self.arms[self._arm_of[place]]) for place in self._open_places]
+        with self._lock:
+            return [Trial(place + 1, self.arms[self._arm_of[place]]) for place in self._open_places]
 
     def _state(self) -> dict[str, Any]:
         trials = {"arm": self._arm_of, "reward": self._reward_of, "memo": self._memo_of}
@@ -106,33 +113,17 @@ class Experiment(LiveExperiment):
 
     @classmethod
     def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Experiment:
-        experiment = cls(policy, state["arms"], state["horizon"], rng)
-        trials = state["trials"]
-        experiment._arm_of = trials["arm"]
-        experiment._reward_of = trials["reward"]
-        experiment._memo_of = trials["memo"]
-        experiment._rule.restore(state["rule"])
-        experiment._check_whole()
+        experiment = cls(policy, listed("arms", state["arms"]), state["horizon"], rng)
+        trials = fields_of("trials", state["trials"], ("arm", "reward", "memo"))
+        last = len(experiment.arms) - 1
+        arms = [whole("trials.arm", arm, 0, most=last) for arm in listed("trials.arm", trials["arm"])]
+        rewards = listed("trials.reward", trials["reward"], len(arms))
+        experiment._arm_of = arms
+        experiment._reward_of = [r if r is None else told("trials.reward", r) for r in rewards]
+        experiment._memo_of = listed("trials.memo", trials["memo"], len(arms))
+        lists = (experiment._arm_of, experiment._reward_of, experiment._memo_of)
+        experiment._rule.restore(state["rule"], [Pull(*pull) for pull in zip(*lists, strict=True)])
         return experiment
-
-    def _check_whole(self) -> None:
-        """Refuse a state whose parts do not fit together."""
-        arms, rule = len(self.arms), self._rule
-        asked = [self._arm_of.count(arm) for arm in range(arms)]
-        answered = [
-            arm for arm, reward in zip(self._arm_of, self._reward_of, strict=False) if reward is not None
-        ]
-        lists = (self._arm_of, self._reward_of, self._memo_of)
-        fits = (
-            len({len(trials) for trials in lists}) == 1
-            and rule.pulls == asked
-            and sum(asked) == len(self._arm_of)
-            and rule.received == [answered.count(arm) for arm in range(arms)]
-            and len(rule.sums) == arms
-            and all(math.isfinite(total) for total in rule.sums)
-        )
-        if not fits:
-            raise BadInput("the text is not a whole experiment: its counts do not fit its trials")
 
 
 def _rule_for(policy: Policy, horizon: float, arms: int) -> Rule:

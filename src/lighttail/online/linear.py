@@ -7,19 +7,34 @@ a batch spreads over the actions; theta-hat is made from the rewards received al
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.linear.actions import check_rows
+from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import ConvexSet
 from lighttail.linear.policies import TIE, LinearPolicy, LinearThompson, LinearUCB
-from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
+from lighttail.memory import free_memory, in_words
+from lighttail.online.state import ROUNDING, fields_of, listed, told
+from lighttail.online.trials import (
+    MOST_NAMES,
+    Label,
+    LiveExperiment,
+    check_name,
+    check_names,
+    known_horizon,
+    or_nan,
+)
 from lighttail.streams import uniform
-from lighttail.validation import BadInput, refuse, whole
+from lighttail.validation import BadInput, number, refuse, whole
 
 Floats = npt.NDArray[Any]
+MOST_DIM = 10_000
+MATRICES = 6  # dim x dim, that a round holds at once
+MOST_STARTS = 100_000  # of the search over a ball or a box
+TINY = 1e-300  # far above what products of small numbers lose
 
 
 class LinearTrial(NamedTuple):
@@ -42,7 +57,7 @@ class LinearExperiment(LiveExperiment):
 
     Rewards may come late, in any order, or never; a reward told twice is ignored if it is equal and refused
     if it is not. Several trials may be open at once. An open trial narrows the radius of its action and of
-    those like it, but does not move theta-hat.
+    those like it, but does not move theta-hat. Threads may share an experiment.
 
     >>> import lighttail as lt
     >>> experiment = lt.LinearExperiment(lt.LinearUCB(lt.LinearLightTailed(kappa=0.2)), dim=2, seed=1)
@@ -55,6 +70,7 @@ class LinearExperiment(LiveExperiment):
     """
 
     kind = "linear experiment"
+    parts = ("dim", "trials", "rule")
     policy: LinearPolicy
 
     def __init__(
@@ -66,7 +82,7 @@ class LinearExperiment(LiveExperiment):
     ) -> None:
         if not isinstance(policy, (LinearUCB, LinearThompson)):
             raise refuse("policy", policy, "a linear policy such as LinearUCB(LinearLightTailed(kappa=0.2))")
-        self.dim = whole("dim", dim, 1)
+        self.dim = _checked_dim(dim)
         super().__init__(policy, known_horizon(policy, horizon, 1, "", "give horizon="), seed)
         policy.check(or_nan(self.horizon), self.dim)
         self._params = policy.params(or_nan(self.horizon), self.dim)
@@ -79,13 +95,14 @@ class LinearExperiment(LiveExperiment):
     @property
     def estimate(self) -> Floats:
         """theta-hat, from the rewards received so far."""
-        root = _root(self._received, self.policy.ridge)
-        return np.linalg.solve(root, np.linalg.solve(root.T, self._sums))
+        with self._lock:
+            return _solved(self._received, self._sums, self.policy.ridge)
 
     @property
     def open_trials(self) -> list[LinearTrial]:
         """Trials whose reward has not been told."""
-        return [self._trial(place) for place in self._open_places]
+        with self._lock:
+            return [self._trial(place) for place in self._open_places]
 
     def ask(self, actions: Any, labels: Any = None) -> LinearTrial:
         """The next pull: one of the rows of `actions` (A x dim), or a point of a `BallSet` or `BoxSet`.
@@ -93,37 +110,62 @@ class LinearExperiment(LiveExperiment):
         labels: different names of the rows (text or whole numbers); their places 0, 1, ... unless given.
         """
         if isinstance(actions, ConvexSet):
-            if labels is not None:
-                raise refuse("labels", labels, "left out with a ball or a box, whose actions have no names")
-            if actions.dim != self.dim:
-                raise refuse("actions", actions, f"of dimension {self.dim}, as before")
+            self._check_set(actions, labels)
+            rows, names = None, None
+        else:
+            rows = self._check(actions)
+            names = _names(labels, len(rows))
+        with self._lock:
             self._warn_if_over()
-            return self._record(self._highest(actions), None)
-        rows = self._check(actions)
-        names: list[Label] = list(range(len(rows)))
-        if labels is not None:
-            names = check_names("labels", labels, 1, f"a list of {len(rows)} names, one an action")
-            if len(names) != len(rows):
-                raise refuse("labels", names, f"a list of {len(rows)} names, one an action")
-        self._warn_if_over()
-        chosen = self._choose(rows)
-        return self._record(rows[chosen], names[chosen])
+            before = self._rng.bit_generator.state
+            try:
+                with np.errstate(all="ignore"):
+                    if rows is None or names is None:
+                        return self._record(self._highest(actions), None)
+                    chosen = self._choose(rows)
+                    return self._record(rows[chosen], names[chosen])
+            except (ArithmeticError, np.linalg.LinAlgError):
+                self._rng.bit_generator.state = before
+                given = actions if rows is None else rows[:3].tolist()
+                raise refuse(
+                    "actions", given, "such that every estimate and radius is a finite number"
+                ) from None
 
     def __repr__(self) -> str:
-        trials, waiting = len(self._action_of), len(self._open_places)
+        with self._lock:
+            trials, waiting = len(self._action_of), len(self._open_places)
         return f"<LinearExperiment: {self.policy}, dim {self.dim}, {trials} trials, {waiting} open>"
 
     def _check(self, actions: Any) -> Floats:
         try:
-            rows = np.array(actions, dtype=np.float64)
+            given = np.asarray(actions)
         except (TypeError, ValueError):
             raise refuse("actions", actions, f"rows of {self.dim} numbers") from None
-        if rows.size == 0:
+        if given.size == 0:
             raise refuse("actions", actions, f"at least one row of {self.dim} numbers")
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            raise refuse("actions", rows.shape, f"of the shape (A, {self.dim}), one row an action")
+        numbers = given.dtype.kind in "biuf"
+        if given.dtype.kind == "O":  # fractions, or whole numbers of more than 64 bits
+            numbers = all(isinstance(entry, Real) for entry in given.flat)
+        if not numbers:
+            raise refuse("actions", actions, f"rows of {self.dim} numbers")
+        if given.ndim != 2 or given.shape[1] != self.dim:
+            raise refuse("actions", given.shape, f"of the shape (A, {self.dim}), one row an action")
+        if len(given) > MOST_NAMES:
+            raise refuse("the number of actions", len(given), f"at most {MOST_NAMES}")
+        try:
+            rows = np.array(given, dtype=np.float64)
+        except OverflowError:
+            raise refuse("actions", actions, "rows of numbers of at most 1e50") from None
         check_rows(rows)
         return rows
+
+    def _check_set(self, actions: ConvexSet, labels: Any) -> None:
+        if labels is not None:
+            raise refuse("labels", labels, "left out with a ball or a box, whose actions have no names")
+        if actions.dim != self.dim:
+            raise refuse("actions", actions, f"of dimension {self.dim}, as before")
+        if actions.starts > MOST_STARTS:
+            raise refuse("starts", actions.starts, f"at most {MOST_STARTS}")
 
     def _choose(self, rows: Floats) -> int:
         """The row with the highest index, or the best of the draw; equal but for rounding: at random."""
@@ -137,6 +179,8 @@ class LinearExperiment(LiveExperiment):
             index = estimate + np.array([radius(z) for z in width.tolist()])
             leader = int(np.argmax(index))
             terms = abs(float(estimate[leader])) + abs(float(index[leader] - estimate[leader]))
+        if not np.all(np.isfinite(index)):
+            raise FloatingPointError("an index is not finite")
         tied = np.flatnonzero(index >= index.max() - TIE * terms)
         return int(tied[0] if tied.size == 1 else tied[int(uniform(self._rng) * tied.size)])
 
@@ -161,6 +205,8 @@ class LinearExperiment(LiveExperiment):
         return self.estimate + scale * np.linalg.solve(_root(self._asked, ridge), shocks)  # type: ignore[no-any-return]
 
     def _record(self, action: Floats, label: Label | None) -> LinearTrial:
+        if not np.all(np.abs(action) <= LONGEST):  # of a ball or a box without a limit
+            raise FloatingPointError("an action is too long")
         self._asked += np.outer(action, action)
         self._action_of.append(action.tolist())
         self._label_of.append(label)
@@ -170,9 +216,14 @@ class LinearExperiment(LiveExperiment):
     def _trial(self, place: int) -> LinearTrial:
         return LinearTrial(place + 1, self._label_of[place], tuple(self._action_of[place]))
 
-    def _check_sum(self, place: int, reward: float) -> bool:
-        with np.errstate(over="ignore"):
-            return bool(np.all(np.isfinite(self._sums + reward * np.array(self._action_of[place]))))
+    def _check_reward(self, place: int, reward: float) -> None:
+        action, ridge = np.array(self._action_of[place]), self.policy.ridge
+        sums = self._sums + reward * action
+        with np.errstate(all="ignore"):
+            if np.all(np.abs(sums) / ridge <= 1e250):  # bounds theta-hat, as V is at least the ridge
+                return
+            if not np.all(np.isfinite(_solved(self._received + np.outer(action, action), sums, ridge))):
+                raise refuse("reward", reward, "small enough for theta-hat to be finite")
 
     def _learn(self, place: int, reward: float) -> None:
         action = np.array(self._action_of[place])
@@ -189,41 +240,87 @@ class LinearExperiment(LiveExperiment):
 
     @classmethod
     def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> LinearExperiment:
-        experiment = cls(policy, state["dim"], state["horizon"], rng)
-        trials, rule = state["trials"], state["rule"]
-        experiment._action_of = trials["action"]
-        experiment._label_of = trials["label"]
-        experiment._reward_of = trials["reward"]
-        try:
-            experiment._asked = np.array(rule["asked"], dtype=np.float64)
-            experiment._received = np.array(rule["received"], dtype=np.float64)
-            experiment._sums = np.array(rule["sums"], dtype=np.float64)
-            fits = experiment._fits()
-        except ValueError:
-            fits = False
-        if not fits:
-            raise BadInput("the text is not a whole experiment: its sums do not fit its trials")
+        dim = _checked_dim(state["dim"])
+        rule = fields_of("rule", state["rule"], ("asked", "received", "sums"))
+        asked, received = (_square(f"rule.{name}", rule[name], dim) for name in ("asked", "received"))
+        sums = _row("rule.sums", rule["sums"], dim)
+        experiment = cls(policy, dim, state["horizon"], rng)
+        experiment._restore_trials(state["trials"])
+        experiment._asked, experiment._received, experiment._sums = map(np.array, (asked, received, sums))
+        experiment._check_sums()
         return experiment
 
-    def _fits(self) -> bool:
-        """Whether the sums are those of the trials, but for rounding."""
-        d, count = self.dim, len(self._action_of)
-        actions = np.array(self._action_of, dtype=np.float64).reshape(count, d)
-        rewards = np.array([math.nan if r is None else r for r in self._reward_of], dtype=np.float64)
-        known = np.isfinite(rewards)
-        start = self.policy.ridge * np.eye(d)
-        sums = (start + actions.T @ actions, start + actions[known].T @ actions[known])
-        told = actions[known].T @ rewards[known]
-        size = float(np.abs(actions[known]).T.sum() * np.abs(rewards[known]).sum()) + 1.0
-        return (
-            len(self._label_of) == len(self._reward_of) == count
-            and all(
-                have.shape == (d, d) and np.allclose(have, want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
-                for have, want in zip((self._asked, self._received), sums, strict=True)
-            )
-            and self._sums.shape == (d,)
-            and np.allclose(self._sums, told, rtol=1e-9, atol=1e-9 * size)
-        )
+    def _restore_trials(self, trials: Any) -> None:
+        fields_of("trials", trials, ("action", "label", "reward"))
+        actions = listed("trials.action", trials["action"])
+        labels = listed("trials.label", trials["label"], len(actions))
+        rewards = listed("trials.reward", trials["reward"], len(actions))
+        self._action_of = [_row("trials.action", action, self.dim, LONGEST) for action in actions]
+        self._label_of = [name if name is None else check_name("trials.label", name) for name in labels]
+        self._reward_of = [r if r is None else told("trials.reward", r) for r in rewards]
+
+    def _check_sums(self) -> None:
+        """Refuse sums that are not those of the trials, but for the rounding of any order of adding them."""
+        actions = np.array(self._action_of).reshape(len(self._action_of), self.dim)
+        known = np.array([reward is not None for reward in self._reward_of], dtype=bool)
+        rewards = np.array([reward for reward in self._reward_of if reward is not None])
+        start = self.policy.ridge * np.eye(self.dim)
+        heard, slack = actions[known], 4.0 * ROUNDING * (len(actions) + 2)
+        for field, have, terms, first in (
+            ("rule.asked", self._asked, (actions, actions), start),
+            ("rule.received", self._received, (heard, heard), start),
+            ("rule.sums", self._sums, (heard, rewards), np.zeros(self.dim)),
+        ):
+            left, right = terms
+            size = np.abs(left).T @ np.abs(right) + first
+            if not np.all(np.abs(have - (left.T @ right + first)) <= slack * size + TINY):
+                raise BadInput(f"its sums do not fit its trials: {refuse(field, have.tolist(), 'their sum')}")
+        if not (
+            np.array_equal(self._asked, self._asked.T) and np.array_equal(self._received, self._received.T)
+        ):
+            raise refuse("rule.asked and rule.received", "other matrices", "symmetric")
+        if not np.all(np.isfinite(self.estimate)):
+            raise refuse("rule.sums", self._sums.tolist(), "small enough for theta-hat to be finite")
+
+
+def _checked_dim(dim: Any) -> int:
+    """The dimension, refused before any work if its matrices do not fit into memory."""
+    checked = whole("dim", dim, 1, most=MOST_DIM)
+    needed, free = 8.0 * MATRICES * checked**2, free_memory()
+    if needed > free:
+        sizes = f"{in_words(needed)} of memory are needed and {in_words(free)} are free"
+        raise BadInput(f"{refuse('dim', checked, 'smaller')}: {sizes}")
+    return checked
+
+
+def _names(labels: Any, count: int) -> list[Label]:
+    """The names of the rows: their places unless labels are given."""
+    if labels is None:
+        return list(range(count))
+    allowed = f"a list of {count} names, one an action"
+    names = check_names("labels", labels, 1, allowed)
+    if len(names) != count:
+        raise refuse("labels", names, allowed)
+    return names
+
+
+def _row(field: str, value: Any, dim: int, most: float = math.inf) -> list[float]:
+    """`value` as a list of `dim` numbers that are no larger than `most`."""
+    row = [number(field, entry) for entry in listed(field, value, dim)]
+    if any(abs(entry) > most for entry in row):
+        raise refuse(field, row, f"of numbers of at most {most:g} in size")
+    return row
+
+
+def _square(field: str, value: Any, dim: int) -> list[list[float]]:
+    return [_row(field, row, dim) for row in listed(field, value, dim)]
+
+
+def _solved(v: Floats, sums: Floats, ridge: float) -> Floats:
+    """V^-1 sums."""
+    root = _root(v, ridge)
+    with np.errstate(all="ignore"):  # callers look at what comes out
+        return np.linalg.solve(root, np.linalg.solve(root.T, sums))
 
 
 def _root(v: Floats, ridge: float) -> Floats:
@@ -237,4 +334,6 @@ def _root(v: Floats, ridge: float) -> Floats:
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(v)
         root = np.linalg.qr(np.sqrt(np.maximum(values, ridge))[:, None] * vectors.T, mode="r")
-        return root * np.sign(np.diag(root))[:, None]  # type: ignore[no-any-return]
+        signs = np.where(np.diag(root) < 0.0, -1.0, 1.0)
+        lost = np.diag(np.where(np.diag(root) == 0.0, math.sqrt(ridge), 0.0))  # no pivot is below the ridge
+        return root * signs[:, None] + lost

@@ -10,12 +10,24 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from lighttail.online.state import fields_of, listed, same_counts, same_sums
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.streams import uniform
+from lighttail.validation import number, refuse, whole
+
+LARGEST_GAIN = 1e200  # of a score by one reward: no sum of such gains is infinite
+
+
+class Pull(NamedTuple):
+    """One trial as a rule sees it: the arm, its reward if it was told, and what `choose` said of it."""
+
+    arm: int
+    reward: float | None
+    memo: Any
 
 
 class Rule(ABC):
@@ -43,10 +55,29 @@ class Rule(ABC):
         """All that changes as the rule plays, as plain lists and numbers."""
         return {name: getattr(self, name) for name in self.remembered}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        for name in self.remembered:
-            setattr(self, name, state[name])
+    def check_memo(self, memo: Any) -> None:
+        """Refuse what `choose` cannot have returned beside the arm."""
+        if memo is not None:
+            raise refuse("trials.memo", memo, "null, as this policy keeps nothing with a pull")
+
+    def check_reward(self, arm: int, reward: float, memo: float | None) -> None:
+        """Refuse a reward with which something that is added up would not be finite."""
+        return
+
+    def restore(self, state: Any, played: list[Pull]) -> None:
+        """Continue from what `state` returned; refused if it is not what these pulls lead to."""
+        fields_of("rule", state, self.remembered)
+        pulls = [0] * self.arms
+        rewards: list[list[float]] = [[] for _ in pulls]
+        for pull in played:
+            self.check_memo(pull.memo)
+            pulls[pull.arm] += 1
+            if pull.reward is not None:
+                self.check_reward(pull.arm, pull.reward, pull.memo)
+                rewards[pull.arm].append(pull.reward)
+        self.pulls = same_counts("rule.pulls", state["pulls"], pulls)
+        self.received = same_counts("rule.received", state["received"], [len(known) for known in rewards])
+        self.sums = same_sums("rule.sums", state["sums"], rewards)
 
 
 class IndexRule(Rule):
@@ -83,8 +114,8 @@ class IndexRule(Rule):
         if not self.moving:
             self.index[arm] = self._index(arm, 0.0)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
+    def restore(self, state: Any, played: list[Pull]) -> None:
+        super().restore(state, played)
         if not self.moving:
             self.index = [self._index(arm, 0.0) for arm in range(self.arms)]
 
@@ -121,6 +152,31 @@ class EliminationRule(Rule):
         self.pulls[chosen] += 1
         return chosen, None
 
+    def restore(self, state: Any, played: list[Pull]) -> None:
+        super().restore(state, played)
+        active = [
+            whole("rule.active", arm, 0, most=self.arms - 1) for arm in listed("rule.active", state["active"])
+        ]
+        if not active or active != sorted(set(active)):
+            raise refuse("rule.active", active, "the places of one arm or more in rising order")
+        self.active, self.turn = active, whole("rule.turn", state["turn"], 0, most=len(active))
+        self._check_turns()
+
+    def _check_turns(self) -> None:
+        """Active arms had as many pulls, those that wait for their turn one less; dropped arms had fewer."""
+        most = max(self.pulls)
+        done, waiting = self.active[: self.turn], self.active[self.turn :]
+        fits = (
+            all(self.pulls[arm] == most for arm in done)
+            and all(self.pulls[arm] == most - (self.turn > 0) for arm in waiting)
+            and all(0 < self.pulls[arm] < most for arm in range(self.arms) if arm not in set(self.active))
+            and (self.turn > 0) == (most > 0)
+        )
+        if not fits:
+            raise refuse(
+                "rule.turn", self.turn, "the number of active arms that had their turn in this phase"
+            )
+
     def _eliminate(self) -> None:
         time = self.clock(float(sum(self.pulls)), *self.params)
         known = [arm for arm in self.active if self.received[arm] > 0]
@@ -150,8 +206,8 @@ class PosteriorRule(Rule):
         super().learn(arm, reward, memo)
         self.mean[arm] = self.centre(float(self.received[arm]), self.sums[arm], *self.params)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
+    def restore(self, state: Any, played: list[Pull]) -> None:
+        super().restore(state, played)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -187,10 +243,25 @@ class WeightsRule(Rule):
         self.pulls[chosen] += 1
         return chosen, weights[chosen] / mass
 
-    def learn(self, arm: int, reward: float, memo: float | None) -> None:
+    def learn(self, arm: int, reward: float, memo: Any) -> None:
         super().learn(arm, reward, memo)
-        assert memo is not None  # the probability that `choose` returned
         self.scores[arm] += self.gain(reward, memo, *self.params)
+
+    def check_memo(self, memo: Any) -> None:
+        if not 0.0 <= number("trials.memo", memo) <= 1.0:
+            raise refuse("trials.memo", memo, "the probability with which the arm was drawn")
+
+    def check_reward(self, arm: int, reward: float, memo: Any) -> None:
+        if not abs(self.gain(reward, memo, *self.params)) <= LARGEST_GAIN:
+            raise refuse("reward", reward, f"one that moves the score of its arm by at most {LARGEST_GAIN:g}")
+
+    def restore(self, state: Any, played: list[Pull]) -> None:
+        super().restore(state, played)
+        gains: list[list[float]] = [[] for _ in self.pulls]
+        for arm, reward, memo in played:
+            if reward is not None:
+                gains[arm].append(self.gain(reward, memo, *self.params))
+        self.scores = same_sums("rule.scores", state["scores"], gains)
 
 
 RULES: dict[type[Policy], type[Rule]] = {

@@ -1,7 +1,10 @@
-"""Policies and generators as plain JSON, and back."""
+"""Policies and generators as plain JSON, and back; every field of a text is checked before it is used."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -10,7 +13,100 @@ import numpy as np
 from lighttail.bonuses import Bonus
 from lighttail.linear import LinearBonus
 from lighttail.policies import Policy
-from lighttail.validation import BadInput
+from lighttail.validation import BadInput, number, refuse, whole
+
+FOREIGN = "the text is not an experiment that lighttail wrote"
+LARGEST = 1e100  # a reward: no sum of such rewards, also times an action, is infinite
+ROUNDING = 2.0**-53  # of one addition, relative
+GENERATORS = ("SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937")
+MOST_OF = {
+    "state": 2**128 - 1,
+    "inc": 2**128 - 1,
+    "uinteger": 2**32 - 1,
+    "has_uint32": 1,
+    "buffer_pos": 4,
+    "pos": 624,
+}
+
+
+def parse(text: Any) -> Any:
+    """A text as plain values; refused if it is no text, no JSON, or has a field twice."""
+    if not isinstance(text, str):
+        raise refuse("the text", text, "a str that to_json returned")
+    try:
+        return json.loads(text, object_pairs_hook=_fields_once)
+    except BadInput:
+        raise
+    except ValueError:  # no JSON, or a whole number of thousands of digits
+        raise BadInput(FOREIGN) from None
+
+
+def _fields_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"{FOREIGN}: {refuse('the name of a field', twice, 'different from the others')}")
+    return values
+
+
+def fields_of(field: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
+    """`value` as an object with these fields and no others."""
+    if not isinstance(value, dict):
+        raise refuse(field, value, f"an object with the fields {', '.join(names)}")
+    for name in names:
+        if name not in value:
+            raise refuse(f"the fields of {field}", list(value), f"{', '.join(names)} (there is no {name})")
+    for name in value:
+        if name not in names:
+            raise refuse(f"the name of a field of {field}", name, f"one of {', '.join(names)}")
+    return value
+
+
+def listed(field: str, value: Any, length: int | None = None) -> list[Any]:
+    """`value` as a list, of that length if one is given."""
+    many = "" if length is None else f" of {length} entries"
+    if not isinstance(value, list):
+        raise refuse(field, value, f"a list{many}")
+    if length is not None and len(value) != length:
+        raise refuse(f"the length of {field}", len(value), str(length))
+    return value
+
+
+def told(field: str, value: Any) -> float:
+    """`value` as a reward: a finite number that is small enough to be added up."""
+    reward = number(field, value)
+    if abs(reward) > LARGEST:
+        raise refuse(field, value, f"a number of at most {LARGEST:g} in size, so that sums stay finite")
+    return reward
+
+
+def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
+    """`value` if it is these counts, which the trials give."""
+    have = [whole(field, entry, 0) for entry in listed(field, value, len(counts))]
+    if have != counts:
+        raise refuse(field, have, f"the counts {shortened(counts)} that its trials give")
+    return have
+
+
+def same_sums(field: str, value: Any, terms: list[list[float]]) -> list[float]:
+    """`value` if it is the sums of these terms, but for the rounding of any order of adding them.
+
+    The last bits of a term itself may differ from one machine to another, which the 16 more additions cover.
+    """
+    have = [number(field, entry) for entry in listed(field, value, len(terms))]
+    for total, parts in zip(have, terms, strict=True):
+        slack = ROUNDING * (len(parts) + 16) * math.fsum(map(abs, parts))
+        if not abs(total - math.fsum(parts)) <= slack:
+            raise refuse(
+                field, total, f"{math.fsum(parts)!r}, the sum that its trials give, but for rounding"
+            )
+    return have
+
+
+def shortened(values: list[int]) -> str:
+    """A list in a sentence, its first ten entries at most."""
+    return str(values) if len(values) <= 10 else f"{str(values[:10])[:-1]}, ...]"
 
 
 def encode(settings: Any) -> Any:
@@ -21,12 +117,26 @@ def encode(settings: Any) -> Any:
     return {"type": f"{type(settings).__module__}:{type(settings).__qualname__}", **values}
 
 
-def decode(settings: Any) -> Any:
+def decode(settings: Any, field: str = "policy") -> Any:
     """What `encode` wrote, made anew from the classes that are loaded."""
+    if isinstance(settings, float):
+        return number(field, settings)
     if not isinstance(settings, dict):
         return settings
-    values = {name: decode(value) for name, value in settings.items() if name != "type"}
-    return _class_named(settings["type"])(**values)
+    if not isinstance(settings.get("type"), str):
+        raise refuse(f"{field}.type", settings.get("type"), "the name of a policy or a bonus")
+    made = _class_named(settings["type"])
+    names = [f.name for f in fields(made)] if is_dataclass(made) else []
+    for name in settings:
+        if name != "type" and name not in names:
+            raise refuse(f"the name of a field of {field}", name, f"one of {', '.join(['type', *names])}")
+    values = {name: decode(value, f"{field}.{name}") for name, value in settings.items() if name != "type"}
+    try:
+        return made(**values)
+    except BadInput:
+        raise
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):  # a user's own class, too
+        raise refuse(field, settings, f"an object with the fields that {made.__name__} takes") from None
 
 
 def _class_named(text: str) -> type:
@@ -38,7 +148,7 @@ def _class_named(text: str) -> type:
     at_home = [cls for cls in loaded if cls.__module__ == module]
     if not loaded or (not at_home and len(loaded) > 1):
         raise BadInput(
-            f"the policy class {name!r} of {module!r} is not known; "
+            f"the policy class {name[:100]!r} of {module[:100]!r} is not known; "
             "import the module that defines your own class first"
         )
     return (at_home or loaded)[-1]  # the newest, where a notebook defined it again
@@ -57,13 +167,32 @@ def encode_generator(rng: np.random.Generator) -> Any:
 
 def decode_generator(state: Any) -> np.random.Generator:
     """A generator that continues from that state."""
-    plain = _from_plain(state)
-    kinds = ("SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937")
-    if plain["bit_generator"] not in kinds:
-        raise BadInput(f"rng must be one of {', '.join(kinds)}, but is {plain['bit_generator']!r}")
-    bits = getattr(np.random, plain["bit_generator"])(0)
-    bits.state = plain
+    kind = state.get("bit_generator") if isinstance(state, dict) else state
+    if kind not in GENERATORS:
+        raise refuse("rng", kind, f"one of {', '.join(GENERATORS)}")
+    bits = getattr(np.random, kind)(0)
+    _check_like("rng", state, _to_plain(bits.state))
+    bits.state = _from_plain(state)
     return np.random.Generator(bits)
+
+
+def _check_like(field: str, value: Any, model: Any) -> None:
+    """Refuse what does not fit a state of that kind; NumPy would take it and read outside of its arrays."""
+    if isinstance(model, dict):
+        fields_of(field, value, tuple(model))
+        for name in model.keys() - {"values"}:
+            _check_like(f"{field}.{name}", value[name], model[name])
+        if "values" in model:
+            most = int(np.iinfo(model["dtype"]).max)
+            for entry in listed(f"{field}.values", value["values"], len(model["values"])):
+                whole(f"{field}.values", entry, 0, most=most)
+    elif isinstance(model, int):
+        name = field.rpartition(".")[2]
+        whole(field, value, 0, most=MOST_OF[name])
+        if name == "inc" and value % 2 == 0:  # PCG64 draws the same numbers again and again with such a one
+            raise refuse(field, value, "an odd number")
+    elif value != model:
+        raise refuse(field, value, repr(model))
 
 
 def _to_plain(value: Any) -> Any:

@@ -4,26 +4,48 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from itertools import islice
 from numbers import Integral
+from threading import RLock
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from lighttail.online.state import decode, decode_generator, encode, encode_generator
+from lighttail.online.state import (
+    FOREIGN,
+    GENERATORS,
+    decode,
+    decode_generator,
+    encode,
+    encode_generator,
+    fields_of,
+    parse,
+    told,
+)
 from lighttail.policies import Policy
-from lighttail.validation import BadInput, number, refuse, whole
+from lighttail.validation import EXACT, BadInput, refuse, whole
 
 FORMAT = 1  # of the text that `to_json` writes
+SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # fields of every such text
+LONGEST_REASON = (
+    300  # characters of a sentence about a text; a class of one's own may quote all of its fields
+)
+MOST_NAMES = 10**6  # arms, or actions of one round
 Label = str | int
 
 
 class LiveExperiment(ABC):
-    """A policy, its random numbers, and the reward of every trial, None while it is open."""
+    """A policy, its random numbers, and the reward of every trial, None while it is open.
+
+    Threads may share an experiment: whatever reads or changes the state holds its lock.
+    """
 
     kind: ClassVar[str]  # of the text that `to_json` writes
+    parts: ClassVar[tuple[str, ...]]  # fields of that text, besides those that all share
     policy: Policy
     horizon: int | None
 
@@ -31,10 +53,20 @@ class LiveExperiment(ABC):
         self.policy, self.horizon = policy, horizon
         self._rng = _generator(seed)
         self._reward_of: list[float | None] = []
+        self._lock = RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: a lock belongs to one object in one process."""
+        with self._lock:
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = RLock()
 
     @abstractmethod
-    def _check_sum(self, place: int, reward: float) -> bool:
-        """Whether what the policy adds up stays finite with this reward."""
+    def _check_reward(self, place: int, reward: float) -> None:
+        """Refuse a reward with which something that the policy works out would not be finite."""
 
     @abstractmethod
     def _learn(self, place: int, reward: float) -> None:
@@ -59,16 +91,16 @@ class LiveExperiment(ABC):
 
     def tell(self, id: int, reward: float) -> None:
         """The reward, a finite number (or True or False), of the trial with that id."""
-        reward = float(reward) if isinstance(reward, (bool, np.bool_)) else number("reward", reward)
-        place = self._place(id)
-        known = self._reward_of[place]
-        if known is None:
-            if not self._check_sum(place, reward):
-                raise refuse("reward", reward, "small enough for the sum of an arm's rewards to be finite")
-            self._reward_of[place] = reward
-            self._learn(place, reward)
-        elif known != reward:
-            raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
+        reward = float(reward) if isinstance(reward, (bool, np.bool_)) else told("reward", reward)
+        with self._lock:
+            place = self._place(id)
+            known = self._reward_of[place]
+            if known is None:
+                self._check_reward(place, reward)
+                self._reward_of[place] = reward
+                self._learn(place, reward)
+            elif known != reward:
+                raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
 
     def _place(self, id: Any) -> int:
         """Where a trial is kept."""
@@ -84,38 +116,53 @@ class LiveExperiment(ABC):
 
     def to_json(self) -> str:
         """The whole state as text, from which another process continues exactly."""
-        state = {
-            "lighttail": self.kind,
-            "format": FORMAT,
-            "policy": encode(self.policy),
-            "horizon": self.horizon,
-            "rng": encode_generator(self._rng),
-            **self._state(),
-        }
-        return json.dumps(state, allow_nan=False)
+        with self._lock:
+            state = {
+                "lighttail": self.kind,
+                "format": FORMAT,
+                "policy": encode(self.policy),
+                "horizon": self.horizon,
+                "rng": encode_generator(self._rng),
+                **self._state(),
+            }
+            try:
+                return json.dumps(state, allow_nan=False)
+            except (TypeError, ValueError):  # all but the policy is made of checked numbers and names
+                fit = "made of numbers, text, true, false and None alone in order to be saved"
+                raise refuse("policy", self.policy, fit) from None
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Continue from what `to_json` returned. A policy class of your own must be imported."""
         try:
-            state = json.loads(text)
-            kind, version = state["lighttail"], state["format"]
-        except (ValueError, TypeError, KeyError):
-            raise BadInput("the text is not an experiment that lighttail wrote") from None
-        if (kind, version) != (cls.kind, FORMAT):
+            state = parse(text)
+            if not isinstance(state, dict) or "lighttail" not in state or "format" not in state:
+                raise BadInput(FOREIGN)
+            cls._check_kind(state["lighttail"], state["format"])
+            try:
+                fields_of("the text", state, (*SHARED, *cls.parts))
+                return cls._restored(decode(state["policy"]), state, decode_generator(state["rng"]))
+            except BadInput as error:
+                why = str(error)
+                why = why if len(why) <= LONGEST_REASON else f"{why[:LONGEST_REASON]} ..."
+                raise BadInput(f"the text is not a whole experiment: {why}") from None
+        except RecursionError:
+            raise BadInput(f"{FOREIGN}: it is nested too deeply") from None
+
+    @classmethod
+    def _check_kind(cls, kind: Any, version: Any) -> None:
+        """Refuse the text of something else, or of another version of this; True and 1.0 are others, too."""
+        if kind != cls.kind or type(version) is not int or version != FORMAT:
             article = "an" if cls.kind[0] in "aeiou" else "a"
-            raise BadInput(f"format must be {FORMAT} of {article} {cls.kind}, but is {version!r} of {kind!r}")
-        try:
-            return cls._restored(decode(state["policy"]), state, decode_generator(state["rng"]))
-        except (TypeError, KeyError, AttributeError, IndexError) as error:
-            raise BadInput(f"the text is not a whole experiment: {error} is missing or wrong") from None
+            found = f"{reprlib.repr(version)} of {reprlib.repr(kind)}"
+            raise BadInput(f"format must be {FORMAT} of {article} {cls.kind}, but is {found}")
 
 
 def known_horizon(policy: Policy, horizon: Any, least: int, why: str, otherwise: str) -> int | None:
     """The horizon, checked; None only for a policy that needs none."""
     if horizon is None and policy.needs_horizon:
         raise BadInput(f"horizon must be given with {policy}, but is None; {otherwise}")
-    return None if horizon is None else whole("horizon", horizon, least, why)
+    return None if horizon is None else whole("horizon", horizon, least, why, most=EXACT)
 
 
 def or_nan(horizon: int | None) -> float:
@@ -127,20 +174,33 @@ def check_names(field: str, names: Any, least: int, allowed: str) -> list[Label]
     """Names that are text or whole numbers and different from each other."""
     if isinstance(names, (str, bytes, set, frozenset)) or not isinstance(names, Iterable):
         raise refuse(field, names, allowed)
-    listed = list(names)
+    try:
+        listed = list(islice(names, MOST_NAMES + 1))
+    except TypeError:  # an array without dimensions
+        raise refuse(field, names, allowed) from None
+    if len(listed) > MOST_NAMES:
+        raise refuse(f"the number of {field}", f"more than {MOST_NAMES}", f"at most {MOST_NAMES}")
     if len(listed) < least:
         raise refuse(field, listed, allowed)
-    for name in listed:
-        if isinstance(name, bool) or not isinstance(name, (str, int)):
-            raise refuse(field, name, "names that are text or whole numbers")
-    if len(set(listed)) < len(listed):
-        raise refuse(field, listed, "different from each other")
-    return listed
+    checked = [check_name(field, name) for name in listed]
+    if len(set(checked)) < len(checked):
+        raise refuse(field, checked, "different from each other")
+    return checked
+
+
+def check_name(field: str, name: Any) -> Label:
+    """One name as plain text or a plain whole number."""
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, bool) or not isinstance(name, Integral) or abs(int(name)) >= 10**20:
+        raise refuse(field, name, "names that are text or whole numbers of at most 20 digits")
+    return int(name)
 
 
 def _generator(seed: Any) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
+        kind = type(seed.bit_generator).__name__
+        if kind not in GENERATORS:  # its state could not be written down
+            raise refuse("the bit generator of seed", kind, f"one of {', '.join(GENERATORS)}")
         return seed
-    if seed is not None:
-        whole("seed", seed, 0)
-    return np.random.Generator(np.random.SFC64(seed))
+    return np.random.Generator(np.random.SFC64(None if seed is None else whole("seed", seed, 0)))
