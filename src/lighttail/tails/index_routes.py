@@ -79,7 +79,8 @@ class View:
             np.repeat(slope * at - radius, quest.problem.arms, axis=1)
             for slope, radius in zip(self.slope, self.radius, strict=True)
         )
-        above[:, :, self.grid[0] == 1.0] = -math.inf
+        below[:, :, self.grid[0] == 0.0] = math.inf  # an arm without a pull has nothing to show
+        above[:, :, self.grid[0] <= 1.0] = -math.inf
         return table_of(quest.family, quest.means, self.grid, below, above, later)
 
 
@@ -121,7 +122,8 @@ def _posterior_view(policy: ThompsonSampling, horizon: int, params: Any, reach: 
     """The index of Thompson sampling is its posterior mean and `reach` times sqrt(2 ln T) deviations:
     to be passed over in T rounds takes about that."""
     reach *= math.sqrt(2.0 * math.log(max(2, horizon)))
-    grid = pulls_tried(horizon)
+    tried, count = pulls_tried(horizon)
+    grid = np.append(0.0, tried), np.append(1.0, count)  # unlike UCB, it may never pull an arm
 
     def bound(n: Floats) -> tuple[Floats, Floats]:
         empty = np.array([policy.posterior_mean(float(k), 0.0, *params) for k in n])
@@ -129,7 +131,7 @@ def _posterior_view(policy: ThompsonSampling, horizon: int, params: Any, reach: 
         spread = np.array([policy.posterior_sd(float(k), *params) for k in n])
         return 1.0 / (unit * n), (reach * spread + empty) / (unit * n)
 
-    now, before = bound(grid[0]), bound(np.maximum(1.0, grid[0] - 1.0))
+    now, before = bound(np.maximum(1.0, grid[0])), bound(np.maximum(1.0, grid[0] - 1.0))
     return View(horizon, grid, (now[0], before[0]), (now[1], before[1]))
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from lighttail.statistics import Floats
-from lighttail.tails.mixture import Routes, mixed
+from lighttail.tails.mixture import Mixture, Routes, mixed
 from lighttail.tails.play import Paths, play_paths
 from lighttail.tails.task import Effort, Task
 from lighttail.tails.tilts import Family, family_of
 
-PILOTS, RUNGS = 1024, 4096  # paths that find the next rung, and that show the way from there
-PULLS = 30_000_000  # of a rung at most
+PILOTS, RUNGS = 1024, 4096  # paths that find the next rung, and that show the way from there, at least
+FEWEST, PULLS = 256, 8_000_000  # paths at least and pulls at most that finding a rung may take
+SEEN = 6  # paths that must reach a rung
 TOP = 0.1  # share of paths that come as far as the next rung
 ELITE = 96  # components
 MOST_RUNGS = 80
@@ -30,56 +32,73 @@ OPEN = 0.1  # share of untilted paths
 
 def ladder(task: Task, effort: Effort) -> tuple[Routes | None, int]:
     """The routes of the last rung, or None where the ladder did not get there; and the pulls it took."""
-    family = family_of(task.problem.noise)
-    assert family is not None
+    climb = _Climb(task, effort)
     plans: list[Routes] = []
-    block, spent, rung = AHEAD, 0, -math.inf
-    rng = np.random.default_rng([effort.seed & (2**64 - 1), 7])
-    fewer = max(0.05, min(1.0, PULLS / (task.horizon * (PILOTS + RUNGS))))
-    pilots, paths = int(PILOTS * fewer), int(RUNGS * fewer)
+    rung = -math.inf
     for _ in range(MOST_RUNGS):
-        mixture = mixed(task.problem, family, plans, OPEN)
-        settings = {"first": block, "label": "a second plan"}
-        seen = play_paths(task, mixture, effort, pilots, full=True, **settings)  # type: ignore[arg-type]
-        following = _next(seen.score, rung, task.target)
+        mixture = mixed(task.problem, climb.family, plans, OPEN)
+        following, share = climb.look(mixture, rung)
         if following is None:
-            return None, spent
+            break
         rung = following
-        near = replace(task, regret=rung) if rung < task.target else task
-        block += 1 << 30
-        settings = {"first": block, "label": "a second plan"}
-        marks = max(0, task.horizon.bit_length() - 1)
-        hits = play_paths(near, mixture, effort, paths, marks=marks, **settings)  # type: ignore[arg-type]
-        block += 1 << 30
-        spent += int(seen.rounds.sum() + hits.rounds.sum())
-        elite = _elite(hits, task, family, rng)
+        elite = climb.step(mixture, rung, share)
         if elite is None:
-            return None, spent
+            break
         if rung >= task.target:
-            return elite, spent
+            return elite, climb.spent
         plans = [elite, *plans[:1]]  # the last rung's paths, too, lead on from here
-    return None, spent
+    return None, climb.spent
 
 
-def _next(score: np.ndarray, rung: float, target: float) -> float | None:
-    """The next rung: what a share of the paths reach, higher than the last; None where none is."""
-    ordered = np.sort(score)
-    if ordered[-max(8, int(TOP * score.size))] >= target:
-        return target
-    wanted = float(ordered[-int(TOP * score.size) - 1])
-    if wanted <= rung:
-        above = ordered[ordered > rung]
-        if above.size < 8:
-            return None
-        wanted = float(above[0])
-    return min(wanted, target)
+class _Climb:
+    """Paths played for a ladder, in blocks that nobody else plays."""
+
+    def __init__(self, task: Task, effort: Effort) -> None:
+        family = family_of(task.problem.noise)
+        assert family is not None
+        self.task, self.effort, self.family = task, effort, family
+        self.rng = np.random.default_rng([effort.seed & (2**64 - 1), 7])
+        self.most = int(max(FEWEST, PULLS / task.horizon))  # paths per rung
+        self.block, self.spent = AHEAD, 0
+
+    def play(self, task: Task, mixture: Mixture, paths: int, **settings: Any) -> Paths:
+        found = play_paths(task, mixture, self.effort, paths, first=self.block, **settings)
+        self.block += 1 << 30
+        self.spent += int(found.rounds.sum())
+        return found
+
+    def look(self, mixture: Mixture, rung: float) -> tuple[float | None, float]:
+        """The next rung, what some of the paths reach, and the share of those; None where none is higher."""
+        score, paths = np.empty(0), min(PILOTS, self.most)
+        while True:
+            fresh = self.play(self.task, mixture, paths, full=True, label="a second plan")
+            score = np.append(score, fresh.score)
+            above = np.count_nonzero(score > rung) if rung < self.task.target else 0
+            if above >= SEEN or score.size >= self.most:
+                break
+            paths = min(3 * score.size, self.most)  # the next rung is far: look longer
+        if above < SEEN:
+            return None, 0.0
+        ordered = np.sort(score)
+        wanted = float(ordered[-int(TOP * score.size) - 1])
+        wanted = wanted if wanted > rung else float(ordered[ordered > rung][0])
+        wanted = min(wanted, self.task.target)
+        return wanted, float(np.mean(score >= wanted))
+
+    def step(self, mixture: Mixture, rung: float, share: float) -> Routes | None:
+        """What the paths that reach the rung look like."""
+        task = self.task if rung >= self.task.target else replace(self.task, regret=rung)
+        paths = int(min(self.most, max(RUNGS, 2.0 * ELITE / share)))
+        marks = max(0, task.horizon.bit_length() - 1)
+        hits = self.play(task, mixture, paths, marks=marks, label="a second plan")
+        return _elite(hits, task, self.family, self.rng)
 
 
 def _elite(hits: Paths, task: Task, family: Family, rng: np.random.Generator) -> Routes | None:
     """A component for each of some paths of the event, drawn by their weights."""
     log_weight = -np.logaddexp.reduce(hits.log_parts, axis=1)
     on = np.flatnonzero(np.isfinite(log_weight))
-    if on.size < 8:
+    if on.size < SEEN:
         return None
     weight = np.exp(log_weight[on] - log_weight[on].max())
     while weight.sum() ** 2 / np.sum(weight**2) < min(ELITE, on.size) / 3.0:

@@ -63,8 +63,9 @@ def table_of(
     """
     n, count = grid
     mean, nu = means[:, None], later[:, None, None]
-    at_most, at_least = family.at_most(n, below), family.at_least(n - 1.0, above)
     asked_low, asked_high = np.isfinite(below), np.isfinite(above) & (n > 1.0)
+    at_most = family.at_most(n, np.where(asked_low, below, mean))
+    at_least = family.at_least(np.maximum(n - 1.0, 1.0), np.where(asked_high, above, mean))
     low = np.where(asked_low, np.minimum(nu, family.lam(mean, np.where(asked_low, at_most, mean))), nu)
     high = np.where(asked_high, np.maximum(nu, family.lam(mean, np.where(asked_high, at_least, mean))), nu)
     idle = -family.psi(mean, nu)

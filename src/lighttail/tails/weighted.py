@@ -23,7 +23,7 @@ MOST_PATHS = 4_000_000  # whose weights are kept
 DEARER = 2.5  # a tilted pull costs about so many plain ones
 SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
 UNSEEN = 3.0  # where only untilted paths bound the weights, a larger one may be so many times the largest
-CONFIRM = 4  # times as many paths may be played to hear a second opinion
+CONFIRM, AT_LEAST = 4, 1 << 17  # times as many paths may be played to hear a second opinion
 VAGUE = 0.25  # an opinion with a larger relative standard error is none
 APART, SIGMAS = 1.5, 4.0  # opinions that differ by this factor and by so many standard errors disagree
 
@@ -158,7 +158,7 @@ def _run(task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int) -
         )
         exact = exact or (paths if error <= 1.0 else 0)
         if exact:  # what is left is to hear both opinions, within reason
-            most = min(most, CONFIRM * exact)
+            most = min(most, max(CONFIRM * exact, AT_LEAST))
         wanted = paths * min(8.0, max(2.0, 1.2 * max(error, min(vague, 8.0)) ** 2))
         following = whole_blocks(int(min(wanted, most)), task.horizon, played)
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
