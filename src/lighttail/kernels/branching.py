@@ -153,6 +153,42 @@ def posterior_score(centre: Formula, spread: Formula) -> Any:
     return index_score(index)
 
 
+def with_luck(score: Any) -> Any:
+    """The score of a regret with its luck: part of what is missing as loss, the rest as bad luck.
+
+    Luck y in the rewards of the rounds that are left costs y^2 / (2 variance left). The cheapest of all parts.
+    """
+
+    @register_jitable
+    def both(
+        n: Any,
+        s: Any,
+        note: Any,
+        missing: Any,
+        gaps: Any,
+        clock: Any,
+        left: Any,
+        world: Any,
+        params: Any,
+    ) -> Any:
+        if missing <= 0.0:
+            return 0.0
+        if left <= 0.0:
+            return -math.inf
+        variance = world[1].max()
+        cheapest = missing * missing / (2.0 * variance * left)
+        for i in range(1, FRACTIONS):
+            loss = missing * i / (FRACTIONS - 1.0)
+            luck = missing - loss
+            cost = luck * luck / (2.0 * variance * left)
+            if cost < cheapest:
+                cost -= score(n, s, note, loss, gaps, clock, left, world, params)
+                cheapest = min(cheapest, cost)
+        return -cheapest
+
+    return both
+
+
 SCORES = {UCB: ucb_score, SuccessiveElimination: elimination_score, ThompsonSampling: posterior_score}
 
 
@@ -161,12 +197,14 @@ def branching_kernel(
 ) -> Any:
     """The kernel that runs one repetition and returns (estimate, rounds played, turns).
 
-    The first `count` formulas are the rule's. clock: what the radius takes as time in the score.
+    The first `count` formulas are the rule's. whole: whether the luck of the rewards counts; such a path is
+    decided by its last reward. clock: what the radius takes as time in the score.
     lowest, steps: scores from `lowest` to 0 make up so many levels; the event is one level higher.
     least: how many paths a turn ends at least.
     """
     choose, learn, last, _, start = rule_of(*formulas[:count])
-    score = score_of(*formulas[:count])
+    score_loss = score_of(*formulas[:count])
+    score_regret = with_luck(score_loss)
     shock, reward = prepare(formulas[-2]), prepare(formulas[-1])
     version = digest(*formulas)
 
@@ -176,10 +214,10 @@ def branching_kernel(
     ) -> Any:
         """Play a path on from its state to its end; returns its level and the rounds played."""
         means, variances, gaps = problem
-        horizon, target, clock, lowest, steps = limits
+        horizon, target, clock, lowest, whole, steps = limits
         arms = means.size
         n, s, note = state[2 : 2 + arms], state[2 + arms : 2 + 2 * arms], state[2 + 2 * arms :]
-        worst = gaps.max()
+        worst, best = gaps.max(), means.max()
         level = int(record[0, -1])  # levels below this one have their record
         first = state[0]
         while state[0] < horizon:
@@ -190,12 +228,12 @@ def branching_kernel(
             final = last(note)
             certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
             possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
-            if certain >= target:
+            if not whole and certain >= target:
                 for i in range(level + 1, steps + 2):
                     record[i, :-1] = state
                     record[i, -1] = 1.0
                 return steps + 1, t - first
-            if possible < target or stop[0] != 0:
+            if (not whole and possible < target) or stop[0] != 0:
                 return level, t - first
             value = reward(z, arm, *world)
             n[arm] += 1.0
@@ -203,7 +241,18 @@ def branching_kernel(
             learn(arm, value, n, s, note, params)
             state[0], state[1] = t, loss
             left = horizon - t
-            now = score(n, s, note, target - loss, gaps, clock, left, (means, variances), params)
+            if whole:
+                missing = target - (best * t - s.sum())
+                if left == 0.0:
+                    if missing > 0.0:
+                        return level, t - first
+                    for i in range(level + 1, steps + 2):
+                        record[i, :-1] = state
+                        record[i, -1] = 1.0
+                    return steps + 1, t - first
+                now = score_regret(n, s, note, missing, gaps, clock, left, (means, variances), params)
+            else:
+                now = score_loss(n, s, note, target - loss, gaps, clock, left, (means, variances), params)
             step = int(steps * min(1.0, max(0.0, 1.0 - now / lowest)))
             for i in range(level + 1, step + 1):
                 record[i, :-1] = state

@@ -14,7 +14,7 @@ import numpy as np
 
 from lighttail.policies import SuccessiveElimination
 from lighttail.statistics import Floats
-from lighttail.tails.index_routes import AROUND, Quest, fitting
+from lighttail.tails.index_routes import AROUND, Quest, fitting, needed
 from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import Table, pulls_tried, routes_of, table_of
 
@@ -62,15 +62,16 @@ def _of_leader(quest: Quest, leader: int, phase: int, radius: Floats) -> Routes 
 
     def shares() -> Floats:
         at, later = np.repeat(heights, lucks.size), np.tile(lucks, heights.size)
-        return _settled(quest, leader, phase, radius, later, at)[-1].reshape(heights.size, lucks.size)
+        *_, premium, share = _settled(quest, leader, phase, radius, later, at)
+        shape = (heights.size, lucks.size)
+        return needed(share.reshape(shape), premium.reshape(shape))
 
     share = shares()
     for _ in range(4):
-        least = np.min(np.where(np.isfinite(share), share, math.inf), axis=1)
-        least[np.isposinf(least)] = -math.inf
-        if not np.isfinite(least).any():
+        most = share.max(axis=1)
+        if not np.isfinite(most).any():
             return None
-        near = np.flatnonzero(least >= least.max() - AROUND)
+        near = np.flatnonzero(most >= most.max() - AROUND)
         if near.size >= CLOSER // 2:
             break
         heights = np.linspace(

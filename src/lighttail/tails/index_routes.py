@@ -21,11 +21,10 @@ from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import Table, pulls_tried, routes_of, settled, table_of
 from lighttail.tails.tilts import Family
 
-SCAN, KEPT = 48, 60  # levels that are looked at first, and that are kept at most
+SCAN, KEPT = 36, 60  # levels that are looked at first, and that are kept at most
 AROUND = 11.0  # levels whose share is smaller by this factor on a log scale do not matter
 STEP = 1.5  # neighbouring levels differ in the logarithm of a likelihood by about this at most
-ALIKE = 3.0  # shares of luck whose bounds differ by less on a log scale are offered both
-LUCK = 7  # parts of a regret that may be bad luck with the rewards
+LUCK, MORE = 8, 1.12  # parts of a regret that may be bad luck with the rewards, up to somewhat more than all
 TIMES = 5  # moments at which a path of a bonus with a clock may be decided
 REACHES = (0.3, 0.6, 0.9)  # posterior draws that a path may meet, in units of sqrt(2 ln T) deviations
 
@@ -54,7 +53,7 @@ class Quest:
         if enough >= best:
             return np.zeros(1)
         most = min(float(self.family.lam(best, enough)), 0.0)
-        return most * np.linspace(0.0, 1.0, LUCK)
+        return most * np.linspace(0.0, MORE, LUCK)
 
     def asked(self, later: Floats) -> tuple[Floats, Floats]:
         """What a pull of each arm loses under a tilt, [cell, arm], and the credit of the tilt."""
@@ -144,24 +143,27 @@ def _around(quest: Quest, view: View) -> Routes | None:
     levels, later = levels[level], quest.lucks()[luck]
     table = view.table(quest, levels, later)
     gaps, credit = quest.asked(later)
-    price, premium, _ = settled(table, gaps, view.horizon, quest.target, credit)
+    price, premium, _ = settled(table, gaps, view.horizon, quest.target, credit, quest.whole)
     return routes_of(table, gaps, price, premium, share)
 
 
-def fitting(share: Floats) -> tuple[Any, Any, Floats]:
-    """(cell, luck, log share) of what to keep of log shares [cell, luck].
+def needed(share: Floats, premium: Floats) -> Floats:
+    """Log shares [cell, luck] without those of more luck than a cell needs.
 
-    Every share of luck bounds the chance of the cell, and the least bound is the best: so luck that a cell
-    does not need is not offered there.
+    A cell that gets where it should without a premium needs no more luck than that.
     """
-    with np.errstate(invalid="ignore"):
-        least = np.min(np.where(np.isfinite(share), share, math.inf), axis=1, keepdims=True)
-        found = np.where(np.isfinite(share) & (share <= least + ALIKE), 2.0 * least - share, -math.inf)
-    found[found < np.max(found) - AROUND] = -math.inf
-    order = np.argsort(-found, axis=None, kind="stable")[:KEPT]
+    free = premium <= 0.0
+    too_much = np.cumsum(free, axis=1) > 1
+    return np.where(np.isfinite(share) & ~too_much, share, -math.inf)
+
+
+def fitting(share: Floats) -> tuple[Any, Any, Floats]:
+    """(cell, luck, log share) of what to keep of log shares [cell, luck]."""
+    order = np.argsort(-share, axis=None, kind="stable")[:KEPT]
     cell, luck = np.unravel_index(np.sort(order), share.shape)
-    kept = np.isfinite(found[cell, luck])
-    return cell[kept], luck[kept], found[cell, luck][kept]
+    found = share[cell, luck]
+    kept = np.isfinite(found) & (found >= np.max(share) - AROUND)
+    return cell[kept], luck[kept], found[kept]
 
 
 def _first_levels(quest: Quest, view: View) -> Floats:
@@ -180,10 +182,8 @@ def _refined(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
     """More levels where the share is large, until neighbours are alike; and [level, luck] log shares."""
     share, steep = _shares(quest, view, levels)
     for _ in range(12):
-        with np.errstate(invalid="ignore"):
-            least = np.min(np.where(np.isfinite(share), share, math.inf), axis=1)
-        least[np.isposinf(least)] = -math.inf
-        near = least >= least.max() - AROUND
+        most = share.max(axis=1)
+        near = most >= most.max() - AROUND
         wanted = near[1:] | near[:-1]
         wanted &= np.diff(levels) * np.maximum(steep[1:], steep[:-1]) > STEP
         if not wanted.any() or np.count_nonzero(near) > KEPT:
@@ -202,7 +202,7 @@ def _shares(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
     later = np.tile(lucks, levels.size)
     table = view.table(quest, np.repeat(levels, lucks.size), later)
     gaps, credit = quest.asked(later)
-    price, premium, share = settled(table, gaps, view.horizon, quest.target, credit)
+    price, premium, share = settled(table, gaps, view.horizon, quest.target, credit, quest.whole)
     each = price[:, None] - premium[:, None] * gaps
     with np.errstate(invalid="ignore"):
         value = np.log(table.count) - table.cost - each[:, :, None] * table.pulls
@@ -211,4 +211,5 @@ def _shares(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
         tilt = np.where(table.held, table.low, table.high) - later[:, None, None]
         steep = np.sum(mass * np.abs(tilt) * table.pulls * view.slope[0], axis=(1, 2))
     steep = np.where(np.isfinite(steep), steep, 0.0).reshape(levels.size, lucks.size)
-    return share.reshape(levels.size, lucks.size), steep.max(axis=1)
+    shape = (levels.size, lucks.size)
+    return needed(share.reshape(shape), premium.reshape(shape)), steep.max(axis=1)

@@ -20,8 +20,8 @@ from lighttail.tails.tilts import Family, rate
 
 HALVINGS, NOTHING = 25, 1e-12  # of multipliers on a log scale, from next to nothing on
 CHOICES = 12  # tilts of an arm in each direction
-GRID = 90  # numbers of pulls beyond the first few that are tried for an arm
-FEW = 40  # numbers of pulls that are tried one by one
+GRID = 50  # numbers of pulls beyond the first few that are tried for an arm
+FEW = 24  # numbers of pulls that are tried one by one
 LEAST = 1e-6  # shares of pulls below this one are not offered as a choice
 
 
@@ -80,12 +80,13 @@ def table_of(
 
 
 def settled(
-    table: Table, gaps: Floats, horizon: Any, loss: Any, credit: Any = 0.0
+    table: Table, gaps: Floats, horizon: Any, loss: Any, credit: Any = 0.0, whole: bool = False
 ) -> tuple[Floats, Floats, Floats]:
     """Multipliers of each cell for sum n <= horizon and sum gap n >= loss, and the cell's log share.
 
-    gaps: [cell, arm]; horizon, loss: [cell]. The price of a pull and the premium per loss are the least
-    with which the arms' expected pulls keep both constraints. The log share is
+    gaps: [cell, arm]; horizon, loss: [cell]. whole: a path ends with the horizon, so sum n is equal to it.
+    The price of a pull and the premium per loss are the least with which the arms' expected pulls keep
+    both constraints. The log share is
 
         sum_k ln sum_n exp(-cost - (price - premium gap_k) n) + price horizon - premium loss - credit,
 
@@ -114,11 +115,14 @@ def settled(
     def priced(premium: Floats) -> Floats:
         low, high = NOTHING * top, 4.0 * top + premium * np.max(gaps, axis=1)
         free = enough(np.zeros(cells), premium)[0]
+        sign = np.where(free, -1.0, 1.0)
+        if free.all() and not whole:
+            return np.zeros(cells)
         for _ in range(HALVINGS):
             middle = np.sqrt(low * high)
-            cheap = enough(middle, premium)[0]
-            low, high = np.where(cheap, low, middle), np.where(cheap, middle, high)
-        return np.where(free, 0.0, high)
+            far = enough(sign * middle, premium)[0] != free
+            low, high = np.where(far, low, middle), np.where(far, middle, high)
+        return np.where(free, -low if whole else 0.0, high)
 
     least_gap = np.min(np.where(gaps > 0.0, gaps, math.inf), axis=1)
     low, high = NOTHING * top / least_gap, 4.0 * top / least_gap

@@ -1,4 +1,4 @@
-"""The chance of a large pseudo regret by splitting: a slow check that shares nothing with the tilts.
+"""The chance of a large regret by splitting: a slow check that shares nothing with the tilts.
 
 Only independent repetitions tell how far a repetition may be off, so the interval comes from them.
 """
@@ -30,8 +30,6 @@ def split(task: Task, effort: Effort) -> TailEstimate:
 
     from lighttail.tails.task import Diagnostics, TailEstimate
 
-    if task.kind != "pseudo_regret":
-        raise refuse("kind", task.kind, "'pseudo_regret' with method 'splitting'")
     if not isinstance(task.policy, (UCB, SuccessiveElimination, ThompsonSampling)):
         raise refuse("policy", task.policy, "UCB, SuccessiveElimination or ThompsonSampling with splitting")
     values, rounds = np.empty(0), 0.0
@@ -65,7 +63,7 @@ def _repeat(task: Task, effort: Effort, first: int, count: int) -> Floats:
     arms = (np.array(problem.means), variances(problem.noise, problem.means), np.array(problem.gaps))
     stop = np.zeros(1, dtype=np.int64)
     clock = _clock(policy, horizon, params)
-    limits = (horizon, task.target, clock, _lowest(task, clock), LEVELS)
+    limits = (horizon, task.target, clock, _lowest(task, clock), task.whole, LEVELS)
     found = np.zeros((count, 3))
 
     def one(place: int, until: int, particles: int = PARTICLES) -> int:
@@ -100,15 +98,17 @@ def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
 
 def _lowest(task: Task, clock: float) -> float:
     """Below the score of a path that saw each arm's mean once: scores start about there."""
-    from lighttail.kernels.branching import SCORES
+    from lighttail.kernels.branching import SCORES, with_luck
     from lighttail.kernels.rules import rule_of
 
     policy, problem = task.policy, task.problem
     score: Any = SCORES[type(policy)]
     score = score(*rule_of(policy)[1])
+    score = with_luck(score) if task.whole else score
     means, gaps = np.array(problem.means), np.array(problem.gaps)
     state = (np.ones(problem.arms), means, np.zeros(problem.arms))
-    ahead = (task.target - gaps.sum(), gaps, clock, float(task.horizon - problem.arms))
+    lost = 0.0 if task.whole else gaps.sum()
+    ahead = (task.target - lost, gaps, clock, float(task.horizon - problem.arms))
     world = (means, variances(problem.noise, problem.means))
     start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms))
     return 1.25 * max(start, -1e4) - 5.0 if start < 0.0 else -5.0
