@@ -96,9 +96,9 @@ def _settled(
     above = np.repeat(at - 2.0 * radius[np.maximum(0, places - 1)], quest.problem.arms, axis=1)
     above[:, :, grid[0] == 1.0] = -math.inf
     # An arm that is there after the last phase need not be dropped in it, if the leader drops the arm
-    # later anyway or the horizon ends.
+    # later anyway or the horizon ends; but the leader leads.
     later_anyway = (quest.means <= quest.means[leader]) | (phase >= quest.horizon // quest.problem.arms)
-    below[:, later_anyway, -1] = math.inf
+    below[:, later_anyway, -1] = heights[:, None]
     gaps, credit = quest.asked(later)
     table = table_of(quest.family, quest.means, grid, below, above, later)
     cost, low, high, held = (np.array(part) for part in (table.cost, table.low, table.high, table.held))
