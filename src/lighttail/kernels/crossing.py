@@ -1,104 +1,258 @@
-"""A Gaussian random walk against a boundary: the chance that it stays above, and that it has crossed.
+"""A Gaussian random walk against a boundary: when the walk first crosses it, and paths that touch it.
 
 The density of the walk's height above the boundary is carried from step to step on a uniform grid.
-The step is a convolution with the normal density, exact to rounding for a smooth density; at the
-boundary, where the density is cut off, Gregory's end corrections keep the quadrature accurate.
-All terms are positive, so tiny probabilities keep their relative accuracy.
+A step is a convolution with the normal density. On such a grid the sum equals the integral to
+rounding, except for what the cut at the boundary does; the Euler-Maclaurin formula gives that from
+the density's derivatives at the boundary, which are carried along. Densities that are smaller than
+an absolute threshold are dropped; nothing else is.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba.extending import register_jitable
 
 from lighttail.kernels.build import compiler
 
-SPACING = 0.25  # of the grid, in standard deviations of a step
-REACH = 8.0  # standard deviations that a single step is followed, beyond its drift
-GREGORY = (1 / 12, 1 / 24, 19 / 720, 3 / 160, 863 / 60480, 275 / 24192, 33953 / 3628800)
-NOTHING = 1e-120  # densities below this share of the highest are dropped
-SAFE = 1e-10  # share of the crossings so far that dropped walks may still add
-REST = 8  # steps between two looks for walks that will never cross
+SPACING = 0.5  # of the grid, in standard deviations of a step
+ORDERS = 12  # derivatives at the boundary: 0 to 11
+EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)  # B_2, B_4, ..., B_12
+ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+CLEAR = 4  # steps between two looks for walks that will never come back
 
 
-def end_weights() -> npt.NDArray[np.float64]:
-    """Weights of the first points in a sum that begins at the end of the range."""
-    weights = np.ones(len(GREGORY) + 1)
-    weights[0] = 0.5
-    difference = np.array([1.0])
-    for order, coefficient in enumerate(GREGORY, start=1):
-        difference = np.convolve(difference, [-1.0, 1.0])
-        weights[: order + 1] += (-1) ** (order + 1) * coefficient * difference
-    return weights
+@cache
+def end_terms(spacing: float) -> npt.NDArray[np.float64]:
+    """Euler-Maclaurin at the end of a range, for a product: terms[r, s] of derivatives r and s.
+
+    Integral = trapezoidal sum + sum of terms[r, s] * first^(s)(0) * second^(r)(0).
+    """
+    terms = np.zeros((ORDERS, ORDERS))
+    for j, bernoulli in enumerate(EVEN_BERNOULLI, start=1):
+        size = bernoulli * spacing ** (2 * j) / math.factorial(2 * j)
+        for r in range(2 * j):
+            terms[r, 2 * j - 1 - r] = size * math.comb(2 * j - 1, r)
+    terms.setflags(write=False)
+    return terms
+
+
+@register_jitable
+def normal(z: Any) -> Any:
+    return math.exp(-0.5 * z * z) / ROOT_TWO_PI
+
+
+@register_jitable
+def below(z: Any) -> Any:
+    """The chance that a standard normal number is below z."""
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
+@register_jitable
+def hermite(z: Any, values: Any) -> None:
+    """He_0(z), He_1(z), ...: the r-th derivative of the normal density is (-1)^r He_r times it."""
+    values[0] = 1.0
+    values[1] = z
+    for r in range(1, values.size - 1):
+        values[r + 1] = z * values[r] - r * values[r - 1]
+
+
+@register_jitable
+def end_factors(terms: Any, derivatives: Any, factors: Any) -> None:
+    """factors[r] of the r-th derivative of whatever the density is multiplied with."""
+    for r in range(factors.size):
+        total = 0.0
+        for s in range(factors.size):
+            total += terms[r, s] * derivatives[s]
+        factors[r] = total
+
+
+@register_jitable
+def spread(taps: Any, source: Any, pad: Any, shift: Any, target: Any) -> None:
+    """target[i] = sum over k of taps[k] * source[pad + shift + i - k], four taps at a time."""
+    size = target.size
+    target[:] = 0.0
+    for k in range(0, taps.size, 4):
+        a, b, c, d = taps[k], taps[k + 1], taps[k + 2], taps[k + 3]
+        start = pad + shift - k - 3
+        part = source[start : start + size + 3]
+        for i in range(size):
+            target[i] += a * part[i + 3] + b * part[i + 2] + c * part[i + 1] + d * part[i]
+
+
+@register_jitable
+def trapezoid(density: Any, low: Any, spacing: Any) -> Any:
+    total = density.sum()
+    if low == 0:
+        total -= 0.5 * density[0]
+    return total * spacing
 
 
 @compiler()
-def walk(boundary: Any, drift: Any, reach: Any, spacing: Any, ends: Any, above: Any, crossed: Any) -> None:
-    """Fill above[j], the chance to be above the boundary at steps 1..j+1, and crossed[j] = 1 - above[j].
+def walk(
+    drift: Any, first: Any, bends: Any, later: Any, spacing: Any, least: Any, terms: Any, q: Any, f: Any
+) -> None:
+    """Fill q[n], the chance that the walk is first below the boundary at step n, and f[n].
 
-    boundary: heights at steps 1, 2, ..., in standard deviations of a step. drift[j]: the least fall
-    of the boundary in any later step; a walk at height y crosses with chance exp(-2 drift y) at most.
-    reach: standard deviations that a single step is followed.
+    The boundary is b_1 = -drift - first and falls by drift + bends[n - 1] from step n to n + 1.
+    later[n - 1]: the least of bends[n - 1], bends[n], ... f[n]: the derivative, with respect to the
+    drift, of the chance to be above the boundary at steps 1 to n - 1, which is the density of the
+    level that the walk's index just touches. Densities below `least` are dropped. q and f are zero
+    beforehand; their places 1, 2, ... count.
     """
-    steps = boundary.size
-    room = int((12.0 * math.sqrt(steps) + 40.0 + max(0.0, -boundary.min())) / spacing)
-    density = np.zeros(room)
-    weighted = np.zeros(room)
-    following = np.zeros(room)
-    width = int(reach / spacing) + 1
-    low = max(0, int((-boundary[0] - reach - 4.0) / spacing))
-    high = min(room, max(low + 2, int((-boundary[0] + reach + 4.0) / spacing)))
-    root = math.sqrt(2.0 * math.pi)
+    steps = q.size - 1
+    start = -drift - first
+    reach = math.sqrt(-2.0 * math.log(least))
+    q[1] = below(start)
+    if steps == 1 or start > reach:
+        return
+    half = int(reach / spacing) + 2
+    room = int((2.0 * reach + 4.0) * math.sqrt(steps) / spacing) + 4 * half + 64
+    pad = 2 * half + 8
+    density, touched = np.zeros(room), np.zeros(room)
+    source, touched_source = np.zeros(room + 2 * pad), np.zeros(room + 2 * pad)
+    taps = np.zeros(2 * half + 8)
+    orders = terms.shape[0]
+    ends, touched_ends = np.zeros(orders), np.zeros(orders)  # derivatives at the boundary
+    factors, touched_factors = np.zeros(orders), np.zeros(orders)
+    polynomials, wide = np.zeros(orders), np.zeros(2 * orders)
+    low = max(0, math.ceil((-start - reach) / spacing))
+    high = math.floor((-start + reach) / spacing) + 1
     for i in range(low, high):
-        y = i * spacing + boundary[0]
-        density[i] = math.exp(-0.5 * y * y) / root
-    lost = 0.5 * math.erfc(-boundary[0] / math.sqrt(2.0))
-    safe = 0.0
-    crossed[0] = lost
-    above[0] = 0.5 * math.erfc(boundary[0] / math.sqrt(2.0))
-    for step in range(1, steps):
-        fall = boundary[step - 1] - boundary[step]
-        for i in range(low, high):
-            weighted[i] = density[i] * spacing
+        density[i - low] = normal(i * spacing + start)
+    if low == 0:
+        hermite(start, polynomials)
+        for s in range(orders):
+            ends[s] = (1.0 - 2.0 * (s % 2)) * polynomials[s] * normal(start)
+    safe = 0.0  # touched the boundary, and will never come back to it
+    for n in range(1, steps):
+        size = high - low
+        fall = drift + bends[n - 1]
+        at = n * ends[0] if low == 0 else 0.0
+        left = trapezoid(touched[:size], low, spacing)
         if low == 0:
-            for i in range(min(ends.size, high)):
-                weighted[i] *= ends[i]
-        for i in range(low, min(high, int((reach + 2.0 - fall) / spacing) + 2)):
-            lost += weighted[i] * 0.5 * math.erfc((i * spacing + fall) / math.sqrt(2.0))
-        centre = math.floor(fall / spacing)
-        first = max(0, low + centre - width)
-        last = min(room, high + centre + width + 1)
-        for i in range(first, last):
-            following[i] = 0.0
-        for shift in range(centre - width, centre + width + 2):
-            z = shift * spacing - fall
-            share = math.exp(-0.5 * z * z) / root
-            begin, end = max(first, low + shift), min(last, high + shift)
-            for i in range(begin, end):
-                following[i] += share * weighted[i - shift]
-        density, following = following, density
-        low, high = first, last
+            end_factors(terms, ends, factors)
+            end_factors(terms, touched_ends, touched_factors)
+            left += touched_factors[0]
+            touched_factors[0] += at
+        else:
+            factors[:] = 0.0
+            touched_factors[:] = 0.0
+        f[n + 1] = at + left + safe
+        # What the grid sends out, with zeros around it.
         most = 0.0
-        for i in range(low, high):
-            most = max(most, density[i])
-        while high > low + 1 and density[high - 1] <= NOTHING * most:
-            high -= 1
-        while low < high - 1 and density[low] <= NOTHING * most:
-            low += 1
-        if drift[step] > 0.0 and step % REST == 0:
-            mass = 0.0
-            while high > max(low, ends.size) + 1:
-                mass += density[high - 1] * spacing
-                y = (high - 1) * spacing
-                if mass * math.exp(-2.0 * drift[step] * y) > SAFE * lost:
+        source[:pad] = 0.0
+        touched_source[:pad] = 0.0
+        for i in range(size):
+            source[pad + i] = density[i] * spacing
+            touched_source[pad + i] = touched[i] * spacing
+            most = max(most, density[i], touched[i])
+        most = max(most, at)
+        source[pad + size : pad + size + pad] = 0.0
+        touched_source[pad + size : pad + size + pad] = 0.0
+        if low == 0:
+            source[pad] *= 0.5
+            touched_source[pad] *= 0.5
+        width = min(half, int(math.sqrt(2.0 * math.log(max(most, 2.0 * least) / least)) / spacing) + 2)
+        centre = math.floor(fall / spacing)
+        begin = max(0, low + centre - width)
+        end = high + centre + width + 1
+        # taps[k] is the density of a step of (centre - width + k) * spacing - fall.
+        count = 4 * ((2 * width + 2 + 3) // 4)
+        lowest = centre - width
+        z = centre * spacing - fall
+        value, ratio, factor = normal(z), math.exp(-z * spacing - 0.5 * spacing**2), math.exp(-(spacing**2))
+        for k in range(width, 2 * width + 2):
+            taps[k] = value
+            value *= ratio
+            ratio *= factor
+        value, ratio = normal(z), math.exp(z * spacing - 0.5 * spacing**2)
+        for k in range(width - 1, -1, -1):
+            value *= ratio
+            ratio *= factor
+            taps[k] = value
+        taps[2 * width + 2 : count] = 0.0
+        inside = min(size, max(0, int((reach + 1.0 - fall) / spacing) + 2 - low))
+        crossed = 0.0
+        for i in range(inside):
+            crossed += source[pad + i] * below(-(low + i) * spacing - fall)
+        if low == 0:
+            hermite(-fall, wide)
+            crossed += factors[0] * below(-fall)
+            for r in range(1, orders):
+                crossed -= factors[r] * wide[r - 1] * normal(fall)
+        q[n + 1] = max(0.0, crossed)
+        if end <= begin:
+            low = high = 0
+            f[n + 2 :] = safe
+            break
+        # Derivatives at the boundary of the next density.
+        ends[:] = 0.0
+        touched_ends[:] = 0.0
+        if begin == 0:
+            for i in range(size):
+                k = -(low + i) - lowest
+                if k < 0:
                     break
-                safe += density[high - 1] * spacing
-                high -= 1
-        left = safe
-        for i in range(low, high):
-            left += density[i] * spacing * (ends[i] if low == 0 and i < ends.size else 1.0)
-        above[step] = left
-        crossed[step] = lost
+                if k >= count:
+                    continue
+                hermite(-(low + i) * spacing - fall, polynomials)
+                share, touched_share = taps[k] * source[pad + i], taps[k] * touched_source[pad + i]
+                for s in range(orders):
+                    ends[s] += polynomials[s] * share
+                    touched_ends[s] += polynomials[s] * touched_share
+            for s in range(orders):
+                if low == 0:
+                    for r in range(orders):
+                        ends[s] += factors[r] * wide[s + r] * normal(fall)
+                        touched_ends[s] += touched_factors[r] * wide[s + r] * normal(fall)
+                if s % 2 == 1:
+                    ends[s] = -ends[s]
+                    touched_ends[s] = -touched_ends[s]
+        # The next density itself.
+        next_size = min(end - begin, room)
+        shift = begin - low - lowest
+        spread(taps[:count], source, pad, shift, density[:next_size])
+        spread(taps[:count], touched_source, pad, shift, touched[:next_size])
+        if low == 0:
+            for k in range(max(0, begin - lowest), min(count, begin + next_size - lowest)):
+                i = lowest + k - begin
+                hermite(i * spacing + begin * spacing - fall, polynomials)
+                more, touched_more = 0.0, 0.0
+                for r in range(orders):
+                    more += factors[r] * polynomials[r]
+                    touched_more += touched_factors[r] * polynomials[r]
+                density[i] += taps[k] * more
+                touched[i] += taps[k] * touched_more
+        low, high = begin, begin + next_size
+        # Trim what is too small at either end.
+        top = next_size
+        while top > 0 and density[top - 1] + touched[top - 1] < least:
+            top -= 1
+        bottom = 0
+        while bottom < top and density[bottom] + touched[bottom] < least:
+            bottom += 1
+        up = drift + later[min(n, later.size - 1)]
+        if up > 0.0 and n % CLEAR == 0:
+            mass, touched_mass = 0.0, 0.0
+            while top > bottom:
+                mass += density[top - 1] * spacing
+                touched_mass += touched[top - 1] * spacing
+                back = math.exp(-2.0 * up * (low + top - 1) * spacing)
+                if (steps * mass + touched_mass) * back > least:
+                    break
+                safe += touched[top - 1] * spacing
+                top -= 1
+        if bottom > 0:
+            for i in range(bottom, top):
+                density[i - bottom] = density[i]
+                touched[i - bottom] = touched[i]
+        high = low + top
+        low = low + bottom
+        if low >= high:
+            f[n + 2 :] = safe
+            break

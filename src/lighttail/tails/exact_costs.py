@@ -1,0 +1,126 @@
+"""About how long an exact law takes, from sizes alone; what would take hours or does not fit is refused.
+
+The prices are seconds on one core of a common processor, fitted to times (docs/tails.md).
+"""
+
+from __future__ import annotations
+
+import math
+
+from lighttail.memory import free_memory
+from lighttail.memory import in_words as bytes_in_words
+from lighttail.simulate import usable_processors
+from lighttail.tails.groups import MOST_MEANS, Groups
+from lighttail.tails.sums import places
+from lighttail.validation import refuse
+
+MOST_SECONDS = 3600.0
+WALK = 1.6e-7  # a walk, per step to the power 1.5
+LEVELS, SCANNED = 160, 250  # levels of a tail, and those whose bounds are looked at
+LAW_LEVELS, LAW_WALK, LAW_SCANNED = 600, 3.0, 3000  # of a law, whose walks are followed farther
+CELL = 8e-10  # a cell of Bernoulli rewards, per cell before it
+PAIR, MANY, UNIT, PLACE, CONVOLVED = 5e-10, 5e-9, 1.5e-9, 2e-8, 1e-9
+START = 0.05
+DAY = 86_400.0
+
+
+def seconds(groups: Groups, regret: float | None) -> float:
+    """Of `exact_tail`, or of `exact_law` where no regret is given."""
+    if len(groups.means) == 1 or groups.horizon == groups.total_arms:
+        return START
+    try:
+        work = _work(groups, regret)
+    except OverflowError:
+        return math.inf
+    return START + work / min(2, usable_processors())
+
+
+def _work(groups: Groups, regret: float | None) -> float:
+    steps = float(groups.horizon - groups.total_arms + 1)
+    scaled = None if regret is None else regret / groups.largest_gap
+    tail = _merge(groups, scaled if scaled is not None else 0.5 * groups.horizon)
+    once = tail if regret is not None else _merge(groups, None)
+    kinds = len(groups.means)
+    if groups.counted:
+        clocks = -(-groups.total_arms // 2)
+        return kinds * CELL * steps**4 / 12.0 + 0.5 * steps**2 * clocks * once
+    walks = kinds * WALK * steps**1.5
+    if regret is not None:
+        return float(LEVELS * (walks + once) + SCANNED * tail)
+    return float(LAW_LEVELS * (LAW_WALK * walks + once) + LAW_SCANNED * tail)
+
+
+def _merge(groups: Groups, regret: float | None) -> float:
+    """Putting the groups together at one level."""
+    horizon = float(groups.horizon)
+    doubled = sum(1 + math.log2(arms) for arms in groups.arms if arms > 1)
+    both = _lattice(groups, regret), _direct(groups, regret)
+    return min(both) + doubled * CONVOLVED * horizon**2 + 1e-6
+
+
+def _direct(groups: Groups, regret: float | None) -> float:
+    """Through the numbers of pulls."""
+    kinds, horizon = len(groups.means), float(groups.horizon)
+    if kinds > MOST_MEANS:
+        return math.inf
+    if regret is None:
+        return PLACE * float(places(kinds, groups.horizon))
+    if kinds <= 3:
+        return float(PAIR * horizon ** (kinds - 1))
+    return float(MANY * horizon**2 + MANY * horizon ** (kinds - 2) / math.factorial(kinds - 3))
+
+
+def _lattice(groups: Groups, regret: float | None) -> float:
+    """Through the units of a common unit of the gaps."""
+    kinds, horizon = len(groups.means), float(groups.horizon)
+    units = groups.units() if kinds > 3 else None
+    if units is None:
+        return math.inf
+    unit, wholes = units
+    size = max(wholes) * horizon if regret is None else max(1.0, regret / unit)
+    return float((kinds - 1) * UNIT * 0.5 * horizon**2 * (size + 10.0))
+
+
+def on_lattice(groups: Groups, regret: float | None) -> bool:
+    """Whether units are the cheaper way; the regret is in units of the largest gap."""
+    return _lattice(groups, regret) < _direct(groups, regret)
+
+
+def check(groups: Groups, regret: float | None) -> None:
+    """Refuse what takes over an hour or does not fit into memory."""
+    needed, takes = _memory(groups, regret), seconds(groups, regret)
+    sizes = f"{groups.total_arms} arms with {len(groups.means)} different means"
+    if takes > MOST_SECONDS:
+        reason = f"for {sizes} the exact law would take about {in_words(takes)}"
+    elif needed > 0.7 * free_memory():
+        reason = f"for {sizes} the exact law would take about {bytes_in_words(needed)} of memory"
+    else:
+        return
+    raise refuse("horizon", groups.horizon, f"smaller, since {reason}")
+
+
+def _memory(groups: Groups, regret: float | None) -> float:
+    horizon, kinds = float(groups.horizon), len(groups.means)
+    each = 8.0 * kinds * horizon * (600.0 if groups.counted else 100.0)
+    cells = 8.0 * kinds * horizon**2 + 60.0 * horizon**2 if groups.counted else 0.0
+    if regret is None:
+        scaled = None
+        size = float(places(kinds, groups.horizon)) if kinds <= MOST_MEANS else 0.0
+        units = groups.units() if on_lattice(groups, scaled) else None
+        size = max(units[1]) * horizon if units else size
+        return each + cells + 8.0 * 22.0 * size
+    return each + cells
+
+
+def in_words(takes: float) -> str:
+    """5 minutes, 3 hours.
+
+    >>> in_words(300.0), in_words(1e5), in_words(1e6), in_words(float("inf"))
+    ('5 minutes', '28 hours', '12 days', 'more than a year')
+    """
+    if takes > 365.0 * DAY:
+        return "more than a year"
+    for least, unit, name in ((2.0 * DAY, DAY, "days"), (5400.0, 3600.0, "hours"), (90.0, 60.0, "minutes")):
+        if takes >= least:
+            return f"{takes / unit:.0f} {name}"
+    return f"{max(1.0, takes):.0f} seconds"

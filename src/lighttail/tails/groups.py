@@ -1,0 +1,152 @@
+"""A problem as the exact law sees it: arms of equal means are a group, the best group first."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lighttail.policies import UCB
+from lighttail.problems import Bandit, Bernoulli, Gaussian
+from lighttail.statistics import Floats
+from lighttail.tails.levels import HOPELESS, GaussianArms
+from lighttail.tails.sums import common_unit
+from lighttail.tails.ties import BernoulliArms
+from lighttail.validation import EXACT, refuse, whole
+
+MOST_MEANS = 5  # different ones, unless their gaps have a common unit
+FARTHEST = 45.0  # standard deviations that nothing is away from its mean
+SHARP = 1e7  # a radius, in units of the noise, beyond which rounding shows in the law
+LOST = 1e12  # means and radii, in units of the noise, beyond which rounding hides the noise
+ROUNDED = 1e-12  # relative; indices that are closer may be equal in a simulation
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """means: falling and different; arms: how many arms have each; sigma: nan with Bernoulli rewards."""
+
+    means: tuple[float, ...]
+    arms: tuple[int, ...]
+    sigma: float
+    radius: Floats  # after 1, 2, ... pulls; empty where only sizes matter
+    horizon: int
+
+    @property
+    def counted(self) -> bool:
+        return math.isnan(self.sigma)
+
+    @property
+    def total_arms(self) -> int:
+        return sum(self.arms)
+
+    @property
+    def gaps(self) -> Floats:
+        return self.means[0] - np.array(self.means)
+
+    @property
+    def largest_gap(self) -> float:
+        return float(self.gaps[-1])
+
+    @property
+    def smallest_gap(self) -> float:
+        return float(self.gaps[1]) if len(self.means) > 1 else 0.0
+
+    @property
+    def scaled_gaps(self) -> Floats:
+        """The gaps in units of the largest one."""
+        return self.gaps / self.largest_gap
+
+    @property
+    def least_regret(self) -> float:
+        """Every arm is pulled once."""
+        return float(np.dot(self.gaps, self.arms))
+
+    @property
+    def most_regret(self) -> float:
+        """The worst arm is pulled whenever it can be."""
+        return self.least_regret + self.largest_gap * (self.horizon - self.total_arms)
+
+    def units(self) -> Any:
+        """A common unit of the scaled gaps, and the gaps in it."""
+        return common_unit(self.scaled_gaps.tolist())
+
+    def bernoulli(self) -> BernoulliArms:
+        return BernoulliArms(self.means, self.arms, self.radius, self.horizon)
+
+    def gaussian(self) -> GaussianArms:
+        """In units of the noise; an arm that is far below all levels may be any distance below."""
+        radius = (self.radius - self.radius[-1]) / self.sigma
+        with np.errstate(over="ignore"):
+            offsets = -self.gaps / self.sigma
+        lowest = float(radius.min() - radius[0]) - HOPELESS
+        return GaussianArms(np.maximum(offsets, lowest), self.arms, radius, self.horizon)
+
+    def certain_regret(self) -> float | None:
+        """The pseudo regret where there is no choice, or where the noise is too small to change any."""
+        if len(self.means) == 1 or self.horizon == self.total_arms:
+            return self.least_regret
+        if self.counted:
+            return None
+        largest = max(float(np.abs(self.means).max()), float(np.abs(self.radius).max()))
+        spread = float(np.ptp(self.radius))
+        if spread <= SHARP * self.sigma and largest <= LOST * self.sigma:
+            return None
+        found = self._without_noise(ROUNDED * largest)
+        if found is None:
+            least = max(spread / SHARP, largest / LOST)
+            raise refuse("sigma", self.sigma, f"at least {least:.3g} beside these means and this radius")
+        return found
+
+    def _without_noise(self, rounded: float) -> float | None:
+        """The pseudo regret without noise; None if noise or rounding might change a choice."""
+        gaps = [float(gap) for gap, arms in zip(self.gaps, self.arms, strict=True) for _ in range(arms)]
+        heap = [(gap - float(self.radius[0]), gap, 1) for gap in gaps]  # the negative index comes first
+        heapq.heapify(heap)
+        regret = math.fsum(gaps)
+        for _ in range(self.horizon - len(gaps)):
+            index, gap, n = heapq.heappop(heap)
+            other, _, m = heap[0]
+            noise = FARTHEST * self.sigma * (1.0 / math.sqrt(n) + 1.0 / math.sqrt(m))
+            if other - index <= noise + rounded:
+                return None
+            regret += gap
+            heapq.heappush(heap, (gap - float(self.radius[n]), gap, n + 1))
+        return regret
+
+
+def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
+    """The groups of a problem; what has no exact law is refused."""
+    if not isinstance(problem, Bandit) or not isinstance(problem.noise, (Gaussian, Bernoulli)):
+        raise refuse("problem", problem, "a Bandit with Gaussian noise or Bernoulli rewards")
+    if not isinstance(policy, UCB) or policy.bonus.changes_with_time():
+        raise refuse("policy", policy, "UCB with a bonus that does not change with time")
+    each = f", one pull for each of the {problem.arms} arms"
+    horizon = whole("horizon", horizon, problem.arms, each, most=EXACT)
+    sigma = problem.noise.sigma if isinstance(problem.noise, Gaussian) else math.nan
+    if sigma == 0.0:
+        raise refuse("sigma", sigma, "above 0: without noise there is nothing to compute")
+    counts = Counter(problem.means)
+    means = tuple(sorted(counts, reverse=True))
+    arms = tuple(counts[mean] for mean in means)
+    if not math.isfinite((means[0] - means[-1]) * horizon):
+        raise refuse("means", list(problem.means), "so close that the largest regret is a finite number")
+    empty = np.zeros(0)
+    groups = Groups(means, arms, sigma, empty, horizon)
+    if len(means) > MOST_MEANS and groups.units() is None:
+        allowed = f"a Bandit with at most {MOST_MEANS} different means, or with gaps that have a common unit"
+        raise refuse("problem", problem, allowed)
+    policy.check(horizon, problem.arms)
+    if sizes_only:
+        return groups
+    params = policy.params(horizon, problem.arms)
+    steps = range(1, horizon - problem.arms + 2)
+    radius = np.array([policy.bonus.radius(float(n), 0.0, *params) for n in steps])
+    wrong = np.flatnonzero(~np.isfinite(radius))
+    if wrong.size:
+        field = f"the radius of {policy.bonus!r} at n={wrong[0] + 1}"
+        raise refuse(field, float(radius[wrong[0]]), "a finite number")
+    return Groups(means, arms, sigma, radius, horizon)

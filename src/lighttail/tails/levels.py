@@ -1,0 +1,232 @@
+"""Gaussian arms: the integral, over the level, of what the arms do at each level (docs/tails.md).
+
+Everything is in units of the noise, and means are measured from the best one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import ndtr
+
+from lighttail.simulate import usable_processors
+from lighttail.statistics import Floats
+from lighttail.tails.sums import Sum
+
+FARTHEST = 38.0  # standard deviations; a normal number is farther away with a chance of 1e-315
+HOPELESS = 300.0  # standard deviations below which an arm is as good as one far below
+NEGLIGIBLE = 1e-17  # share of the largest bound below which a level does not matter
+DROPPED = 1e-17  # share of the largest bound that a density may have and be dropped
+KEPT = 1e-8  # share of the answer that all dropped densities may have
+IMPOSSIBLE = 1e-300  # chances below this are 0
+TINIEST = 1e-290  # the least threshold for densities
+MOST_INTERVALS = 32  # of levels; shorter ones than sigma / sqrt(T) are not halved either
+LIKELY = 4  # intervals whose middles are looked at
+PARTS = 3  # of a stretch of levels, to begin with
+TOLERANCE = 3e-8  # relative, of the integral over a panel
+MOST_LEVELS = 20_000
+STEEP, FINEST = 2.5, 12  # the grid is finer where densities fall faster, up to so many times
+
+# Gauss-Kronrod nodes on [-1, 1] from the middle out, and their weights with 15 and with 7 nodes.
+NODES = (
+    0.0,
+    0.2077849550078985,
+    0.4058451513773972,
+    0.5860872354676911,
+    0.7415311855993944,
+    0.8648644233597691,
+    0.9491079123427585,
+    0.9914553711208126,
+)
+FIFTEEN = (
+    0.2094821410847278,
+    0.2044329400752989,
+    0.1903505780647854,
+    0.1690047266392679,
+    0.1406532597159411,
+    0.1047900103222502,
+    0.0630920926299786,
+    0.0229353220105292,
+)
+SEVEN = (
+    0.4179591836734694,
+    0.0,
+    0.3818300505051189,
+    0.0,
+    0.2797053914892767,
+    0.0,
+    0.1294849661688697,
+    0.0,
+)
+PLACES = np.array([-x for x in NODES[:0:-1]] + list(NODES))
+FINE = np.array(list(FIFTEEN[:0:-1]) + list(FIFTEEN))
+ROUGH = np.array(list(SEVEN[:0:-1]) + list(SEVEN))
+
+
+@dataclass(frozen=True)
+class GaussianArms:
+    """Groups of arms with equal means: how far each is below the best, and the radius."""
+
+    offsets: Floats  # 0 for the best group, then below 0
+    arms: tuple[int, ...]
+    radius: Floats  # after 1, 2, ... pulls
+    horizon: int
+
+    @property
+    def steps(self) -> int:
+        """The most pulls that an arm can have."""
+        return self.horizon - sum(self.arms) + 1
+
+    def at(self, level: float, least: float) -> tuple[Floats, Floats]:
+        """q and f of one arm of each group: see lighttail.kernels.crossing."""
+        from lighttail.kernels.crossing import SPACING, end_terms, walk
+
+        q, f = np.zeros((2, len(self.arms), self.horizon + 1))
+        n = np.arange(1.0, self.steps + 1.0)
+        bends = np.diff(n * self.radius[: self.steps])
+        later = np.minimum.accumulate(bends[::-1])[::-1].copy()
+        for group, offset in enumerate(self.offsets):
+            drift = float(offset - level)
+            spacing = SPACING / min(FINEST, max(1, math.ceil(self._steepness(drift, least) / STEEP)))
+            into = q[group, : self.steps + 1], f[group, : self.steps + 1]
+            walk(drift, float(self.radius[0]), bends, later, spacing, least, end_terms(spacing), *into)
+        return q, f
+
+    def _steepness(self, drift: float, least: float) -> float:
+        """How fast, at most, the density of the walk falls above the boundary, where that matters.
+
+        A walk that is above a boundary beyond its reach, b after n steps, has a density that falls by
+        b / n per unit there. A density below a boundary rises, and that makes up for the steps that
+        lead down, unless the radius grows; where it grows by so much that no step leads down to the
+        boundary, nothing does.
+        """
+        n = np.arange(1.0, self.steps + 1.0)
+        radius = self.radius[: self.steps]
+        away = -drift - radius  # the boundary over n
+        reach = math.sqrt(-2.0 * math.log(least))
+        matters = (np.sqrt(n) * away > -reach) & (np.maximum.accumulate(np.sqrt(n) * away) < reach)
+        growth = np.append(n[1:] * np.diff(radius), 0.0)
+        falls = growth - away
+        growth = np.where(falls < reach, np.minimum(growth, falls), 0.0)
+        return float(np.maximum(away, growth)[matters].max(initial=0.0))
+
+    def bound(self, low: float, high: float) -> tuple[Floats, Floats]:
+        """Upper bounds on q and f at the levels between two, but for powers of the horizon.
+
+        To be at n pulls, an arm's index must be at most the level after n and above it before.
+        """
+        q, f = np.zeros((2, len(self.arms), self.horizon + 1))
+        roots = np.sqrt(np.arange(1.0, self.steps + 1.0))
+        for group, offset in enumerate(self.offsets):
+            reached = ndtr(roots * (high - offset - self.radius[: self.steps]))
+            above = np.minimum.accumulate(ndtr(-roots * (low - offset - self.radius[: self.steps])))
+            q[group, 1] = reached[0]
+            q[group, 2 : self.steps + 1] = np.minimum(reached[1:], above[:-1])
+            f[group, 2 : self.steps + 1] = np.minimum(np.minimum(1.0, np.cumsum(reached[:-1])), above[:-1])
+        return q, f
+
+    def range(self) -> tuple[float, float]:
+        """Levels outside which pull T is made with a chance of 1e-300 at most."""
+        slack = FARTHEST / np.sqrt(np.arange(1.0, self.steps + 1.0))
+        radius = self.radius[: self.steps]
+        often = max(1, -(-self.horizon // sum(self.arms)) - 1)  # some arm is above the level so often
+        return float((radius - slack).min()), float((radius + slack)[:often].min())
+
+
+def integrate(arms: GaussianArms, sums: Sequence[Sum], target: Sum, least: float | None = None) -> Floats:
+    """The integral of `target` over the level; `sums` are tails that say where levels matter."""
+    stretches: list[tuple[float, float]] = []
+    largest = 0.0
+    for one in sums:
+        parts, bound = _relevant(arms, one)
+        stretches += parts
+        largest = max(largest, bound)
+    if not stretches:
+        return np.zeros(target.size)
+    cuts = sorted({end for part in stretches for end in part})
+    panels = [(a, b) for a, b in pairwise(cuts) if any(c <= a and b <= d for c, d in stretches)]
+    threshold = least or max(TINIEST, min(1.0, largest) * DROPPED)
+    value = _adaptive(arms, target, panels, threshold)
+    if least is None:
+        enough = float(value[-1]) * KEPT / arms.horizon
+        if threshold > max(TINIEST, enough):
+            value = _adaptive(arms, target, panels, max(TINIEST, 0.01 * enough))
+    return value
+
+
+def _relevant(arms: GaussianArms, one: Sum) -> tuple[list[tuple[float, float]], float]:
+    """Stretches of levels that matter, and the largest bound: intervals are halved, small bounds dropped."""
+    low, high = arms.range()
+    if not low < high:
+        return [], 0.0
+    shortest = 1.0 / math.sqrt(arms.horizon)
+    intervals, largest = list(zip(*_ends(low, high, 16), strict=True)), 0.0
+
+    def bound(a: float, b: float) -> float:
+        return float(one.of(*arms.bound(a, b), arms.arms)[-1])
+
+    with ThreadPoolExecutor(usable_processors()) as pool:
+        while True:
+            bounds = list(pool.map(lambda part: bound(*part), intervals))
+            likely = sorted(zip(bounds, intervals, strict=True), reverse=True)[:LIKELY]
+            middles = [0.5 * (a + b) for _, (a, b) in likely]
+            largest = max(largest, *pool.map(bound, middles, middles))
+            floor = max(largest * NEGLIGIBLE, IMPOSSIBLE)
+            intervals = [part for part, value in zip(intervals, bounds, strict=True) if value > floor]
+            if not intervals:
+                return [], 0.0
+            width = intervals[0][1] - intervals[0][0]
+            if width <= shortest or len(intervals) > MOST_INTERVALS:
+                break
+            intervals = [half for a, b in intervals for half in ((a, 0.5 * (a + b)), (0.5 * (a + b), b))]
+    return _joined(intervals), largest
+
+
+def _ends(low: float, high: float, parts: int) -> tuple[Floats, Floats]:
+    ends = np.linspace(low, high, parts + 1)
+    return ends[:-1], ends[1:]
+
+
+def _joined(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Neighbours made one, then each stretch cut into a few parts."""
+    joined: list[list[float]] = []
+    for a, b in sorted(intervals):
+        if joined and a <= joined[-1][1] + 1e-9 * (b - a):
+            joined[-1][1] = b
+        else:
+            joined.append([a, b])
+    return [(float(a), float(b)) for c, d in joined for a, b in zip(*_ends(c, d, PARTS), strict=True)]
+
+
+def _adaptive(arms: GaussianArms, target: Sum, panels: list[tuple[float, float]], least: float) -> Floats:
+    """Gauss-Kronrod sums over panels that are halved until the integral is known well enough."""
+
+    def at(level: float) -> Floats:
+        return target.of(*arms.at(level, least), arms.arms)
+
+    done = np.zeros(target.size)
+    levels = 0
+    with ThreadPoolExecutor(usable_processors()) as pool:
+        while panels:
+            found = []
+            for a, b in panels:
+                part = np.array(list(pool.map(at, 0.5 * (a + b) + 0.5 * (b - a) * PLACES)))
+                fine, rough = 0.5 * (b - a) * (FINE @ part), 0.5 * (b - a) * (ROUGH @ part)
+                found.append((fine, np.abs(target.tails(fine) - target.tails(rough))))
+            levels += len(PLACES) * len(panels)
+            total = target.tails(done + np.sum([fine for fine, _ in found], axis=0))
+            halves = []
+            for (a, b), (fine, apart) in zip(panels, found, strict=True):
+                size = np.maximum(target.tails(fine), IMPOSSIBLE)
+                error = size * np.minimum(1.0, apart / size) ** 1.5  # fifteen nodes are better than seven
+                if np.any(error > TOLERANCE * total) and levels < MOST_LEVELS:
+                    halves += [(a, 0.5 * (a + b)), (0.5 * (a + b), b)]
+                else:
+                    done += fine
+            panels = halves
+    return done

@@ -1,0 +1,114 @@
+"""What is summed at every level: a tail or a whole law, over the numbers of pulls of the groups of arms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lighttail.statistics import Floats
+
+CHECKS = 200  # tails of a law whose accuracy is watched
+MOST_UNITS = 100_000  # of a common unit that the largest gap may have
+SAME = 1e-9  # relative; gaps that differ by less have a common unit
+
+
+def common_unit(gaps: Any) -> tuple[float, tuple[int, ...]] | None:
+    """A unit of which every gap is a whole number, and these numbers; None if no unit is large enough.
+
+    >>> unit, wholes = common_unit([0.0, 0.3, 0.75])
+    >>> round(unit, 9), wholes
+    (0.15, (0, 2, 5))
+    """
+    largest = max(gaps)
+    unit = largest
+    for gap in gaps:
+        a, b = unit, gap
+        while b > SAME * MOST_UNITS * largest / 1e4:  # Euclid's algorithm; rounding is far below this
+            a, b = b, abs(a - b * round(a / b))
+        unit = a
+        if unit < largest / MOST_UNITS:
+            return None
+    wholes = tuple(round(gap / unit) for gap in gaps)
+    unit = largest / max(wholes)
+    fits = all(abs(gap - whole * unit) <= SAME * largest for gap, whole in zip(gaps, wholes, strict=True))
+    return (unit, wholes) if fits else None
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """A vector of sums at one level: one of the kinds of `lighttail.kernels.merge`.
+
+    gaps, regret: in one unit, with what rounding may take from a regret taken off. wholes: the gaps
+    in whole units, of which `cap` or more are one place, for the lattice.
+    """
+
+    kind: int
+    gaps: Floats
+    regret: float
+    horizon: int
+    size: int
+    wholes: tuple[int, ...] = ()
+    order: Any = field(default=None, repr=False)  # of the places of a law, by falling regret
+
+    def settings(self) -> tuple[Any, ...]:
+        """What the kernels are handed."""
+        wholes = np.array(self.wholes or (0,) * len(self.gaps), dtype=np.int64)
+        return self.gaps, wholes, self.regret, self.horizon
+
+    def of(self, q: Floats, f: Floats, arms: Any, weight: float = 1.0) -> Floats:
+        """The sums at one level, from q and f of one arm of each group."""
+        from lighttail.kernels.merge import merge
+
+        out = np.zeros(self.size)
+        merge(self.kind, q, f, np.array(arms), *self.settings(), weight, out)
+        return out
+
+    def tails(self, value: Floats) -> Floats:
+        """The tails whose accuracy matters."""
+        if self.regret > -math.inf:
+            return value[-1:]
+        tails = np.cumsum(value[self.order] if self.order is not None else value[::-1])
+        found: Floats = tails[:: max(1, tails.size // CHECKS)]
+        return found
+
+
+def places(groups: int, pulls: int) -> int:
+    """How many numbers of pulls a law of so many groups has."""
+    return math.comb(pulls + groups - 1, groups - 1)
+
+
+def tail_sum(gaps: Floats, regret: float, horizon: int) -> Sum:
+    """P(pseudo regret >= regret) by going through the numbers of pulls."""
+    from lighttail.kernels.merge import TAIL
+
+    return Sum(TAIL, gaps, regret, horizon, 1)
+
+
+def lattice_tail(gaps: Floats, units: tuple[float, tuple[int, ...]], regret: float, horizon: int) -> Sum:
+    """The same by the number of units."""
+    from lighttail.kernels.merge import LATTICE
+
+    unit, wholes = units
+    return Sum(LATTICE, gaps, regret, horizon, max(0, math.ceil(regret / unit)) + 1, wholes)
+
+
+def law_sum(gaps: Floats, horizon: int) -> tuple[Sum, Floats]:
+    """The whole law by the numbers of pulls, and the regret at each place."""
+    from lighttail.kernels.merge import LAW, regrets_of
+
+    regrets = np.zeros(places(len(gaps), horizon))
+    regrets_of(gaps, horizon, regrets)
+    order = np.argsort(-regrets, kind="stable")
+    return Sum(LAW, gaps, -math.inf, horizon, regrets.size, order=order), regrets
+
+
+def lattice_law(gaps: Floats, units: tuple[float, tuple[int, ...]], horizon: int) -> tuple[Sum, Floats]:
+    """The whole law by the number of units, and the regret at each place."""
+    from lighttail.kernels.merge import LATTICE
+
+    unit, wholes = units
+    regrets: Floats = unit * np.arange(max(wholes) * horizon + 1.0)
+    return Sum(LATTICE, gaps, -math.inf, horizon, regrets.size, wholes), regrets

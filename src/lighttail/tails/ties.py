@@ -1,0 +1,189 @@
+"""Bernoulli arms: the sum, over the values that the index can have, of what the arms do at each value.
+
+Arms whose indices are equal are pulled in random order (docs/tails.md): an arm that comes to the
+level waits for an exponential time, and whoever is done first is pulled first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammainc, gammaln
+
+from lighttail.simulate import usable_processors
+from lighttail.statistics import Floats
+from lighttail.tails.sums import Sum
+
+TOGETHER = 128  # values of the index in a batch
+PANEL = 12  # nodes of Gauss and Legendre in a stretch of the waiting time
+GROWTH = 1.4  # of a stretch over the one before
+ENOUGH = 40.0  # a waiting time is longer with a chance of exp(-40)
+
+
+@dataclass(frozen=True)
+class BernoulliArms:
+    """Groups of arms with equal means, and the radius after 1, 2, ... pulls."""
+
+    means: tuple[float, ...]
+    arms: tuple[int, ...]
+    radius: Floats
+    horizon: int
+
+    @property
+    def steps(self) -> int:
+        """The most pulls that an arm can have."""
+        return self.horizon - sum(self.arms) + 1
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Numbers of pulls and successes by falling index, and where each value of the index begins."""
+
+    pulls: Any
+    successes: Any
+    starts: Any
+    times: Any  # that an arm may come to each value
+
+    @classmethod
+    def of(cls, arms: BernoulliArms) -> _Cells:
+        pulls = np.repeat(np.arange(1, arms.steps + 1), np.arange(2, arms.steps + 2))
+        successes = np.concatenate([np.arange(n + 1) for n in range(1, arms.steps + 1)])
+        # As the simulation works it out: what is equal there is equal here.
+        index = successes / pulls.astype(float) + arms.radius[pulls - 1]
+        order = np.lexsort((successes, pulls, -index))
+        index, pulls, successes = index[order], pulls[order], successes[order]
+        new_value = np.append(True, index[1:] != index[:-1])
+        starts = np.append(np.flatnonzero(new_value), index.size)
+        new_row = new_value | np.append(True, pulls[1:] != pulls[:-1])
+        times = np.add.reduceat(new_row.astype(np.int64), starts[:-1])
+        return cls(pulls, successes, starts, times)
+
+    def batches(self) -> Iterator[tuple[int, int]]:
+        """Stretches of values that an arm comes to at most once, and single other values."""
+        several = np.flatnonzero(self.times > 1)
+        cuts = np.union1d(np.append(several, several + 1), np.arange(0, self.times.size, TOGETHER))
+        cuts = np.unique(np.append(cuts, self.times.size))
+        yield from zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+
+
+class _Arm:
+    """One arm of a group as the level falls."""
+
+    def __init__(self, mean: float, steps: int, horizon: int) -> None:
+        self.mean, self.horizon = mean, horizon
+        self.arrived = np.zeros((steps + 1, steps + 1))
+        self.arrived[1, :2] = 1.0 - mean, mean
+        self.least = np.arange(1, steps + 2)
+
+    def lower(self, cells: _Cells, first: int, last: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """below, waiting, gone and running at the values first to last: see lighttail.kernels.cells."""
+        from lighttail.kernels.cells import lower
+
+        times = cells.times[first:last]
+        rounds = np.append(0, np.cumsum(times))
+        below = np.zeros((last - first, self.horizon + 1))
+        rows = [np.zeros((int(rounds[-1]), self.horizon + 1)) for _ in range(3)]
+        starts = cells.starts[first : last + 1]
+        some = slice(starts[0], starts[-1])
+        lower(
+            self.mean,
+            cells.pulls[some],
+            cells.successes[some],
+            starts - starts[0],
+            rounds,
+            self.arrived,
+            self.least,
+            below,
+            *rows,
+        )
+        return below, rows[0], rows[1], rows[2]
+
+
+def add_up(arms: BernoulliArms, target: Sum) -> Floats:
+    """The sum of `target` over all values of the index."""
+    cells = _Cells.of(arms)
+    walks = [_Arm(mean, arms.steps, arms.horizon) for mean in arms.means]
+    total = np.zeros(target.size)
+    count = np.array(arms.arms)
+    with ThreadPoolExecutor(usable_processors()) as pool:
+        for first, last in cells.batches():
+            ends = [cells] * len(walks), [first] * len(walks), [last] * len(walks)
+            found = list(pool.map(_Arm.lower, walks, *ends))
+            below, waiting, gone, running = (np.array(part) for part in zip(*found, strict=True))
+            if cells.times[first] > 1:
+                total += _often(below[:, 0], waiting, gone, running, count, target, pool)
+            else:
+                total += _once((below, waiting, gone, running), count, target, pool)
+            left = below[:, -1] + gone[:, -int(cells.times[last - 1]) :].sum(axis=1)
+            if not left.any(axis=1).all():
+                break  # some arm is pulled more often than there are pulls
+    return total
+
+
+def _once(parts: tuple[Floats, ...], arms: Any, target: Sum, pool: ThreadPoolExecutor) -> Floats:
+    """A uniform clock per arm: the integrand is a polynomial, and Gauss and Legendre are exact."""
+    from lighttail.kernels.merge import merge_ties
+
+    nodes, weights = np.polynomial.legendre.leggauss(-(-int(arms.sum()) // 2))
+    clocks, weights = 0.5 * (nodes + 1.0), 0.5 * weights
+
+    def some(levels: Any) -> Floats:
+        out = np.zeros(target.size)
+        merge_ties(
+            target.kind,
+            *(np.ascontiguousarray(part[:, levels]) for part in parts),
+            clocks,
+            weights,
+            arms,
+            *target.settings(),
+            out,
+        )
+        return out
+
+    shares = np.array_split(np.arange(parts[0].shape[1]), usable_processors())
+    found: Floats = np.sum(list(pool.map(some, [share for share in shares if share.size])), axis=0)
+    return found
+
+
+def _often(
+    below: Floats, waiting: Floats, gone: Floats, running: Floats, arms: Any, target: Sum, pool: Any
+) -> Floats:
+    """A value that an arm may come to again and again: an exponential clock, new with every visit.
+
+    After a time r at this value an arm has made j moves with Poisson's chance exp(-r) r^j / j!.
+    """
+    visits = np.arange(waiting.shape[1])
+    used = waiting.any(axis=(0, 2))
+    visits = visits[: int(used.sum())]
+    if not visits.size:
+        return np.zeros(target.size)
+    waiting, gone, running = (part[:, : visits.size] for part in (waiting, gone, running))
+
+    def at(node: tuple[float, float]) -> Floats:
+        time, weight = node
+        moves = np.exp(visits * math.log(time) - time - gammaln(visits + 1.0))
+        done = gammainc(visits + 1.0, time)
+        q = below + np.einsum("j,gjn->gn", done, gone) + np.einsum("j,gjn->gn", moves, waiting)
+        return target.of(q, np.einsum("j,gjn->gn", moves, running), arms, weight)
+
+    found: Floats = np.sum(list(pool.map(at, _times(visits.size, int(arms.sum())))), axis=0)
+    return found
+
+
+def _times(visits: int, arms: int) -> list[tuple[float, float]]:
+    """Nodes and weights for the time at a value, in stretches that grow."""
+    nodes, weights = np.polynomial.legendre.leggauss(PANEL)
+    start, width = 0.0, 1.0 / arms
+    found: list[tuple[float, float]] = []
+    while start < ENOUGH + visits + 8.0 * math.sqrt(visits):
+        found += [
+            (start + 0.5 * width * (x + 1.0), 0.5 * width * w)
+            for x, w in zip(nodes.tolist(), weights.tolist(), strict=True)
+        ]
+        start, width = start + width, min(width * GROWTH, 2.0 + math.sqrt(start))
+    return found
