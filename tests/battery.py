@@ -201,7 +201,8 @@ class Verdict:
     def __str__(self) -> str:
         about, truth = self.found.diagnostics, self.truth
         return (
-            f"{self.case.policy} {self.case.problem} T={self.case.horizon} {self.case.kind} >= {truth.regret!r}: "
+            f"{self.case.policy} {self.case.problem} T={self.case.horizon} "
+            f"{self.case.kind} >= {truth.regret!r}: "
             f"{self.found} {'reached' if self.found.reached else 'not reached'} by {self.found.method}, "
             f"truth {truth.value:.4g} ({truth.source}), opinions {[f'{one:.3g}' for one in about.opinions]}, "
             f"{about.doubt or 'no doubt'}, {self.seconds:.1f} s"
@@ -239,14 +240,14 @@ def battery(
 def summary(verdicts: list[Verdict]) -> str:
     """What the battery found, in a few lines."""
     lines = []
-    for source in sorted({verdict.truth.source for verdict in verdicts}) + ["all"]:
+    for source in [*sorted({verdict.truth.source for verdict in verdicts}), "all"]:
         some = [one for one in verdicts if source in ("all", one.truth.source)]
         reached = [one for one in some if one.found.reached]
         covered = sum(one.covers for one in some)
         worst = max((one.factor for one in reached), default=math.nan)
         lines.append(
-            f"{source}: {len(some)} problems, {covered / len(some):.1%} covered, {len(reached) / len(some):.1%} reached, "
-            f"worst factor of those {worst:.3f}, {sum(one.wrong for one in some)} wrong, "
+            f"{source}: {len(some)} problems, {covered / len(some):.1%} covered, "
+            f"{len(reached) / len(some):.1%} reached, factor of those {worst:.3f}, {sum(one.wrong for one in some)} wrong, "
             f"{sum(one.seconds for one in some) / len(some):.2f} s per tail"
         )
     return "\n".join(lines)

@@ -156,7 +156,7 @@ def posterior_score(centre: Formula, spread: Formula) -> Any:
 def with_luck(score: Any) -> Any:
     """The score of a regret with its luck: part of what is missing as loss, the rest as bad luck.
 
-    Luck y in the rewards of the rounds that are left costs y^2 / (2 variance left). The cheapest of all parts.
+    Luck y in the rewards of the rounds that are left costs y^2 / (2 variance left). The cheapest sum counts.
     """
 
     @register_jitable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -14,12 +15,15 @@ from lighttail.methods import work_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import Progress, check_settings, simulate, usable_processors
+from lighttail.tails.known import ERROR, exact_way
 from lighttail.tails.task import Diagnostics, Effort, Kind, TailEstimate, Task, certainly
 from lighttail.tails.weighted import FIRST, MOST_PATHS, derived, importance
 from lighttail.validation import BadInput, confidence, number, positive, refuse, whole
 
-Method = Literal["auto", "importance", "plain", "splitting"]
+Method = Literal["auto", "exact", "importance", "plain", "splitting"]
+METHODS = ("auto", "exact", "importance", "plain", "splitting")
 MOST_PULLS = 2_000_000_000
+AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law
 
 
 def tail_probability(
@@ -37,17 +41,21 @@ def tail_probability(
     threads: int | None = None,
     progress: bool | Progress = False,
 ) -> TailEstimate:
-    """P(kind >= regret), however small, from simulated paths.
+    """P(kind >= regret), however small.
 
     kind: "pseudo_regret" or "regret".
     relative_error: stop once half the interval's width is this share of the value.
-    most_pulls: stop at this budget if it is not; the estimate's `reached` says which.
-    method: "importance" draws paths under tilted laws and weights them (UCB, SuccessiveElimination
-        and ThompsonSampling; Gaussian and Bernoulli rewards), "plain" counts simulated paths,
-        "splitting" is a slow check of both; "auto" takes the cheaper of the first two. A LinearBandit
-        is simulated plainly. A chance below 2.2e-308 is given as that.
+    most_pulls: stop at this budget if it is not; the estimate's `reached` is then False.
+    method: "exact" works the chance out (UCB with a bonus that ignores time; Bernoulli rewards at short
+        horizons), "importance" draws paths under tilted laws and weights them (UCB,
+        SuccessiveElimination and ThompsonSampling; Gaussian and Bernoulli rewards), "plain" counts simulated
+        paths, "splitting" is a slow check of both; "auto" takes an exact law that costs a second or two,
+        otherwise the cheaper of "importance" and "plain". A LinearBandit is simulated plainly. A chance
+        below 2.2e-308 is given as that.
     seed, threads, progress: as in `simulate`.
 
+    `reached` is a promise: the weights are bounded, or two plans that were found independently agree. Where
+    they do not, `diagnostics.doubt` says so and the interval is as wide as what is sure.
     docs/rare-events.md says how it works and when to trust it.
 
     >>> import lighttail as lt
@@ -58,37 +66,56 @@ def tail_probability(
     threads = usable_processors() if threads is None else threads
     check_settings(policy, problem, horizon, 1, seed, threads)
     regret, level = number("regret", regret), confidence("level", level)
-    positive("relative_error", relative_error)
+    relative_error = positive("relative_error", relative_error)
     most_pulls = whole("most_pulls", most_pulls, 1)
     if kind not in ("pseudo_regret", "regret"):
         raise refuse("kind", kind, "'pseudo_regret' or 'regret'")
-    if method not in ("auto", "importance", "plain", "splitting"):
-        raise refuse("method", method, "'auto', 'importance', 'plain' or 'splitting'")
+    if method not in METHODS:
+        raise refuse("method", method, "'auto', 'exact', 'importance', 'plain' or 'splitting'")
     seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
     task = Task(policy, problem, int(horizon), regret, kind)
-    effort = Effort(relative_error, level, seed, int(most_pulls), threads, progress)
+    effort = Effort(relative_error, level, seed, most_pulls, int(threads), progress)
     if isinstance(problem, LinearBandit):
-        if method in ("importance", "splitting"):
+        if method not in ("auto", "plain"):
             raise refuse("problem", problem, f"a Bandit for method {method!r}; use method='plain'")
         return _plain(task, effort)
     certain = task.certain()
-    if certain is not None:
-        return certainly(certain, level)
-    if method == "plain":
-        return _plain(task, effort)
-    if method == "splitting":
-        from lighttail.tails.splitting import split
+    return certainly(certain, level) if certain is not None else ANSWERS[method](task, effort)
 
-        return split(task, effort)
+
+def _auto(task: Task, effort: Effort) -> TailEstimate:
+    """The best of what is affordable."""
+    way = exact_way(task)
+    if not isinstance(way, str) and way[0] <= AFFORDABLE:
+        return _exactly(way[1], effort)
+    if task.no_tilts() is not None:
+        return _plain(task, effort)
+    return importance(task, effort, may_change=True) or _without(task, effort)
+
+
+def _exact(task: Task, effort: Effort) -> TailEstimate:
+    way = exact_way(task)
+    if isinstance(way, str):
+        raise BadInput(f"method must be another than 'exact' here: {way}")
+    return _exactly(way[1], effort)
+
+
+def _exactly(answer: Callable[[], float], effort: Effort) -> TailEstimate:
+    return certainly(answer(), effort.level, "exact", ERROR)
+
+
+def _weighted(task: Task, effort: Effort) -> TailEstimate:
     why_not = task.no_tilts()
     if why_not is not None:
-        if method == "importance":
-            raise BadInput(why_not)
-        return _plain(task, effort)
-    found = importance(task, effort, may_change=method == "auto")
-    if found is None and task.every_way_counted and derived(task) is None:
-        return certainly(0.0, level)
-    return found or _plain(task, effort)
+        raise BadInput(why_not)
+    return importance(task, effort, may_change=False) or _without(task, effort)
+
+
+def _without(task: Task, effort: Effort) -> TailEstimate:
+    """Where no weighted path serves: the event cannot happen, or plain paths meet it often enough."""
+    if task.every_way_counted and derived(task) is None:
+        return certainly(0.0, effort.level)
+    return _plain(task, effort)
 
 
 def _plain(task: Task, effort: Effort) -> TailEstimate:
@@ -120,3 +147,18 @@ def _plain(task: Task, effort: Effort) -> TailEstimate:
     pulls = paths * task.horizon
     interval = (found.value, found.low, found.high, effort.level)
     return TailEstimate(*interval, paths, pulls, "plain simulation", reached, limits)
+
+
+def _split(task: Task, effort: Effort) -> TailEstimate:
+    from lighttail.tails.splitting import split
+
+    return split(task, effort)
+
+
+ANSWERS: dict[str, Callable[[Task, Effort], TailEstimate]] = {
+    "auto": _auto,
+    "exact": _exact,
+    "importance": _weighted,
+    "plain": _plain,
+    "splitting": _split,
+}

@@ -24,7 +24,7 @@ DEARER = 2.5  # a tilted pull costs about so many plain ones
 SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
 UNSEEN = 3.0  # where only untilted paths bound the weights, a larger one may be so many times the largest
 CONFIRM, AT_LEAST = 4, 1 << 17  # times as many paths may be played to hear a second opinion
-VAGUE = 0.25  # an opinion with a larger relative standard error is none
+CLEAR, VAGUE = 0.12, 0.25  # relative standard errors of an opinion to be heard, and beyond which it is none
 APART, SIGMAS = 1.5, 4.0  # opinions that differ by this factor and by so many standard errors disagree
 
 
@@ -44,7 +44,7 @@ class Plan:
     @property
     def plans(self) -> int:
         """Groups that are plans: all but the untilted paths."""
-        return self.mixture.groups.size - 1 - (not self.tight)
+        return int(self.mixture.groups.size) - 1 - (not self.tight)
 
 
 def plan_of(task: Task, found: list[Routes]) -> Plan:
@@ -132,30 +132,33 @@ def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
 
 
 def _run(task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int) -> TailEstimate | None:
-    """Look, and go on, until the error is small or the budget spent."""
+    """Look, and go on, until the error is small and both opinions are clear, or the budget spent."""
     with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
         played, work = choose_played(task, plan.mixture, plan.rarity)
+    size = whole_blocks(1, task.horizon, played)
     paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
     sample: Sample | None = None
     looks = done = exact = 0
     while True:
-        settings = {"played": played, "rarity": plan.rarity, "first": done}
         more = play_paths(
-            task, plan.mixture, effort, paths - (0 if sample is None else sample.own.size), **settings
-        )  # type: ignore[arg-type]
+            task,
+            plan.mixture,
+            effort,
+            paths - done,
+            played=played,
+            rarity=plan.rarity,
+            first=done // size,
+        )
         fresh = Sample.of(more, plan)
         sample = fresh if sample is None else sample.joined(fresh)
-        looks += 1
-        done = -(-paths // whole_blocks(1, task.horizon, played))
+        looks, done = looks + 1, paths
         per_path = sample.pulls / paths if played == "step" else work  # in pulls
         if may_change and looks == 1 and _plain_is_cheaper(sample, per_path, work):
             return None
         most = min(MOST_PATHS, int(effort.most_pulls / max(1e-9, per_path)))
         found = _estimate(task, sample, plan, looks, most, effort, played, spent)
         error = found.diagnostics.relative_error / effort.relative_error
-        vague = (
-            max((one[1] for one in sample.opinions()), default=0.0) / (VAGUE / 2.0) if plan.plans > 1 else 0.0
-        )
+        vague = max((one[1] for one in sample.opinions()), default=0.0) / CLEAR if plan.plans > 1 else 0.0
         exact = exact or (paths if error <= 1.0 else 0)
         if exact:  # what is left is to hear both opinions, within reason
             most = min(most, max(CONFIRM * exact, AT_LEAST))

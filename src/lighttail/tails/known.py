@@ -1,0 +1,30 @@
+"""Exact answers to a task: which laws there are, what they take, and the cheapest of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from lighttail.tails.exact import exact_seconds, exact_tail, why_not_exact
+from lighttail.tails.programme import programme_seconds, programme_tail, why_not_programme
+from lighttail.tails.task import Task
+
+ERROR = 1e-5  # relative error of an exact law that is integrated
+
+
+def exact_way(task: Task) -> tuple[float, Callable[[], float]] | str:
+    """(seconds, how) of the cheapest exact answer, or a sentence that says why there is none."""
+    settings = (task.policy, task.problem, task.horizon)
+    ways: list[tuple[float, Callable[[], float]]] = []
+    why = why_not_programme(*settings, task.kind)
+    if why is None:
+        seconds = programme_seconds(*settings, task.kind)
+        ways.append((seconds, lambda: programme_tail(*settings, task.target, task.kind)))
+    if not task.whole:
+        why_no_law = why_not_exact(*settings)
+        if why_no_law is None:
+            seconds = exact_seconds(*settings, task.regret)
+            ways.append((seconds, lambda: exact_tail(*settings, task.regret)))
+        why = why_no_law
+    ways = [way for way in ways if math.isfinite(way[0])]
+    return min(ways, key=lambda way: way[0]) if ways else why or "there is no exact law for this task"
