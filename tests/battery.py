@@ -247,7 +247,8 @@ def summary(verdicts: list[Verdict]) -> str:
         worst = max((one.factor for one in reached), default=math.nan)
         lines.append(
             f"{source}: {len(some)} problems, {covered / len(some):.1%} covered, "
-            f"{len(reached) / len(some):.1%} reached, factor of those {worst:.3f}, {sum(one.wrong for one in some)} wrong, "
+            f"{len(reached) / len(some):.1%} reached, the worst of those by a factor of {worst:.3f}, "
+            f"{sum(one.wrong for one in some)} wrong, "
             f"{sum(one.seconds for one in some) / len(some):.2f} s per tail"
         )
     return "\n".join(lines)

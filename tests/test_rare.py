@@ -12,10 +12,13 @@ from cases import name
 
 import lighttail as lt
 from lighttail.kernels import tilted_kernel_for
-from lighttail.tails import rare
-from lighttail.tails.plan import Mixture, Plan
-from lighttail.tails.rare import Effort, Task, bernstein
-from lighttail.tails.tilts import BernoulliTilt, GaussianTilt, divergence, family_of
+from lighttail.tails import weighted
+from lighttail.tails.ladder import ladder
+from lighttail.tails.mixture import Routes
+from lighttail.tails.play import play_paths, whole_blocks
+from lighttail.tails.task import Effort, Task
+from lighttail.tails.tilts import BernoulliTilt, GaussianTilt, family_of, rate
+from lighttail.tails.weighted import Plan, Sample, bernstein, derived, plan_of
 
 TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
 BONUSES = [lt.Standard(0.8), lt.LightTailed(0.2), lt.ArmOptimal(0.3, 0.2), lt.AnyTime(0.3)]
@@ -37,12 +40,24 @@ def above(horizon: int) -> float:
     return 0.6 * (math.floor(0.2 * horizon / 0.6 + 1e-9) + 1)
 
 
+def effort(seed: int = 1) -> Effort:
+    return Effort(0.05, 0.95, seed, 10**9, 2, False)
+
+
+def both_plans(task: Task) -> Plan:
+    """The plan of an importance run that has no bound on its weights: routes and ladder."""
+    first, (second, _) = derived(task), ladder(task, effort())
+    assert first is not None
+    assert second is not None
+    return plan_of(task, [replace(first, log_bound=math.nan), second])
+
+
 def weights_of(task: Task, plan: Plan, paths: int, seed: int = 1, whole: bool = False) -> np.ndarray:
-    """Log weights of that many paths; with `whole` all paths run to the end and count."""
+    """Log weights of at least that many paths; with `whole` all paths run to the end and count."""
     if whole:
         task = replace(task, kind="regret", regret=-1e9)
-    play = rare._player(task, plan, Effort(0.05, 0.95, seed, 10**9, 2, False))
-    return play(np.empty(0), np.empty(0, dtype=np.int64), paths)[0]
+    played = play_paths(task, plan.mixture, effort(seed), whole_blocks(paths, task.horizon))
+    return Sample.of(played, plan).log_weight
 
 
 @pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])
@@ -50,26 +65,26 @@ def weights_of(task: Task, plan: Plan, paths: int, seed: int = 1, whole: bool = 
 @pytest.mark.parametrize("means", [(0.3, 0.7), (0.4, 0.2, 0.8, 0.6)], ids=["K=2", "K=4"])
 @pytest.mark.parametrize("policy", POLICIES, ids=name)
 def test_weights_equal_those_of_whole_likelihoods(policy, means, noise, kind, monkeypatch) -> None:
-    """Path by path: the same rounds, and the weight of all rewards' densities."""
-    monkeypatch.setattr("lighttail.tails.routes.CHOICES", 3)
-    monkeypatch.setattr("lighttail.tails.routes.LEVELS", 7)
+    """Path by path: the same rounds, and the ratios of all rewards' densities, of both plans."""
+    monkeypatch.setattr("lighttail.tails.routes.CHOICES", 2)
+    monkeypatch.setattr("lighttail.tails.index_routes.KEPT", 5)
+    monkeypatch.setattr("lighttail.tails.elimination_routes.KEPT", 5)
+    monkeypatch.setattr("lighttail.tails.ladder.ELITE", 6)
     task = Task(policy, lt.Bandit(means, noise), 25, 4.0, kind)
-    expected, rounds = tilted.play(task, 5, 12)
-    play = rare._player(task, task.plan(), Effort(0.05, 0.95, 5, 10**9, 1, False))
-    found, played = play(np.empty(0), np.empty(0, dtype=np.int64), 12)
-    assert np.array_equal(played, rounds)
-    assert np.allclose(found, expected, rtol=1e-9, atol=1e-9)
-    assert np.isfinite(found).any()
+    mixture = both_plans(task).mixture
+    expected, rounds = tilted.play(task, mixture, 5, 12)
+    found = play_paths(task, mixture, effort(5), whole_blocks(12, task.horizon))
+    assert np.array_equal(found.rounds[:12], rounds)
+    assert np.allclose(found.log_parts[:12], expected, rtol=1e-9, atol=1e-9)
+    assert np.isfinite(expected).any()
 
 
 @pytest.mark.parametrize("problem", [TWO, FOUR], ids=["K=2", "K=4"])
 @pytest.mark.parametrize("policy", POLICIES, ids=name)
-def test_weights_of_all_paths_add_up_to_one(policy, problem, monkeypatch) -> None:
+def test_weights_of_all_paths_add_up_to_one(policy, problem) -> None:
     """The tilted likelihoods are likelihoods; with a wrong psi they are not."""
-    monkeypatch.setattr("lighttail.tails.routes.CHOICES", 3)
-    monkeypatch.setattr("lighttail.tails.routes.LEVELS", 7)
     task = Task(policy, problem, 30, 6.0, "regret")
-    plan = task.plan()
+    plan = both_plans(task)
     weights = np.exp(weights_of(task, plan, 10_000, whole=True))
     assert abs(weights.mean() - 1.0) < 4.0 * weights.std() / 100.0 + 1e-3
     mixture = plan.mixture
@@ -81,7 +96,8 @@ def test_weights_of_all_paths_add_up_to_one(policy, problem, monkeypatch) -> Non
 @pytest.mark.parametrize("horizon", [500, 1000, 2000, 4000])
 @pytest.mark.parametrize("policy", EXACT, ids=name)
 def test_exact_values_are_met_down_to_1e_18(policy, horizon) -> None:
-    found = lt.tail_probability(policy, TWO, horizon, above(horizon), relative_error=0.01, seed=2)
+    settings = {"relative_error": 0.01, "seed": 2, "method": "importance"}
+    found = lt.tail_probability(policy, TWO, horizon, above(horizon), **settings)
     exact = EXACT[policy][horizon]
     error = found.diagnostics.relative_error * found.value / 1.96
     assert found.reached
@@ -89,34 +105,30 @@ def test_exact_values_are_met_down_to_1e_18(policy, horizon) -> None:
     assert found.diagnostics.sure_low < exact < found.diagnostics.sure_high
 
 
+def mirror(task: Task) -> Routes:
+    """Swapped means, a single tilt: the obvious plan, and a bad one."""
+    true = np.array(task.problem.means)
+    lam = family_of(task.problem.noise).lam(true, true[::-1])[None, :, None]
+    none = np.zeros((1, 2, 1))
+    return Routes(np.zeros(1), lam, np.full(lam.shape, math.inf), none, np.zeros((1, 2)))
+
+
 @pytest.mark.parametrize("policy", EXACT, ids=name)
-def test_a_mirror_tilt_alone_fails_that_test(policy, monkeypatch) -> None:
-    """Negative control: swapped means, a single tilt, at the same cost."""
-
-    def mirror(task: Task) -> Plan:
-        plan, family = real(task), family_of(task.problem.noise)
-        true = np.array(task.problem.means)
-        lam = family.lam(true, true[::-1])[None, :, None]
-        alone = Mixture(
-            np.zeros(1),
-            np.zeros((1, 2, 1)),
-            family.mean(true[:, None], lam),
-            lam,
-            family.psi(true[:, None], lam),
-            true[None, :],
-            np.zeros((1, 2)),
-            np.zeros((1, 2)),
-            np.zeros(1, dtype=np.int64),
-            plan.mixture.losses,
-        )
-        return replace(plan, mixture=alone, log_bound=50.0, tight=False)
-
-    real = Task.plan
-    monkeypatch.setattr(Task, "plan", mirror)
-    settings = {"relative_error": 0.01, "seed": 2, "method": "importance", "most_pulls": 10**7}
-    found = lt.tail_probability(policy, TWO, 1000, above(1000), **settings)
-    assert not found.reached
-    assert abs(found.value / EXACT[policy][1000] - 1.0) > 0.5
+def test_a_mirror_tilt_is_found_out(policy, monkeypatch) -> None:
+    """Negative control: alone it is doubted, and the second plan disagrees with it and is right."""
+    monkeypatch.setattr(weighted, "derived", mirror)
+    settings = {"relative_error": 0.05, "seed": 2, "method": "importance", "most_pulls": 10**8}
+    both = lt.tail_probability(policy, TWO, 1000, above(1000), **settings)
+    monkeypatch.setattr(weighted, "ladder", lambda task, effort: (None, 0))
+    alone = lt.tail_probability(policy, TWO, 1000, above(1000), **settings)
+    exact = EXACT[policy][1000]
+    assert not both.reached
+    assert abs(both.diagnostics.opinions[0] / exact - 1.0) > 0.5
+    assert abs(both.value / exact - 1.0) < 0.2
+    assert both.low < exact < both.high
+    assert not alone.reached
+    assert alone.low < exact < alone.high
+    assert alone.diagnostics.doubt
 
 
 @pytest.mark.parametrize("noise", [lt.Gaussian(1.0), lt.Gaussian(0.4), lt.Bernoulli()], ids=name)
@@ -130,7 +142,7 @@ def test_no_weight_exceeds_its_bound(policy, noise) -> None:
         problem = lt.Bandit([low + gap, low], noise)
         loss = gap * rng.integers(2, horizon // 2)
         task = Task(policy, problem, horizon, loss, "pseudo_regret")
-        plan = task.plan()
+        plan = plan_of(task, [derived(task)])
         log_weight = weights_of(task, plan, 20_000, seed=int(rng.integers(1000)))
         assert plan.tight
         assert log_weight.max() <= plan.log_bound + 1e-9
@@ -140,7 +152,7 @@ def test_no_weight_exceeds_its_bound(policy, noise) -> None:
 def test_untilted_paths_bound_the_weights_of_more_arms() -> None:
     for policy in POLICIES:
         task = Task(policy, FOUR, 40, 12.0, "pseudo_regret")
-        plan = task.plan()
+        plan = both_plans(task)
         assert not plan.tight
         assert weights_of(task, plan, 4000).max() <= plan.log_bound + 1e-9
 
@@ -322,9 +334,31 @@ def test_tilts_are_exponential_families(family) -> None:
     slope = (family.psi(mean, lam + 1e-5) - family.psi(mean, lam - 1e-5)) / 2e-5
     assert np.allclose(slope, family.mean(mean, lam), atol=1e-8)
     assert np.allclose(family.lam(mean, family.mean(mean, lam)), lam)
-    assert divergence(family, mean, 0.3) == pytest.approx(0.0, abs=1e-12)
-    assert (divergence(family, mean, np.array([0.1, 0.6])) > 0.0).all()
-    assert divergence(BernoulliTilt(), 0.3, np.array([-0.1, 1.1])).tolist() == [math.inf, math.inf]
+    moved = np.array([0.1, 0.3, 0.6])
+    cost = rate(family, mean, family.lam(mean, moved), 0.0, 10.0, moved)  # ten times the divergence
+    assert cost == pytest.approx([cost[0], 0.0, cost[2]], abs=1e-12)
+    assert cost[0] > 0.0 < cost[2]
+
+
+def test_coins_add_up_to_whole_numbers() -> None:
+    coins = BernoulliTilt()
+    assert coins.at_most(10.0, np.array([-0.01, 0.0, 0.35, 0.4, 7.0])).tolist() == [
+        -math.inf,
+        0.0,
+        0.3,
+        0.4,
+        1.0,
+    ]
+    assert coins.at_least(10.0, np.array([-0.01, 0.35, 0.4, 1.0, 1.01])).tolist() == [
+        0.0,
+        0.4,
+        0.4,
+        1.0,
+        math.inf,
+    ]
+    rare_coin = 1e-12
+    assert coins.mean(rare_coin, coins.lam(rare_coin, 0.0)) < 1e-20
+    assert coins.mean(rare_coin, coins.lam(rare_coin, 0.7)) == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize(

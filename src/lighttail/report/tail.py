@@ -20,7 +20,8 @@ from lighttail.report.comparison import default_threshold
 from lighttail.simulate import check_settings, simulate, usable_processors
 from lighttail.statistics import Estimate, Floats, proportion_limits
 from lighttail.tails import TailEstimate, exact_tail, tail_probability
-from lighttail.tails.rare import MOST_PULLS, Method, Task
+from lighttail.tails.rare import MOST_PULLS, Method
+from lighttail.tails.task import Task
 from lighttail.validation import BadInput, number, refuse
 
 Kind = Literal["pseudo_regret", "regret"]
