@@ -22,6 +22,7 @@ EXACT = 2**53  # up to which every whole number is a float
 SHOWN = 100  # characters of a value that a message repeats
 LONG = 3300  # bits of the longest whole number that is written out, far below what Python refuses to write
 BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
+NESTED = (list, tuple, np.ndarray)
 UNORDERED = (str, bytes, bytearray, set, frozenset, Mapping)  # have a length and are no list of numbers
 
 
@@ -153,7 +154,7 @@ def numbers(field: str, values: Any, least: int, allowed: str, most: int) -> tup
         raise refuse(field, values, allowed) from None
     if size > most:
         raise refuse(f"the length of {field}", size, f"at most {most}")
-    if len(several) < least or any(hasattr(value, "__len__") for value in several):
+    if len(several) < least or any(isinstance(value, NESTED) for value in several):
         raise refuse(field, values, allowed)
     return tuple(number(f"{field}[{place}]", value) for place, value in enumerate(several))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, Protocol
@@ -48,6 +49,7 @@ IN_CERTIFICATE = f"{WITH_CERTIFICATE}, for which there is a certificate"
 MEAN_POINTS = 4000
 LEAST_RISK = 1e-300  # below it a float holds no bound
 MOST_ARMS = 200  # of a certificate, which then takes some seconds
+LEAST_GAP = 1e-280  # in units of the largest: the fall of a chance over it is still a float
 FASTER = 1024.0  # how far the search for a regret goes down in a step before it bisects
 
 
@@ -187,7 +189,7 @@ def _falls_to(risk: float, chance: Chance, start: float) -> float:
     """The least x with chance(x) <= risk, up to a share of 1e-9, from above; 0 where every x > 0 will do."""
     if start <= 0.0:
         return 0.0  # nothing can be lost
-    high = start
+    high = min(start, sys.float_info.max)
     while not chance(high) <= risk:
         high *= 2.0
         if math.isinf(high):
@@ -333,15 +335,19 @@ def _range(problem: Bandit) -> tuple[float, float]:
 
 
 class _Certified:
-    """The certificate of the pseudo regret as a function of it; never rising."""
+    """The certificate of the pseudo regret as a function of it; never rising.
 
-    def __init__(self, arms: list[Arm], extra: list[float], most: float) -> None:
-        self.split = Split(arms, extra) if arms else None
-        self.least, self.most = sum(arm.gap for arm in arms), most
+    unit: of the arms' gaps, a power of two, so that nothing is rounded and the tiniest gaps overflow nothing.
+    """
+
+    def __init__(self, arms: list[Arm], extra: list[float], most: float, unit: float) -> None:
+        self.split, self.unit = Split(arms, extra) if arms else None, unit
+        self.least, self.most = sum(arm.gap for arm in arms), most / unit
         worst = max((arm.gap * arm.full for arm in arms), default=0.0)
-        self.mean = sum(arm.gap * arm.mean_pulls() for arm in arms) + min(1.0, extra[0]) * worst
+        self.mean = unit * (sum(arm.gap * arm.mean_pulls() for arm in arms) + min(1.0, extra[0]) * worst)
 
-    def __call__(self, x: float) -> float:
+    def __call__(self, regret: float) -> float:
+        x = regret / self.unit
         if x <= self.least * (1.0 + 1e-12):
             return 1.0  # every arm is pulled once
         if self.split is None or x > self.most * (1.0 + 1e-9):
@@ -361,12 +367,18 @@ def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
     full = horizon - problem.arms + 1
     gaps = sorted(problem.gaps)[1:]  # but for one best arm
     losing = [gap for gap in gaps if gap > 0.0]
-    arms = [Arm(gap, known.of, known.end, full) for gap in losing]
+    unit = math.ldexp(1.0, math.frexp(max(losing))[1] - 1) if losing else 1.0
+
+    def arm(gap: float) -> Arm:
+        """Where a gap is too small beside the largest one, a larger one stands in for what is lost by it."""
+        return Arm(max(gap / unit, LEAST_GAP), lambda _, pulls: known.of(gap, pulls), known.end, full)
+
+    arms = [arm(gap) for gap in losing]
     ties = len(gaps) - len(losing)
     extra = [0.0] * (len(losing) + 1)
     if known.drop is not None:
         extra = [best_arm_dropped(known.drop, gaps, ties + paid) for paid in range(len(losing) + 1)]
-    return _Certified(arms, extra, most_regret(problem, horizon))
+    return _Certified(arms, extra, most_regret(problem, horizon), unit)
 
 
 def _integral(chance: Chance, most: float) -> float:

@@ -47,11 +47,11 @@ class LinearBandit:
         checked = numbers("theta", theta, 1, "a list of at least one number", MOST_DIM)
         source = as_actions(actions)
         source.check(len(checked))
-        _check_bernoulli(noise, np.array(checked), source)
         object.__setattr__(self, "theta", checked)
         object.__setattr__(self, "actions", source)
         object.__setattr__(self, "noise", noise)
         self.check_sums(1)
+        _check_bernoulli(noise, np.array(checked), source)
         if not self.within_theorem:
             warnings.warn(
                 "the paper's theorem assumes actions of length 1 at most and entries of theta of size 1 at "
