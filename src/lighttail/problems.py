@@ -320,7 +320,8 @@ class Resampled(Noise):
         return np.concatenate(self.samples), starts
 
     def sd(self, means: tuple[float, ...]) -> float:
-        return max(float(np.std(values)) for values in self.samples)
+        with np.errstate(over="ignore"):
+            return max(float(np.std(values)) for values in self.samples)
 
     @property
     def digest(self) -> str:

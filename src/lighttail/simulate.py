@@ -29,6 +29,8 @@ LISTEN = 0.1  # seconds between two looks for Ctrl-C
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
 MOST_THREADS = 10**4
+MOST_SUM = 1e150  # of rewards: its square is a float, and so are the squares of many paths
+FAR = 100.0  # standard deviations that hardly any reward is away
 MOST_STEPS, MOST_LINEAR = 10**11, 10**10  # pulls of a path that are played one by one
 MOST_SEED = 2**4096  # bits that a seed may have: more would only take time
 Progress = Callable[[int, int], None]
@@ -265,8 +267,19 @@ def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> int:
     each = f", one pull for each of the {problem.arms} arms"
     pulls = whole("horizon", horizon, problem.arms, each, MOST_PULLS)
     problem.check_sums(pulls)
+    _check_squares(problem, pulls, max(map(abs, problem.means)))
     policy.check(pulls, problem.arms)
     return pulls
+
+
+def _check_squares(problem: Bandit | LinearBandit, horizon: int, size: float) -> None:
+    """Refuse rewards of such a size that the squares of their sums, as in a variance, are no floats."""
+    field, value = ("means", problem.means) if isinstance(problem, Bandit) else ("theta", problem.theta)
+    allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
+    if size * (horizon + 1) > MOST_SUM:
+        raise refuse(field, value, allowed)
+    if not FAR * problem.noise.sd(problem.means) * horizon <= MOST_SUM:
+        raise refuse("noise", problem.noise, allowed)
 
 
 def _check_linear(policy: Policy, problem: LinearBandit, horizon: Any) -> int:
@@ -279,6 +292,7 @@ def _check_linear(policy: Policy, problem: LinearBandit, horizon: Any) -> int:
     pulls = whole("horizon", horizon, 1, most=MOST_PULLS)
     problem.actions.check(problem.dim, pulls)
     problem.check_sums(pulls)
+    _check_squares(problem, pulls, problem.reach)
     policy.check(pulls, problem.dim)
     return pulls
 

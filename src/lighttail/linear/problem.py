@@ -93,11 +93,11 @@ class LinearBandit:
 
     def check_sums(self, horizon: int) -> None:
         """Refuse rewards so large that what a path earns or loses is no float."""
-        if math.isinf(2.0 * self._reach * horizon):
+        if math.isinf(2.0 * self.reach * horizon):
             raise refuse("theta", self.theta, f"so small that {horizon} pulls add up to a finite number")
 
     @property
-    def _reach(self) -> float:
+    def reach(self) -> float:
         """No mean reward is larger in size."""
         return math.hypot(*self.theta) * self.actions.longest()
 
