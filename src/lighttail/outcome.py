@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["regret", "pseudo_regret", "reward"]
 FORMAT = 1  # of the file that `save` writes
+LONGEST_PATH = 200  # characters of a file's path in a message
 
 
 def rounding(x: float, kind: Kind, means: Floats, horizon: int) -> float:
@@ -224,9 +225,9 @@ class Outcome:
         except FileNotFoundError:
             raise
         except BadInput as error:
-            raise BadInput(f"{path} is not an outcome that lighttail saved: {error}") from None
+            raise BadInput(f"{_named(path)} is not an outcome that lighttail saved: {error}") from None
         except Exception:  # whatever a reader of damaged bytes may raise
-            raise BadInput(f"{path} is not an outcome that lighttail saved") from None
+            raise BadInput(f"{_named(path)} is not an outcome that lighttail saved") from None
 
     @property
     def _best(self) -> Any:
@@ -328,6 +329,11 @@ class LawOutcome(Outcome):
     @property
     def _most(self) -> float:
         return self.law.layout.most
+
+
+def _named(path: Path) -> str:
+    """The path of a file in a message; of a long one its end."""
+    return text if len(text := str(path)) <= LONGEST_PATH else f"...{text[3 - LONGEST_PATH :]}"
 
 
 def _loaded(about: dict[str, Any], arrays: dict[str, Any]) -> Outcome:
