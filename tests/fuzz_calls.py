@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,22 +109,19 @@ def watched(text: str, seconds: float) -> Iterator[None]:
         where = traceback.extract_stack(frame)[-1]
         raise TooLong(f"no answer within {seconds:g} s (in {where.name}, {where.filename}:{where.lineno})")
 
+    path = Path(tempfile.gettempdir()) / f"fuzz_calls.{os.getpid()}.txt"  # read it if the process ends here
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    print(text, file=(note := _last_words()), flush=True)
-    faulthandler.dump_traceback_later(5 * seconds, exit=True, file=note)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-        note.close()
-
-
-def _last_words() -> Any:
-    """A file with the call that runs, to be read if the process ends in it."""
-    return open(Path(tempfile.gettempdir()) / f"fuzz_calls.{os.getpid()}.txt", "w")
+    with open(path, "w") as note:
+        print(text, file=note, flush=True)
+        faulthandler.dump_traceback_later(5 * seconds, exit=True, file=note)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before)
+    path.unlink()
 
 
 def answer_of(
@@ -193,7 +191,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="calls whose name contains this")
     parser.add_argument("--without", nargs="*", default=[], help="calls whose name begins with one of these")
     options = parser.parse_args()
-    findings = run(options.calls, options.seed, only=options.only, without=options.without, say=print)
+    findings = run(
+        options.calls,
+        options.seed,
+        only=options.only,
+        without=options.without,
+        say=partial(print, flush=True),
+    )
     print(f"{options.calls} calls, seed {options.seed}: {len(findings)} bad answers")
     return 1 if findings else 0
 

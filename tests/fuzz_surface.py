@@ -58,7 +58,8 @@ class Pool:
             linear = lt.LinearBandit([0.5, 0.2], lt.SphereActions(3))
             self.outcomes.append(lt.simulate(lt.LinearUCB(lt.LinearLightTailed(0.2)), linear, **made))
         self.kernels = kernels
-        self.folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+        self._folder = tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True)
+        self.folder = Path(self._folder.name)
         self.saved = [
             self.outcomes[0].save(self.folder / "a.npz"),
             self.outcomes[6].save(self.folder / "b.npz"),

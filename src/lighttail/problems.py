@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -414,7 +415,9 @@ def _check_means(means: Any) -> tuple[float, ...]:
 def _check_labels(labels: Any, arms: int) -> tuple[str, ...]:
     allowed = f"{arms} different names, one per arm"
     try:
-        names = () if isinstance(labels, UNORDERED) else tuple(str(label) for label in labels)
+        names = (
+            () if isinstance(labels, UNORDERED) else tuple(str(label) for label in islice(labels, arms + 1))
+        )
     except Exception:  # nothing that can be gone through, or a name that cannot be written
         raise refuse("labels", labels, allowed) from None
     if not names and not isinstance(labels, (str, bytes)):

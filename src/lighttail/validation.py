@@ -22,6 +22,7 @@ EXACT = 2**53  # up to which every whole number is a float
 SHOWN = 100  # characters of a value that a message repeats
 LONG = 3300  # bits of the longest whole number that is written out, far below what Python refuses to write
 BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
+MOST_LISTED = 10**7  # numbers in a list, which takes a second to become an array
 NESTED = (list, tuple, np.ndarray)
 UNORDERED = (str, bytes, bytearray, set, frozenset, Mapping)  # have a length and are no list of numbers
 
@@ -159,8 +160,18 @@ def numbers(field: str, values: Any, least: int, allowed: str, most: int) -> tup
     return tuple(number(f"{field}[{place}]", value) for place, value in enumerate(several))
 
 
+def _length(values: Any) -> int:
+    try:
+        return len(values)
+    except Exception:  # a list of somebody else's making
+        return 0
+
+
 def array_of(field: str, values: Any, allowed: str) -> npt.NDArray[np.float64]:
     """`values` as a new array of floats, of whatever shape; words and truth values are no numbers."""
+    size = 0 if hasattr(values, "__array__") or not hasattr(values, "__len__") else _length(values)
+    if size > MOST_LISTED:
+        raise refuse(f"the length of {field}", size, f"at most {MOST_LISTED} where it is not an array")
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")

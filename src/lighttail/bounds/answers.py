@@ -342,17 +342,16 @@ class _Certified:
 
     def __init__(self, arms: list[Arm], extra: list[float], most: float, unit: float) -> None:
         self.split, self.unit = Split(arms, extra) if arms else None, unit
-        self.least, self.most = sum(arm.gap for arm in arms), most / unit
+        self.least, self.most = unit * sum(arm.gap for arm in arms), most
         worst = max((arm.gap * arm.full for arm in arms), default=0.0)
         self.mean = unit * (sum(arm.gap * arm.mean_pulls() for arm in arms) + min(1.0, extra[0]) * worst)
 
-    def __call__(self, regret: float) -> float:
-        x = regret / self.unit
+    def __call__(self, x: float) -> float:
         if x <= self.least * (1.0 + 1e-12):
             return 1.0  # every arm is pulled once
         if self.split is None or x > self.most * (1.0 + 1e-9):
             return 0.0
-        return max(TINY, self.split.least(x))
+        return max(TINY, self.split.least(x / self.unit))
 
 
 @functools.lru_cache(maxsize=16)
