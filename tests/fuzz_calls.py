@@ -37,7 +37,7 @@ from lighttail import bounds
 from lighttail.statistics import Estimate
 from lighttail.validation import shown
 
-SECONDS = 20.0  # that a call may take: none needs a tenth of it, but a kernel may have to be compiled
+SECONDS = 60.0  # that a call may take: few need one, but a kernel may have to be compiled on a busy machine
 LONGEST = 400  # characters of a message
 
 

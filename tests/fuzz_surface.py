@@ -24,6 +24,7 @@ from fuzz_values import (
     POSITIVE,
     QUICK,
     TAIL_KINDS,
+    UNCALLABLE,
     Own,
     drawn,
     gaussian_problems,
@@ -83,6 +84,9 @@ class Pool:
 Draw = Callable[[np.random.Generator], Any]
 
 
+LESS = {"paths": QUICK, "horizon": QUICK, "progress?": UNCALLABLE, "of?": UNCALLABLE}
+
+
 @dataclass(frozen=True)
 class Call:
     """A function, and for each of its arguments a pool of good values or a function that draws one.
@@ -100,7 +104,7 @@ class Call:
             if name.endswith("?") and rng.random() < 0.5:
                 continue
             if rng.random() < self.share:
-                chosen[name.rstrip("?")] = drawn(rng, QUICK if name in ("paths", "horizon") else NASTY)
+                chosen[name.rstrip("?")] = drawn(rng, LESS.get(name, NASTY))
             else:
                 chosen[name.rstrip("?")] = pool(rng) if callable(pool) else drawn(rng, pool)
         return chosen

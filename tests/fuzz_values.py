@@ -136,6 +136,7 @@ OTHERS: tuple[Any, ...] = (
     ),
 )
 NASTY = SCALARS + OTHERS
+UNCALLABLE = tuple(x for x in NASTY if not callable(x))  # a user's own function may raise what it likes
 QUICK = tuple(x for x in NASTY if type(x) is not int or not 10**5 < x <= 10**12)  # sizes that one may ask for
 
 NUMBER = (0.2, 1.0, 3, 0.01, 25.0, np.float32(0.5), 0.0, -2.5, 1e-12, 1e6)

@@ -147,8 +147,8 @@ def with_noise(chance: Chance, x: float, spread: float, gaussian: bool) -> float
     >>> f"{with_noise(lambda x: math.exp(-max(0.0, x)), 50.0, 1.0, gaussian=True):.3g}"
     '1.66e-18'
     """
-    if math.isinf(spread):
-        return 1.0  # no float is as large as the noise
+    if math.isinf(spread) or chance(x) >= 1.0:
+        return 1.0  # no float is as large as the noise, or what is left says nothing for any y
 
     def both(place: int) -> tuple[float, float]:
         return chance(x - place * STEP * spread), noise_tail(place * STEP, gaussian)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.validation import accept, numbers, positive, refuse, whole
+from lighttail.validation import accept, numbers, positive, refuse, shown, whole
 
 Floats = npt.NDArray[Any]
 MOST_DIM = 10**4  # dimensions that are searched; a matrix of more would take over a GB
@@ -120,7 +120,7 @@ class BoxSet(ConvexSet):
     def __init__(self, low: Sequence[float], high: Sequence[float], starts: int = 32) -> None:
         first, last = _corner("low", low), _corner("high", high)
         if len(first) != len(last) or any(a >= b for a, b in zip(first, last, strict=True)):
-            raise refuse("high", list(last), f"as long as low and above it, entry by entry ({list(first)})")
+            raise refuse("high", last, f"as long as low and above it, entry by entry ({shown(list(first))})")
         object.__setattr__(self, "low", first)
         object.__setattr__(self, "high", last)
         object.__setattr__(self, "starts", whole("starts", starts, 0, most=MOST_STARTS))
