@@ -254,11 +254,11 @@ def check_seed(seed: Any) -> int:
     return found
 
 
-def check_progress(progress: Any) -> bool | Progress:
+def check_progress(progress: Any) -> Any:
     """A truth value, or a function."""
     if callable(progress) or isinstance(progress, (bool, np.bool_)):
         return progress if callable(progress) else bool(progress)
-    raise refuse("progress", progress, "True, False or a function that takes (paths done, paths)")
+    raise refuse("progress", progress, "True, False or a function")
 
 
 def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> int:
