@@ -218,7 +218,7 @@ def best_split(policy: lt.Policy, problem: lt.Bandit, horizon: int, regret: floa
     """Every split of the regret over two or three losing arms, tried."""
     certified = _certified(policy, problem, horizon)
     arms = certified.split.arms
-    budget = regret * (1 - 1e-12) - 1e-9 * arms[0].gap
+    budget = regret / certified.unit * (1 - 1e-12) - 1e-9 * arms[0].gap
     tables = []
     for arm in arms:
         table = np.concatenate([[1.0], arm.values, np.zeros(arm.full)])[: arm.full + 1]

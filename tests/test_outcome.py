@@ -116,6 +116,31 @@ def test_another_format_is_refused(saved: Path) -> None:
     assert refused(saved).endswith("must be 1, but is 2")
 
 
+@pytest.mark.parametrize("change", [{"horizon": 51}, {"labels": ["a", "b"]}, {"settings": {"seed": 2}}])
+def test_an_edited_file_is_refused(change: dict[str, Any], saved: Path) -> None:
+    rewrite(saved, **change)
+    assert "its digest is that of other contents" in refused(saved)
+
+
+@pytest.mark.parametrize("keep", ["paths", "law"])
+def test_an_edited_array_is_refused(keep: Any, tmp_path: Path) -> None:
+    policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+    path = lt.simulate(policy, problem, horizon=20, paths=3, seed=1, keep=keep).save(tmp_path / "run.npz")
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file}
+    np.savez(path, **arrays)
+    lt.Outcome.load(path)  # the control: written anew, but not edited
+    np.savez(path, **{**arrays, "means": np.array([0.3, 0.8])})
+    assert "its digest is that of other contents" in refused(path)
+
+
+def test_a_file_of_an_earlier_version_has_no_digest(out: lt.Outcome, saved: Path) -> None:
+    rewrite(saved, digest=None)
+    assert_same(out, lt.Outcome.load(saved))
+    rewrite(saved, digest=None, horizon="long")
+    assert "horizon must be a whole number" in refused(saved)
+
+
 @pytest.mark.parametrize("about", ["not json", "3", "[]", "{}"])
 def test_an_archive_of_something_else_is_refused(about: str, tmp_path: Path) -> None:
     path = tmp_path / "other.npz"

@@ -141,7 +141,12 @@ def interpolated(ordered: Values, q: float) -> float:
 def mean(values: Values, ends: tuple[float, float], level: float) -> Estimate:
     """The mean of an outcome that lies between `ends`."""
     low, high = mean_limits(values, ends, level)
-    return Estimate(_mean_of(sample_of(values)), low, high, level)
+    return _holding(_mean_of(sample_of(values)), low, high, level)
+
+
+def _holding(value: float, low: float, high: float, level: float) -> Estimate:
+    """An interval that holds its value, also where rounding alone would put the value outside."""
+    return Estimate(value, min(low, value), max(high, value), level)
 
 
 def std(values: Values, ends: tuple[float, float], level: float) -> Estimate:
@@ -155,7 +160,7 @@ def std(values: Values, ends: tuple[float, float], level: float) -> Estimate:
     furthest = max((end - centre) ** 2 for end in ends)
     low, high = mean_limits(squares, (0.0, furthest), level)
     off = max(abs(limit - centre) for limit in mean_limits(sample, ends, level))
-    return Estimate(
+    return _holding(
         math.sqrt(_mean_of(squares)), math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level
     )
 
@@ -195,7 +200,7 @@ def cvar(ordered: Values, q: float, ends: tuple[float, float], bounded: bool, le
     if math.isfinite(v.high):
         over = np.append(ends[1], sample.high[::-1])
         high = float(np.quantile(_dirichlet_cvar(over, _append(1, counts), q), 1.0 - tail))
-    return Estimate(v.value + excess / (1.0 - q), low, high, level)
+    return _holding(v.value + excess / (1.0 - q), low, high, level)
 
 
 def _append(first: Ints | int | None, second: Ints | int | None) -> Ints | None:

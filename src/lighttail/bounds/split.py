@@ -102,8 +102,9 @@ class Split:
                 best = min(best, self.extra[paid])
             for free in range(paid, len(self.arms)):
                 rest = [k for k in range(paid, len(self.arms)) if k != free]
-                others = self.value[rest].sum(axis=0) + self.extra[paid]
-                over = left - self.spent[rest].sum(axis=0)
+                end = None if rest else 1  # without another arm all prices are one
+                others = self.value[rest, :end].sum(axis=0) + self.extra[paid]
+                over = left - self.spent[rest, :end].sum(axis=0)
                 kept = (others < best) & (over >= self.arms[free].gap)
                 if kept.any():
                     sums = others[kept] + self.arms[free].with_budget(over[kept])

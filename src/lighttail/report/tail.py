@@ -12,12 +12,13 @@ import numpy as np
 
 from lighttail import bounds
 from lighttail.bounds import Bound, NoBound
+from lighttail.bounds.bound import check_kind
 from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.comparison import default_threshold
-from lighttail.simulate import check_settings, simulate, usable_processors
+from lighttail.simulate import check_settings, simulate
 from lighttail.statistics import Estimate, Floats, proportion_limits
 from lighttail.tails import TailEstimate, exact_tail, tail_probability
 from lighttail.tails.rare import MOST_PULLS, Method
@@ -29,6 +30,7 @@ Report = Callable[[str, int], None]
 POINTS = 7  # regrets between where simulation thins out and the end
 STEPS = 400  # points of the simulated curve
 BOUND_POINTS = 48
+MOST_ASKED = 1000  # regrets, each of which takes a simulation
 EXACT_HORIZON = 5000  # beyond it an exact value takes minutes
 QUICK_HORIZON = 1000  # up to it an exact value takes a second
 EXACT_CURVE = 250  # up to it there is one at every point
@@ -167,13 +169,12 @@ def tail_curve(
     >>> point.estimate.low < point.exact < point.estimate.high
     True
     """
-    threads = usable_processors() if threads is None else threads
     paths = _default_paths(horizon) if paths is None else paths
     if isinstance(problem, LinearBandit):
         raise refuse("problem", problem, "a Bandit; for a LinearBandit use tail_probability")
-    check_settings(policy, problem, horizon, paths, seed, threads)
-    horizon, asked = int(horizon), asked_regrets(regret, problem, horizon)
-    seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
+    checked = check_settings(policy, problem, horizon, paths, seed, threads)
+    horizon, paths, seed, threads = checked.horizon, checked.paths, checked.seed, checked.threads
+    kind, asked = check_kind(kind), asked_regrets(regret, problem, horizon)
     say: Report = (lambda label, done: None) if progress is None else progress
     common: dict[str, Any] = {"seed": seed, "threads": threads}
     common["progress"] = False if progress is None else _silent  # says when it compiles
@@ -211,9 +212,10 @@ def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ..
     """The regrets that were asked for, each once and rising."""
     if regret is None:
         return (default_threshold(problem, horizon),)
-    several = list(regret) if isinstance(regret, (list, tuple, np.ndarray)) else [regret]
-    if not several:
-        raise refuse("regret", regret, "at least one number")
+    listed = isinstance(regret, (list, tuple)) or (isinstance(regret, np.ndarray) and regret.ndim == 1)
+    several = regret if listed else [regret]
+    if not 1 <= len(several) <= MOST_ASKED:
+        raise refuse("regret", regret, f"at least one number, and at most {MOST_ASKED}")
     return tuple(sorted({number("regret", x) for x in several}))
 
 

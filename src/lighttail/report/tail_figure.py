@@ -12,6 +12,8 @@ from lighttail.problems import Bandit
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS
 from lighttail.report.tail import Kind, Report, TailCurve, steps, tail_curve
 from lighttail.report.tail_words import kind_words, sentence, subject
+from lighttail.simulate import check_progress
+from lighttail.validation import refuse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,6 +54,9 @@ def plot_tail(
     The chance of losing 12 or more is 6.56 % (between 6.4 % and 6.83 %), exactly 6.57 %; the
     certificate guarantees at most 16.1 %.
     """
+    progress = check_progress(progress)
+    if ax is not None and not hasattr(ax, "fill_between"):
+        raise refuse("ax", ax, "axes of matplotlib")
     settings: dict[str, Any] = {"kind": kind, "paths": paths, "relative_error": relative_error}
     settings |= {"seed": seed, "threads": threads}
     if progress is True:
@@ -95,7 +100,7 @@ def tail_figure(curve: TailCurve, titled: bool = True) -> Figure:
 
 def draw_tail(axes: Axes, curve: TailCurve) -> None:
     """Draw into the axes; the sentences are the title."""
-    light = curve.policy.light_tailed and curve.problem.noise.sub_gaussian
+    light = curve.policy.light_tailed and curve.problem.noise.is_sub_gaussian
     colour = LIGHT[2] if light else OTHER[0]
     x, value, low, high = curve.simulated()
     axes.fill_between(x, low, high, step="pre", color=colour, alpha=0.2, linewidth=0)

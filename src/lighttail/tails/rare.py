@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -14,14 +14,13 @@ from lighttail.linear import LinearBandit
 from lighttail.methods import work_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.simulate import Progress, check_settings, simulate, usable_processors
+from lighttail.simulate import Progress, check_settings, simulate
 from lighttail.tails.known import ERROR, exact_way
 from lighttail.tails.task import Diagnostics, Effort, Kind, TailEstimate, Task, certainly
 from lighttail.tails.weighted import FIRST, MOST_PATHS, derived, importance
-from lighttail.validation import BadInput, confidence, number, positive, refuse, whole
+from lighttail.validation import BadInput, confidence, number, one_of, positive, refuse, whole
 
 Method = Literal["auto", "exact", "importance", "plain", "splitting"]
-METHODS = ("auto", "exact", "importance", "plain", "splitting")
 MOST_PULLS = 2_000_000_000
 AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law
 
@@ -63,18 +62,14 @@ def tail_probability(
     >>> print(lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), problem, 4000, 801, seed=1))
     1.573e-18 [1.547e-18, 1.643e-18]
     """
-    threads = usable_processors() if threads is None else threads
-    check_settings(policy, problem, horizon, 1, seed, threads)
+    checked = check_settings(policy, problem, horizon, 1, seed, threads)
     regret, level = number("regret", regret), confidence("level", level)
     relative_error = positive("relative_error", relative_error)
     most_pulls = whole("most_pulls", most_pulls, 1)
-    if kind not in ("pseudo_regret", "regret"):
-        raise refuse("kind", kind, "'pseudo_regret' or 'regret'")
-    if method not in METHODS:
-        raise refuse("method", method, "'auto', 'exact', 'importance', 'plain' or 'splitting'")
-    seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
-    task = Task(policy, problem, int(horizon), regret, kind)
-    effort = Effort(relative_error, level, seed, most_pulls, int(threads), progress)
+    asked: Any = one_of("kind", kind, get_args(Kind))
+    method = cast(Method, one_of("method", method, get_args(Method)))
+    task = Task(policy, problem, checked.horizon, regret, asked)
+    effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
     if isinstance(problem, LinearBandit):
         if method not in ("auto", "plain"):
             raise refuse("problem", problem, f"a Bandit for method {method!r}; use method='plain'")
