@@ -14,7 +14,7 @@ from lighttail.tails.sums import places
 from lighttail.validation import refuse
 
 MOST_SECONDS = 3600.0
-WALK = 1.6e-7  # a walk, per step to the power 1.5
+WALK = 1e-7  # a walk, per step to the power 1.5
 LEVELS, SCANNED = 160, 250  # levels of a tail, and those whose bounds are looked at
 LAW_LEVELS, LAW_WALK, LAW_SCANNED = 600, 3.0, 3000  # of a law, whose walks are followed farther
 CELL = 1.2e-9  # a cell of Bernoulli rewards, per cell before it
