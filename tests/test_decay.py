@@ -41,11 +41,11 @@ def exponent(chances: Chances, series: str, horizon: int) -> float:
 
 @pytest.fixture(scope="module")
 def chances(tmp_path_factory: pytest.TempPathFactory) -> Chances:
-    decay.EXACT_UP_TO, before = 0, decay.EXACT_UP_TO  # the exact values are in the test below
+    decay.EXACT_SECONDS, before = 0.0, decay.EXACT_SECONDS  # the exact values are in the test below
     try:
         return run_tails([cut(500, 8000)], tmp_path_factory.mktemp("tails"), seed=3, threads=2)
     finally:
-        decay.EXACT_UP_TO = before
+        decay.EXACT_SECONDS = before
 
 
 def test_the_standard_tail_is_polynomial_and_the_new_ones_are_exponential(chances: Chances) -> None:

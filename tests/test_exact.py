@@ -205,6 +205,16 @@ def test_a_common_unit_of_the_gaps_gives_the_same(noise: lt.Noise, monkeypatch: 
         assert law.tail(regret) == pytest.approx(other_law.tail(regret), rel=1e-7)
 
 
+def test_gaps_without_a_common_unit() -> None:
+    from lighttail.tails.sums import common_unit
+
+    assert common_unit([0.0, 1e-12, 1.0]) is None
+    assert common_unit([0.0, math.sqrt(0.5), 1.0]) is None
+    unit, wholes = common_unit([0.0, 0.1, 0.2, 0.3, 0.6000000000000001]) or (0.0, ())
+    assert unit == pytest.approx(0.1)
+    assert wholes == (0, 1, 2, 3, 6)
+
+
 def test_seven_different_means_with_a_common_unit() -> None:
     policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
     out = lt.simulate(policy, problem, horizon=40, paths=200_000, seed=2)
@@ -290,6 +300,8 @@ def test_what_has_no_exact_law_is_refused(
 
 
 def test_what_takes_long_is_said_beforehand(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    lt.exact_tail(TUNED["LightTailed"], PROBLEM, 200, 20.0)  # compiles
+    capsys.readouterr()
     monkeypatch.setattr("lighttail.progress.PATIENCE", 0.0)
     lt.exact_tail(TUNED["LightTailed"], PROBLEM, 200, 20.0)
     assert capsys.readouterr().err == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -146,12 +147,19 @@ def bound(
     kind: KindWord = "pseudo-regret",
     exact: Annotated[
         bool,
-        typer.Option(help="Also the exact value, where there is one, above 1,000 pulls; 10 s at 4,000."),
+        typer.Option(help="Also an exact value that takes longer than two seconds, where there is one."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """What is known of that chance without simulation: certificate, theorem, guarantee, exact value."""
-    from lighttail.report.tail import QUICK_HORIZON, asked_regrets, bounds_at, bounds_to_dict, exact_at
+    from lighttail.report.tail import (
+        QUICK_SECONDS,
+        asked_regrets,
+        bounds_at,
+        bounds_to_dict,
+        exact_at,
+        why_no_exact,
+    )
 
     policy_text = _one_policy(policy_words)
     horizon = parse_whole("horizon", horizon_text)
@@ -166,29 +174,28 @@ def bound(
         regret=regret,
         kind=kind,
     )
-    skipped = horizon > QUICK_HORIZON and not exact and which == "pseudo_regret"
-    found = []
+    seconds = math.inf if exact else QUICK_SECONDS
+    found, why_none = [], ""
     for x in asked_regrets(regrets, problem, horizon):
         known = bounds_at(policy, problem, horizon, x, which)
-        found.append((x, known, None if skipped else exact_at(policy, problem, horizon, x, which)))
+        why_none = why_no_exact(policy, problem, horizon, x, which, seconds)
+        found.append((x, known, exact_at(policy, problem, horizon, x, which, seconds)))
     if as_json:
         answers = [{"regret": x, **bounds_to_dict(known), "exact": value} for x, known, value in found]
         about = {"command": command, "policy": repr(policy), "problem": repr(problem)}
         about |= {"horizon": horizon, "kind": which, "bounds": answers}  # type: ignore[dict-item]
         print(json.dumps(about, indent=2, allow_nan=False))
         return
-    _show_bounds(found, which, horizon, skipped)
+    _show_bounds(found, which, f"{why_none}; ask with --exact" if "takes" in why_none else why_none)
 
 
-def _show_bounds(
-    found: list[tuple[float, Any, float | None]], kind: str, horizon: int, skipped: bool
-) -> None:
+def _show_bounds(found: list[tuple[float, Any, float | None]], kind: str, why_none: str) -> None:
     from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words, missing
 
     screen = console()
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
-        table.append(("exact", exact_words(exact, kind, horizon, skipped)))
+        table.append(("exact", exact_words(exact, why_none)))
         screen.print(_table(f"P({kind_words(kind)} ≥ {regret:g})", ("source", "chance"), table))
         for text in missing(known):
             screen.print(text, highlight=False, markup=False, soft_wrap=not sys.stdout.isatty())

@@ -22,14 +22,14 @@ from lighttail.paper.run import Results
 from lighttail.simulate import settings_of
 from lighttail.statistics import Estimate, Floats
 from lighttail.tails import exact_tail, tail_probability
-from lighttail.validation import BadInput
+from lighttail.tails.exact import exact_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SHARE = 0.2  # the regret over the horizon
-EXACT_UP_TO = 1000  # pulls; beyond it an exact value takes longer than all the rest
+EXACT_SECONDS = 10.0  # an exact value that takes longer is left out
 GAP = 0.6
 
 
@@ -82,11 +82,8 @@ def _chance(setting: Setting, seed: int, threads: int | None) -> Chance:
     policy, problem, horizon = setting.policy, setting.problem, setting.horizon
     loss, exact = SHARE * horizon, None
     full = tail_probability(policy, problem, horizon, loss, seed=seed, threads=threads)
-    if horizon <= EXACT_UP_TO:
-        try:
-            exact = exact_tail(policy, problem, horizon=horizon, regret=loss)
-        except BadInput:  # not for this policy
-            exact = None
+    if exact_seconds(policy, problem, horizon, loss) <= EXACT_SECONDS:
+        exact = exact_tail(policy, problem, horizon=horizon, regret=loss)
     return Chance(Estimate(full.value, full.low, full.high, full.level), exact)
 
 

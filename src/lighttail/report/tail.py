@@ -21,6 +21,8 @@ from lighttail.report.comparison import default_threshold
 from lighttail.simulate import check_settings, simulate
 from lighttail.statistics import Estimate, Floats, proportion_limits
 from lighttail.tails import TailEstimate, exact_tail, tail_probability
+from lighttail.tails.exact import exact_seconds, why_not_exact
+from lighttail.tails.exact_costs import in_words
 from lighttail.tails.rare import MOST_PULLS, Method
 from lighttail.tails.task import Task
 from lighttail.validation import BadInput, number, refuse
@@ -31,9 +33,8 @@ POINTS = 7  # regrets between where simulation thins out and the end
 STEPS = 400  # points of the simulated curve
 BOUND_POINTS = 48
 MOST_ASKED = 1000  # regrets, each of which takes a simulation
-EXACT_HORIZON = 5000  # beyond it an exact value takes minutes
-QUICK_HORIZON = 1000  # up to it an exact value takes a second
-EXACT_CURVE = 250  # up to it there is one at every point
+# Seconds that an exact value may take: where it was asked for, where only bounds were, at every point.
+ASKED_SECONDS, QUICK_SECONDS, CURVE_SECONDS = 30.0, 2.0, 0.3
 SHARE, ROUGH = 1 / 10, 0.1  # of the budget, and relative error, for a point that was not asked for
 SIMULATED_PULLS = 200_000_000
 ROUNDS = 4  # of points, each nearer, until no chance is too small for a float
@@ -243,16 +244,36 @@ def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
     }
 
 
-def exact_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> float | None:
-    """The exact chance where it can be had in seconds."""
-    if kind != "pseudo_regret" or horizon > EXACT_HORIZON:
+def exact_at(
+    policy: Policy,
+    problem: Bandit,
+    horizon: int,
+    regret: float,
+    kind: Kind,
+    seconds: float = ASKED_SECONDS,
+) -> float | None:
+    """The exact chance where it can be had in so many seconds."""
+    if why_no_exact(policy, problem, horizon, regret, kind, seconds):
         return None
     try:
         found = exact_tail(policy, problem, horizon=horizon, regret=regret)
-    except BadInput:
+    except BadInput:  # too little noise
         return None
     possible = regret <= sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
     return None if found == 0.0 and possible else found  # smaller than is computed
+
+
+def why_no_exact(
+    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
+) -> str:
+    """Why no exact chance can be had in so many seconds; empty if it can."""
+    if kind != "pseudo_regret":
+        return "none: exact values are for the pseudo regret alone"
+    why = why_not_exact(policy, problem, horizon)
+    if why is not None:
+        return f"none: {why.partition(', but is ')[0]}"
+    takes = exact_seconds(policy, problem, horizon, regret)
+    return f"not computed: takes about {in_words(takes)}" if takes > seconds else ""
 
 
 def _reason(error: BadInput) -> str:
@@ -275,9 +296,9 @@ def _point(
     estimate: TailEstimate,
     asked: Sequence[float],
 ) -> TailPoint:
-    horizon, exact = outcome.horizon, None
-    if horizon <= EXACT_CURVE or regret in asked:
-        exact = exact_at(policy, problem, horizon, regret, kind)
+    horizon = outcome.horizon
+    seconds = ASKED_SECONDS if regret in asked else CURVE_SECONDS
+    exact = exact_at(policy, problem, horizon, regret, kind, seconds)
     known = bounds_at(policy, problem, horizon, regret, kind)
     return TailPoint(regret, estimate, outcome.exceedance(regret, kind), exact, known)
 

@@ -7,7 +7,7 @@ import sys
 
 from lighttail.bounds import Bound
 from lighttail.report.format import precise
-from lighttail.report.tail import EXACT_HORIZON, KnownBounds, TailCurve, TailPoint
+from lighttail.report.tail import KnownBounds, TailCurve, TailPoint
 from lighttail.statistics import Estimate
 
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
@@ -74,15 +74,11 @@ def guarantee_words(known: KnownBounds) -> str:
     return "none is known" if best is None else f"{_at_most(best)} ({best.source})"
 
 
-def exact_words(exact: float | None, kind: str, horizon: int, skipped: bool = False) -> str:
+def exact_words(exact: float | None, why_none: str) -> str:
     """The exact chance, or why there is none."""
     if exact is not None:
         return _digits(exact)
-    if horizon > EXACT_HORIZON and kind == "pseudo_regret":
-        return f"not computed: the horizon is above {EXACT_HORIZON:,}"
-    if skipped:
-        return "not computed: takes a while at this horizon; ask with --exact"
-    return "none: for UCB with two arms, Gaussian noise, and the pseudo regret alone"
+    return why_none or "not computed: smaller than any that is"
 
 
 def subject(curve: TailCurve) -> str:

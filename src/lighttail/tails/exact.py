@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from lighttail.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.progress import noted
+from lighttail.progress import compiling, noted
 from lighttail.statistics import Floats
 from lighttail.tails import exact_costs as costs
 from lighttail.tails.groups import Groups, groups_of
@@ -70,6 +71,7 @@ def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> 
     if sure is not None:
         return float(sure >= least)
     target = _tail(groups, least)
+    _compile(groups.counted)
     with _said(groups, regret):
         if groups.counted:
             value = float(add_up(groups.bernoulli(), target)[-1])
@@ -88,6 +90,7 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
         target, regrets = lattice_law(groups.scaled_gaps, groups.units(), groups.horizon)
     else:
         target, regrets = law_sum(groups.scaled_gaps, groups.horizon)
+    _compile(groups.counted)
     with _said(groups, None):
         if groups.counted:
             mass, smallest = add_up(groups.bernoulli(), target), 0.0
@@ -124,6 +127,18 @@ def _groups(
     sizes = groups_of(policy, problem, horizon, sizes_only=True)
     costs.check(sizes, regret)
     return sizes if sizes_only else groups_of(policy, problem, horizon)
+
+
+@cache
+def _compile(counted: bool) -> None:
+    """Compile the kernels on the smallest problem there is, and say so if that takes a while."""
+    groups = Groups((1.0, 0.0), (1, 1), math.nan if counted else 1.0, np.array([1.0, 0.5]), 3)
+    target = _tail(groups, 1.5)
+    with compiling("the exact law", True):
+        if counted:
+            add_up(groups.bernoulli(), target)
+        else:
+            integrate(groups.gaussian(), [target], target)
 
 
 def _said(groups: Groups, regret: float | None) -> Any:

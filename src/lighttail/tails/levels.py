@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import ndtr
 
 from lighttail.simulate import usable_processors
 from lighttail.statistics import Floats
@@ -120,6 +119,8 @@ class GaussianArms:
 
         To be at n pulls, an arm's index must be at most the level after n and above it before.
         """
+        from scipy.special import ndtr
+
         q, f = np.zeros((2, len(self.arms), self.horizon + 1))
         roots = np.sqrt(np.arange(1.0, self.steps + 1.0))
         for group, offset in enumerate(self.offsets):

@@ -33,7 +33,7 @@ def common_unit(gaps: Any) -> tuple[float, tuple[int, ...]] | None:
             return None
     wholes = tuple(round(gap / unit) for gap in gaps)
     unit = largest / max(wholes)
-    fits = all(abs(gap - whole * unit) <= SAME * largest for gap, whole in zip(gaps, wholes, strict=True))
+    fits = all(abs(gap - whole * unit) <= SAME * gap for gap, whole in zip(gaps, wholes, strict=True))
     return (unit, wholes) if fits else None
 
 

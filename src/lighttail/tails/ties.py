@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammainc, gammaln
 
 from lighttail.simulate import usable_processors
 from lighttail.statistics import Floats
@@ -157,6 +156,8 @@ def _often(
 
     After a time r at this value an arm has made j moves with Poisson's chance exp(-r) r^j / j!.
     """
+    from scipy.special import gammainc, gammaln
+
     visits = np.arange(waiting.shape[1])
     used = waiting.any(axis=(0, 2))
     visits = visits[: int(used.sum())]
