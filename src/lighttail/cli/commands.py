@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,18 +28,19 @@ from lighttail.cli.options import (
     console,
     left_out,
     policies_from,
+    print_line,
     problem_from,
     problem_options,
     warnings_as_lines,
 )
 from lighttail.executors import BlocksFailed
-from lighttail.files import output_folder
+from lighttail.files import in_a_sentence, output_folder
 from lighttail.gpu.run import check_device
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
-from lighttail.validation import BadInput, positive, whole
+from lighttail.validation import BadInput, positive, refuse, whole
 from lighttail.words import known_word, parse_linear, parse_noise, parse_number, parse_whole
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
@@ -321,23 +323,42 @@ def _linear_problem(
 
 
 def main() -> None:
-    """Entry point: bad input is one line and exit code 2, Ctrl-C is exit code 130."""
+    """Entry point: bad input is one line and exit code 2, Ctrl-C is exit code 130, a warning is one line."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *where: print_line(f"warning: {message}")
+        sys.exit(_exit_code())
+
+
+def _exit_code() -> int:
+    """Run the command; what ends it early is said in one line."""
     try:
+        _check_words(sys.argv[1:])
         code = app(standalone_mode=False)
     except (BadInput, UsageError) as error:
         text = error.format_message() if isinstance(error, UsageError) else str(error)
-        text = text.replace("keep='law'", "--keep law")
         if text:  # empty where the help was shown instead
-            print(f"lighttail: {text}", file=sys.stderr)
-        sys.exit(2)
+            print_line(text.replace("keep='law'", "--keep law"))
+        return 2
     except (OSError, ImportError, BlocksFailed) as error:
-        print(f"lighttail: {error}", file=sys.stderr)
-        sys.exit(1)
+        print_line(in_a_sentence(error) if isinstance(error, OSError) else str(error))
+        return 1
+    except MemoryError:
+        print_line("there is not enough memory for this: ask for fewer paths, arms or pulls")
+        return 1
     except Stopped as stopped:
-        print(f"lighttail: stopped: {stopped}", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        print_line(f"stopped: {stopped}")
+        return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # what typer itself may make of Ctrl-C
-        print("lighttail: stopped", file=sys.stderr)
-    sys.exit(code)
+        print_line("stopped")
+    return int(code or 0)
+
+
+def _check_words(words: list[str]) -> None:
+    """Refuse bytes that are no text: they could be written neither into a page nor to a screen."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise refuse("a word of the command", word, "text in UTF-8") from None

@@ -25,6 +25,7 @@ from lighttail.words import (
     with_assumed_sigma,
 )
 
+LONGEST_LINE = 1000  # letters
 DEFAULT_MEANS, DEFAULT_NOISE = "0.2,0.8", "gaussian"
 POLICY_WORDS = (
     f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes KAPPA:FLOOR), "
@@ -91,8 +92,16 @@ def warnings_as_lines() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in {str(entry.message) for entry in caught}:
-        print(f"lighttail: warning: {warning}", file=sys.stderr)
+    for warning in dict.fromkeys(str(entry.message) for entry in caught):
+        print_line(f"warning: {warning}")
+
+
+def print_line(text: str) -> None:
+    """Say something beside the answer: one line on stderr, however long the words are that it repeats."""
+    line = " ".join(text.split())
+    print(
+        f"lighttail: {line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + ' ...'}", file=sys.stderr
+    )
 
 
 def policies_from(words: Any, assumed_sigma: str | None = None, linear: bool = False) -> dict[Policy, str]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from lighttail.cli.commands import Stopped, app
-from lighttail.cli.options import warnings_as_lines
+from lighttail.cli.options import print_line, warnings_as_lines
 from lighttail.memory import in_words
 from lighttail.validation import BadInput, positive
 from lighttail.words import parse_whole
@@ -83,10 +83,9 @@ def _say_out_of_reach(study: Any) -> None:
     most = {one.name: worst_loss(one.problem, 1000) / 1000 for one in study.problems}  # sigma changes nothing
     for name, loss in most.items():
         if study.threshold > loss:
-            print(
-                f"lighttail: threshold {study.threshold:g} is out of reach with problem {name!r}: "
-                f"always taking the worst choice loses {loss:.3g} a round",
-                file=sys.stderr,
+            print_line(
+                f"threshold {study.threshold:g} is out of reach with problem {name!r}: "
+                f"always taking the worst choice loses {loss:.3g} a round"
             )
 
 
@@ -164,7 +163,7 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
     else:
         done = run_study(study, folder, **settings)
     for file in done.damaged:
-        print(f"lighttail: {file} was damaged and is made again", file=sys.stderr)
+        print_line(f"{file} was damaged and is made again")
     print(f"{study.name}: {done.finished:,} of {done.pieces:,} files, {done.played:,} of them new")
     if done.replaced:
         older = counted(len(done.replaced), "older piece")

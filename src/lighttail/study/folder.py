@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import lighttail
-from lighttail.files import leftovers, output_folder, whole_file
+from lighttail.files import NotWritten, in_a_sentence, leftovers, output_folder, whole_file
 from lighttail.study.cells import KEY_LETTERS, Cell, Piece, slug
 from lighttail.study.file import Study
 from lighttail.study.parquet import fits, pyarrow
@@ -25,10 +25,6 @@ PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
 KEYS = {"name", "versions", "study", "study_sha256", "inputs", "pieces", "finished", "digest", "cells"}
 Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
 AGAIN = "what was finished is whole; the same command goes on from there"
-
-
-class NotWritten(OSError):
-    """A file of a study could not be written; the text says which, why, and how to go on."""
 
 
 def versions() -> dict[str, str]:
@@ -199,8 +195,7 @@ class Folder:
             with whole_file(path, durable=True) as file:
                 yield file
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise NotWritten(f"{path} could not be written ({reason}): {AGAIN}") from error
+            raise NotWritten(f"{in_a_sentence(error)}: {AGAIN}") from error
 
     def write_manifest(self, cells: Iterable[Cell], found: Found) -> dict[str, Any]:
         """Write down what the study is and which files are its own."""

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lighttail.files import whole_file
+from lighttail.files import whole_files
 from lighttail.report.columns import cells
 from lighttail.report.comparison import Comparison, legend_words
 from lighttail.report.document import document, figure, unbroken
@@ -66,9 +66,7 @@ def report_study(results: Results, progress: Callable[[str, int], None] | None =
             summaries.append(_summary(setting, comparison, f"{name}/report.html", command))
     _remove_others(place, {Path(summary.page).parent.name for summary in summaries})
     pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command)}
-    for name, text in pages.items():
-        with whole_file(place / name) as file:
-            file.write(text.encode())
+    whole_files(place, {name: text.encode() for name, text in pages.items()})
     return place / INDEX
 
 
