@@ -126,9 +126,12 @@ class KeptLaw:
         return LawOutcome(whole, means, self.problem.labels, self.horizon, settings)
 
 
-def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int) -> None:
+def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int, threads: int = 1) -> None:
     """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
     kept, free = bytes_of(problem, paths) * together, free_memory()
+    if isinstance(problem, LinearBandit) and (work := threads * problem.bytes) > free:
+        about = f"about {in_words(work)}, of which {in_words(free)} are free"
+        raise refuse("the dimension", problem.dim, f"so small that its matrices fit into memory ({about})")
     if keep == "paths" and kept <= free:
         return
     counted = layout_of(problem, horizon).bytes * (together + COUNTERS)

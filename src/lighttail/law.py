@@ -104,7 +104,8 @@ def lattice_of(means: tuple[float, ...], horizon: int) -> tuple[tuple[int, ...],
     if len(several) <= 1:
         return tuple(int(gap > 0.0) for gap in gaps), several[0] if several else 0.0
     read = [Fraction(f"{mean:.15g}") for mean in means]
-    apart = [max(read) - mean for mean in read]
+    highest = max(read)
+    apart = [highest - mean for mean in read]
     below = math.lcm(*(gap.denominator for gap in apart))
     whole = [int(gap * below) for gap in apart]
     common = math.gcd(*whole) or 1  # 0 if 15 digits tell none apart

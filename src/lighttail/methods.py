@@ -10,26 +10,27 @@ from typing import Any, Literal, get_args
 from lighttail.costs import costs_of
 from lighttail.policies import UCB, Policy, SuccessiveElimination
 from lighttail.problems import Bandit, Gaussian, Noise
-from lighttail.validation import BadInput, refuse
+from lighttail.validation import BadInput, one_of
 
 Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
 LEAST_EACH = 16  # pulls of an arm at the shortest horizon that is tried first
+LONGEST_TRIED = 10**9  # pulls of a pilot path: where skipping does not pay there, a pilot takes long
 CLEARLY = 0.7  # of the cost pull by pull: skipping that costs less will do so at longer horizons, too
 
 
-def check_method(policy: Policy, problem: Any, horizon: int, method: Any) -> None:
+def check_method(policy: Policy, problem: Any, horizon: int, method: Any) -> Method:
     """Refuse a method that there is not, and a bonus that is not what it declares."""
-    if method not in get_args(Method):
-        raise refuse("method", method, "'auto', 'step' or 'skip'")
+    method = one_of("method", method, get_args(Method))
     if method == "step":
-        return
+        return "step"
     obstacle = why_not_skip(policy, problem)
     if method == "skip" and obstacle:
         raise BadInput(f"method must be 'auto' or 'step' {obstacle}, but is 'skip'")
     if not obstacle and isinstance(policy, UCB):
         policy.bonus.check_concave(horizon, problem.arms)
+    return method  # type: ignore[no-any-return]
 
 
 def choose_method(policy: Policy, problem: Any, horizon: int, method: Method) -> Played:
@@ -77,10 +78,12 @@ def sums_are_drawn(noise: type[Noise]) -> bool:
 def pays(policy: Policy, problem: Bandit, horizon: int) -> bool:
     """Whether skipping ahead costs less, here or clearly at a shorter horizon, where pilots cost less."""
     shorter = max(SHORT, LEAST_EACH * problem.arms)
-    while shorter < horizon:
+    while shorter < min(horizon, LONGEST_TRIED):
         step, skip = costs_of(policy, problem, shorter, start=shorter / horizon)
         if skip < CLEARLY * step:
             return True
         shorter *= 4
+    if horizon > LONGEST_TRIED:
+        return False
     step, skip = costs_of(policy, problem, horizon)
     return skip < step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -18,7 +19,7 @@ from lighttail.files import whole_file
 from lighttail.law import Law
 from lighttail.samples import Sample, sample_of
 from lighttail.statistics import Estimate, Floats
-from lighttail.validation import BadInput, confidence, fraction, number, refuse
+from lighttail.validation import BadInput, confidence, file_path, fraction, number, one_of, refuse, whole
 
 if TYPE_CHECKING:
     import pandas
@@ -53,9 +54,16 @@ def _not_kept(outcome: LawOutcome) -> NoReturn:
 
 
 def _known(kind: Any) -> Kind:
-    if kind not in get_args(Kind):
-        raise refuse("kind", kind, "'regret', 'pseudo_regret' or 'reward'")
-    return kind  # type: ignore[no-any-return]
+    return one_of("kind", kind, get_args(Kind))  # type: ignore[return-value]
+
+
+def _digest(about: dict[str, Any], arrays: dict[str, Any]) -> str:
+    """Of everything in a file but the digest itself."""
+    content = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        content.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return content.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,22 +130,22 @@ class Outcome:
 
     def mean(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The expected value."""
-        level = confidence("level", level)
+        kind, level = _known(kind), confidence("level", level)
         return statistics.mean(self._of(kind), self._ends(kind), level)
 
     def std(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The standard deviation."""
-        level = confidence("level", level)
+        kind, level = _known(kind), confidence("level", level)
         return statistics.std(self._of(kind), self._ends(kind), level)
 
     def quantile(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The value that is not exceeded with probability q; an end out of reach is infinite."""
-        q, level = fraction("q", q), confidence("level", level)
+        kind, q, level = _known(kind), fraction("q", q), confidence("level", level)
         return statistics.quantile(self.sample(kind), q, level)
 
     def cvar(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """The mean of the worst 1 - q of the paths: the highest regrets, or the lowest rewards."""
-        q, level = fraction("q", q), confidence("level", level)
+        kind, q, level = _known(kind), fraction("q", q), confidence("level", level)
         sample, (low, high) = self.sample(kind), self._ends(kind)
         if kind != "reward":
             return statistics.cvar(sample, q, (low, high), kind == "pseudo_regret", level)
@@ -146,20 +154,21 @@ class Outcome:
 
     def exceedance(self, x: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
         """P(kind >= x); with no path there, an upper limit."""
-        x, level = number("x", x), confidence("level", level)
+        kind, x, level = _known(kind), number("x", x), confidence("level", level)
         return statistics.exceedance(self._of(kind), x - self._slack(x, kind), level)
 
     def reaches(self, x: float, kind: Kind = "regret") -> npt.NDArray[np.bool_]:
         """Which paths have kind >= x; a value that is x but for rounding does."""
+        kind, x = _known(kind), number("x", x)
         values: Any = self._of(kind)
         return values >= x - self._slack(x, kind)  # type: ignore[no-any-return]
 
     def sample(self, kind: Kind = "regret") -> Sample:
         """The values in ascending order, with how many paths each stands for."""
-        values = self._of(kind)
+        kind = _known(kind)
         cache: dict[Kind, Sample] = self.__dict__.setdefault("_samples", {})
         if kind not in cache:
-            cache[kind] = sample_of(np.sort(values))
+            cache[kind] = sample_of(np.sort(self._of(kind)))
         return cache[kind]
 
     def to_frame(self) -> pandas.DataFrame:
@@ -178,12 +187,14 @@ class Outcome:
         return pandas.DataFrame(columns)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write one .npz file, whole or not at all."""
-        path = Path(path)
+        """Write one .npz file, whole or not at all, with a digest of what is in it."""
+        path = file_path("path", path)
         more, arrays = self._parts()
         about = {"format": FORMAT, "horizon": self.horizon, "labels": self.labels, "settings": self.settings}
+        about |= more
+        about["digest"] = _digest(about, arrays)
         with whole_file(path) as file:
-            np.savez_compressed(file, about=np.array(json.dumps({**about, **more})), **arrays)
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
         return path
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -195,34 +206,27 @@ class Outcome:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Outcome:
-        """Read what `save` wrote."""
+        """Read what `save` wrote, and refuse what has changed since.
+
+        Files of earlier versions have no digest: of those, only that their parts fit together is checked.
+        """
+        path = file_path("path", path)
         try:
             with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file}
             about = json.loads(str(arrays.pop("about")))
-            version, settings = about["format"], about["settings"]
-            rest = tuple(about["labels"]), about["horizon"], settings
-            if version == FORMAT and "law" in about:
-                means = arrays.pop("means")
-                return LawOutcome(Law.from_state(about["law"], arrays), means, *rest)
-            names = ("reward", "best", "lost") if "most" in about else ("reward", "pulls", "means")
-            reward, second, third = (arrays[name] for name in names)
+            if about["format"] != FORMAT:
+                raise refuse("its format", about["format"], str(FORMAT))
+            digest = about.pop("digest", None)
+            if digest is not None and digest != _digest(about, arrays):
+                raise BadInput("its digest is that of other contents")
+            return _loaded(about, arrays)
         except FileNotFoundError:
             raise
+        except BadInput as error:
+            raise BadInput(f"{path} is not an outcome that lighttail saved: {error}") from None
         except Exception:  # whatever a reader of damaged bytes may raise
             raise BadInput(f"{path} is not an outcome that lighttail saved") from None
-        if version != FORMAT:
-            raise refuse(f"the format of {path}", version, str(FORMAT))
-        if "most" in about:
-            fits = reward.ndim == 1 and reward.shape == second.shape == third.shape
-        else:
-            fits = second.ndim == 2 and second.shape == (*reward.shape, *third.shape)
-            fits = fits and len(rest[0]) == third.size
-        if not fits:
-            raise BadInput(f"{path} is not an outcome that lighttail saved: its arrays do not fit together")
-        if "most" in about:
-            return Outcome(reward, None, np.zeros(0), *rest, Offers(second, third, about["most"]))
-        return Outcome(reward, second, third, *rest)
 
     @property
     def _best(self) -> Any:
@@ -304,9 +308,10 @@ class LawOutcome(Outcome):
         _not_kept(self)
 
     def sample(self, kind: Kind = "regret") -> Sample:
+        kind = _known(kind)
         cache: dict[Kind, Sample] = self.__dict__.setdefault("_samples", {})
         if kind not in cache:
-            cache[kind] = self.law.sample(_known(kind))
+            cache[kind] = self.law.sample(kind)
         return cache[kind]
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -323,3 +328,24 @@ class LawOutcome(Outcome):
     @property
     def _most(self) -> float:
         return self.law.layout.most
+
+
+def _loaded(about: dict[str, Any], arrays: dict[str, Any]) -> Outcome:
+    """An outcome from the parts of a file; an error where they do not fit together."""
+    rest = tuple(map(str, about["labels"])), whole("horizon", about["horizon"], 1), dict(about["settings"])
+    if "law" in about:
+        means = arrays.pop("means")
+        return LawOutcome(Law.from_state(about["law"], arrays), means, *rest)
+    names = ("reward", "best", "lost") if "most" in about else ("reward", "pulls", "means")
+    reward, second, third = (arrays[name] for name in names)
+    if "most" in about:
+        fits = reward.ndim == 1 and reward.shape == second.shape == third.shape
+    else:
+        fits = second.ndim == 2 and second.shape == (*reward.shape, *third.shape)
+        fits = fits and len(rest[0]) == third.size and second.dtype == np.int64
+    numbers = (reward, third, second.astype(np.float64))
+    if not fits or not all(part.dtype == np.float64 and np.isfinite(part).all() for part in numbers):
+        raise BadInput("its arrays do not fit together")
+    if "most" in about:
+        return Outcome(reward, None, np.zeros(0), *rest, Offers(second, third, number("most", about["most"])))
+    return Outcome(reward, second, third, *rest)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from lighttail.bonuses import Bonus
-from lighttail.validation import accept, number, positive, refuse
+from lighttail.validation import accept, number, one_of, positive, refuse
 
 
 class Policy(ABC):
@@ -191,8 +191,7 @@ class Exp3IX(Policy):
     gamma: float | None = None
 
     def __post_init__(self) -> None:
-        if self.estimator not in ("loss", "reward"):
-            raise refuse("estimator", self.estimator, "'loss' or 'reward'")
+        accept(self, estimator=lambda field, value: one_of(field, value, ("loss", "reward")))
         if self.estimator == "reward" and self.upper is not None:
             raise refuse("upper", self.upper, "left out with the 'reward' estimator, which has no bound")
         given = {"upper": number, "eta": positive, "gamma": positive}

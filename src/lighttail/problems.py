@@ -20,10 +20,21 @@ import numpy.typing as npt
 
 from lighttail.counts import binomial, hypergeometric
 from lighttail.streams import block_generator, standard_normal, uniform
-from lighttail.validation import accept, non_negative, number, refuse
+from lighttail.validation import (
+    UNORDERED,
+    accept,
+    array_of,
+    non_negative,
+    number,
+    numbers,
+    refuse,
+    shown,
+)
 
 Floats = npt.NDArray[np.float64]
 TURN = 2.0 * math.pi
+MOST_PULLS = 10**15  # of a path: counts stay exact as floats
+MOST_ARMS = 10**6  # of a problem; no method is for more
 PILOT, PILOT_ARMS = 1000, 16  # draws, and arms, for the standard deviation of a noise that does not say
 
 
@@ -112,7 +123,9 @@ def bernoulli_proxy(means: Floats) -> float:
 class Noise(ABC):
     """What every noise has; the second group is for skip-ahead alone (docs/skip-ahead.md)."""
 
-    sub_gaussian: ClassVar[bool] = True  # what the paper's theorems ask of the noise
+    # The sigma with which the noise is sub-Gaussian, E exp(s e) <= exp(s^2 sigma^2 / 2) for every s and arm,
+    # as every theorem asks; True: with a sigma that nobody knows. None, unless the author states it.
+    sub_gaussian: ClassVar[float | None] = None
     shock: ClassVar[Callable[..., float]]
     reward: ClassVar[Callable[..., float]]
 
@@ -125,6 +138,21 @@ class Noise(ABC):
     clear: ClassVar[Callable[..., bool] | None] = None
     # proxy(*world): a reward's sub-Gaussian constant; it chooses how far to skip and changes no law.
     proxy: ClassVar[Callable[..., float] | None] = None
+
+    def __init_subclass__(cls) -> None:
+        """What is stated of rewards does not hold for a class that draws others, unless it says so."""
+        if {"shock", "reward", "world"} & set(vars(cls)):
+            for fact in {"sub_gaussian", "span"} - set(vars(cls)):
+                setattr(cls, fact, vars(Noise)[fact])
+
+    @property
+    def is_sub_gaussian(self) -> bool:
+        """Whether its author states that it is."""
+        return self.sub_gaussian is not None and self.sub_gaussian is not False
+
+    def span(self, means: tuple[float, ...]) -> tuple[float, float] | None:
+        """The least and the largest reward that an arm can give; None unless the author states them."""
+        return None
 
     def check(self, means: tuple[float, ...]) -> None:
         """Refuse means that this noise cannot have; any finite mean will do unless said otherwise."""
@@ -162,6 +190,10 @@ class Gaussian(Noise):
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
 
+    @property
+    def sub_gaussian(self) -> float:  # type: ignore[override]
+        return self.sigma
+
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), self.sigma
 
@@ -180,6 +212,14 @@ class Uniform(Noise):
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
 
+    @property
+    def sub_gaussian(self) -> float:  # type: ignore[override]
+        return self.sigma  # its variance is the parameter, as for a normal law
+
+    def span(self, means: tuple[float, ...]) -> tuple[float, float]:
+        reach = math.sqrt(3.0) * self.sigma
+        return min(means) - reach, max(means) + reach
+
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), math.sqrt(3.0) * self.sigma
 
@@ -194,7 +234,6 @@ class Laplace(Noise):
     Not sub-Gaussian: no theorem of the paper covers it.
     """
 
-    sub_gaussian: ClassVar[bool] = False
     sigma: float = 1.0
     shock = staticmethod(laplace_shock)
     reward = staticmethod(scaled_reward)
@@ -216,7 +255,6 @@ class StudentT(Noise):
     Not sub-Gaussian: no theorem of the paper covers it.
     """
 
-    sub_gaussian: ClassVar[bool] = False
     df: float = 3.0
     sigma: float = 1.0
     shock = staticmethod(student_shock)
@@ -238,6 +276,7 @@ class StudentT(Noise):
 class Bernoulli(Noise):
     """Rewards 1 with the arm's mean as probability, else 0."""
 
+    sub_gaussian: ClassVar[float | None] = 0.5  # Hoeffding's lemma
     shock = staticmethod(uniform_shock)
     reward = staticmethod(bernoulli_reward)
     total = staticmethod(bernoulli_total)
@@ -249,6 +288,9 @@ class Bernoulli(Noise):
         for arm, mean in enumerate(means):
             if not 0.0 <= mean <= 1.0:
                 raise refuse(f"means[{arm}]", mean, "between 0 and 1 with Bernoulli rewards")
+
+    def span(self, means: tuple[float, ...]) -> tuple[float, float]:
+        return 0.0, 1.0
 
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return (np.array(means),)
@@ -264,6 +306,14 @@ class Resampled(Noise):
     samples: tuple[Floats, ...]
     shock = staticmethod(uniform_shock)
     reward = staticmethod(sample_reward)
+
+    @property
+    def sub_gaussian(self) -> float:  # type: ignore[override]
+        """Half the range of the observations of an arm (Hoeffding's lemma)."""
+        return max(float(values.max()) / 2.0 - float(values.min()) / 2.0 for values in self.samples)
+
+    def span(self, means: tuple[float, ...]) -> tuple[float, float]:
+        return min(float(v.min()) for v in self.samples), max(float(v.max()) for v in self.samples)
 
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         starts = np.cumsum([0, *(len(values) for values in self.samples)], dtype=np.int64)
@@ -287,7 +337,8 @@ class Resampled(Noise):
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"Resampled({[len(values) for values in self.samples]} observations, digest {self.digest})"
+        sizes = shown([len(values) for values in self.samples])
+        return f"Resampled({sizes} observations, digest {self.digest})"
 
 
 @dataclass(frozen=True, init=False)
@@ -327,9 +378,18 @@ class Bandit:
         """
         if not isinstance(samples, Mapping) or len(samples) < 2:
             raise refuse("samples", samples, "a mapping of at least two arms to their observations")
-        arrays = tuple(_check_sample(str(label), values) for label, values in samples.items())
-        means = [float(np.mean(values)) for values in arrays]
-        return cls(means, noise=Resampled(arrays), labels=[str(label) for label in samples])
+        labels = _check_labels(list(samples), len(samples))
+        arrays = tuple(
+            _check_sample(f"samples[{shown(label)}]", values)
+            for label, values in zip(labels, samples.values(), strict=True)
+        )
+        return cls([_mean(values) for values in arrays], noise=Resampled(arrays), labels=labels)
+
+    def check_sums(self, horizon: int) -> None:
+        """Refuse means so large that what a path earns or loses is no float."""
+        size = max(*map(abs, self.means), *self.gaps)
+        if math.isinf(size * (horizon + self.arms)):
+            raise refuse("means", self.means, f"so small that {horizon} pulls add up to a finite number")
 
     @property
     def arms(self) -> int:
@@ -344,34 +404,37 @@ class Bandit:
 
 
 def _check_means(means: Any) -> tuple[float, ...]:
-    flat = hasattr(means, "__len__") and not any(
-        isinstance(mean, (list, tuple, np.ndarray)) for mean in means
-    )
-    if not flat or isinstance(means, (str, set, frozenset, Mapping)):
-        raise refuse("means", means, "a list of numbers, one an arm")
-    if len(means) < 2:
-        raise refuse("means", list(means), "at least two numbers, one an arm")
-    return tuple(number(f"means[{arm}]", mean) for arm, mean in enumerate(means))
+    checked = numbers("means", means, 2, "at least two numbers, one per arm, in a list", MOST_ARMS)
+    if math.isinf(max(checked) - min(checked)):
+        raise refuse("means", checked, "so small that the gap between them is finite")
+    return checked
 
 
-def _check_labels(labels: Sequence[str], arms: int) -> tuple[str, ...]:
-    names = tuple(str(label) for label in labels)
-    if not names:
+def _check_labels(labels: Any, arms: int) -> tuple[str, ...]:
+    allowed = f"{arms} different names, one per arm"
+    try:
+        names = () if isinstance(labels, UNORDERED) else tuple(str(label) for label in labels)
+    except Exception:  # nothing that can be gone through, or a name that cannot be written
+        raise refuse("labels", labels, allowed) from None
+    if not names and not isinstance(labels, (str, bytes)):
         return tuple(f"arm {arm + 1}" for arm in range(arms))
-    if isinstance(labels, str) or len(names) != arms or len(set(names)) != arms:
-        raise refuse("labels", list(labels), f"{arms} different names, one an arm")
+    if len(names) != arms or len(set(names)) != arms:
+        raise refuse("labels", labels, allowed)
     return names
 
 
-def _check_sample(label: str, values: Sequence[float] | Floats) -> Floats:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise refuse(f"samples[{label!r}]", values, "an array of numbers") from None
+def _mean(values: Floats) -> float:
+    with np.errstate(over="ignore"):
+        mean = float(np.mean(values))
+    return mean if math.isfinite(mean) else math.fsum((values / values.size).tolist())  # the sum is too large
+
+
+def _check_sample(field: str, values: Any) -> Floats:
+    array = array_of(field, values, "a non-empty array of finite numbers")
     if array.ndim != 1 or array.size == 0:
-        raise refuse(f"samples[{label!r}]", values, "a non-empty array of finite numbers")
+        raise refuse(field, values, "a non-empty array of finite numbers")
     wrong = np.flatnonzero(~np.isfinite(array))
     if wrong.size:
-        raise refuse(f"samples[{label!r}][{wrong[0]}]", float(array[wrong[0]]), "a finite number")
+        raise refuse(f"{field}[{wrong[0]}]", float(array[wrong[0]]), "a finite number")
     array.setflags(write=False)
     return array

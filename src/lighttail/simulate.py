@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -20,15 +20,17 @@ from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Method, check_method, choose_method
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
-from lighttail.validation import refuse, whole
+from lighttail.problems import MOST_PULLS, Bandit
+from lighttail.validation import one_of, refuse, whole
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
 LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
 LISTEN = 0.1  # seconds between two looks for Ctrl-C
-MOST_PULLS = 10**15  # counts stay exact as floats
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
+MOST_THREADS = 10**4
+MOST_STEPS, MOST_LINEAR = 10**11, 10**10  # pulls of a path that are played one by one
+MOST_SEED = 2**4096  # bits that a seed may have: more would only take time
 Progress = Callable[[int, int], None]
 
 
@@ -94,15 +96,14 @@ def simulate(
     """
     if executor is not None:
         check_executor(executor, threads)
-    own = threads
-    threads = usable_processors() if threads is None else threads
-    check_settings(policy, problem, horizon, paths, seed, threads, keep)
-    check_device(device, problem, int(horizon), precision, method, executor, own)
-    horizon, paths = int(horizon), int(paths)
-    check_method(policy, problem, horizon, method)
+    checked = check_settings(policy, problem, horizon, paths, seed, threads, keep)
+    horizon, paths, seed, keep = checked.horizon, checked.paths, checked.seed, checked.keep
+    method = check_method(policy, problem, horizon, method)
+    device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
+    threads = checked.threads
     if executor is not None:
         check_travels(policy=policy, problem=problem)
-    seed = int(np.random.SeedSequence().entropy) if seed is None else int(seed)  # type: ignore[arg-type]
+    progress = check_progress(progress)
     kept = kept_as(keep, problem, horizon, paths, threads)
     if device == "cuda":
         return _on_gpu(policy, problem, horizon, paths, seed, precision, keep, kept, progress)
@@ -112,6 +113,7 @@ def simulate(
     with reporter(progress, str(policy), paths) as report:
         with compiling(str(policy), progress is not False):
             method = choose_method(policy, problem, horizon, method)
+            check_long(problem, horizon, method)
             size = block_paths(horizon, method, isinstance(problem, LinearBandit))
             play = block_player(policy, problem, horizon, seed, method)
             play(0, *room_for(problem, 0), stop)  # compiles the kernel, or loads it from the cache
@@ -198,7 +200,7 @@ def check_settings(
     threads: Any,
     keep: Any = "paths",
     together: int = 1,
-) -> None:
+) -> Checked:
     """Refuse what cannot be simulated, before any work.
 
     together: outcomes of this kind that are in memory at the same time.
@@ -206,40 +208,79 @@ def check_settings(
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
     if isinstance(problem, LinearBandit):
-        _check_linear(policy, problem, horizon)
+        pulls = _check_linear(policy, problem, horizon)
     elif isinstance(problem, Bandit):
-        _check_arms(policy, problem, horizon)
+        pulls = _check_arms(policy, problem, horizon)
     else:
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-    if keep not in get_args(Keep):
-        raise refuse("keep", keep, "'paths' or 'law'")
+    kept: Any = one_of("keep", keep, get_args(Keep))
     count = whole("paths", paths, 1, most=MOST_COUNTED)
-    if keep == "paths" and count > MOST_PATHS:
+    if kept == "paths" and count > MOST_PATHS:
         raise refuse("paths", paths, f"at most {MOST_PATHS}, or {MOST_COUNTED} with keep='law'")
-    whole("threads", threads, 1)
-    if seed is not None:
-        whole("seed", seed, 0)
-    check_memory(problem, int(horizon), int(paths), keep, together)
+    use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
+    chosen = fresh_seed() if seed is None else check_seed(seed)
+    check_memory(problem, pulls, count, kept, together, use)
+    return Checked(pulls, count, chosen, use, kept)
 
 
-def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> None:
+class Checked(NamedTuple):
+    """Settings as plain numbers; a fresh seed and all usable processors where none were given."""
+
+    horizon: int
+    paths: int
+    seed: int
+    threads: int
+    keep: Keep
+
+
+def fresh_seed() -> int:
+    entropy: Any = np.random.SeedSequence().entropy
+    return int(entropy)
+
+
+def check_long(problem: Any, horizon: int, method: Method) -> None:
+    """Refuse a path that nobody could wait for: its pulls follow each other, whatever the processors."""
+    most = MOST_LINEAR if isinstance(problem, LinearBandit) else MOST_STEPS
+    if method == "step" and horizon > most:
+        raise refuse("horizon", horizon, f"at most {most} where every pull is played, which takes hours")
+
+
+def check_seed(seed: Any) -> int:
+    """A seed is any whole number that is not negative; of a huge one only the time would grow."""
+    if (found := whole("seed", seed, 0)) >= MOST_SEED:
+        raise refuse("seed", seed, f"a whole number of at most {MOST_SEED.bit_length() - 1} bits")
+    return found
+
+
+def check_progress(progress: Any) -> bool | Progress:
+    """A truth value, or a function."""
+    if callable(progress) or isinstance(progress, (bool, np.bool_)):
+        return progress if callable(progress) else bool(progress)
+    raise refuse("progress", progress, "True, False or a function that takes (paths done, paths)")
+
+
+def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> int:
     if isinstance(policy, LinearPolicy):
         raise refuse("policy", policy, "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit")
-    whole("horizon", horizon, problem.arms, f", one pull for each of the {problem.arms} arms", MOST_PULLS)
-    if not math.isfinite(max(map(abs, problem.means)) * horizon):
-        raise refuse("means", problem.means, f"so small that {horizon} pulls add up to a finite number")
-    policy.check(horizon, problem.arms)
+    each = f", one pull for each of the {problem.arms} arms"
+    pulls = whole("horizon", horizon, problem.arms, each, MOST_PULLS)
+    problem.check_sums(pulls)
+    policy.check(pulls, problem.arms)
+    return pulls
 
 
-def _check_linear(policy: Policy, problem: LinearBandit, horizon: Any) -> None:
+def _check_linear(policy: Policy, problem: LinearBandit, horizon: Any) -> int:
     if not isinstance(policy, LinearPolicy):
         raise refuse(
             "policy",
             policy,
             "a linear one, such as LinearUCB(LinearLightTailed(kappa=0.2)), with a LinearBandit",
         )
-    problem.actions.check(problem.dim, whole("horizon", horizon, 1, most=MOST_PULLS))
-    policy.check(horizon, problem.dim)
+    pulls = whole("horizon", horizon, 1, most=MOST_PULLS)
+    problem.actions.check(problem.dim, pulls)
+    problem.check_sums(pulls)
+    policy.check(pulls, problem.dim)
+    return pulls
 
 
 def settings_of(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -17,10 +19,13 @@ from lighttail.bounds.bound import (
     Kind,
     NoBound,
     check,
+    check_kind,
+    is_gaussian,
     most_regret,
     no_bound,
     noise_level,
     probability,
+    remembered,
     sub_gaussian,
     with_noise,
 )
@@ -30,7 +35,7 @@ from lighttail.bounds.split import Arm, Split
 from lighttail.bounds.theorems import Rule, Terms
 from lighttail.linear import LinearBandit, LinearLightTailed, LinearUCB
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
-from lighttail.problems import Bandit, Bernoulli, Gaussian, Resampled, Uniform
+from lighttail.problems import Bandit
 from lighttail.validation import BadInput, fraction, number, refuse
 
 WITH_THEOREM = (
@@ -42,6 +47,8 @@ IN_THEOREM = f"{WITH_THEOREM}, for which a theorem bounds the tail"
 IN_CERTIFICATE = f"{WITH_CERTIFICATE}, for which there is a certificate"
 MEAN_POINTS = 4000
 LEAST_RISK = 1e-300  # below it a float holds no bound
+MOST_ARMS = 200  # of a certificate, which then takes some seconds
+FASTER = 1024.0  # how far the search for a regret goes down in a step before it bisects
 
 
 class Question(Protocol):
@@ -69,9 +76,9 @@ def tail(
     """
     if isinstance(problem, LinearBandit):
         return _linear_tail(policy, problem, horizon, regret, kind)
-    sigma = check(policy, problem, horizon, kind, regret)
-    found = _theorems(policy, problem, horizon, sigma, kind)
-    bounds = [probability(max(TINY, chance(float(regret))), source) for source, chance in found.items()]
+    asked = check(policy, problem, horizon, kind, regret)
+    found = _theorems(policy, problem, asked.horizon, asked.sigma, asked.kind)
+    bounds = [probability(max(TINY, chance(asked.regret)), source) for source, chance in found.items()]
     return min(bounds, key=lambda bound: bound.value)
 
 
@@ -87,12 +94,10 @@ def _linear_tail(policy: Any, problem: LinearBandit, horizon: int, regret: float
         raise refuse("theta", problem.theta, "of two dimensions or more, which the proof needs")
     if not problem.within_theorem:
         raise refuse("problem", problem, "within the theorem: |a| at most 1, |theta_i| at most 1")
-    number("regret", regret)
-    if kind not in ("regret", "pseudo_regret"):
-        raise refuse("kind", kind, "'regret' or 'pseudo_regret'")
-    terms = theorems.linear(regret, horizon, problem.dim, sub_gaussian(problem), policy.bonus.kappa)
+    x, kind, sigma = number("regret", regret), check_kind(kind), sub_gaussian(problem)
+    terms = theorems.linear(x, horizon, problem.dim, sigma, policy.bonus.kappa)
     value = sum(terms if kind == "regret" else terms[1:])
-    return probability(max(TINY, value) if regret > 0.0 else 1.0, "Thm linear")
+    return probability(max(TINY, value) if x > 0.0 else 1.0, "Thm linear")
 
 
 def certificate(
@@ -108,12 +113,12 @@ def certificate(
     >>> print(lt.bounds.certificate(policy, problem, horizon=4000, regret=801))
     at most 5.54e-18 (certificate)
     """
-    sigma = check(policy, problem, horizon, kind, regret)
-    pseudo = _certified(policy, problem, horizon)
-    if kind == "pseudo_regret":
-        return probability(pseudo(float(regret)), "certificate")
-    gaussian = isinstance(problem.noise, Gaussian)
-    return probability(with_noise(pseudo, regret, sigma * horizon**0.5, gaussian), "certificate")
+    asked = check(policy, problem, horizon, kind, regret)
+    pseudo = remembered(_certified, policy, problem, asked.horizon)
+    if asked.kind == "pseudo_regret":
+        return probability(pseudo(asked.regret), "certificate")
+    chance = with_noise(pseudo, asked.regret, asked.sigma * asked.horizon**0.5, is_gaussian(problem))
+    return probability(chance, "certificate")
 
 
 def guarantee(
@@ -159,25 +164,40 @@ def regret(
     >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6, kind="pseudo_regret"))
     at most 104 (certificate)
     """
-    sigma = check(policy, problem, horizon, kind)
+    asked = check(policy, problem, horizon, kind)
     if not callable(of):
         raise refuse("of", of, "bounds.tail, bounds.certificate or bounds.guarantee")
-    if fraction("delta", delta) < LEAST_RISK:
+    if (risk := fraction("delta", delta)) < LEAST_RISK:
         raise refuse("delta", delta, f"at least {LEAST_RISK:g}")
 
     def ask(x: float) -> Bound:
-        return of(policy, problem, horizon=horizon, regret=x, kind=kind)
+        found = of(policy, problem, horizon=asked.horizon, regret=x, kind=asked.kind)
+        if not isinstance(found, Bound):
+            raise refuse("of", of, "bounds.tail, bounds.certificate or bounds.guarantee")
+        return found
 
-    low, high = 0.0, 1.0
-    while ask(high).value > delta:
-        low, high = high, 2.0 * high
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if ask(middle).value <= delta else (middle, high)
-    known = most_regret(problem, horizon)  # without any theorem
-    if kind == "regret":
-        known += sigma * horizon**0.5 * noise_level(delta, isinstance(problem.noise, Gaussian))
-    return Bound(high, ask(high).source, high >= known)
+    known = most_regret(problem, asked.horizon)  # without any theorem
+    if asked.kind == "regret":
+        known += asked.sigma * asked.horizon**0.5 * noise_level(risk, is_gaussian(problem))
+    end = _falls_to(risk, lambda x: ask(x).value, known)
+    return Bound(end, ask(end).source, end >= known)
+
+
+def _falls_to(risk: float, chance: Chance, start: float) -> float:
+    """The least x with chance(x) <= risk, up to a share of 1e-9, from above; 0 where every x > 0 will do."""
+    if start <= 0.0:
+        return 0.0  # nothing can be lost
+    high = start
+    while not chance(high) <= risk:
+        high *= 2.0
+        if math.isinf(high):
+            raise refuse("delta", risk, "so large that the bound falls to it at a regret that is a float")
+    while high > 0.0 and chance(high / FASTER) <= risk:
+        high /= FASTER
+    low = high / FASTER
+    while low < (middle := 0.5 * (low + high)) < high and high - low > 1e-9 * high:
+        low, high = (low, middle) if chance(middle) <= risk else (middle, high)
+    return high
 
 
 def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
@@ -192,11 +212,11 @@ def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
     >>> print(lt.bounds.mean(policy, problem, horizon=4000))
     at most 38.5 (certificate)
     """
-    sigma = check(policy, problem, horizon)
+    horizon, _, _, sigma = check(policy, problem, horizon)
     most = most_regret(problem, horizon)
     found: dict[str, float] = {}
-    if chances(policy, problem, horizon, sigma) is not None:
-        found["certificate"] = _certified(policy, problem, horizon).mean
+    with suppress(NoBound):
+        found["certificate"] = remembered(_certified, policy, problem, horizon).mean
     try:
         tails = _theorems(policy, problem, horizon, sigma, "pseudo_regret")
     except BadInput:
@@ -217,7 +237,7 @@ def simplified(policy: Policy, problem: Bandit, *, horizon: int) -> Simplified:
     >>> round(form.regret(delta=1e-6), 2), form.source
     (26106.02, 'Thm exp-K-armed-optimal, in y')
     """
-    sigma = check(policy, problem, horizon)
+    horizon, _, _, sigma = check(policy, problem, horizon)
     _check_gaps(problem)
     _check_own(policy)
     match policy:
@@ -304,14 +324,9 @@ def _exp3_ix(policy: Exp3IX, problem: Bandit, horizon: int, sigma: float, kind: 
 
 def _range(problem: Bandit) -> tuple[float, float]:
     """The least and the largest reward that an arm can give."""
-    match problem.noise:
-        case Bernoulli():
-            return 0.0, 1.0
-        case Uniform(sigma):
-            reach = 3.0**0.5 * sigma
-            return min(problem.means) - reach, max(problem.means) + reach
-        case Resampled(samples):
-            return min(float(v.min()) for v in samples), max(float(v.max()) for v in samples)
+    span = problem.noise.span(problem.means)
+    if span is not None:
+        return span
     kinds = "bounded (Bernoulli, Uniform, resampled)"
     why = f"Thm 12.1 assumes rewards that are {kinds}"
     raise no_bound("noise", problem.noise, f"{kinds}, as Thm 12.1 assumes", why)
@@ -336,7 +351,10 @@ class _Certified:
 
 @functools.lru_cache(maxsize=16)
 def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
-    known = chances(policy, problem, horizon, check(policy, problem, horizon))
+    if problem.arms > MOST_ARMS:
+        why = f"the certificate looks at every pair of arms, and there are more than {MOST_ARMS}"
+        raise no_bound("the number of arms", problem.arms, f"at most {MOST_ARMS} for a certificate", why)
+    known = chances(policy, problem, horizon, sub_gaussian(problem))
     if known is None:
         why = f"there is none for {policy}, only for {WITH_CERTIFICATE}"
         raise no_bound("policy", policy, IN_CERTIFICATE, why)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args
 
-import numpy as np
-
-from lighttail.linear import LinearBandit
+from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.policies import Policy
-from lighttail.problems import Bandit, Bernoulli, Gaussian, Resampled, Uniform
-from lighttail.validation import BadInput, number, refuse, whole
+from lighttail.problems import MOST_PULLS, Bandit, Gaussian
+from lighttail.validation import BadInput, number, one_of, positive, refuse, whole
 
 Kind = Literal["regret", "pseudo_regret"]
 Chance = Callable[[float], float]  # an upper bound on P(something >= x), never rising in x
@@ -65,30 +64,59 @@ def most_regret(problem: Bandit, horizon: int) -> float:
     return sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
 
 
-def check(policy: Any, problem: Any, horizon: Any, kind: Any = "regret", regret: Any = 0.0) -> float:
-    """Refuse what no bound is for; returns the noise's sub-Gaussian parameter."""
+class Asked(NamedTuple):
+    """What was asked, checked, as plain numbers; sigma: the noise's sub-Gaussian parameter."""
+
+    horizon: int
+    regret: float
+    kind: Kind
+    sigma: float
+
+
+def check(policy: Any, problem: Any, horizon: Any, kind: Any = "regret", regret: Any = 0.0) -> Asked:
+    """Refuse what no bound is for."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
+    if isinstance(policy, LinearPolicy):
+        raise refuse("policy", policy, "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit")
     if not isinstance(problem, Bandit):
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-    whole("horizon", horizon, max(3, problem.arms))
-    number("regret", regret)
-    if kind not in ("regret", "pseudo_regret"):
-        raise refuse("kind", kind, "'regret' or 'pseudo_regret'")
-    return sub_gaussian(problem)
+    pulls = whole("horizon", horizon, max(3, problem.arms), most=MOST_PULLS)
+    problem.check_sums(pulls)
+    remembered(_check_policy, policy, pulls, problem.arms)
+    return Asked(pulls, number("regret", regret), check_kind(kind), sub_gaussian(problem))
+
+
+@functools.lru_cache(maxsize=16)
+def _check_policy(policy: Policy, horizon: int, arms: int) -> None:
+    policy.check(horizon, arms)
+
+
+def remembered(function: Any, *args: Any) -> Any:
+    """A call of a function with an `lru_cache`, which does without where an argument has no hash."""
+    try:
+        hash(args)
+    except Exception:  # a policy of somebody else's making
+        return function.__wrapped__(*args)
+    return function(*args)
+
+
+def check_kind(kind: Any) -> Kind:
+    return one_of("kind", kind, get_args(Kind))  # type: ignore[return-value]
 
 
 def sub_gaussian(problem: Bandit | LinearBandit) -> float:
-    """The least sigma we can vouch for with E exp(s e) <= exp(s^2 sigma^2 / 2) for every s and arm."""
-    match problem.noise:
-        case Gaussian(sigma) | Uniform(sigma) if sigma > 0.0:
-            return sigma  # both have their variance as the parameter
-        case Bernoulli():
-            return 0.5  # Hoeffding's lemma
-        case Resampled(samples) if max(float(np.ptp(values)) for values in samples) > 0.0:
-            return max(float(np.ptp(values)) for values in samples) / 2
-    why = "every bound needs noise that is sub-Gaussian and not certain"
-    raise no_bound("noise", problem.noise, "sub-Gaussian and not certain, as every bound needs", why)
+    """The sigma that the author of the noise states: E exp(s e) <= exp(s^2 sigma^2 / 2), every s and arm."""
+    stated = problem.noise.sub_gaussian
+    if stated is None or isinstance(stated, bool) or stated == 0.0:
+        why = "every bound needs noise that is not certain and whose class states a sub-Gaussian sigma"
+        raise no_bound("noise", problem.noise, "sub-Gaussian and not certain, as every bound needs", why)
+    return positive("the noise's sub_gaussian", stated)
+
+
+def is_gaussian(problem: Bandit) -> bool:
+    """Whether the noise is normal: a class derived from Gaussian may draw something else."""
+    return type(problem.noise) is Gaussian
 
 
 def noise_tail(z: float, gaussian: bool) -> float:

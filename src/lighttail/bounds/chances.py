@@ -15,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.bounds.bound import is_gaussian, no_bound
 from lighttail.policies import UCB, Policy, SuccessiveElimination
-from lighttail.problems import Bandit, Gaussian
+from lighttail.problems import Bandit
 
 Floats = npt.NDArray[np.float64]
 ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> bound on P(pulled more than m times)
+LOOKED_AT = 10**6  # pulls after which the radius of a user's own bonus is looked at, one by one
 LARGE = 1e100  # in units of sigma: what is cut there makes a bound larger, and never overflows
 CLIMBS = (Standard, LightTailed, ArmOptimal)  # n radius(n) never falls with n: its least is at n = 1
 
@@ -43,7 +45,7 @@ def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chan
     if not isinstance(policy, (UCB, SuccessiveElimination)):
         return None
     bonus, params = policy.bonus, policy.params(horizon, problem.arms)
-    gaussian, full = isinstance(problem.noise, Gaussian), horizon - problem.arms + 1
+    gaussian, full = is_gaussian(problem), horizon - problem.arms + 1
     if isinstance(policy, UCB) and type(bonus) is AnyTime:
 
         def clock(t: float) -> float:
@@ -91,6 +93,9 @@ def _scaled(values: list[float], sigma: float, most: float) -> Floats:
 def least_scale(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> float:
     """The largest c with radius(n) >= c / n for n = 1, ..., T; 0 where there is none above it."""
     last = 1 if type(bonus) in CLIMBS else horizon
+    if last > LOOKED_AT:
+        why = f"the radius of {bonus} would have to be looked at after each of more than {LOOKED_AT:,} pulls"
+        raise no_bound("horizon", horizon, f"at most {LOOKED_AT} with a bonus of your own", why)
     return max(0.0, min(n * bonus.radius(float(n), 0.0, *params) for n in range(1, last + 1)))
 
 

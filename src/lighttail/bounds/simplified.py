@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from lighttail.bounds.theorems import MOST
 from lighttail.validation import fraction, non_negative, number, positive, refuse, whole
 
 
@@ -24,7 +25,8 @@ class Simplified:
     def tail(self, x: float) -> float:
         """The bound on P(regret >= x), at most 1."""
         y = max(0.0, number("x", x) - self.offset) / self.unit
-        return math.exp(min(0.0, self.log_factor - min(y * y, self.slope * y)))
+        rate = min(y * y, self.slope * y) if self.slope > 0.0 else 0.0  # a ratio too small for a float is 0
+        return math.exp(min(0.0, self.log_factor - rate))
 
     def regret(self, delta: float) -> float:
         """With probability at least 1 - delta the regret is below offset + unit max(sqrt L, L / slope),
@@ -32,6 +34,8 @@ class Simplified:
         L = ln(factor / delta). The paper prints it for ArmOptimal and eta = 1.
         """
         level = max(0.0, self.log_factor - math.log(fraction("delta", delta)))
+        if level > 0.0 and self.slope == 0.0:
+            return math.inf
         return self.offset + self.unit * max(math.sqrt(level), level / self.slope)
 
 
@@ -45,7 +49,8 @@ def simplified_k_armed(horizon: int, arms: int, sigma: float, kappa: float) -> S
     >>> round(simplified_k_armed(10_000, 2, 1.0, 1.0).regret(1e-6), 2)
     18095.48
     """
-    root, width = _scales(horizon, arms, sigma, kappa)
+    horizon, arms, sigma, kappa = _checked(horizon, arms, sigma, kappa)
+    root, width = _scales(horizon, sigma, kappa)
     return Simplified(
         offset=2 * arms + 16 * arms * width * root * math.sqrt(math.log(horizon)),
         unit=8 * sigma * arms * root,
@@ -67,7 +72,8 @@ def simplified_k_armed_optimal(
     >>> round(simplified_k_armed_optimal(10_000, 2, 1.0, 1.0, 0.0).regret(1e-6), 2)
     26106.02
     """
-    root, width = _scales(horizon, arms, sigma, kappa)
+    horizon, arms, sigma, kappa = _checked(horizon, arms, sigma, kappa)
+    root, width = _scales(horizon, sigma, kappa)
     width = max(width, non_negative("floor", floor))
     return Simplified(
         offset=2 * arms + 32 * width * root * math.sqrt(arms * math.log(horizon)),
@@ -87,9 +93,10 @@ def simplified_linear(horizon: int, dim: int, sigma: float, kappa: float) -> Sim
     >>> round(simplified_linear(10_000, 2, 1.0, 1.0).regret(1e-6))
     2909299
     """
-    whole("dim", dim, 2, ", which the proof needs")
-    root, width = _scales(horizon, 2, sigma, kappa)
-    whole("horizon", horizon, dim, ", the dimension")
+    dim = whole("dim", dim, 2, ", which the proof needs", MOST)
+    horizon, _, sigma, kappa = _checked(horizon, 2, sigma, kappa)
+    horizon = whole("horizon", horizon, dim, ", the dimension")
+    root, width = _scales(horizon, sigma, kappa)
     log, ratio = math.log(horizon), horizon / dim
     return Simplified(
         offset=4 * math.sqrt(dim) + 32 * dim * root * log + 16 * width * dim * math.sqrt(dim) * root * log**2,
@@ -100,12 +107,14 @@ def simplified_linear(horizon: int, dim: int, sigma: float, kappa: float) -> Sim
     )
 
 
-def _scales(horizon: int, arms: int, sigma: float, kappa: float) -> tuple[float, float]:
+def _checked(horizon: int, arms: int, sigma: float, kappa: float) -> tuple[int, int, float, float]:
+    arms = whole("arms", arms, 2, most=MOST)
+    horizon = whole("horizon", horizon, max(3, arms), most=MOST)
+    return horizon, arms, positive("sigma", sigma), positive("kappa", kappa)
+
+
+def _scales(horizon: int, sigma: float, kappa: float) -> tuple[float, float]:
     """sqrt T and sigma sqrt(max(eta, 1/eta)) = max(kappa, sigma^2 / kappa)."""
-    whole("arms", arms, 2)
-    whole("horizon", horizon, max(3, arms))
-    positive("sigma", sigma)
-    positive("kappa", kappa)
     return math.sqrt(horizon), max(kappa, sigma / kappa * sigma)
 
 
@@ -118,9 +127,10 @@ def best_tail_exponent(alpha: float) -> float:
     >>> best_tail_exponent(1.0)
     0.5
     """
-    if not 0.5 < number("alpha", alpha) <= 1.0:
+    power = number("alpha", alpha)
+    if not 0.5 < power <= 1.0:
         raise refuse("alpha", alpha, "above 1/2 and at most 1")
-    return alpha - 0.5
+    return power - 0.5
 
 
 def consistent_tail_exponent(rate: float, sigma: float, true_sigma: float | None = None) -> float:
@@ -137,10 +147,10 @@ def consistent_tail_exponent(rate: float, sigma: float, true_sigma: float | None
     >>> consistent_tail_exponent(rate=2.0, sigma=1.0), round(consistent_tail_exponent(2.0, 1.0, 3.0), 4)
     (4.0, 2.7726)
     """
-    positive("rate", rate)
-    positive("sigma", sigma)
+    rate, sigma = positive("rate", rate), positive("sigma", sigma)
     level = sigma if true_sigma is None else positive("true_sigma", true_sigma)
     if level < sigma:
         raise refuse("true_sigma", true_sigma, f"at least sigma, {sigma:g}")
     s = min(level, math.hypot(sigma, 1.0))
-    return 4 * rate * (math.log(s / sigma) - 0.5 + 0.5 * (sigma / s) ** 2 + 0.5 / s**2)
+    apart = math.log(s) - math.log(sigma)
+    return 4 * (rate * (apart - 0.5 + 0.5 * (sigma / s) ** 2 + 0.5 / s / s))

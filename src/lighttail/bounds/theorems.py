@@ -10,12 +10,14 @@ The derivations are checked in docs/bounds.md.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Literal
 
-from lighttail.validation import non_negative, number, positive, refuse, whole
+from lighttail.validation import non_negative, number, one_of, positive, whole
 
 Rule = Literal["SE", "UCB"]
 Terms = tuple[float, ...]
+MOST = 10**100  # of pulls, arms and dimensions: every number made of them is a float
 
 
 def exp_k_armed(x: float, horizon: int, arms: int, sigma: float, kappa: float, rule: Rule = "SE") -> Terms:
@@ -31,11 +33,11 @@ def exp_k_armed(x: float, horizon: int, arms: int, sigma: float, kappa: float, r
     >>> sum(exp_k_armed(2e6, 10**7, 2, 1.0, 0.2)) < 1e-6
     True
     """
-    _check(x, horizon, arms, sigma, kappa)
-    ucb, x = _is_ucb(rule), max(0.0, x)
-    root, log = sigma * math.sqrt(horizon), math.log(horizon)
+    x, horizon, arms, sigma, kappa = _checked(x, horizon, arms, sigma, kappa)
+    ucb, log = _is_ucb(rule), math.log(horizon)
+    root = sigma * math.sqrt(horizon)
     excess = max(0.0, x - 2 * arms - 4 * arms * kappa * math.sqrt(horizon * log))
-    rate = x / (arms * root) * (kappa / sigma) * math.sqrt(log)
+    rate = quotient((x, kappa, math.sqrt(log)), (arms, sigma, sigma, math.sqrt(horizon)))
     return (
         _term(1.0, _square(x / root) / (2 * arms)),
         _term(arms * (1 if ucb else 2), _square(excess / (arms * root)) / 32),
@@ -56,14 +58,14 @@ def exp_2_armed(x: float, horizon: int, sigma: float, kappa: float) -> Terms:
     >>> exp_2_armed(2e6, 10**7, 1.0, 0.2)[2] < exp_k_armed(2e6, 10**7, 2, 1.0, 0.2)[2]
     True
     """
-    _check(x, horizon, 2, sigma, kappa)
-    x = max(0.0, x)
+    x, horizon, _, sigma, kappa = _checked(x, horizon, 2, sigma, kappa)
     root, log = sigma * math.sqrt(horizon), math.log(horizon)
     excess = max(0.0, x - 2 - 4 * kappa * math.sqrt(horizon * log))
+    rate = quotient((x, kappa, math.sqrt(log)), (sigma, sigma, math.sqrt(horizon)))
     return (
         _term(1.0, _square(x / root) / 8),
         _term(2.0, _square(excess / root) / 32),
-        _term(horizon, x / root * (kappa / sigma) * math.sqrt(log) / 2),
+        _term(horizon, rate / 2),
     )
 
 
@@ -80,16 +82,15 @@ def exp_k_armed_optimal(
     >>> sum(exp_k_armed_optimal(2e7, 10**8, 4, 1.0, 0.2, 0.0)) < 1e-6
     True
     """
-    _check(x, horizon, arms, sigma, kappa)
-    non_negative("floor", floor)
-    ucb, x = _is_ucb(rule), max(0.0, x)
+    x, horizon, arms, sigma, kappa = _checked(x, horizon, arms, sigma, kappa)
+    widest, ucb = max(kappa, non_negative("floor", floor)), _is_ucb(rule)
     root, log = sigma * math.sqrt(arms * horizon), math.log(horizon)
-    excess = max(0.0, x - 2 * arms - 8 * max(kappa, floor) * math.sqrt(arms * horizon * log))
-    rate = max(0.0, x - 2 * arms) / root * (kappa / sigma) * math.sqrt(log)
+    excess = max(0.0, x - 2 * arms - 8 * widest * math.sqrt(arms * horizon * log))
+    rate = _later(x, horizon, arms, sigma, kappa)
     return (
         _term(1.0, _square(x / root) / 8),
         _term(arms * (2 if ucb else 4), _square(excess / root) / 128),
-        _term(2.0 * arms * horizon * (1 if ucb else arms), rate / (4 if ucb else 16)),
+        _term(2 * arms * horizon * (1 if ucb else arms), rate / (4 if ucb else 16)),
     )
 
 
@@ -105,15 +106,13 @@ def any_time(x: float, horizon: int, arms: int, sigma: float, kappa: float) -> T
     >>> sum(any_time(2e8, 10**9, 2, 1.0, 0.2)) < 1e-6
     True
     """
-    _check(x, horizon, arms, sigma, kappa)
-    x = max(0.0, x)
+    x, horizon, arms, sigma, kappa = _checked(x, horizon, arms, sigma, kappa)
     root, log = sigma * math.sqrt(arms * horizon), math.log(horizon)
     excess = max(0.0, x - 2 * arms - 16 * kappa * math.sqrt(2 * arms * horizon * log))
-    rate = max(0.0, x - 2 * arms) / root * (kappa / sigma) * math.sqrt(log)
     return (
         _term(1.0, _square(x / root) / 8),
-        _term(2.0 * arms * horizon**2, _square(excess / root) / 512),
-        _term(2.0 * arms * horizon**3, rate / 16),
+        _term(2 * arms * horizon**2, _square(excess / root) / 512),
+        _term(2 * arms * horizon**3, _later(x, horizon, arms, sigma, kappa) / 16),
     )
 
 
@@ -132,19 +131,18 @@ def linear(x: float, horizon: int, dim: int, sigma: float, kappa: float) -> Term
     >>> sum(linear(1e9, 10**9, 2, 1.0, 1.0)) < 1e-6
     True
     """
-    whole("dim", dim, 2, ", which the proof needs")
-    _check(x, horizon, 2, sigma, kappa)
-    whole("horizon", horizon, dim, ", the dimension")
-    x, log = max(0.0, x), math.log(horizon)
-    root = sigma * math.sqrt(dim * horizon) * log
+    dim = whole("dim", dim, 2, ", which the proof needs", MOST)
+    x, horizon, _, sigma, kappa = _checked(x, horizon, 2, sigma, kappa)
+    horizon, log = whole("horizon", horizon, dim, ", the dimension"), math.log(horizon)
+    scale = math.sqrt(dim * horizon) * log
     early = 32 * dim * math.sqrt(horizon) * log + 16 * kappa * math.sqrt(dim * horizon) * log
     above = max(0.0, x - 4 * math.sqrt(dim))
     ratio = horizon / dim
     volume = max(2 * dim * math.log(ratio), dim / 2 * math.log1p(ratio)) + math.log(2.0 * horizon)
     return (
         _term(1.0, _square(x / (dim * sigma * math.sqrt(horizon))) / 2),
-        _exp(volume - _square(max(0.0, above - early) / root) / 512),
-        _exp(volume - above / root * (kappa / sigma) / 8),
+        _exp(volume - _square(max(0.0, above - early) / (sigma * scale)) / 512),
+        _exp(volume - quotient((above, kappa), (sigma, sigma, scale, 8.0))),
     )
 
 
@@ -162,15 +160,20 @@ def exp3_ix(x: float, horizon: int, arms: int, span: float, eta: float, gamma: f
     >>> f"{exp3_ix(2000.0, 10_000, 2, 1.0, 0.0105, 0.00525):.3g}"
     '4.98e-08'
     """
-    number("x", x)
-    whole("horizon", horizon, 1)
-    whole("arms", arms, 2)
-    for field, value in (("span", span), ("eta", eta), ("gamma", gamma)):
-        positive(field, value)
-    price = span * (gamma + eta * span / 2)
-    fixed = math.log(arms) / eta + price * horizon * arms
-    unit = (price + span) / (2 * gamma)
-    return _exp(math.log(arms + 1.0) - (x - fixed) / unit)
+    x, horizon, arms = (
+        number("x", x),
+        whole("horizon", horizon, 1, most=MOST),
+        whole("arms", arms, 2, most=MOST),
+    )
+    span, eta, gamma = positive("span", span), positive("eta", eta), positive("gamma", gamma)
+    price = gamma + eta * span / 2  # above is x / b, below is a / b, each of them divided by span (1 + price)
+    share = price / (1.0 + price) if price < 1.0 else 1.0 / (1.0 + 1.0 / price)
+    below = 2.0 * quotient((gamma, math.log(arms)), (eta, span, min(1.0 + price, sys.float_info.max)))
+    below += 2.0 * gamma * share * horizon * arms
+    if math.isinf(price) or math.isinf(below):  # far beyond 1, whatever x is
+        return _exp(math.inf)
+    above = 2.0 * quotient((gamma, x), (span, 1.0 + price))
+    return _exp(math.log(arms + 1.0) - above + below)
 
 
 def mean_k_armed(horizon: int, arms: int, kappa: float, rule: Rule = "SE") -> float:
@@ -179,7 +182,7 @@ def mean_k_armed(horizon: int, arms: int, kappa: float, rule: Rule = "SE") -> fl
     >>> round(mean_k_armed(10_000, 2, 2.0), 2)
     4863.77
     """
-    _check(0.0, horizon, arms, 1.0, kappa)
+    _, horizon, arms, _, kappa = _checked(0.0, horizon, arms, 1.0, kappa)
     base, slope = (3, 2) if _is_ucb(rule) else (4, 4)
     return base * arms + slope * arms * kappa * math.sqrt(horizon * math.log(horizon))
 
@@ -193,7 +196,7 @@ def mean_2_armed(horizon: int, kappa: float, rule: Rule = "SE") -> float:
     >>> round(mean_2_armed(10_000, 2.0), 2)
     2433.88
     """
-    _check(0.0, horizon, 2, 1.0, kappa)
+    _, horizon, _, _, kappa = _checked(0.0, horizon, 2, 1.0, kappa)
     base, slope = (5, 2) if _is_ucb(rule) else (6, 4)
     return base + slope * kappa * math.sqrt(horizon * math.log(horizon))
 
@@ -209,24 +212,49 @@ def mean_k_armed_optimal(horizon: int, arms: int, kappa: float, floor: float, ru
     >>> round(mean_k_armed_optimal(10_000, 2, 2.0, 2.0), 2)
     6875.09
     """
-    _check(0.0, horizon, arms, 1.0, kappa)
-    non_negative("floor", floor)
-    slope = 4 if _is_ucb(rule) else 8
-    return 4 * arms + slope * max(kappa, floor) * math.sqrt(arms * horizon * math.log(horizon))
+    _, horizon, arms, _, kappa = _checked(0.0, horizon, arms, 1.0, kappa)
+    widest, slope = max(kappa, non_negative("floor", floor)), 4 if _is_ucb(rule) else 8
+    return 4 * arms + slope * widest * math.sqrt(arms * horizon * math.log(horizon))
 
 
-def _check(x: float, horizon: int, arms: int, sigma: float, kappa: float) -> None:
-    number("x", x)
-    whole("arms", arms, 2)
-    whole("horizon", horizon, max(3, arms))
-    positive("sigma", sigma)
-    positive("kappa", kappa)
+def _checked(
+    x: float, horizon: int, arms: int, sigma: float, kappa: float
+) -> tuple[float, int, int, float, float]:
+    """All five as plain numbers; a negative x bounds nothing and counts as 0."""
+    arms = whole("arms", arms, 2, most=MOST)
+    horizon = whole("horizon", horizon, max(3, arms), most=MOST)
+    return max(0.0, number("x", x)), horizon, arms, positive("sigma", sigma), positive("kappa", kappa)
 
 
 def _is_ucb(rule: Rule) -> bool:
-    if rule not in ("SE", "UCB"):
-        raise refuse("rule", rule, "'SE' or 'UCB'")
-    return rule == "UCB"
+    return one_of("rule", rule, ("SE", "UCB")) == "UCB"
+
+
+def _later(x: float, horizon: int, arms: int, sigma: float, kappa: float) -> float:
+    """(x - 2K)_+ kappa sqrt(ln T) / (sigma^2 sqrt(K T)), of the arm-optimal and the any-time theorem."""
+    above = (max(0.0, x - 2 * arms), kappa, math.sqrt(math.log(horizon)))
+    return quotient(above, (sigma, sigma, math.sqrt(arms * horizon)))
+
+
+def quotient(above: tuple[float, ...], below: tuple[float, ...]) -> float:
+    """The product of the finite numbers above over that of those below, which are positive.
+
+    Nothing on the way overflows or vanishes: 0 over something tiny is 0, and never 0 times infinity.
+
+    >>> quotient((1e300, 1e300), (1e300, 1e299)), quotient((0.0, 1.0), (5e-324, 5e-324))
+    (10.0, 0.0)
+    """
+    share, power = 1.0, 0
+    for value in above:
+        part, twos = math.frexp(value)
+        share, power = share * part, power + twos
+    for value in below:
+        part, twos = math.frexp(value)
+        share, power = share / part, power - twos
+    try:
+        return math.ldexp(share, power)
+    except OverflowError:
+        return math.copysign(math.inf, share)
 
 
 def _square(value: float) -> float:

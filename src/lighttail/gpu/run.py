@@ -16,7 +16,7 @@ import numpy as np
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, Bernoulli, Resampled
-from lighttail.validation import BadInput, refuse, whole
+from lighttail.validation import BadInput, one_of, refuse, whole
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["float32", "float64"]
@@ -39,16 +39,14 @@ def check_device(
     method: str = "auto",
     executor: Any = None,
     threads: Any = None,
-) -> None:
+) -> tuple[Device, Precision | None]:
     """Refuse what no GPU plays, and a GPU that is not there; for the CPU, a precision that it has not."""
-    if device not in get_args(Device):
-        raise refuse("device", device, "'cpu' or 'cuda'")
-    if precision is not None and precision not in get_args(Precision):
-        raise refuse("precision", precision, "'float32' or 'float64'")
+    device = one_of("device", device, get_args(Device))
+    precision = None if precision is None else one_of("precision", precision, get_args(Precision))
     if device == "cpu":
         if precision == "float32":
             raise refuse("precision", precision, "'float64' on the CPU; device='cuda' has both")
-        return
+        return device, precision
     if isinstance(problem, LinearBandit):
         raise refuse("device", device, "'cpu' with a LinearBandit")
     if method == "skip":
@@ -56,7 +54,7 @@ def check_device(
     for field, given in (("executor", executor), ("threads", threads)):
         if given is not None:
             raise refuse(field, given, "left out with device='cuda', which has threads of its own")
-    whole("horizon", horizon, 1, " with device='cuda'", MOST_ROUNDS)
+    horizon = whole("horizon", horizon, 1, " with device='cuda'", MOST_ROUNDS)
     if precision == "float32" and horizon > MOST_SINGLE:
         allowed = f"'float64' beyond {MOST_SINGLE} pulls, where float32 counts no further"
         raise refuse("precision", precision, allowed)
@@ -65,6 +63,7 @@ def check_device(
             "device", device, f"'cpu' with more than {MOST_ARMS} arms (the problem has {problem.arms})"
         )
     _check_present()
+    return device, precision
 
 
 def _check_present() -> None:
@@ -90,7 +89,7 @@ def precision_for(precision: Precision | None, problem: Bandit, horizon: int) ->
     if precision is not None:
         return precision
     noise = problem.noise
-    if not noise.sub_gaussian or (isinstance(noise, Bernoulli) and _rare(problem.means)):
+    if not noise.is_sub_gaussian or (isinstance(noise, Bernoulli) and _rare(problem.means)):
         return "float64"
     size = max(abs(mean) for mean in problem.means)
     if isinstance(noise, Resampled):

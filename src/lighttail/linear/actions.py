@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.streams import standard_normal, uniform
-from lighttail.validation import refuse, refuse_file, whole
+from lighttail.validation import array_of, file_path, refuse, refuse_file, whole
 
 Floats = npt.NDArray[np.float64]
 LONGEST = 1e50  # entries beyond this would overflow in V
@@ -253,11 +253,10 @@ def as_actions(actions: Any) -> Actions:
     if isinstance(actions, Actions):
         return actions
     if isinstance(actions, (str, os.PathLike)):
-        actions = _opened(Path(actions))
-    try:
-        array = actions if isinstance(actions, np.ndarray) else np.array(actions, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise refuse("actions", actions, "an array of numbers, or SphereActions(A)") from None
+        actions = _opened(file_path("actions", actions))
+    array: Any = actions
+    if not isinstance(array, np.ndarray) or array.dtype.kind == "O":
+        array = array_of("actions", actions, "an array of numbers, or SphereActions(A)")
     if array.ndim not in (2, 3):
         raise refuse("actions", array.shape, "of the shape (A, d) or (rounds, A, d)")
     if array.dtype.kind not in "fiu":
@@ -300,5 +299,5 @@ def _parts(array: npt.NDArray[Any]) -> Any:
 def _opened(path: Path) -> Any:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # whatever a reader of damaged bytes may raise
         raise refuse_file("actions", path, "an .npy file that can be read", error) from None

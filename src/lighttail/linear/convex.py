@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.validation import number, positive, refuse, whole
+from lighttail.validation import accept, numbers, positive, refuse, whole
 
 Floats = npt.NDArray[Any]
+MOST_DIM = 10**4  # dimensions that are searched; a matrix of more would take over a GB
+MOST_STARTS = 10**6
 STEPS = 2000  # at most; a climb mostly ends within ten
 EARLY = 20  # steps after which only the best climb on
 BEST = 4
@@ -91,9 +93,9 @@ class BallSet(ConvexSet):
     starts: int = 32
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1)
-        whole("starts", self.starts, 0)
-        object.__setattr__(self, "radius", positive("radius", self.radius))
+        object.__setattr__(self, "dim", whole("dim", self.dim, 1, most=MOST_DIM))
+        object.__setattr__(self, "starts", whole("starts", self.starts, 0, most=MOST_STARTS))
+        accept(self, radius=positive)
 
     def furthest(self, directions: Floats) -> Floats:
         length = np.linalg.norm(directions, axis=1, keepdims=True)
@@ -121,7 +123,7 @@ class BoxSet(ConvexSet):
             raise refuse("high", list(last), f"as long as low and above it, entry by entry ({list(first)})")
         object.__setattr__(self, "low", first)
         object.__setattr__(self, "high", last)
-        object.__setattr__(self, "starts", whole("starts", starts, 0))
+        object.__setattr__(self, "starts", whole("starts", starts, 0, most=MOST_STARTS))
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -132,6 +134,4 @@ class BoxSet(ConvexSet):
 
 
 def _corner(field: str, values: Any) -> tuple[float, ...]:
-    if not hasattr(values, "__len__") or isinstance(values, str) or len(values) == 0:
-        raise refuse(field, values, "a list of at least one number")
-    return tuple(number(f"{field}[{place}]", value) for place, value in enumerate(values))
+    return numbers(field, values, 1, "a list of at least one number", MOST_DIM)

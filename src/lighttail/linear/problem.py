@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ import numpy as np
 
 from lighttail.linear.actions import Actions, FixedActions, Floats, as_actions
 from lighttail.problems import Bernoulli, Gaussian, Noise, Resampled
-from lighttail.validation import number, refuse
+from lighttail.validation import numbers, refuse
 
+MOST_DIM = 10**5  # whose matrices would take 80 GB each
 SLACK = 1e-9  # lengths that are 1 but for rounding are 1
 
 
@@ -42,12 +44,14 @@ class LinearBandit:
         noise = Gaussian(1.0) if noise is None else noise
         if not isinstance(noise, Noise) or isinstance(noise, Resampled):
             raise refuse("noise", noise, "a noise around any mean, such as Gaussian(1.0)")
-        checked, source = _check_theta(theta), as_actions(actions)
+        checked = numbers("theta", theta, 1, "a list of at least one number", MOST_DIM)
+        source = as_actions(actions)
         source.check(len(checked))
         _check_bernoulli(noise, np.array(checked), source)
         object.__setattr__(self, "theta", checked)
         object.__setattr__(self, "actions", source)
         object.__setattr__(self, "noise", noise)
+        self.check_sums(1)
         if not self.within_theorem:
             warnings.warn(
                 "the paper's theorem assumes actions of length 1 at most and entries of theta of size 1 at "
@@ -87,6 +91,21 @@ class LinearBandit:
         source, noise = self.actions.source(self.dim), self.noise.world(self.theta)[1:]
         return np.array(self.theta), source, noise, self.actions.count, self.fixed
 
+    def check_sums(self, horizon: int) -> None:
+        """Refuse rewards so large that what a path earns or loses is no float."""
+        if math.isinf(2.0 * self._reach * horizon):
+            raise refuse("theta", self.theta, f"so small that {horizon} pulls add up to a finite number")
+
+    @property
+    def _reach(self) -> float:
+        """No mean reward is larger in size."""
+        return math.hypot(*self.theta) * self.actions.longest()
+
+    @property
+    def bytes(self) -> int:
+        """The memory that a thread works with, about: eight matrices, and copies of the actions."""
+        return 8 * (8 * self.dim * self.dim + 4 * self.actions.count * self.dim)
+
     def most_lost(self, horizon: int) -> float:
         """An upper bound on the pseudo regret of any policy."""
         return self.actions.most_lost(np.array(self.theta), horizon)
@@ -94,12 +113,6 @@ class LinearBandit:
     def worst_loss(self, horizon: int) -> float:
         """What always taking the worst action loses, in expectation."""
         return self.actions.worst_loss(np.array(self.theta), horizon)
-
-
-def _check_theta(theta: Any) -> tuple[float, ...]:
-    if not hasattr(theta, "__len__") or isinstance(theta, (str, dict, set, frozenset)) or len(theta) == 0:
-        raise refuse("theta", theta, "a list of at least one number")
-    return tuple(number(f"theta[{place}]", value) for place, value in enumerate(theta))
 
 
 def _check_bernoulli(noise: Noise, theta: Floats, actions: Actions) -> None:

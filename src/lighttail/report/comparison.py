@@ -222,15 +222,15 @@ def worst_loss(problem: Bandit | LinearBandit, horizon: int) -> float:
 def covered(problem: Bandit | LinearBandit) -> bool:
     """Whether a problem is one that the paper's theorems are about; the linear one needs two dimensions."""
     if isinstance(problem, LinearBandit):
-        return problem.noise.sub_gaussian and problem.within_theorem and problem.dim >= 2
-    return problem.noise.sub_gaussian
+        return problem.noise.is_sub_gaussian and problem.within_theorem and problem.dim >= 2
+    return problem.noise.is_sub_gaussian
 
 
 def uncovered(problem: Bandit | LinearBandit) -> str:
     """Why no policy is light-tailed by theorem on a problem; empty where one may be."""
     if covered(problem):
         return ""
-    if not problem.noise.sub_gaussian:
+    if not problem.noise.is_sub_gaussian:
         return f"no theorem covers {type(problem.noise).__name__} noise"
     return "no theorem covers this linear bandit"
 

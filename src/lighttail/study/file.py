@@ -11,8 +11,8 @@ from lighttail.csvfile import read_rewards
 from lighttail.linear import LinearBandit
 from lighttail.methods import Method, check_method
 from lighttail.policies import Policy
-from lighttail.problems import Bandit, Noise
-from lighttail.simulate import MOST_PATHS, MOST_PULLS, check_settings
+from lighttail.problems import MOST_PULLS, Bandit, Noise
+from lighttail.simulate import MOST_PATHS, check_settings
 from lighttail.study.source import Source, Table, name, several, text, texts
 from lighttail.validation import BadInput, non_negative, number, positive, refuse, whole, whole_float
 from lighttail.words import parse_linear, parse_noise, parse_policy
