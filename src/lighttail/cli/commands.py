@@ -33,6 +33,7 @@ from lighttail.cli.options import (
     problem_options,
     warnings_as_lines,
 )
+from lighttail.cli.sizes import check_played, check_policies
 from lighttail.executors import BlocksFailed
 from lighttail.files import in_a_sentence, output_folder
 from lighttail.gpu.run import check_device
@@ -168,11 +169,13 @@ def compare(
         problem = problem_from(means, noise, sigma, data)
     words = policy or (LINEAR if linear else TUNED)
     policies = policies_from(words, assumed_sigma, linear)
+    check_policies(policies)
     kept: Any = "paths" if keep is None else keep
+    check_device(device, problem, horizon, threads=threads)
     for one in policies:
         use = 1 if threads is None else threads
         check_settings(one, problem, horizon, paths, seed, use, kept, together=len(policies))
-    check_device(device, problem, horizon, threads=threads)
+        check_played(one, problem, horizon, paths, device)
     loss = default_threshold(problem, horizon)
     if threshold is not None:
         positive("threshold", threshold)
@@ -215,17 +218,19 @@ def paper(
 
     Outcomes are kept in the folder: a run that was stopped goes on where it was.
     """
-    from lighttail.paper import EXPERIMENTS
+    from lighttail.paper import EXPERIMENTS, settings_in
 
     paths, seed = whole("paths", parse_whole("paths", paths_text), 2), parse_whole("seed", seed_text)
-    whole("seed", seed, 0)
-    threads = None if threads_text is None else whole("threads", parse_whole("threads", threads_text), 1)
+    threads = None if threads_text is None else parse_whole("threads", threads_text)
     names = [experiment.name for experiment in EXPERIMENTS]
     chosen = names if only is None else [name.strip() for name in only.split(",")]
     for name in chosen:
         known_word("only", name, names)
     experiments = [experiment for experiment in EXPERIMENTS if experiment.name in chosen]
     command = command_line("paper", paths=paths, seed=seed, only=only, out=out)
+    for setting in settings_in(experiments):
+        check_settings(setting.policy, setting.problem, setting.horizon, paths, seed, threads)
+        check_played(setting.policy, setting.problem, setting.horizon, paths, "cpu")
     with output_folder("out", out):
         _make_paper(experiments, out, command, (paths, seed, threads))
 

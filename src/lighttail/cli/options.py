@@ -15,7 +15,7 @@ import typer
 from lighttail.linear import LinearPolicy
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.validation import BadInput
+from lighttail.validation import refuse
 from lighttail.words import (
     BONUSES,
     parse_noise,
@@ -83,7 +83,7 @@ def left_out(when: str, **options: Any) -> None:
     """Refuse options that have no meaning here."""
     for field, value in options.items():
         if value is not None:
-            raise BadInput(f"{field} must be left out {when}, but is {str(value)!r}")
+            raise refuse(field, str(value), f"left out {when}")
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def _policy_for(word: str, linear: bool) -> Policy:
     policy = parse_policy(word)
     if isinstance(policy, LinearPolicy) != linear:
         allowed = "one for a linear bandit, such as linucb:" if linear else "one for arms, such as ucb:"
-        raise BadInput(f"policy must be {allowed}lighttailed:0.2, but is {word!r}")
+        raise refuse("policy", word, f"{allowed}lighttailed:0.2")
     return policy
 
 

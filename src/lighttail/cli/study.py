@@ -14,7 +14,7 @@ import typer
 from lighttail.cli.commands import Stopped, app
 from lighttail.cli.options import print_line, warnings_as_lines
 from lighttail.memory import in_words
-from lighttail.validation import BadInput, positive
+from lighttail.validation import positive, refuse
 from lighttail.words import parse_whole
 
 FRAME, COLUMN = 2000, 400  # bytes of a file, and of a column, that hold no paths
@@ -112,7 +112,7 @@ def _again(file: Path, out: Path | None, executor: str, workers: str | None, dev
 def _seconds(text: str) -> float:
     found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([smhd]?)\s*", text.lower())
     if found is None:
-        raise BadInput(f"budget must be a time such as 90s, 10m, 2h or 1d, but is {text!r}")
+        raise refuse("budget", text, "a time such as 90s, 10m, 2h or 1d")
     return positive("budget", float(found[1]) * SECONDS[found[2]])
 
 
