@@ -64,6 +64,7 @@ app = typer.Typer(
 )
 DEFAULT_ACTIONS = "10"
 INTERRUPTED = 130
+OPTIONS = {"keep='law'": "--keep law", "rebuild=True": "--rebuild"}  # by what Python calls them
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
 
 
@@ -342,7 +343,9 @@ def _exit_code() -> int:
     except (BadInput, UsageError) as error:
         text = error.format_message() if isinstance(error, UsageError) else str(error)
         if text:  # empty where the help was shown instead
-            print_line(text.replace("keep='law'", "--keep law"))
+            for words, option in OPTIONS.items():
+                text = text.replace(words, option)
+            print_line(text)
         return 2
     except (OSError, ImportError, BlocksFailed) as error:
         print_line(in_a_sentence(error) if isinstance(error, OSError) else str(error))

@@ -47,6 +47,12 @@ def run(
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove replaced pieces and files that the study no longer has.")
     ] = False,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild", help="Make a lost or damaged manifest anew from the pieces that fit the study."
+        ),
+    ] = False,
 ) -> None:
     """Play a study: problems x policies x horizons x sigmas x seeds, from one file into one folder.
 
@@ -64,9 +70,10 @@ def run(
     folder = file.parent / slug(study.name) if out is None else out
     _say_out_of_reach(study)
     if dry_run:
-        _plan(study, folder, device)
+        _plan(study, folder, device, rebuild)
         return
     settings = {"executor": executor, "workers": workers, "device": device, "budget": seconds, "prune": prune}
+    settings["rebuild"] = rebuild
     again = _again(file, out, executor, workers_text, device)
     try:
         _run(study, folder, settings, again)
@@ -91,7 +98,7 @@ def _say_out_of_reach(study: Any) -> None:
 
 def _so_far(study: Any, folder: Path) -> str:
     """How many files the folder of a run that was stopped lists; nothing if it did not get that far."""
-    from lighttail.study.folder import read_manifest
+    from lighttail.study.manifest import read_manifest
 
     manifest = read_manifest(folder)
     if manifest is None or manifest["study"] != study.text:  # of the study before it was edited
@@ -116,14 +123,15 @@ def _seconds(text: str) -> float:
     return positive("budget", float(found[1]) * SECONDS[found[2]])
 
 
-def _plan(study: Any, folder: Path, device: str) -> None:
+def _plan(study: Any, folder: Path, device: str, rebuild: bool) -> None:
     from lighttail.study.cells import cells_of
     from lighttail.study.folder import Folder, check_belongs
+    from lighttail.study.run import look_at
 
-    manifest = check_belongs(folder, study)
+    manifest = check_belongs(folder, study, rebuild)
     cells = cells_of(study, device, sys.stderr.isatty())
     place = Folder(folder, study, manifest)
-    found, damaged = place.look(cells)
+    found, damaged = look_at(place, cells)
     missing = {piece for cell in cells for piece in cell.pieces} - found.keys()
     short = len(place.superseded(cells, missing))
     print(_size(study, cells))

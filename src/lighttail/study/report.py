@@ -22,7 +22,7 @@ from lighttail.report.write import FILES, write_report
 from lighttail.statistics import Estimate
 from lighttail.study.cells import slug
 from lighttail.study.file import Setting
-from lighttail.study.folder import REPORT
+from lighttail.study.folder import REPORT, check_kind
 from lighttail.study.results import Results
 from lighttail.validation import BadInput
 
@@ -51,6 +51,7 @@ def report_study(results: Results, progress: Callable[[str, int], None] | None =
     if not results.finished:
         raise BadInput(f"folder must hold a study of which a piece is finished, but is {str(results.path)!r}")
     place = results.path / REPORT
+    check_kind(place, folder=True)
     place.mkdir(exist_ok=True)
     command = shlex.join(["lighttail", "report", str(results.path)])
     summaries = []
