@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -41,7 +42,7 @@ from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
-from lighttail.validation import BadInput, positive, refuse, whole
+from lighttail.validation import SHOWN, BadInput, positive, refuse, whole
 from lighttail.words import known_word, parse_linear, parse_noise, parse_number, parse_whole
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
@@ -341,11 +342,12 @@ def _exit_code() -> int:
         _check_words(sys.argv[1:])
         code = app(standalone_mode=False)
     except (BadInput, UsageError) as error:
-        text = error.format_message() if isinstance(error, UsageError) else str(error)
-        if text:  # empty where the help was shown instead
-            for words, option in OPTIONS.items():
-                text = text.replace(words, option)
-            print_line(text)
+        text = _short(error.format_message()) if isinstance(error, UsageError) else str(error)
+        if not text:  # the help was shown instead
+            return 0
+        for words, option in OPTIONS.items():
+            text = text.replace(words, option)
+        print_line(text)
         return 2
     except (OSError, ImportError, BlocksFailed) as error:
         print_line(in_a_sentence(error) if isinstance(error, OSError) else str(error))
@@ -361,6 +363,11 @@ def _exit_code() -> int:
     if code == INTERRUPTED:  # what typer itself may make of Ctrl-C
         print_line("stopped")
     return int(code or 0)
+
+
+def _short(text: str) -> str:
+    """A message of typer's, which repeats words however long they are."""
+    return re.sub(rf"\S{{{SHOWN},}}", lambda word: f"{word[0][:SHOWN]} ...", text)
 
 
 def _check_words(words: list[str]) -> None:

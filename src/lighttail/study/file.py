@@ -217,8 +217,9 @@ def _arms(source: Source, place: Table, law: Noise) -> Bandit:
 
 def _resampled(source: Source, place: Table, find: Find, inputs: dict[str, Path]) -> Bandit:
     def read(key: str, value: Any) -> Bandit:
-        inputs[text(key, value)] = find(value)
-        return Bandit.from_samples(read_rewards(inputs[value]))
+        called = text(key, value)
+        inputs[called] = find(called)
+        return Bandit.from_samples(read_rewards(inputs[called]))
 
     return source.given(place, "data", read)  # type: ignore[no-any-return]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -75,6 +76,8 @@ def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
         raise refuse(field, str(path), "a folder") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
+        if error.errno == errno.ENAMETOOLONG:
+            raise refuse(field, str(path), f"a folder ({reason})") from None
         raise BadInput(f"{file} must be a file that can be read, but is not ({reason})") from None
     except (ValueError, RecursionError):
         manifest = None
