@@ -20,6 +20,7 @@ from lighttail.validation import BadInput, refuse
 FORMAT = "lighttail study 1"
 MANIFEST = "manifest.json"
 Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
+VERSIONS = ("lighttail", "numpy", "numba", "python", "pyarrow")
 NUMBERS = (int, float, type(None))
 TYPES: dict[str, Any] = {
     "name": str,
@@ -92,6 +93,7 @@ def _fault(manifest: Any) -> str:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         return "is not"
     wrong = check_type(manifest, TYPES, "")
+    wrong = wrong or check_type(manifest["versions"], dict.fromkeys(VERSIONS, str), "version ")
     for name, entry in [] if wrong else manifest["inputs"].items():
         wrong = wrong or ("" if isinstance(entry, str) else f"its input {name!r:.80} has the wrong type")
     for cell in [] if wrong else manifest["cells"]:

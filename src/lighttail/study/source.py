@@ -16,6 +16,7 @@ Check = Callable[[str, Any], Any]  # field and value to the checked value
 Table = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]
 LONGEST_NAME = 80
 LONGEST_TEXT = 10**6  # bytes of a study file
+MOST_DIGITS = 4300  # of a whole number
 DEEPEST = 8  # tables and lists within each other; a study has four
 NEEDED: Any = object()
 # Where a statement may begin: a header, or a key with its value. A line within a long list is neither.
@@ -34,8 +35,14 @@ class Source:
             )
         try:
             self.document = tomllib.loads(text)
-        except ValueError as error:  # of TOML, and of a whole number with thousands of digits
+        except tomllib.TOMLDecodeError as error:
             raise self._unreadable(str(error)) from None
+        except ValueError:  # Python reads no whole number of more digits
+            lines = enumerate(text.split("\n"), 1)
+            line = next((n for n, row in lines if re.search(rf"[0-9_]{{{MOST_DIGITS},}}", row)), 1)
+            raise BadInput(
+                f"{name}, line {line}: a whole number must have at most {MOST_DIGITS:,} digits, but has more"
+            ) from None
         except RecursionError:
             raise self._too_deep() from None
         if _depth(self.document) > DEEPEST:
