@@ -11,6 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core import config
+
+import lighttail
+from lighttail.kernels import compiled
+from lighttail.kernels.build import compiler
+
+SOURCES = Path(lighttail.__file__).parents[1]  # what is tested, and not what may be installed
 
 # What a user would write: a formula that refers to a helper, constants and another file.
 OWN_BONUS = """
@@ -90,15 +97,15 @@ def folder(first_run: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
     return Path(shutil.copytree(first_run[0], tmp_path / "copy"))
 
 
-def run_child(folder: Path, module: str = "own_bonus") -> dict[str, Any]:
+def run_child(folder: Path, module: str = "own_bonus", before: str = "") -> dict[str, Any]:
     environment = {
         **os.environ,
         "NUMBA_CACHE_DIR": str(folder / "cache"),
-        "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parent)]),
+        "PYTHONPATH": os.pathsep.join(map(str, (folder, Path(__file__).parent, SOURCES))),
         "PYTHONDONTWRITEBYTECODE": "1",  # two edits within a second must not look alike to Python
     }
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, module],
+        [sys.executable, "-c", before + CHILD, module],
         env=environment,
         cwd=folder,
         capture_output=True,
@@ -106,7 +113,7 @@ def run_child(folder: Path, module: str = "own_bonus") -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(done.stdout) | {"notes": done.stderr}
 
 
 def cache_files(folder: Path) -> dict[str, int]:
@@ -182,7 +189,7 @@ print(json.dumps(dict(hits=hits, reward=[out.reward.tolist() for out in runs])))
 
 def test_a_kernel_that_skips_ahead_is_loaded_and_not_compiled_again(tmp_path: Path) -> None:
     """Its inner functions are made anew in every process, and still have the same key."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(SOURCES)}
     command = [sys.executable, "-c", SKIP_CHILD]
     runs = [
         json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
@@ -190,3 +197,120 @@ def test_a_kernel_that_skips_ahead_is_loaded_and_not_compiled_again(tmp_path: Pa
     ]
     assert [run["hits"] for run in runs] == [[0, 0], [1, 1]]
     assert runs[0]["reward"] == runs[1]["reward"]
+
+
+def _truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def _flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1  # in the data: machine code that nobody compiled
+    file.write_bytes(content)
+
+
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+DAMAGES: dict[str, Any] = {
+    "truncated": _truncate,
+    "empty": lambda file: file.write_bytes(b""),
+    "garbage": lambda file: file.write_bytes(b"\x80\x05garbage" * 9),
+    "a bit": _flip,
+    "a folder": _folder,
+}
+
+
+def kernel(x: float) -> float:
+    return x + 1.0
+
+
+def fresh(where: pytest.MonkeyPatch, cache: Path) -> Any:
+    """The kernel as a new process finds it."""
+    where.setattr(config, "CACHE_DIR", str(cache))
+    compiled.note.cache_clear()
+    return compiler()(kernel)
+
+
+@pytest.mark.parametrize("harm", DAMAGES)
+@pytest.mark.parametrize("form", ["nbi", "nbc"])
+def test_a_damaged_file_is_a_note_and_a_compilation(
+    harm: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fresh(monkeypatch, tmp_path)(1.0) == 2.0
+    (file,) = tmp_path.rglob(f"*.{form}")
+    DAMAGES[harm](file)
+    found = fresh(monkeypatch, tmp_path)
+    with pytest.warns(compiled.CacheNote) as said:
+        answer = found(1.0)
+    assert answer == 2.0
+    assert not found.stats.cache_hits
+    assert f"{file} " in str(said[0].message)
+    assert "compiled anew" in str(said[0].message)
+    if harm == "a folder":  # nothing can take its place
+        assert "compiled kernels cannot be kept in" in str(said[1].message)
+        return
+    assert len(said) == 1
+    again = fresh(monkeypatch, tmp_path)  # no note: it was written anew
+    assert again(1.0) == 2.0
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+def test_a_process_whose_cache_is_damaged_compiles(first_run: Any, folder: Path) -> None:
+    """The kernel of a user's own bonus; those of the library are kept in the same way."""
+    (index,) = (folder / "cache").rglob("index.*.nbi")
+    _truncate(index)
+    done = run_child(folder)
+    assert done["kernel"] == first_run[1]["kernel"]
+    assert (done["hits"], done["misses"]) == (0, 1)
+    assert f"CacheNote: the compiled kernel in {index} is damaged: it is compiled anew" in done["notes"]
+
+
+FULL_DISK = """
+import builtins, errno, os
+real = builtins.open
+class Full:
+    def __init__(self, file): self.file = file
+    def __enter__(self): return self
+    def __exit__(self, *error): self.file.close()
+    def write(self, content): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def limited(path, mode="r", *rest, **more):
+    file = real(path, mode, *rest, **more)
+    return Full(file) if "w" in mode and ".nb" in str(path) else file
+builtins.open = limited
+"""
+
+
+def test_a_full_disk_is_a_note_and_a_compilation(first_run: Any, folder: Path) -> None:
+    shutil.rmtree(folder / "cache")
+    done = run_child(folder, before=FULL_DISK)
+    assert done["kernel"] == first_run[1]["kernel"]
+    assert "compiled kernels cannot be kept in" in done["notes"]
+    assert "(no space left on device): every process compiles them anew" in done["notes"]
+    assert cache_files(folder) == {}
+    assert not list((folder / "cache").rglob("*.tmp.*"))
+
+
+NOWHERE = """
+from numba.core import caching
+def nowhere(self): raise OSError(30, "Read-only file system")
+caching._CacheLocator.ensure_cache_path = nowhere
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [("", "NUMBA_CACHE_DIR, "), (NOWHERE, "no folder for them can be written: every process compiles")],
+)
+def test_a_cache_that_cannot_be_written_is_a_note(
+    first_run: Any, folder: Path, before: str, said: str
+) -> None:
+    """A file stands in the folder's place; or all folders are of a disk that is only read."""
+    shutil.rmtree(folder / "cache")
+    (folder / "cache").write_text("in the way")
+    done = run_child(folder, before=before)
+    assert done["kernel"] == first_run[1]["kernel"]
+    assert said in done["notes"]
+    assert (folder / "cache").read_text() == "in the way"

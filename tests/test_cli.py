@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shlex
 import sys
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lighttail as lt
-from lighttail import cli
+from lighttail import cli, files, keeping
+from lighttail.kernels import compiled
 from lighttail.report import compare
 from lighttail.report import comparison as comparison_module
 from lighttail.report.figures import looks, survival_figure
@@ -200,8 +205,8 @@ BAD = {
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
     "policy list": (["--policy", "best"], "policy must be one of ucb, se, ts, exp3ix"),
     "bonus": (["--policy", "ucb:lightailed:1"], "did you mean 'lighttailed'?"),
-    "form": (["--policy", "ucb:standard"], "policy must have the form ucb:BONUS:KAPPA"),
-    "exp3": (["--policy", "exp3ix"], "policy must have the form exp3ix:reward"),
+    "form": (["--policy", "ucb:standard"], "policy must be of the form ucb:BONUS:KAPPA"),
+    "exp3": (["--policy", "exp3ix"], "policy must be of the form exp3ix:reward"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "horizon text": (["--horizon", "long"], "horizon must be a whole number, but is 'long'"),
     "paths text": (["--paths", "1.5e0"], "paths must be a whole number, but is '1.5e0'"),
@@ -226,6 +231,114 @@ BAD = {
     "a folder": (["--data", "."], "data must be a file that can be read, but is '.': Is a directory"),
     "data and means": (["--data", "x.csv", "--means", "0,1"], "means must be left out with data"),
 }
+
+
+LONG_LIST = ",".join(map(str, range(2, 2000)))
+SIZES = {
+    "tail pulls": (
+        ["tail", "--horizon", "1e12"],
+        "horizon must be at most 10,000,000 for a tail, but is 1000000000000",
+    ),
+    "tail arms": (
+        ["tail", "--means", LONG_LIST, "--horizon", "3000"],
+        "the number of arms must be at most 1,000 for a tail, but is 1998",
+    ),
+    "regrets": (["tail", "--regret", LONG_LIST], "the number of regrets must be at most 100, but is 1998"),
+    "bound regrets": (["bound", "--regret", LONG_LIST], "the number of regrets must be at most 100"),
+    "dim": (
+        ["compare", "--linear", "--dim", "1e12"],
+        "dim must be a whole number of at most 100000, but is 1000",
+    ),
+    "matrices": (
+        ["compare", "--linear", "--dim", "1e5"],
+        "so small that its matrices fit into memory (about 640 GB",
+    ),
+    "actions": (
+        ["compare", "--linear", "--actions", "1e12"],
+        "actions must be a whole number of at most 1000000, but is 1000000000000",
+    ),
+    "pulls": (
+        ["compare", "--horizon", "1e15"],
+        "horizon must be at most 100000000000 where every pull is played",
+    ),
+    "all pulls": (
+        ["compare", "--policy", "ts:1", "--horizon", "1e9", "--paths", "1e7", "--keep", "law"],
+        "paths * horizon must be at most 1,000,000,000,000,000 where every pull is played, as with TS(1)",
+    ),
+    "threads": (["compare", "--threads", "1e9"], "threads must be a whole number of at most 10000"),
+    "policies": (
+        ["compare", "--assumed-sigma", LONG_LIST],
+        "the number of policies must be at most 500 in one comparison, but is 11988",
+    ),
+    "paper": (["paper", "--paths", "1e12"], "paths must be at most 10000000000"),
+    "paper threads": (["paper", "--threads", "1e9"], "threads must be a whole number of at most 10000"),
+    "long seed": (["compare", "--seed", "9" * 4000], "seed must be a whole number of at most 4096 bits"),
+    "long word": (["compare", "--policy", "ucb:" + "a" * 5000], "a ..."),
+    "long option": (["compare", "--" + "a" * 5000], "a ..."),
+    "no text": (["compare", "--noise", "\udcff"], "a word of the command must be text in UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_refused_in_a_sentence_before_any_work(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, sentence = SIZES[name]
+    monkeypatch.setattr(keeping, "free_memory", lambda: 8e9)
+    monkeypatch.setattr(comparison_module, "simulate", forbidden)
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, *words) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert sentence in printed.err
+    assert len(printed.err) < 500
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_memory_that_does_not_suffice_is_said_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*args: Any, **settings: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(comparison_module, "simulate", fail)
+    assert run(monkeypatch, "compare", "--out", str(tmp_path / "out")) == 1
+    assert capsys.readouterr().err.startswith("lighttail: there is not enough memory for this")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_no_half_report_and_names_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[Path] = []
+    real = files.whole_file
+
+    @contextmanager
+    def full(path: Path, **settings: Any) -> Any:
+        made.append(path)
+        with real(path, **settings) as file:
+            if len(made) == 3:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            yield file
+
+    monkeypatch.setattr(files, "whole_file", full)
+    assert run(monkeypatch, "compare", *QUICK, "--policy", "ts:1", "--out", str(tmp_path / "out")) == 1
+    assert capsys.readouterr().err == f"lighttail: {made[2]} could not be written (no space left on device)\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_warning_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def warn(*args: Any, **settings: Any) -> None:
+        warnings.warn("the compiled kernel\nis damaged", compiled.CacheNote, stacklevel=1)
+        raise BadInput("bad")
+
+    monkeypatch.setattr(comparison_module, "simulate", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert run(monkeypatch, "compare", "--out", str(tmp_path / "out")) == 2
+    assert capsys.readouterr().err == "lighttail: warning: the compiled kernel is damaged\nlighttail: bad\n"
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -422,6 +535,8 @@ def test_elimination_with_an_any_time_bonus_warns_in_one_line(
 def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "--version") == 0
     assert capsys.readouterr().out == f"lighttail {lt.__version__}\n"
+    assert run(monkeypatch) == 0
+    assert "compare" in capsys.readouterr().out
     assert run(monkeypatch, "compare", "--help") == 0
     assert "--assumed-sigma" in capsys.readouterr().out
 

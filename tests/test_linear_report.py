@@ -103,7 +103,7 @@ REFUSED = [
     ),
     (["--policy", "lints:1"], "policy must be one for arms, such as ucb:lighttailed:0.2"),
     (["--linear", "--policy", "linucb:lighttailed:0"], "kappa must be a finite number above 0, but is 0.0"),
-    (["--linear", "--policy", "linucb:oful:1"], "policy must have the form linucb:lighttailed:KAPPA"),
+    (["--linear", "--policy", "linucb:oful:1"], "policy must be of the form linucb:lighttailed:KAPPA"),
     (["--linear", "--policy", "linucb:armoptimal:1:1"], "bonus must be one of lighttailed, standard, oful"),
 ]
 

@@ -16,7 +16,8 @@ import lighttail as lt
 from lighttail import cli
 from lighttail.cli import study as study_command
 from lighttail.report.figures import looks
-from lighttail.study import Results, cells, folder, load_study, report_study, run_study
+from lighttail.study import Results, cells, load_study, report_study, run_study
+from lighttail.study import manifest as manifest_module
 from lighttail.study.file import parse_study
 from lighttail.validation import BadInput
 
@@ -136,7 +137,7 @@ def test_an_unfinished_study_says_so_and_compares_equal_numbers_of_paths(
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     for place, (cell, kept) in enumerate(zip(manifest["cells"], (5, 4, 2, 0, 3, 0, 0, 0), strict=True)):
         manifest["cells"][place]["files"] = cell["files"][5 - kept :]
-    manifest["finished"], manifest["digest"] = 14, folder._digest(manifest["cells"])
+    manifest["finished"], manifest["digest"] = 14, manifest_module._digest(manifest["cells"])
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     results = load_study(tmp_path)
     assert not results.complete
@@ -211,7 +212,7 @@ def test_a_setting_without_any_piece_is_named(
     for cell in manifest["cells"]:
         if cell["horizon"] == 100:
             cell["files"] = []
-    manifest["finished"], manifest["digest"] = 4, folder._digest(manifest["cells"])
+    manifest["finished"], manifest["digest"] = 4, manifest_module._digest(manifest["cells"])
     (results.path / "manifest.json").write_text(json.dumps(manifest))
     monkeypatch.setattr("lighttail.study.report.write_report", lambda *args: None)
     assert run(monkeypatch, "report", results.path) == 0

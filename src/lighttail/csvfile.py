@@ -6,7 +6,7 @@ import csv
 import math
 from pathlib import Path
 
-from lighttail.validation import BadInput, refuse_file
+from lighttail.validation import BadInput, refuse_file, shown
 
 
 def read_rewards(path: str | Path) -> dict[str, list[float]]:
@@ -22,7 +22,7 @@ def read_rewards(path: str | Path) -> dict[str, list[float]]:
             if not {"arm", "reward"} <= set(names):
                 raise BadInput(
                     f"data must have the columns arm and reward in line 1 of {path}, "
-                    f"but has {', '.join(names) or 'no columns'}"
+                    f"but has {shown(', '.join(names)) if names else 'no columns'}"
                 )
             rows.fieldnames = names
             for row in rows:
@@ -46,5 +46,5 @@ def _reward(text: str, place: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise BadInput(f"reward must be a finite number in {place}, but is {text!r}")
+        raise BadInput(f"reward must be a finite number in {place}, but is {shown(text)}")
     return value

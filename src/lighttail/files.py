@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
 
 from lighttail.validation import refuse
+
+
+class NotWritten(OSError):
+    """A file could not be written; the text says which and why."""
+
+
+def in_a_sentence(error: OSError) -> str:
+    """What the system said, with the file that it is about and without its number."""
+    if error.strerror is None:  # it is a sentence already
+        return str(error)
+    reason = error.strerror.lower()
+    return reason if error.filename is None else f"{error.filename} cannot be used ({reason})"
 
 
 @contextmanager
@@ -20,18 +32,32 @@ def whole_file(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r} for {path.name!r}")
-    file = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
     try:
-        with file:
-            yield file
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
-    except BaseException:
-        os.unlink(file.name)
-        raise
+        file = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
+        try:
+            with file:
+                yield file
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    except OSError as error:
+        if isinstance(error, NotWritten) or error.strerror is None:
+            raise
+        raise NotWritten(f"{path} could not be written ({error.strerror.lower()})") from error
+
+
+def whole_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Files that take their names when all of them are written: a full disk leaves none of them."""
+    with ExitStack() as open_files:
+        for name, content in files.items():
+            file = open_files.enter_context(whole_file(folder / name))
+            file.write(content)
+            file.flush()
 
 
 def leftovers(folder: Path) -> list[Path]:
@@ -52,6 +78,13 @@ def output_folder(field: str, path: Path) -> Iterator[Path]:
         yield path
     finally:
         for place in missing:
-            if any(place.iterdir()):
+            if place.is_dir() and not _remove_empty(place):
                 break
-            place.rmdir()
+
+
+def _remove_empty(place: Path) -> bool:
+    """Remove a folder in which there are folders alone; whether that is so."""
+    inside = [_remove_empty(entry) if entry.is_dir() else False for entry in place.iterdir()]
+    if all(inside):
+        place.rmdir()
+    return all(inside)

@@ -34,9 +34,11 @@ from lighttail.linear import (
     Oful,
     SphereActions,
 )
+from lighttail.linear.actions import MOST_ACTIONS
+from lighttail.linear.problem import MOST_DIM
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.validation import EXACT, BadInput, positive, whole
+from lighttail.validation import EXACT, BadInput, positive, refuse, shown, whole
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
@@ -102,13 +104,13 @@ def parse_noise(text: str, sigma: float | None) -> Noise:
     if word == "bernoulli":
         if sigma is not None or rest:
             given = rest[0] if sigma is None else sigma
-            raise BadInput(f"sigma must be left out with bernoulli noise, but is {given!r}")
+            raise refuse("sigma", given, "left out with bernoulli noise")
         return Bernoulli()
     scale = {} if sigma is None else {"sigma": sigma}
     if word == "studentt" and len(rest) == 1:
         return StudentT(df=parse_number("df", rest[0]), **scale)
     if rest:
-        raise BadInput(f"noise must be {word} or studentt:DF, but is {text!r}")
+        raise refuse("noise", text, f"{word} or studentt:DF")
     return NOISES[word](**scale)
 
 
@@ -120,7 +122,7 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
     """
     vector = None if theta is None else parse_numbers("theta", theta)
     if dim is not None:
-        size = whole("dim", parse_whole("dim", dim), 1)
+        size = whole("dim", parse_whole("dim", dim), 1, most=MOST_DIM)
         if vector is not None and len(vector) != size:
             raise BadInput(f"dim must be {len(vector)}, as many numbers as theta has, but is {size}")
     else:
@@ -131,7 +133,8 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
     word, _, count = actions.rpartition(":")
     known_word("actions", word or "sphere", ("sphere", "ball"))
     kind = BallActions if word == "ball" else SphereActions
-    return LinearBandit(vector, kind(parse_whole("actions", count)), noise)
+    offered = whole("actions", parse_whole("actions", count), 2, most=MOST_ACTIONS)
+    return LinearBandit(vector, kind(offered), noise)
 
 
 def with_assumed_sigma(policy: Policy, sigma: float) -> Policy:
@@ -157,7 +160,7 @@ def parse_number(field: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise BadInput(f"{field} must be a number, but is {text!r}") from None
+        raise refuse(field, text, "a number") from None
 
 
 def parse_whole(field: str, text: str) -> int:
@@ -175,7 +178,7 @@ def parse_whole(field: str, text: str) -> int:
     except ArithmeticError:
         value = Decimal("nan")
     if not value.is_finite() or value.copy_abs() > EXACT or value != value.to_integral_value():
-        raise BadInput(f"{field} must be a whole number, but is {text!r}")
+        raise refuse(field, text, "a whole number")
     return int(float(value))  # a short way round exponents of any size; nothing is lost up to 2**53
 
 
@@ -191,7 +194,7 @@ def known_word(field: str, word: str, known: Iterable[str]) -> None:
         return
     near = get_close_matches(word, known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise BadInput(f"{field} must be one of {', '.join(known)}, but is {word!r}{hint}")
+    raise BadInput(f"{field} must be one of {', '.join(known)}, but is {shown(word)}{hint}")
 
 
 def _values(text: str, word: str, names: list[str], parts: list[str]) -> dict[str, Any]:
@@ -206,4 +209,4 @@ def _wrong_form(text: str, word: str) -> BadInput:
         if "BONUS" in FORMS[word]
         else ""
     )
-    return BadInput(f"policy must have the form {FORMS[word]}{extra}, but is {text!r}")
+    return refuse("policy", text, f"of the form {FORMS[word]}{extra}")

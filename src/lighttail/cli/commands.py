@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,18 +29,20 @@ from lighttail.cli.options import (
     console,
     left_out,
     policies_from,
+    print_line,
     problem_from,
     problem_options,
     warnings_as_lines,
 )
+from lighttail.cli.sizes import check_played, check_policies
 from lighttail.executors import BlocksFailed
-from lighttail.files import output_folder
+from lighttail.files import in_a_sentence, output_folder
 from lighttail.gpu.run import check_device
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
-from lighttail.validation import BadInput, positive, whole
+from lighttail.validation import SHOWN, BadInput, positive, refuse, whole
 from lighttail.words import known_word, parse_linear, parse_noise, parse_number, parse_whole
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
@@ -61,6 +65,7 @@ app = typer.Typer(
 )
 DEFAULT_ACTIONS = "10"
 INTERRUPTED = 130
+OPTIONS = {"keep='law'": "--keep law", "rebuild=True": "--rebuild"}  # by what Python calls them
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
 
 
@@ -166,11 +171,13 @@ def compare(
         problem = problem_from(means, noise, sigma, data)
     words = policy or (LINEAR if linear else TUNED)
     policies = policies_from(words, assumed_sigma, linear)
+    check_policies(policies)
     kept: Any = "paths" if keep is None else keep
+    check_device(device, problem, horizon, threads=threads)
     for one in policies:
         use = 1 if threads is None else threads
         check_settings(one, problem, horizon, paths, seed, use, kept, together=len(policies))
-    check_device(device, problem, horizon, threads=threads)
+        check_played(one, problem, horizon, paths, device)
     loss = default_threshold(problem, horizon)
     if threshold is not None:
         positive("threshold", threshold)
@@ -213,17 +220,19 @@ def paper(
 
     Outcomes are kept in the folder: a run that was stopped goes on where it was.
     """
-    from lighttail.paper import EXPERIMENTS
+    from lighttail.paper import EXPERIMENTS, settings_in
 
     paths, seed = whole("paths", parse_whole("paths", paths_text), 2), parse_whole("seed", seed_text)
-    whole("seed", seed, 0)
-    threads = None if threads_text is None else whole("threads", parse_whole("threads", threads_text), 1)
+    threads = None if threads_text is None else parse_whole("threads", threads_text)
     names = [experiment.name for experiment in EXPERIMENTS]
     chosen = names if only is None else [name.strip() for name in only.split(",")]
     for name in chosen:
         known_word("only", name, names)
     experiments = [experiment for experiment in EXPERIMENTS if experiment.name in chosen]
     command = command_line("paper", paths=paths, seed=seed, only=only, out=out)
+    for setting in settings_in(experiments):
+        check_settings(setting.policy, setting.problem, setting.horizon, paths, seed, threads)
+        check_played(setting.policy, setting.problem, setting.horizon, paths, "cpu")
     with output_folder("out", out):
         _make_paper(experiments, out, command, (paths, seed, threads))
 
@@ -321,23 +330,50 @@ def _linear_problem(
 
 
 def main() -> None:
-    """Entry point: bad input is one line and exit code 2, Ctrl-C is exit code 130."""
+    """Entry point: bad input is one line and exit code 2, Ctrl-C is exit code 130, a warning is one line."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *where: print_line(f"warning: {message}")
+        sys.exit(_exit_code())
+
+
+def _exit_code() -> int:
+    """Run the command; what ends it early is said in one line."""
     try:
+        _check_words(sys.argv[1:])
         code = app(standalone_mode=False)
     except (BadInput, UsageError) as error:
-        text = error.format_message() if isinstance(error, UsageError) else str(error)
-        text = text.replace("keep='law'", "--keep law")
-        if text:  # empty where the help was shown instead
-            print(f"lighttail: {text}", file=sys.stderr)
-        sys.exit(2)
+        text = _short(error.format_message()) if isinstance(error, UsageError) else str(error)
+        if not text:  # the help was shown instead
+            return 0
+        for words, option in OPTIONS.items():
+            text = text.replace(words, option)
+        print_line(text)
+        return 2
     except (OSError, ImportError, BlocksFailed) as error:
-        print(f"lighttail: {error}", file=sys.stderr)
-        sys.exit(1)
+        print_line(in_a_sentence(error) if isinstance(error, OSError) else str(error))
+        return 1
+    except MemoryError:
+        print_line("there is not enough memory for this: ask for fewer paths, arms or pulls")
+        return 1
     except Stopped as stopped:
-        print(f"lighttail: stopped: {stopped}", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        print_line(f"stopped: {stopped}")
+        return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # what typer itself may make of Ctrl-C
-        print("lighttail: stopped", file=sys.stderr)
-    sys.exit(code)
+        print_line("stopped")
+    return int(code or 0)
+
+
+def _short(text: str) -> str:
+    """A message of typer's, which repeats words however long they are."""
+    return re.sub(rf"\S{{{SHOWN},}}", lambda word: f"{word[0][:SHOWN]} ...", text)
+
+
+def _check_words(words: list[str]) -> None:
+    """Refuse bytes that are no text: they could be written neither into a page nor to a screen."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise refuse("a word of the command", word, "text in UTF-8") from None

@@ -15,7 +15,7 @@ import typer
 from lighttail.linear import LinearPolicy
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.validation import BadInput
+from lighttail.validation import refuse
 from lighttail.words import (
     BONUSES,
     parse_noise,
@@ -25,6 +25,7 @@ from lighttail.words import (
     with_assumed_sigma,
 )
 
+LONGEST_LINE = 1000  # letters
 DEFAULT_MEANS, DEFAULT_NOISE = "0.2,0.8", "gaussian"
 POLICY_WORDS = (
     f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes KAPPA:FLOOR), "
@@ -82,7 +83,7 @@ def left_out(when: str, **options: Any) -> None:
     """Refuse options that have no meaning here."""
     for field, value in options.items():
         if value is not None:
-            raise BadInput(f"{field} must be left out {when}, but is {str(value)!r}")
+            raise refuse(field, str(value), f"left out {when}")
 
 
 @contextmanager
@@ -91,8 +92,16 @@ def warnings_as_lines() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in {str(entry.message) for entry in caught}:
-        print(f"lighttail: warning: {warning}", file=sys.stderr)
+    for warning in dict.fromkeys(str(entry.message) for entry in caught):
+        print_line(f"warning: {warning}")
+
+
+def print_line(text: str) -> None:
+    """Say something beside the answer: one line on stderr, however long the words are that it repeats."""
+    line = " ".join(text.split())
+    print(
+        f"lighttail: {line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + ' ...'}", file=sys.stderr
+    )
 
 
 def policies_from(words: Any, assumed_sigma: str | None = None, linear: bool = False) -> dict[Policy, str]:
@@ -116,7 +125,7 @@ def _policy_for(word: str, linear: bool) -> Policy:
     policy = parse_policy(word)
     if isinstance(policy, LinearPolicy) != linear:
         allowed = "one for a linear bandit, such as linucb:" if linear else "one for arms, such as ucb:"
-        raise BadInput(f"policy must be {allowed}lighttailed:0.2, but is {word!r}")
+        raise refuse("policy", word, f"{allowed}lighttailed:0.2")
     return policy
 
 

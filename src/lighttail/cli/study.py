@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from lighttail.cli.commands import Stopped, app
-from lighttail.cli.options import warnings_as_lines
+from lighttail.cli.options import print_line, warnings_as_lines
 from lighttail.memory import in_words
-from lighttail.validation import BadInput, positive
+from lighttail.validation import positive, refuse
 from lighttail.words import parse_whole
 
 FRAME, COLUMN = 2000, 400  # bytes of a file, and of a column, that hold no paths
@@ -47,6 +47,12 @@ def run(
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove replaced pieces and files that the study no longer has.")
     ] = False,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild", help="Make a lost or damaged manifest anew from the pieces that fit the study."
+        ),
+    ] = False,
 ) -> None:
     """Play a study: problems x policies x horizons x sigmas x seeds, from one file into one folder.
 
@@ -64,9 +70,10 @@ def run(
     folder = file.parent / slug(study.name) if out is None else out
     _say_out_of_reach(study)
     if dry_run:
-        _plan(study, folder, device)
+        _plan(study, folder, device, rebuild)
         return
     settings = {"executor": executor, "workers": workers, "device": device, "budget": seconds, "prune": prune}
+    settings["rebuild"] = rebuild
     again = _again(file, out, executor, workers_text, device)
     try:
         _run(study, folder, settings, again)
@@ -83,16 +90,15 @@ def _say_out_of_reach(study: Any) -> None:
     most = {one.name: worst_loss(one.problem, 1000) / 1000 for one in study.problems}  # sigma changes nothing
     for name, loss in most.items():
         if study.threshold > loss:
-            print(
-                f"lighttail: threshold {study.threshold:g} is out of reach with problem {name!r}: "
-                f"always taking the worst choice loses {loss:.3g} a round",
-                file=sys.stderr,
+            print_line(
+                f"threshold {study.threshold:g} is out of reach with problem {name!r}: "
+                f"always taking the worst choice loses {loss:.3g} a round"
             )
 
 
 def _so_far(study: Any, folder: Path) -> str:
     """How many files the folder of a run that was stopped lists; nothing if it did not get that far."""
-    from lighttail.study.folder import read_manifest
+    from lighttail.study.manifest import read_manifest
 
     manifest = read_manifest(folder)
     if manifest is None or manifest["study"] != study.text:  # of the study before it was edited
@@ -113,18 +119,19 @@ def _again(file: Path, out: Path | None, executor: str, workers: str | None, dev
 def _seconds(text: str) -> float:
     found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([smhd]?)\s*", text.lower())
     if found is None:
-        raise BadInput(f"budget must be a time such as 90s, 10m, 2h or 1d, but is {text!r}")
+        raise refuse("budget", text, "a time such as 90s, 10m, 2h or 1d")
     return positive("budget", float(found[1]) * SECONDS[found[2]])
 
 
-def _plan(study: Any, folder: Path, device: str) -> None:
+def _plan(study: Any, folder: Path, device: str, rebuild: bool) -> None:
     from lighttail.study.cells import cells_of
     from lighttail.study.folder import Folder, check_belongs
+    from lighttail.study.run import look_at
 
-    manifest = check_belongs(folder, study)
+    manifest = check_belongs(folder, study, rebuild)
     cells = cells_of(study, device, sys.stderr.isatty())
     place = Folder(folder, study, manifest)
-    found, damaged = place.look(cells)
+    found, damaged = look_at(place, cells)
     missing = {piece for cell in cells for piece in cell.pieces} - found.keys()
     short = len(place.superseded(cells, missing))
     print(_size(study, cells))
@@ -164,7 +171,7 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
     else:
         done = run_study(study, folder, **settings)
     for file in done.damaged:
-        print(f"lighttail: {file} was damaged and is made again", file=sys.stderr)
+        print_line(f"{file} was damaged and is made again")
     print(f"{study.name}: {done.finished:,} of {done.pieces:,} files, {done.played:,} of them new")
     if done.replaced:
         older = counted(len(done.replaced), "older piece")

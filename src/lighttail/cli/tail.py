@@ -28,11 +28,12 @@ from lighttail.cli.options import (
     problem_from,
     problem_options,
 )
+from lighttail.cli.sizes import check_regrets, check_tail
 from lighttail.files import output_folder
 from lighttail.policies import Exp3IX, Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
-from lighttail.validation import BadInput, positive
+from lighttail.validation import BadInput, positive, refuse
 from lighttail.words import known_word, parse_number, parse_numbers, parse_whole
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
@@ -83,6 +84,7 @@ def tail(
     known_word("method", method, METHODS)
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
     check_settings(policy, problem, horizon, 1, seed, 1 if threads is None else threads)
+    check_tail(problem, horizon)
     _check_method(method, policy, problem, which)
     command = command_line(
         "tail",
@@ -216,7 +218,7 @@ def _table(title: str, columns: Any, rows: Any) -> Any:
 def _one_policy(words: list[str] | None) -> str:
     """The policy that was named, or the default."""
     if words and len(words) > 1:
-        raise BadInput(f"policy must be given once, but is given as {', '.join(map(repr, words))}")
+        raise refuse("policy", words, "given once")
     return words[0] if words else DEFAULT_POLICY
 
 
@@ -258,5 +260,6 @@ def _asked(
     if regrets is not None:
         from lighttail.report.tail import asked_regrets
 
+        check_regrets(regrets)
         asked_regrets(regrets, problem, horizon)
     return policy, problem, regrets

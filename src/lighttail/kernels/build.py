@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.core import config
 from numba.extending import register_jitable
 
 from lighttail import streams
+from lighttail.kernels.compiled import keep_compiled
 
 Formula = Callable[..., Any]
 BREATH = 1 << 16  # pulls between two looks at the stop flag
@@ -35,7 +37,14 @@ def compiler(*formulas: Formula) -> Callable[[Formula], Any]:
     in a kernel, as in NumPy: the checks would cost a branch a division.
     """
     lasting = all(formula.__module__ in sys.modules for formula in formulas)
-    return njit(cache=lasting, nogil=True, error_model="numpy")  # type: ignore[no-any-return]
+
+    def compiled(kernel: Formula) -> Any:
+        dispatcher = njit(nogil=True, error_model="numpy")(kernel)
+        if lasting and not config.DISABLE_JIT:
+            keep_compiled(dispatcher)
+        return dispatcher
+
+    return compiled
 
 
 _first_digest: dict[Formula, str] = {}

@@ -25,6 +25,7 @@ from lighttail.streams import standard_normal, uniform
 from lighttail.validation import array_of, file_path, refuse, refuse_file, whole
 
 Floats = npt.NDArray[np.float64]
+MOST_ACTIONS = 10**6  # a round
 LONGEST = 1e50  # entries beyond this would overflow in V
 NODES = 4000  # of an integral, good for seven digits
 CHUNK = 1 << 22  # entries of a context file that are checked at a time
@@ -106,7 +107,7 @@ class _RandomActions(Actions):
     higher: ClassVar[int]  # a coordinate's law is that of a coordinate on the sphere in d + higher dimensions
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", whole("count", self.count, 2, most=10**6))
+        object.__setattr__(self, "count", whole("count", self.count, 2, most=MOST_ACTIONS))
 
     def source(self, dim: int) -> tuple[Any, ...]:
         return (1.0 / dim,)

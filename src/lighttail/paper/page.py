@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from lighttail.files import whole_file
+from lighttail.files import whole_files
 from lighttail.paper.decay import Chances, exponents_figure
 from lighttail.paper.experiments import EXPERIMENTS, Experiment
 from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure, rewards_figure
@@ -84,13 +84,10 @@ def write_paper(
             progress(f"drawing {experiment.name}", done)
         files, inner = _draw(experiment, results, chances or {})
         files[f"parts/{experiment.name}.html"] = f"<!-- {stamp} -->\n{inner}".encode()
-        for name, content in files.items():
-            with whole_file(folder / name) as file:
-                file.write(content)
+        whole_files(folder, files)
     parts = [(experiment, _part(folder, experiment, stamp)) for experiment in EXPERIMENTS]
     html = _page([(experiment, part) for experiment, part in parts if part is not None], made, command)
-    with whole_file(folder / "paper.html") as file:
-        file.write(html.encode())
+    whole_files(folder, {"paper.html": html.encode()})
     return folder / "paper.html"
 
 

@@ -6,7 +6,7 @@ import json
 from html import escape
 from pathlib import Path
 
-from lighttail.files import whole_file
+from lighttail.files import whole_files
 from lighttail.report.document import document, figure
 from lighttail.report.figures import draw
 from lighttail.report.tail import TailCurve, TailPoint
@@ -22,9 +22,7 @@ def write_tail(curve: TailCurve, folder: Path, command: str) -> Path:
     files["results.json"] = results(curve, command).encode()
     bare = draw(tail_figure(curve, titled=False), ("svg",))["svg"]
     files["report.html"] = page(curve, command, bare).encode()
-    for name, content in files.items():
-        with whole_file(folder / name) as file:
-            file.write(content)
+    whole_files(folder, files)
     return folder / "report.html"
 
 

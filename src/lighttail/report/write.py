@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lighttail.files import whole_file
+from lighttail.files import whole_files
 from lighttail.report.comparison import Comparison
 from lighttail.report.figures import SETTINGS, draw, histogram_figure, survival_figure
 from lighttail.report.page import page
@@ -30,7 +30,5 @@ def write_report(comparison: Comparison, folder: Path, command: str, above: str 
     html = page(comparison, command, files["survival.svg"], files["histograms.svg"], above)
     files["results.json"] = json.dumps(comparison.to_dict(command), indent=2, allow_nan=False).encode()
     files["report.html"] = html.encode()
-    for name, content in files.items():
-        with whole_file(folder / name) as file:
-            file.write(content)
+    whole_files(folder, files)
     return folder / "report.html"

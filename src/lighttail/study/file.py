@@ -9,18 +9,31 @@ from typing import Any, get_args
 
 from lighttail.csvfile import read_rewards
 from lighttail.linear import LinearBandit
-from lighttail.methods import Method, check_method
+from lighttail.methods import Method, check_method, why_not_skip
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Noise
-from lighttail.simulate import MOST_PATHS, check_settings
-from lighttail.study.source import Source, Table, name, several, text, texts
-from lighttail.validation import BadInput, non_negative, number, positive, refuse, whole, whole_float
+from lighttail.simulate import MOST_PATHS, check_long, check_settings
+from lighttail.study.source import LONGEST_TEXT, Source, Table, name, several, text, texts
+from lighttail.validation import (
+    BadInput,
+    non_negative,
+    number,
+    positive,
+    refuse,
+    refuse_file,
+    shown,
+    whole,
+    whole_float,
+)
 from lighttail.words import parse_linear, parse_noise, parse_policy
 
 KEYS = ("name", "paths", "seeds", "horizons", "sigmas", "method", "threshold", "problem", "policy")
 LINEAR_KEYS = ("actions", "dim", "theta")
 PROBLEM_KEYS = ("name", "means", "noise", "sigmas", "labels", "data", *LINEAR_KEYS)
 POLICY_KEYS = ("name", "policy")
+MOST_PROBLEMS = 1000  # each with one of its sigmas
+MOST_POLICIES = 1000
+MOST_CELLS = 10**5
 Find = Callable[[str], Path]
 
 
@@ -58,13 +71,15 @@ def read_study(path: str | Path) -> Study:
     """The study in a file; the data files that it names are found from the file's folder."""
     path = Path(path)
     try:
-        content = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        with open(path, "rb") as file:
+            raw = file.read(LONGEST_TEXT + 1)  # and no more of what may be a device without an end
+        if len(raw) > LONGEST_TEXT:
+            raise refuse("study", str(path), f"a file of at most {LONGEST_TEXT:,} bytes")
+        content = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
-        raise BadInput(
-            f"study must be a file that can be read, but is {str(path)!r} ({error.strerror})"
-        ) from None
+        raise refuse_file("study", path, "a file that can be read", error) from None
     except UnicodeDecodeError:
-        raise BadInput(f"study must be a TOML file in UTF-8, but {str(path)!r} is not") from None
+        raise refuse("study", str(path), "a TOML file in UTF-8") from None
     return parse_study(content, path.name, lambda file: path.parent / file)
 
 
@@ -91,6 +106,7 @@ def parse_study(content: str, called: str, find: Find) -> Study:
         text=content,
         inputs=inputs,
     )
+    _check_cells(study, source)
     _check_pairs(study, source)
     return study
 
@@ -114,7 +130,7 @@ def _method(key: str, value: Any) -> str:
 
 def _policies(source: Source) -> dict[str, Policy]:
     policies: dict[str, Policy] = {}
-    for place in source.tables("policy", POLICY_KEYS):
+    for place in source.tables("policy", POLICY_KEYS, MOST_POLICIES):
         words = source.given(place, "policy", text)
         called = source.given(place, "name", name, words)
         _check_fresh(source, place, list(policies), called)
@@ -124,7 +140,7 @@ def _policies(source: Source) -> dict[str, Policy]:
                 if same == policy:
                     raise BadInput(
                         "policy.policy must be different for every policy, "
-                        f"but {other!r} and {called!r} are both {words!r}"
+                        f"but {other!r} and {called!r} are both {shown(words)}"
                     )
         policies[called] = policy
     return policies
@@ -142,13 +158,17 @@ def _problems(source: Source, find: Find, inputs: dict[str, Path]) -> Iterator[S
     shared = source.given((), "sigmas", several(non_negative), None)
     names: list[str] = []
     seen: list[Setting] = []
-    for place in source.tables("problem", PROBLEM_KEYS):
+    for place in source.tables("problem", PROBLEM_KEYS, MOST_PROBLEMS):
         called = source.given(place, "name", name)
         _check_fresh(source, place, names, called)
         names.append(called)
         for sigma, problem in _with_sigmas(source, place, shared, find, inputs):
             setting = Setting(called, sigma, problem)
             with source.at(*place):
+                if len(seen) == MOST_PROBLEMS:
+                    raise BadInput(
+                        f"problems must be at most {MOST_PROBLEMS:,} with their sigmas, but are more"
+                    )
                 for other in seen:
                     if other.problem == problem:
                         raise BadInput(
@@ -197,8 +217,9 @@ def _arms(source: Source, place: Table, law: Noise) -> Bandit:
 
 def _resampled(source: Source, place: Table, find: Find, inputs: dict[str, Path]) -> Bandit:
     def read(key: str, value: Any) -> Bandit:
-        inputs[text(key, value)] = find(value)
-        return Bandit.from_samples(read_rewards(inputs[value]))
+        called = text(key, value)
+        inputs[called] = find(called)
+        return Bandit.from_samples(read_rewards(inputs[called]))
 
     return source.given(place, "data", read)  # type: ignore[no-any-return]
 
@@ -226,14 +247,28 @@ def _vector(key: str, value: Any) -> str:
     return ",".join(repr(number(f"{key}[{place}]", one)) for place, one in enumerate(value))
 
 
+def _check_cells(study: Study, source: Source) -> None:
+    """Refuse a study whose cells alone could hardly be listed."""
+    count = len(study.problems) * len(study.policies) * len(study.horizons) * len(study.seeds)
+    if count > MOST_CELLS:
+        raise BadInput(
+            f"{source.name}: the cells, problems x policies x horizons x sigmas x seeds, "
+            f"must be at most {MOST_CELLS:,}, but are {count:,}"
+        )
+
+
 def _check_pairs(study: Study, source: Source) -> None:
     """Refuse a policy that cannot play a problem, at the line of what is at fault."""
     for setting in study.problems:
+        problem: Any = setting.problem
+        linear = isinstance(problem, LinearBandit)
         for turn, policy in enumerate(study.policies.values()):
             for horizon in study.horizons:
                 try:
-                    check_settings(policy, setting.problem, horizon, study.paths, 0, 1, keep="law")
-                    check_method(policy, setting.problem, horizon, study.method)
+                    check_settings(policy, problem, horizon, study.paths, 0, 1, keep="law")
+                    check_method(policy, problem, horizon, study.method)
+                    if study.method == "step" or linear or why_not_skip(policy, problem):
+                        check_long(problem, horizon, "step")
                 except BadInput as error:
                     word = str(error).split(maxsplit=1)[0]
                     places: dict[str, Table] = {"horizon": ("horizons",), "method": ("method",)}

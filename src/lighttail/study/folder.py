@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import shutil
 import sys
 from collections.abc import Container, Iterable, Iterator
@@ -12,54 +11,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import lighttail
-from lighttail.files import leftovers, output_folder, whole_file
+from lighttail.files import NotWritten, in_a_sentence, leftovers, output_folder, whole_file
 from lighttail.study.cells import KEY_LETTERS, Cell, Piece, slug
 from lighttail.study.file import Study
-from lighttail.study.parquet import fits, pyarrow
+from lighttail.study.manifest import (
+    MANIFEST,
+    Found,
+    NoManifest,
+    is_whole,
+    manifest_of,
+    read_manifest,
+    versions,
+)
+from lighttail.study.parquet import fits
 from lighttail.validation import BadInput, refuse
 
-FORMAT = "lighttail study 1"
-MANIFEST, CELLS, INPUTS, REPORT, LOCK = "manifest.json", "cells", "inputs", "report", ".lock"
+CELLS, INPUTS, REPORT, LOCK = "cells", "inputs", "report", ".lock"
 PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
-KEYS = {"name", "versions", "study", "study_sha256", "inputs", "pieces", "finished", "digest", "cells"}
-Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
 AGAIN = "what was finished is whole; the same command goes on from there"
-
-
-class NotWritten(OSError):
-    """A file of a study could not be written; the text says which, why, and how to go on."""
-
-
-def versions() -> dict[str, str]:
-    """What may change a bit of a path or a byte of a file."""
-    import numba
-    import numpy
-
-    return {
-        "lighttail": lighttail.__version__,
-        "numpy": numpy.__version__,
-        "numba": numba.__version__,
-        "python": ".".join(platform.python_version_tuple()[:2]),
-        "pyarrow": pyarrow().__version__,
-    }
-
-
-def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
-    """The manifest of a study's folder; None where there is none."""
-    try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
-        if manifest["format"] != FORMAT or not set(manifest) >= KEYS:
-            raise ValueError
-        return manifest  # type: ignore[no-any-return]
-    except FileNotFoundError:
-        return None
-    except NotADirectoryError:
-        raise refuse(field, str(path), "a folder") from None
-    except (ValueError, KeyError, TypeError):
-        raise refuse(
-            field, str(path), f"a folder whose {MANIFEST} is that of a study, or a new one"
-        ) from None
 
 
 def _check_empty(path: Path) -> None:
@@ -72,11 +41,54 @@ def _check_empty(path: Path) -> None:
             )
 
 
-def check_belongs(path: Path, study: Study) -> dict[str, Any] | None:
-    """The manifest, if the folder is of this study and was made by these versions; refuse any other."""
-    now, manifest = versions(), read_manifest(path)
+def check_kind(path: Path, folder: bool) -> None:
+    """Refuse a file in a folder's place, and a folder in a file's."""
+    if path.is_dir() != folder and path.exists():
+        wanted, found = ("folder", "file") if folder else ("file", "folder")
+        raise BadInput(f"{path} must be a {wanted}, but is a {found}: move it away and run the study again")
+
+
+def has_pieces(path: Path) -> bool:
+    """Whether there are files with the names of a study's pieces."""
+    return next(path.glob(f"{CELLS}/*/{PIECES}"), None) is not None
+
+
+def lost_manifest(path: Path) -> NoManifest | None:
+    """The error for a folder without a manifest that has the pieces of a study."""
+    lost = f"{path / MANIFEST} must be the manifest of a study, but is missing"
+    return NoManifest(lost) if has_pieces(path) else None
+
+
+def _manifest(path: Path, rebuild: bool) -> dict[str, Any] | None:
+    """The manifest; None where the study begins, or where it is to be made anew from the pieces."""
+    try:
+        manifest = read_manifest(path)
+        if manifest is None and (lost := lost_manifest(path)):
+            raise lost
+    except NoManifest as error:
+        if not has_pieces(path):  # perhaps another program's
+            raise refuse(
+                "out", str(path), f"a folder whose {MANIFEST} is that of a study, or a new one"
+            ) from None
+        if not rebuild:
+            offer = f"rebuild=True makes it anew from the pieces in {CELLS} that fit the study"
+            raise BadInput(f"{error}: {offer}") from None
+        return None
     if manifest is None:
         _check_empty(path)
+    return manifest
+
+
+def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, Any] | None:
+    """The manifest, if the folder is of this study and was made by these versions; refuse any other.
+
+    rebuild: None for a folder with pieces whose manifest is lost or damaged.
+    """
+    now, manifest = versions(), _manifest(path, rebuild)
+    for place in (CELLS, INPUTS, REPORT):
+        check_kind(path / place, folder=True)
+    check_kind(path / LOCK, folder=False)
+    if manifest is None:
         return None
     if manifest["name"] != study.name:
         raise BadInput(
@@ -94,9 +106,9 @@ def check_belongs(path: Path, study: Study) -> dict[str, Any] | None:
 
 
 @contextmanager
-def opened(path: Path, study: Study) -> Iterator[Folder]:
+def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
     """The folder, for one run at a time; it is made if need be."""
-    check_belongs(path, study)  # nothing is written to a folder that is someone else's
+    check_belongs(path, study, rebuild)  # nothing is written to a folder that is someone else's
     with output_folder("out", path), open(path / LOCK, "ab") as file:
         try:
             _lock(file)
@@ -104,11 +116,15 @@ def opened(path: Path, study: Study) -> Iterator[Folder]:
             raise BadInput(
                 f"out must be a folder in which no other run is at work, but is {str(path)!r}"
             ) from None
-        folder = Folder(path, study, check_belongs(path, study))
+        folder = Folder(path, study, check_belongs(path, study, rebuild))
         for place in (path, *path.glob(f"{CELLS}/*"), path / INPUTS):
             for file_left in leftovers(place):
                 file_left.unlink(missing_ok=True)
-        yield folder
+        try:
+            yield folder
+        finally:
+            if {entry.name for entry in path.iterdir()} == {LOCK}:  # nothing was begun
+                (path / LOCK).unlink(missing_ok=True)
 
 
 def _lock(file: Any) -> None:
@@ -131,6 +147,7 @@ class Folder:
 
     def __init__(self, path: Path, study: Study, manifest: dict[str, Any] | None) -> None:
         self.path, self.study = path, study
+        self.rebuilt = manifest is None and has_pieces(path)
         self._listed = {
             (cell["key"], file["first"], file["rows"]): file["sha256"]
             for cell in (manifest["cells"] if manifest is not None and is_whole(manifest) else ())
@@ -148,8 +165,11 @@ class Folder:
         damaged = []
         for cell in cells:
             place = self._place(cell)
+            for folder in (place, self.path / CELLS / cell.folder):
+                check_kind(folder, folder=True)
             for piece in cell.pieces:
                 file = place / piece.file
+                check_kind(file, folder=False)
                 if file.exists():
                     digest = self._whole(file, piece)
                     if digest is None:
@@ -184,11 +204,19 @@ class Folder:
             file.write(content)
         return hashlib.sha256(content).hexdigest()
 
-    def keep_inputs(self) -> None:
+    def look_at_inputs(self) -> list[Path]:
+        """The copies of the study's data that are there and damaged."""
+        copies = [self.path / copy for copy in dict.fromkeys(self.inputs.values())]
+        for copy in copies:
+            check_kind(copy, folder=False)
+        return [copy for copy in copies if copy.exists() and not is_copy(copy)]
+
+    def keep_inputs(self, damaged: Container[Path]) -> None:
         """Copy the data that the study names, so that the folder has all that a report needs."""
         for name, copy in self.inputs.items():
-            if not (self.path / copy).exists():
-                with self._file(self.path / copy) as file, open(self.study.inputs[name], "rb") as data:
+            path = self.path / copy
+            if not path.exists() or path in damaged:
+                with self._file(path) as file, open(self.study.inputs[name], "rb") as data:
                     shutil.copyfileobj(data, file)
 
     @contextmanager
@@ -199,8 +227,7 @@ class Folder:
             with whole_file(path, durable=True) as file:
                 yield file
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise NotWritten(f"{path} could not be written ({reason}): {AGAIN}") from error
+            raise NotWritten(f"{in_a_sentence(error)}: {AGAIN}") from error
 
     def write_manifest(self, cells: Iterable[Cell], found: Found) -> dict[str, Any]:
         """Write down what the study is and which files are its own."""
@@ -226,7 +253,7 @@ class Folder:
         wanted = {self.path / CELLS / cell.folder / piece.file for cell in cells for piece in cell.pieces}
         wanted |= {self.path / copy for copy in self.inputs.values()}
         there = [*self.path.glob(f"{CELLS}/*/{PIECES}"), *self.path.glob(f"{INPUTS}/{'?' * 64}_*")]
-        return sorted(set(there) - wanted)
+        return sorted(file for file in set(there) - wanted if file.is_file())
 
     def prune(self, files: Iterable[Path]) -> None:
         """Remove these files, and folders that are then empty."""
@@ -239,43 +266,14 @@ class Folder:
 
 def _input_file(source: Path) -> str:
     """The name of a data file's copy: after what is in it."""
-    with open(source, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return f"{INPUTS}/{digest}_{slug(source.stem)}{source.suffix}"
+    return f"{INPUTS}/{_digest(source)}_{slug(source.stem)}{source.suffix}"
 
 
-def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], found: Found) -> dict[str, Any]:
-    """The manifest: nothing in it depends on when, where or how often the study was run."""
-    entries, wanted = [], 0
-    for cell in cells:
-        wanted += len(cell.pieces)
-        files = [
-            {"file": piece.file, "first": piece.first, "rows": piece.rows, "sha256": found[piece]}
-            for piece in cell.pieces
-            if piece in found
-        ]
-        about = {"key": cell.key, "folder": cell.folder, "paths": cell.paths, "played": cell.played}
-        entries.append(cell.names | about | {"files": files})
-    return {
-        "format": FORMAT,
-        "name": study.name,
-        "versions": versions(),
-        "study": study.text,
-        "study_sha256": hashlib.sha256(study.text.encode()).hexdigest(),
-        "inputs": inputs,
-        "pieces": wanted,
-        "finished": len(found),
-        "digest": _digest(entries),
-        "cells": entries,
-    }
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _digest(entries: Any) -> str:
-    """One number for all cells and the digests of their files."""
-    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
-
-
-def is_whole(manifest: dict[str, Any]) -> bool:
-    """Whether the manifest is as it was written; where not, the files still speak for themselves."""
-    text = hashlib.sha256(str(manifest["study"]).encode()).hexdigest()
-    return bool(_digest(manifest["cells"]) == manifest["digest"] and text == manifest["study_sha256"])
+def is_copy(path: Path) -> bool:
+    """Whether a copy of data holds what its name says."""
+    return path.is_file() and _digest(path) == path.name.partition("_")[0]

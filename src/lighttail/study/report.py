@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lighttail.files import whole_file
+from lighttail.files import output_folder, whole_files
 from lighttail.report.columns import cells
 from lighttail.report.comparison import Comparison, legend_words
 from lighttail.report.document import document, figure, unbroken
@@ -22,7 +22,7 @@ from lighttail.report.write import FILES, write_report
 from lighttail.statistics import Estimate
 from lighttail.study.cells import slug
 from lighttail.study.file import Setting
-from lighttail.study.folder import REPORT
+from lighttail.study.folder import REPORT, check_kind
 from lighttail.study.results import Results
 from lighttail.validation import BadInput
 
@@ -51,8 +51,27 @@ def report_study(results: Results, progress: Callable[[str, int], None] | None =
     if not results.finished:
         raise BadInput(f"folder must hold a study of which a piece is finished, but is {str(results.path)!r}")
     place = results.path / REPORT
-    place.mkdir(exist_ok=True)
+    check_kind(place, folder=True)
     command = shlex.join(["lighttail", "report", str(results.path)])
+    with output_folder("folder", place):
+        before = {page.name for page in place.iterdir()}
+        try:
+            summaries = _write_pages(results, place, command, progress)
+        except BaseException:  # such as a damaged piece: no pages without an index
+            for page in place.iterdir():
+                if page.name not in before:
+                    shutil.rmtree(page)
+            raise
+        _remove_others(place, {Path(summary.page).parent.name for summary in summaries})
+        pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command)}
+        whole_files(place, {name: text.encode() for name, text in pages.items()})
+    return place / INDEX
+
+
+def _write_pages(
+    results: Results, place: Path, command: str, progress: Callable[[str, int], None] | None
+) -> list[Summary]:
+    """Write the page of each problem and horizon."""
     summaries = []
     wanted = [(setting, horizon) for setting in results.study.problems for horizon in results.study.horizons]
     for turn, (setting, horizon) in enumerate(wanted):
@@ -61,15 +80,11 @@ def report_study(results: Results, progress: Callable[[str, int], None] | None =
         comparison = results.comparison(setting, horizon)
         if comparison is not None:
             name = f"{turn + 1:02}_{slug(setting.title)}_t-{horizon}"
+            check_kind(place / name, folder=True)
             (place / name).mkdir(exist_ok=True)
             write_report(comparison, place / name, command, _above(results, setting, horizon))
             summaries.append(_summary(setting, comparison, f"{name}/report.html", command))
-    _remove_others(place, {Path(summary.page).parent.name for summary in summaries})
-    pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command)}
-    for name, text in pages.items():
-        with whole_file(place / name) as file:
-            file.write(text.encode())
-    return place / INDEX
+    return summaries
 
 
 def _remove_others(place: Path, names: set[str]) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 from lighttail.blocks import Keep
+from lighttail.files import in_a_sentence
 from lighttail.keeping import fits_memory, kept_as
 from lighttail.outcome import Outcome
 from lighttail.report.comparison import Comparison, Entry, covered, default_threshold, turns
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
-from lighttail.study.folder import CELLS, MANIFEST, is_whole, read_manifest
+from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
+from lighttail.study.manifest import MANIFEST, NoManifest, is_whole, read_manifest
 from lighttail.study.parquet import decode
-from lighttail.validation import refuse
+from lighttail.validation import BadInput, refuse
 from lighttail.words import known_word
+
+ANEW = "run the study again to make it anew"
 
 
 class Damaged(OSError):
@@ -25,14 +30,34 @@ class Damaged(OSError):
 def load_study(folder: str | Path) -> Results:
     """The results in a study's folder, finished or not."""
     path = Path(folder)
-    manifest = read_manifest(path, "folder") if path.is_dir() else None
-    if manifest is None:
-        raise refuse("folder", str(path), "that of a study, which `lighttail run` makes")
-    text, inputs = manifest["study"], manifest["inputs"]
+    try:
+        manifest = read_manifest(path, "folder") if path.is_dir() else None
+        if manifest is None:
+            raise lost_manifest(path) or refuse(
+                "folder", str(path), "that of a study, which `lighttail run` makes"
+            )
+    except NoManifest as error:
+        raise BadInput(f"{error}: run the study with rebuild=True to make it anew from its pieces") from None
     if not is_whole(manifest):
-        raise Damaged(f"{path / MANIFEST} is damaged; run the study again to make it anew")
-    study = parse_study(text, f"the study in {path / MANIFEST}", lambda name: path / inputs[name])
+        raise Damaged(f"{path / MANIFEST} is damaged; {ANEW}")
+    study = parse_study(
+        manifest["study"],
+        f"the study in {path / MANIFEST}",
+        lambda name: _copy(path, name, manifest["inputs"].get(name, "")),
+    )
     return Results(path, study, manifest)
+
+
+def _copy(path: Path, name: str, copy: str) -> Path:
+    """The copy of a data file, if it is what the study was played with."""
+    if not re.fullmatch(rf"{INPUTS}/[0-9a-f]{{64}}_[^/\\]*", copy):
+        raise Damaged(f"{path / MANIFEST} is damaged: it names no copy of {name!r}; {ANEW}")
+    if not is_copy(path / copy):
+        raise Damaged(
+            f"{path / copy} is damaged or missing; run the study again, which copies {name!r} anew, or put a "
+            "file with that sha256 in its place"
+        )
+    return path / copy
 
 
 class Results:
@@ -127,7 +152,12 @@ class Results:
         try:
             content = path.read_bytes()
         except FileNotFoundError:
-            raise Damaged(f"{path} is missing; run the study again to make it anew") from None
+            raise Damaged(f"{path} is missing; {ANEW}") from None
+        except OSError as error:
+            raise Damaged(f"{in_a_sentence(error)}; {ANEW}") from None
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
-            raise Damaged(f"{path} is damaged; run the study again to make it anew")
-        return decode(content)[1:]
+            raise Damaged(f"{path} is damaged; {ANEW}")
+        try:
+            return decode(content)[1:]
+        except ValueError:
+            raise Damaged(f"{path} is damaged; {ANEW}") from None

@@ -15,10 +15,11 @@ from lighttail.executors import pickled, result_of, stop_flag, submit
 from lighttail.interrupts import postponed_interrupts
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
-from lighttail.study.folder import Folder, Found, check_belongs, opened
+from lighttail.study.folder import Folder, check_belongs, opened
+from lighttail.study.manifest import Found
 from lighttail.study.parquet import encode
 from lighttail.study.workers import Pool, check_workers, play_on_device, pool_of
-from lighttail.validation import positive, refuse
+from lighttail.validation import BadInput, positive, refuse
 
 LISTING = 20  # times as long as the last manifest took to write, and a second at least, until the next one
 Report = Callable[[str, int], None]
@@ -56,6 +57,7 @@ def run_study(
     device: str = "cpu",
     budget: float | None = None,
     prune: bool = False,
+    rebuild: bool = False,
     progress: Report | None = None,
 ) -> Done:
     """Play what is missing of a study in its folder.
@@ -64,6 +66,7 @@ def run_study(
     workers: threads or processes; one for each usable processor unless given.
     device: "cpu", or "cuda" for an NVIDIA GPU. budget: seconds after which nothing new is begun.
     prune: remove older pieces that longer ones replaced, and the files of cells that the study no longer has.
+    rebuild: make a manifest that is lost or damaged anew from the pieces that fit the study.
     progress: called with (what is being done, paths done of all).
     """
     begun = time.monotonic()
@@ -72,15 +75,16 @@ def run_study(
     check_workers(executor, workers, device)
     if budget is not None:
         positive("budget", budget)
-    check_belongs(Path(folder), study)
+    check_belongs(Path(folder), study, rebuild)
     cells = cells_of(study, device, progress is not None)
     report = progress or (lambda label, done: None)
-    with opened(Path(folder), study) as place:
+    with opened(Path(folder), study, rebuild) as place:
         report("looking at what is there", 0)
-        found, damaged = place.look(cells)
+        found, damaged = look_at(place, cells)
+        copies = place.look_at_inputs()
         place.settle(cells)
         place.write_manifest(cells, found)
-        place.keep_inputs()
+        place.keep_inputs(copies)
         before = len(found)
         until = None if budget is None else begun + budget
         try:
@@ -98,12 +102,23 @@ def run_study(
         pieces=manifest["pieces"],
         finished=len(found),
         played=len(found) - before,
-        damaged=damaged,
+        damaged=[*copies, *damaged],
         replaced=[] if prune else replaced,
         strangers=[] if prune else strangers,
         pruned=len(replaced) + len(strangers) if prune else 0,
         digest=manifest["digest"],
     )
+
+
+def look_at(place: Folder, cells: list[Cell]) -> tuple[Found, list[Path]]:
+    """The pieces that fit, and the damaged ones; no lost manifest is made anew for another study."""
+    found, damaged = place.look(cells)
+    if place.rebuilt and not found:
+        raise BadInput(
+            f"out must be a new folder, or one with pieces of study {place.study.name!r}, "
+            f"but none in {str(place.path)!r} fits it"
+        )
+    return found, damaged
 
 
 def _not_needed(place: Folder, cells: list[Cell], found: Found) -> tuple[list[Path], list[Path]]:

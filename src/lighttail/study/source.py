@@ -9,13 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lighttail.validation import BadInput, refuse
+from lighttail.validation import BadInput, refuse, shown
 from lighttail.words import known_word
 
 Check = Callable[[str, Any], Any]  # field and value to the checked value
 Table = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]
 LONGEST_NAME = 80
+LONGEST_TEXT = 10**6  # bytes of a study file
+MOST_DIGITS = 4300  # of a whole number
+DEEPEST = 8  # tables and lists within each other; a study has four
 NEEDED: Any = object()
+# Where a statement may begin: a header, or a key with its value. A line within a long list is neither.
+LOOKS = 100  # lines that look like a beginning, in the middle of one statement
+BEGINNING = re.compile(r"\s*(\[[^\[\],]*\]|\[\[[^\[\],]*\]\]|[^\[\]{}(),=#]*=)")
 
 
 class Source:
@@ -23,24 +29,45 @@ class Source:
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
+        if len(text) > LONGEST_TEXT:
+            raise BadInput(
+                f"{name} must be at most {LONGEST_TEXT:,} characters long, but has {len(text):,} of them"
+            )
         try:
             self.document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise self._unreadable(str(error)) from None
+        except ValueError:  # Python reads no whole number of more digits
+            lines = enumerate(text.split("\n"), 1)
+            line = next((n for n, row in lines if re.search(rf"[0-9_]{{{MOST_DIGITS},}}", row)), 1)
+            raise BadInput(
+                f"{name}, line {line}: a whole number must have at most {MOST_DIGITS:,} digits, but has more"
+            ) from None
+        except RecursionError:
+            raise self._too_deep() from None
+        if _depth(self.document) > DEEPEST:
+            raise self._too_deep()
+
+    def _too_deep(self) -> BadInput:
+        return BadInput(
+            f"{self.name} must hold tables and lists at most {DEEPEST} deep within each other, "
+            "but they are deeper"
+        )
 
     def _unreadable(self, said: str) -> BadInput:
         found = re.search(r"line (\d+)", said)
         lines = self.text.split("\n")
-        line = int(found[1]) if found else max(n for n, row in enumerate(lines, 1) if row.strip())
+        filled = [n for n, row in enumerate(lines, 1) if row.strip()]
+        line = min(int(found[1]) if found else filled[-1], filled[-1])
         written = lines[line - 1].strip()
         if "overwrite" in said or "twice" in said:
             key = written.partition("=")[0].strip()
-            wrong = f"a key must be given once, but {key} is given again"
+            wrong = f"a key must be given once, but {key[:LONGEST_NAME]} is given again"
             if key.startswith("["):
-                wrong += f"; several are each written [[{key.strip('[]')}]]"
+                wrong += f"; several are each written [[{key.strip('[]')[:LONGEST_NAME]}]]"
         else:
-            reason = re.sub(r" \(at .*", "", said)
-            wrong = f"this must be TOML, but is {written!r} ({reason[:1].lower()}{reason[1:]})"
+            reason = re.sub(r" \(at .*", "", said)[:LONGEST_NAME]
+            wrong = f"this must be TOML, but is {shown(written)} ({reason[:1].lower()}{reason[1:]})"
         return BadInput(f"{self.name}, line {line}: {wrong}")
 
     def line(self, *keys: str | int) -> int:
@@ -50,16 +77,18 @@ class Source:
         statement is the one with which the keys appear.
         """
         lines = self.text.split("\n")
+        begin = [place for place, row in enumerate(lines) if place == 0 or BEGINNING.match(row)]
+        ends = [*begin[1:], len(lines)]
 
-        def there(count: int) -> bool:
-            for until in range(count, len(lines) + 1):
+        def there(turn: int) -> bool:
+            for until in ends[turn : turn + LOOKS]:
                 try:
                     return _has(tomllib.loads("\n".join(lines[:until])), keys)
                 except tomllib.TOMLDecodeError:
                     continue  # in the middle of a statement
             return True
 
-        return 1 + bisect_left(range(1, len(lines) + 1), True, key=there)
+        return 1 + begin[bisect_left(range(len(begin) - 1), True, key=there)]
 
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
@@ -76,13 +105,15 @@ class Source:
             found = found[step]
         return found  # type: ignore[no-any-return]
 
-    def tables(self, key: str, known: tuple[str, ...]) -> list[Table]:
-        """The places of the tables [[key]], whose keys must be known."""
+    def tables(self, key: str, known: tuple[str, ...], most: int) -> list[Table]:
+        """The places of the tables [[key]], `most` of them at most, whose keys must be known."""
         found = self.given((), key, lambda field, value: value)
         with self.at(key):
             if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
-                shown = f"[{key}]" if isinstance(found, dict) else repr(found)[:100]
-                raise BadInput(f"{key} must be one or more tables that begin with [[{key}]], but is {shown}")
+                given = f"[{key}]" if isinstance(found, dict) else shown(found)
+                raise BadInput(f"{key} must be one or more tables that begin with [[{key}]], but is {given}")
+            if len(found) > most:
+                raise BadInput(f"{key} must be at most {most:,} tables, but is {len(found):,} of them")
         places: list[Table] = [(key, turn) for turn in range(len(found))]
         for place in places:
             self.check_keys(place, f"key of {key}", known)
@@ -111,9 +142,21 @@ class Source:
         for key in keys:
             if key in self.table(place):
                 with self.at(*place, key):
-                    raise BadInput(
-                        f"{place[0]}.{key} must be left out {when}, but is {self.table(place)[key]!r}"
-                    )
+                    raise refuse(f"{place[0]}.{key}", self.table(place)[key], f"left out {when}")
+
+
+def _depth(document: Any) -> int:
+    """How deep tables and lists lie within each other; beyond what a study may have, anything more."""
+    depth, inside = 0, [document]
+    while inside and depth <= DEEPEST:
+        depth += 1
+        inside = [
+            part
+            for one in inside
+            for part in (one.values() if isinstance(one, dict) else one)
+            if isinstance(part, (dict, list))
+        ]
+    return depth
 
 
 def _has(document: Any, keys: tuple[str | int, ...]) -> bool:
@@ -132,9 +175,11 @@ def several(check: Check) -> Check:
         if not isinstance(value, list) or not value:
             raise refuse(field, value, "a list of at least one number, such as [1, 2]")
         values = tuple(check(f"{field}[{place}]", one) for place, one in enumerate(value))
+        seen = set()
         for place, one in enumerate(values):
-            if one in values[:place]:
-                raise BadInput(f"{field} must be different numbers, but {value[place]!r} is there twice")
+            if one in seen:
+                raise BadInput(f"{field} must be different numbers, but {shown(value[place])} is there twice")
+            seen.add(one)
         return values
 
     return checked

@@ -1,0 +1,116 @@
+"""Compiled kernels on disk, in files that carry a digest: a damaged one is compiled anew, never run.
+
+numba trusts its files: a truncated one is a traceback, and a changed bit in one is machine code. It writes
+them where it may, and a full disk ends the program. Here a cache decides how fast a program starts and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+from numba.core import config
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+DIGEST = 32  # bytes of a sha256 at the end of a file
+ANEW = "it is compiled anew"
+
+
+class CacheNote(UserWarning):
+    """Compiled kernels could not be read or kept; all that costs is time."""
+
+
+@cache
+def note(text: str) -> None:
+    """Say something once in a process."""
+    warnings.warn(text, CacheNote, stacklevel=2)
+
+
+class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
+    """numba's index and data files, each with the digest of what was written."""
+
+    def __init__(self, folder: str, name: str, stamp: Any) -> None:
+        super().__init__(folder, f"{name}.checked", stamp)  # numba's own files have no digest
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
+        content = BytesIO()
+        yield content
+        whole = content.getvalue()
+        with super()._open_for_write(filepath) as file:
+            file.write(whole + hashlib.sha256(whole).digest())
+
+    def _load_index(self) -> Any:
+        return super()._load_index() if self._is_whole(Path(self._index_path)) else {}
+
+    def _load_data(self, name: str) -> Any:
+        if not self._is_whole(Path(self._data_path(name))):
+            raise FileNotFoundError(name)  # for numba it is not there
+        return super()._load_data(name)
+
+    def _is_whole(self, path: Path) -> bool:
+        """Whether a file is there as it was written."""
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            note(f"the compiled kernel in {path} cannot be read ({_reason(error)}): {ANEW}")
+            return False
+        if hashlib.sha256(content[:-DIGEST]).digest() == content[-DIGEST:]:
+            return True
+        note(f"the compiled kernel in {path} is damaged: {ANEW}")
+        return False
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache of a function, whose failures are notes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        place = self._impl.locator
+        self._cache_file = _CheckedFile(self.cache_path, self._impl.filename_base, place.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # whatever it is, the kernel can be compiled
+            note(f"a compiled kernel in {self.cache_path} cannot be used ({_reason(error)}): {ANEW}")
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:  # the kernel is there, only its copy on disk is not
+            note(
+                f"compiled kernels cannot be kept in {self.cache_path} ({_reason(error)}): "
+                "every process compiles them anew"
+            )
+
+
+def keep_compiled(dispatcher: Any) -> None:
+    """Let a compiled function be kept on disk, where there is a place for it."""
+    wanted = config.CACHE_DIR
+    try:
+        kept = KernelCache(dispatcher.py_func)
+    except (OSError, RuntimeError):  # numba finds no folder that it may write
+        note(
+            "compiled kernels cannot be kept, since no folder for them can be written: "
+            "every process compiles them anew; set NUMBA_CACHE_DIR to a folder that can be written"
+        )
+        return
+    if wanted and Path(wanted) not in Path(kept.cache_path).parents:
+        note(f"NUMBA_CACHE_DIR, {wanted}, cannot be written: compiled kernels are kept in {kept.cache_path}")
+    dispatcher._cache = kept
+
+
+def _reason(error: Exception) -> str:
+    text = str(getattr(error, "strerror", None) or error or type(error).__name__)
+    return " ".join(text.split())[:100].lower()

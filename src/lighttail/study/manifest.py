@@ -1,0 +1,156 @@
+"""The manifest of a study's folder: what the study is, and which files are its own."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import lighttail
+from lighttail.study.cells import Cell, Piece
+from lighttail.study.file import Study
+from lighttail.study.parquet import pyarrow
+from lighttail.validation import BadInput, refuse
+
+FORMAT = "lighttail study 1"
+MANIFEST = "manifest.json"
+Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
+VERSIONS = ("lighttail", "numpy", "numba", "python", "pyarrow")
+NUMBERS = (int, float, type(None))
+TYPES: dict[str, Any] = {
+    "name": str,
+    "versions": dict,
+    "study": str,
+    "study_sha256": str,
+    "inputs": dict,
+    "pieces": int,
+    "finished": int,
+    "digest": str,
+    "cells": list,
+}
+CELL_TYPES: dict[str, Any] = {
+    "problem": str,
+    "sigma": NUMBERS,
+    "policy": str,
+    "horizon": int,
+    "seed": int,
+    "key": str,
+    "folder": str,
+    "paths": int,
+    "played": dict,
+    "files": list,
+}
+FILE_TYPES: dict[str, Any] = {"file": str, "first": int, "rows": int, "sha256": str}
+
+
+class NoManifest(BadInput):
+    """The manifest is not there, or is not one; the files of the study may still be whole."""
+
+
+def versions() -> dict[str, str]:
+    """What may change a bit of a path or a byte of a file."""
+    import numba
+    import numpy
+
+    return {
+        "lighttail": lighttail.__version__,
+        "numpy": numpy.__version__,
+        "numba": numba.__version__,
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "pyarrow": pyarrow().__version__,
+    }
+
+
+def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
+    """The manifest of a study's folder; None where there is none."""
+    file = path / MANIFEST
+    try:
+        manifest = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError:
+        raise refuse(field, str(path), "a folder") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        if error.errno == errno.ENAMETOOLONG:
+            raise refuse(field, str(path), f"a folder ({reason})") from None
+        raise BadInput(f"{file} must be a file that can be read, but is not ({reason})") from None
+    except (ValueError, RecursionError):
+        manifest = None
+    wrong = _fault(manifest)
+    if wrong:
+        raise NoManifest(f"{file} must be the manifest of a study, but {wrong}")
+    return manifest  # type: ignore[no-any-return]
+
+
+def _fault(manifest: Any) -> str:
+    """What is wrong with what a manifest holds; empty where nothing is."""
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        return "is not"
+    wrong = check_type(manifest, TYPES, "")
+    wrong = wrong or check_type(manifest["versions"], dict.fromkeys(VERSIONS, str), "version ")
+    for name, entry in [] if wrong else manifest["inputs"].items():
+        wrong = wrong or ("" if isinstance(entry, str) else f"its input {name!r:.80} has the wrong type")
+    for cell in [] if wrong else manifest["cells"]:
+        wrong = wrong or check_type(cell, CELL_TYPES, "cell ")
+        for file in [] if wrong else cell["files"]:
+            wrong = wrong or check_type(file, FILE_TYPES, "file ")
+    return wrong
+
+
+def check_type(entry: Any, types: dict[str, Any], what: str) -> str:
+    """What of an entry is missing or of another type; empty where nothing is."""
+    if not isinstance(entry, dict):
+        return f"one {what}entry is no table"
+    for key, wanted in types.items():
+        if key not in entry:
+            return f"its {what}entry {key!r} is missing"
+        if not isinstance(entry[key], wanted) or isinstance(entry[key], bool):
+            return f"its {what}entry {key!r} has the wrong type"
+    return ""
+
+
+def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], found: Found) -> dict[str, Any]:
+    """The manifest: nothing in it depends on when, where or how often the study was run."""
+    entries, wanted = [], 0
+    for cell in cells:
+        wanted += len(cell.pieces)
+        files = [
+            {"file": piece.file, "first": piece.first, "rows": piece.rows, "sha256": found[piece]}
+            for piece in cell.pieces
+            if piece in found
+        ]
+        about = {"key": cell.key, "folder": cell.folder, "paths": cell.paths, "played": cell.played}
+        entries.append(cell.names | about | {"files": files})
+    return {
+        "format": FORMAT,
+        "name": study.name,
+        "versions": versions(),
+        "study": study.text,
+        "study_sha256": hashlib.sha256(study.text.encode()).hexdigest(),
+        "inputs": inputs,
+        "pieces": wanted,
+        "finished": len(found),
+        "digest": _digest(entries),
+        "cells": entries,
+    }
+
+
+def _digest(entries: Any) -> str:
+    """One number for all cells and the digests of their files."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+
+
+def is_whole(manifest: dict[str, Any]) -> bool:
+    """Whether the manifest is as it was written; where not, the files still speak for themselves."""
+    cells = manifest["cells"]
+    text = hashlib.sha256(manifest["study"].encode(errors="replace")).hexdigest()
+    if _digest(cells) != manifest["digest"] or text != manifest["study_sha256"]:
+        return False
+    pieces = sum(math.ceil(cell["paths"] / cell["played"]["piece_paths"]) for cell in cells)
+    return (sum(len(cell["files"]) for cell in cells), pieces) == (manifest["finished"], manifest["pieces"])

@@ -1,0 +1,195 @@
+"""Argument lists that nobody would type, for every command.
+
+    python tests/fuzz_arguments.py --lists 2000 --seed 1
+
+A list begins with small sizes, so that what is valid is quick, and goes on with values drawn from good and
+nasty ones; later values of an option replace earlier ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from fuzzing import Answer, call, judge, report, some
+
+from lighttail.report import tail as tail_module
+
+BUDGET = 20_000  # pulls of an estimate, in place of thousands of millions
+NASTY = (
+    "", " ", "-1", "0", "-0.0", "nan", "inf", "-inf", "1e400", "1e-400", "5e-324", "1e308", "-1e308", "1e16",
+    "1e18", "9" * 40, "9" * 5000, "-" + "9" * 5000, "1e999999999", "0x10", "1_0", "_1", "１２", "½", "٣",
+    "1.5", "1,5", ",", "0.2,", ",,", "1;2", "a", "a" * 300, "a" * 5000, "None", "True", "[]", "[red]",
+    "[/]", "{}", "%s", "\\", "'", '"', "\n", "\t", "a\nb", "💥", "\u202e", "\x1b[31m", "\udcff", "--", "-",
+    "--json", "..", ":", "::", "ucb:", "1:2:3", "ucb:standard:1e200", "ucb:lighttailed:5e-324", "0.5 ", "+3",
+    "1e3", "1E-3",
+)  # fmt: skip
+POLICIES = (
+    "ucb:standard:0.8", "se:standard:0.4", "ucb:lighttailed:0.2", "se:lighttailed:0.1", "ts:0.8", "ts:3:10:5",
+    "exp3ix:reward", "exp3ix:loss:1", "ucb:anytime:0.3", "ucb:armoptimal:0.4:0.2", "UCB:Standard:1",
+    "ts:1e-300", "ucb:standard:0", "ts:1e200", "ucb:standard:nan", "se:anytime:1", "exp3ix:loss:-1",
+    "linucb:standard:1",
+)  # fmt: skip
+LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1", "lints:1", "lints:0",
+          "linucb:oful:1:2:1", "linucb:standard:1e300", "ucb:standard:1")  # fmt: skip
+MEANS = ("0.2,0.8", "0,1,0.5", "0.5,0.5", "1e-300,2e-300", "1e307,0", "1e308,-1e308", "0.2", "nan,1",
+         "-1e-5,1e-5", ",".join("0.1" for _ in range(40)), ",".join("0.1" for _ in range(3000)))  # fmt: skip
+NOISES = ("gaussian", "bernoulli", "uniform", "laplace", "studentt", "studentt:3", "studentt:2", "gausian",
+          "gaussian:1", "Bernoulli")  # fmt: skip
+SIGMAS = ("1", "0", "0.001", "1e-320", "1e300", "2", "-1", "1e6")
+FILES = (
+    "good.csv",
+    "missing.csv",
+    "empty.csv",
+    "binary.csv",
+    "one.csv",
+    "wide.csv",
+    "long.csv",
+    "folder",
+    "nul.csv",
+)
+ARRAYS = ("good.npy", "missing.npy", "garbage.npy", "object.npy", "wide.npy", "nan.npy", "cut.npy",
+          "flat.npy", "rounds.npy", "empty.npy")  # fmt: skip
+PLACES = ("out", "new/deep/er", "taken.txt", "taken.txt/below", "x" * 300, "mine", "o ut", "")
+HUGE = ("1e12", "1e15", "1e16", "123456789012345678901234567890")
+PROBLEM = {"--means": MEANS, "--noise": NOISES, "--sigma": SIGMAS, "--data": FILES}
+COMMON = {"--horizon": ("30", "3", "2", *HUGE), "--seed": ("7", "0", "1e5"), "--threads": ("1", "2", *HUGE)}
+COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "compare": PROBLEM | COMMON | {
+        "--policy": POLICIES, "--paths": ("5", "1", "200", *HUGE), "--threshold": ("0.2", "1e-300", "1e300"),
+        "--assumed-sigma": ("0.5,2", "1", "1e-300", "1e300", ",".join(map(str, range(1, 3000)))),
+        "--keep": ("paths", "law", "laws"), "--device": ("cpu", "gpu"), "--out": PLACES, "--json": (),
+    },
+    "linear": COMMON | {
+        "--noise": NOISES, "--sigma": SIGMAS, "--policy": LINEAR, "--dim": ("2", "1", "3", *HUGE),
+        "--theta": ("0.5,0.5", "1", "0,0", "2,2", "1e200,1"), "--paths": ("5", "1", *HUGE),
+        "--actions": ("3", "ball:3", "sphere:2", "1", "cube:3", *HUGE, *ARRAYS), "--out": PLACES,
+        "--means": ("0,1",), "--keep": ("paths", "law"), "--json": (),
+    },
+    "tail": PROBLEM | COMMON | {
+        "--policy": POLICIES, "--regret": ("3", "1,2", "0", "-5", "1e9", ",".join(map(str, range(5000)))),
+        "--kind": ("pseudo-regret", "regret", "pseudo_regret", "regrets"),
+        "--relative-error": ("0.5", "1e9", "0"),
+        "--method": ("auto", "importance", "plain", "splitting", "best"), "--out": PLACES, "--json": (),
+    },
+    "bound": PROBLEM | {
+        "--horizon": ("30", "3", "2", *HUGE), "--policy": POLICIES,
+        "--regret": ("3", "1,2", "0", "-5", "1e9"), "--kind": ("pseudo-regret", "regret"),
+        "--exact": (), "--json": (),
+    },
+    "paper": {
+        "--paths": ("1", "0", *HUGE), "--seed": ("-1", "x"), "--only": ("table-99", "table-1,", "figure"),
+        "--threads": HUGE, "--out": PLACES,
+    },
+    "run": {
+        "--out": PLACES, "--executor": ("threads", "thread", "dask:"), "--workers": ("1", *HUGE),
+        "--device": ("cpu", "tpu"), "--budget": ("1h", "0", "soon", "1e9d"), "--dry-run": (), "--prune": (),
+        "--rebuild": (),
+    },
+    "report": {},
+}  # fmt: skip
+BARE = (["--help"], ["--version"], ["compair"], ["compare", "--help"], ["run", "--help"], ["-h"], [],
+        ["tail", "--help", "x"], ["--nonsense", "3"])  # fmt: skip
+FIRST = {
+    "compare": ["--horizon", "30", "--paths", "5", "--threads", "1", "--out", "out"],
+    "linear": ["--linear", "--horizon", "10", "--paths", "5", "--dim", "2", "--actions", "3",
+               "--threads", "1", "--out", "out"],
+    "tail": ["--horizon", "12", "--relative-error", "0.9", "--threads", "1", "--out", "out"],
+    "bound": ["--horizon", "30"],
+    "paper": ["--only", "table-1", "--paths", "0"],
+    "run": ["--workers", "1"],
+    "report": [],
+}  # fmt: skip
+STUDY = """name = "s"
+paths = 5
+seeds = [1]
+horizons = [20]
+[[problem]]
+name = "p"
+means = [0.2, 0.8]
+[[policy]]
+policy = "ts:0.8"
+"""
+
+
+def furnish(folder: Path) -> None:
+    """The files that the lists name."""
+    (folder / "good.csv").write_text("arm,reward\na,0\na,1\nb,0.5\nb,2\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "binary.csv").write_bytes(bytes(range(256)))
+    (folder / "one.csv").write_text("arm,reward\na,0\n")
+    (folder / "wide.csv").write_text("arm,reward\n" + "a" * 200_000 + ",1\n")
+    (folder / "long.csv").write_text("arm,reward\na," + "1" * 5000 + "\nb," + "x" * 5000 + "\n")
+    (folder / "nul.csv").write_text("arm,reward\na,\0\n")
+    (folder / "folder").mkdir()
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes.txt").write_text("mine")
+    (folder / "taken.txt").write_text("in the way")
+    np.save(folder / "good.npy", [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
+    np.save(folder / "wide.npy", np.ones((2, 5)))
+    np.save(folder / "nan.npy", [[np.nan, 0.0], [0.0, 1.0]])
+    np.save(folder / "flat.npy", np.ones(4))
+    np.save(folder / "empty.npy", np.ones((0, 2)))
+    np.save(folder / "rounds.npy", np.ones((4, 2, 2)) * [[[1.0, 0.0], [0.0, 1.0]]])
+    np.save(folder / "object.npy", np.array([{}, 3], dtype=object), allow_pickle=True)
+    (folder / "garbage.npy").write_bytes(b"\x93NUMPY garbage")
+    (folder / "cut.npy").write_bytes((folder / "good.npy").read_bytes()[:-9])
+    (folder / "study.toml").write_text(STUDY)
+    (folder / "broken.toml").write_text("[" * 3000)
+
+
+def draw(rng: random.Random) -> list[str]:
+    """One argument list."""
+    if rng.random() < 0.05:
+        return rng.choice((*BARE, [rng.choice(NASTY)]))
+    command = rng.choices(list(COMMANDS), (30, 15, 15, 15, 5, 12, 8))[0]
+    known, words = COMMANDS[command], ["compare" if command == "linear" else command]
+    if command == "run":
+        words.append(rng.choice(("study.toml",) * 3 + ("broken.toml", "missing.toml", "folder", "good.npy")))
+    if command == "report":
+        words.append(
+            rng.choice(("done", "done", "folder", "mine", "missing", "study.toml", rng.choice(NASTY)))
+        )
+    words += FIRST[command]
+    for _ in range(some(rng, 0, 6)) if known else ():
+        option = rng.choice(list(known))
+        words.append(option if rng.random() < 0.98 else option + rng.choice(("x", "=3", "")))
+        if known[option]:
+            words.append(rng.choice(known[option] if rng.random() < 0.7 else NASTY))
+    if rng.random() < 0.05:
+        words.insert(rng.randrange(1, len(words) + 1), rng.choice(NASTY))
+    return words
+
+
+def answers(lists: int, seed: int, folder: Path) -> Iterator[Answer]:
+    """The answers to so many lists, each in a fresh copy of the same folder."""
+    start = folder / "start"
+    start.mkdir()
+    furnish(start)
+    made = call(["run", "study.toml", "--out", "done", "--workers", "1"], start)
+    assert made.code == 0, made.err
+    tail_module.tail_curve.__kwdefaults__["most_pulls"] = BUDGET
+    for turn in range(lists):
+        rng = random.Random(f"{seed} {turn}")
+        here = Path(shutil.copytree(start, folder / "here"))
+        yield call(draw(rng), here)
+        shutil.rmtree(here)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--lists", type=int, default=2000)
+    options.add_argument("--seed", type=int, default=1)
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        return report(judge(answers(chosen.lists, chosen.seed, Path(folder)), shown=True), "argument lists")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
