@@ -277,7 +277,7 @@ def test_a_problem_with_almost_no_noise() -> None:
         (TUNED["Standard"], lt.Bandit([0.1, 0.2], lt.Gaussian(0.0)), 50, "sigma must be above 0"),
         (TUNED["Standard"], PROBLEM, 1, "horizon must be a whole number of at least 2"),
         (TUNED["Standard"], lt.Bandit([math.sqrt(k) for k in range(6)]), 50, "at most 5 different means"),
-        (TUNED["Standard"], PROBLEM, 10**12, "would take about more than a year"),
+        (TUNED["Standard"], PROBLEM, 10**12, "would take more than a year"),
         (TUNED["Standard"], PROBLEM, 10**400, "horizon must be a whole number of at most"),
         (TUNED["Standard"], lt.Bandit(np.arange(10_000) / 1e4), 10**6, "10000 different means"),
         (TUNED["Standard"], lt.Bandit(np.arange(10_000) / 1e4, lt.Bernoulli()), 10**5, "different means"),

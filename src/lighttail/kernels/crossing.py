@@ -85,11 +85,99 @@ def spread(taps: Any, source: Any, pad: Any, shift: Any, target: Any) -> None:
 
 
 @register_jitable
-def trapezoid(density: Any, low: Any, spacing: Any) -> Any:
-    total = density.sum()
+def send(density: Any, low: Any, spacing: Any, pad: Any, source: Any) -> Any:
+    """What the grid sends out, with zeros around it; and the sum of all of it."""
+    size = density.size
+    source[:pad] = 0.0
+    source[pad + size : pad + size + pad] = 0.0
+    for i in range(size):
+        source[pad + i] = density[i] * spacing
     if low == 0:
-        total -= 0.5 * density[0]
-    return total * spacing
+        source[pad] *= 0.5
+    return source[pad : pad + size].sum()
+
+
+@register_jitable
+def fill_taps(taps: Any, width: Any, centre: Any, spacing: Any, fall: Any) -> None:
+    """taps[k]: the density of a step of (centre - width + k) * spacing - fall, from the middle out."""
+    taps[:] = 0.0
+    z = centre * spacing - fall
+    factor = math.exp(-(spacing**2))
+    value, ratio = normal(z), math.exp(-z * spacing - 0.5 * spacing**2)
+    for k in range(width, 2 * width + 2):
+        taps[k] = value
+        value *= ratio
+        ratio *= factor
+    value, ratio = normal(z), math.exp(z * spacing - 0.5 * spacing**2)
+    for k in range(width - 1, -1, -1):
+        value *= ratio
+        ratio *= factor
+        taps[k] = value
+
+
+@register_jitable
+def chance_to_cross(sent: Any, low: Any, spacing: Any, fall: Any, reach: Any, factors: Any, wide: Any) -> Any:
+    """What is below the boundary after the next step."""
+    crossed = 0.0
+    for i in range(min(sent.size, max(0, int((reach + 1.0 - fall) / spacing) + 2 - low))):
+        crossed += sent[i] * below(-(low + i) * spacing - fall)
+    if low == 0:
+        crossed += factors[0] * below(-fall)
+        for r in range(1, factors.size):
+            crossed -= factors[r] * wide[r - 1] * normal(fall)
+    return max(0.0, crossed)
+
+
+@register_jitable
+def next_ends(
+    sent: Any, low: Any, spacing: Any, fall: Any, taps: Any, lowest: Any, factors: Any, wide: Any, ends: Any
+) -> None:
+    """Derivatives at the boundary of the density after the next step."""
+    polynomials = np.empty(ends.size)
+    ends[:] = 0.0
+    for i in range(max(0, 1 - taps.size - lowest - low), min(sent.size, 1 - lowest - low)):
+        hermite(-(low + i) * spacing - fall, polynomials)
+        share = taps[-(low + i) - lowest] * sent[i]
+        for s in range(ends.size):
+            ends[s] += polynomials[s] * share
+    for s in range(ends.size):
+        if low == 0:
+            for r in range(ends.size):
+                ends[s] += factors[r] * wide[s + r] * normal(fall)
+        if s % 2 == 1:
+            ends[s] = -ends[s]
+
+
+@register_jitable
+def add_cut(density: Any, begin: Any, spacing: Any, fall: Any, taps: Any, lowest: Any, factors: Any) -> None:
+    """What the cut at the boundary adds to the density after the next step."""
+    polynomials = np.empty(factors.size)
+    for k in range(max(0, begin - lowest), min(taps.size, begin + density.size - lowest)):
+        hermite((lowest + k) * spacing - fall, polynomials)
+        more = 0.0
+        for r in range(factors.size):
+            more += factors[r] * polynomials[r]
+        density[lowest + k - begin] += taps[k] * more
+
+
+@register_jitable
+def never_back(
+    density: Any, touched: Any, low: Any, top: Any, spacing: Any, up: Any, steps: Any, least: Any
+) -> Any:
+    """The top without walks that come back with a chance below `least`, and how many of them touched.
+
+    Above a boundary that falls by `up` or more per step, a walk at height y comes back with a chance of
+    exp(-2 up y) at most.
+    """
+    mass, touched_mass, safe = 0.0, 0.0, 0.0
+    while top > 0:
+        mass += density[top - 1] * spacing
+        touched_mass += touched[top - 1] * spacing
+        if (steps * mass + touched_mass) * math.exp(-2.0 * up * (low + top - 1) * spacing) > least:
+            break
+        safe += touched[top - 1] * spacing
+        top -= 1
+    return top, safe
 
 
 @compiler()
@@ -113,146 +201,68 @@ def walk(
     half = int(reach / spacing) + 2
     room = int((2.0 * reach + 4.0) * math.sqrt(steps) / spacing) + 4 * half + 64
     pad = 2 * half + 8
-    density, touched = np.zeros(room), np.zeros(room)
+    density, touched = np.zeros(room), np.zeros(room)  # at low, low + 1, ... times the spacing
     source, touched_source = np.zeros(room + 2 * pad), np.zeros(room + 2 * pad)
     taps = np.zeros(2 * half + 8)
     orders = terms.shape[0]
     ends, touched_ends = np.zeros(orders), np.zeros(orders)  # derivatives at the boundary
     factors, touched_factors = np.zeros(orders), np.zeros(orders)
-    polynomials, wide = np.zeros(orders), np.zeros(2 * orders)
+    wide = np.zeros(2 * orders)
     low = max(0, math.ceil((-start - reach) / spacing))
     high = math.floor((-start + reach) / spacing) + 1
     for i in range(low, high):
         density[i - low] = normal(i * spacing + start)
     if low == 0:
-        hermite(start, polynomials)
+        hermite(start, wide)
         for s in range(orders):
-            ends[s] = (1.0 - 2.0 * (s % 2)) * polynomials[s] * normal(start)
+            ends[s] = (1.0 - 2.0 * (s % 2)) * wide[s] * normal(start)
     safe = 0.0  # touched the boundary, and will never come back to it
     for n in range(1, steps):
-        size = high - low
-        fall = drift + bends[n - 1]
+        size, fall = high - low, drift + bends[n - 1]
         at = n * ends[0] if low == 0 else 0.0
-        left = trapezoid(touched[:size], low, spacing)
+        send(density[:size], low, spacing, pad, source)
+        left = send(touched[:size], low, spacing, pad, touched_source)
+        hermite(-fall, wide)
         if low == 0:
             end_factors(terms, ends, factors)
             end_factors(terms, touched_ends, touched_factors)
             left += touched_factors[0]
             touched_factors[0] += at
-        else:
-            factors[:] = 0.0
-            touched_factors[:] = 0.0
         f[n + 1] = at + left + safe
-        # What the grid sends out, with zeros around it.
-        most = 0.0
-        source[:pad] = 0.0
-        touched_source[:pad] = 0.0
-        for i in range(size):
-            source[pad + i] = density[i] * spacing
-            touched_source[pad + i] = touched[i] * spacing
-            most = max(most, density[i], touched[i])
-        most = max(most, at)
-        source[pad + size : pad + size + pad] = 0.0
-        touched_source[pad + size : pad + size + pad] = 0.0
-        if low == 0:
-            source[pad] *= 0.5
-            touched_source[pad] *= 0.5
-        width = min(half, int(math.sqrt(2.0 * math.log(max(most, 2.0 * least) / least)) / spacing) + 2)
+        sent, touched_sent = source[pad : pad + size], touched_source[pad : pad + size]
+        q[n + 1] = chance_to_cross(sent, low, spacing, fall, reach, factors, wide)
+        most = max(density[:size].max(), touched[:size].max(), at, 2.0 * least)
+        width = min(half, int(math.sqrt(2.0 * math.log(most / least)) / spacing) + 2)
         centre = math.floor(fall / spacing)
-        begin = max(0, low + centre - width)
-        end = high + centre + width + 1
-        # taps[k] is the density of a step of (centre - width + k) * spacing - fall.
-        count = 4 * ((2 * width + 2 + 3) // 4)
         lowest = centre - width
-        z = centre * spacing - fall
-        value, ratio, factor = normal(z), math.exp(-z * spacing - 0.5 * spacing**2), math.exp(-(spacing**2))
-        for k in range(width, 2 * width + 2):
-            taps[k] = value
-            value *= ratio
-            ratio *= factor
-        value, ratio = normal(z), math.exp(z * spacing - 0.5 * spacing**2)
-        for k in range(width - 1, -1, -1):
-            value *= ratio
-            ratio *= factor
-            taps[k] = value
-        taps[2 * width + 2 : count] = 0.0
-        inside = min(size, max(0, int((reach + 1.0 - fall) / spacing) + 2 - low))
-        crossed = 0.0
-        for i in range(inside):
-            crossed += source[pad + i] * below(-(low + i) * spacing - fall)
-        if low == 0:
-            hermite(-fall, wide)
-            crossed += factors[0] * below(-fall)
-            for r in range(1, orders):
-                crossed -= factors[r] * wide[r - 1] * normal(fall)
-        q[n + 1] = max(0.0, crossed)
+        begin, end = max(0, low + lowest), high + centre + width + 1
         if end <= begin:
-            low = high = 0
             f[n + 2 :] = safe
-            break
-        # Derivatives at the boundary of the next density.
-        ends[:] = 0.0
-        touched_ends[:] = 0.0
+            return
+        some = taps[: 4 * ((2 * width + 5) // 4)]
+        fill_taps(some, width, centre, spacing, fall)
         if begin == 0:
-            for i in range(size):
-                k = -(low + i) - lowest
-                if k < 0:
-                    break
-                if k >= count:
-                    continue
-                hermite(-(low + i) * spacing - fall, polynomials)
-                share, touched_share = taps[k] * source[pad + i], taps[k] * touched_source[pad + i]
-                for s in range(orders):
-                    ends[s] += polynomials[s] * share
-                    touched_ends[s] += polynomials[s] * touched_share
-            for s in range(orders):
-                if low == 0:
-                    for r in range(orders):
-                        ends[s] += factors[r] * wide[s + r] * normal(fall)
-                        touched_ends[s] += touched_factors[r] * wide[s + r] * normal(fall)
-                if s % 2 == 1:
-                    ends[s] = -ends[s]
-                    touched_ends[s] = -touched_ends[s]
-        # The next density itself.
-        next_size = min(end - begin, room)
-        shift = begin - low - lowest
-        spread(taps[:count], source, pad, shift, density[:next_size])
-        spread(taps[:count], touched_source, pad, shift, touched[:next_size])
+            next_ends(sent, low, spacing, fall, some, lowest, factors, wide, ends)
+            next_ends(touched_sent, low, spacing, fall, some, lowest, touched_factors, wide, touched_ends)
+        top = min(end - begin, room)
+        spread(some, source, pad, begin - low - lowest, density[:top])
+        spread(some, touched_source, pad, begin - low - lowest, touched[:top])
         if low == 0:
-            for k in range(max(0, begin - lowest), min(count, begin + next_size - lowest)):
-                i = lowest + k - begin
-                hermite(i * spacing + begin * spacing - fall, polynomials)
-                more, touched_more = 0.0, 0.0
-                for r in range(orders):
-                    more += factors[r] * polynomials[r]
-                    touched_more += touched_factors[r] * polynomials[r]
-                density[i] += taps[k] * more
-                touched[i] += taps[k] * touched_more
-        low, high = begin, begin + next_size
-        # Trim what is too small at either end.
-        top = next_size
+            add_cut(density[:top], begin, spacing, fall, some, lowest, factors)
+            add_cut(touched[:top], begin, spacing, fall, some, lowest, touched_factors)
+        bottom = 0
         while top > 0 and density[top - 1] + touched[top - 1] < least:
             top -= 1
-        bottom = 0
-        while bottom < top and density[bottom] + touched[bottom] < least:
-            bottom += 1
         up = drift + later[min(n, later.size - 1)]
         if up > 0.0 and n % CLEAR == 0:
-            mass, touched_mass = 0.0, 0.0
-            while top > bottom:
-                mass += density[top - 1] * spacing
-                touched_mass += touched[top - 1] * spacing
-                back = math.exp(-2.0 * up * (low + top - 1) * spacing)
-                if (steps * mass + touched_mass) * back > least:
-                    break
-                safe += touched[top - 1] * spacing
-                top -= 1
-        if bottom > 0:
-            for i in range(bottom, top):
-                density[i - bottom] = density[i]
-                touched[i - bottom] = touched[i]
-        high = low + top
-        low = low + bottom
+            top, more = never_back(density, touched, begin, top, spacing, up, steps, least)
+            safe += more
+        while bottom < top and density[bottom] + touched[bottom] < least:
+            bottom += 1
+        for i in range(bottom, top if bottom > 0 else 0):
+            density[i - bottom] = density[i]
+            touched[i - bottom] = touched[i]
+        low, high = begin + bottom, begin + top
         if low >= high:
             f[n + 2 :] = safe
-            break
+            return

@@ -273,7 +273,7 @@ def why_no_exact(
     if why is not None:
         return f"none: {why.partition(', but is ')[0]}"
     takes = exact_seconds(policy, problem, horizon, regret)
-    return f"not computed: takes about {in_words(takes)}" if takes > seconds else ""
+    return f"not computed: takes {in_words(takes)}" if takes > seconds else ""
 
 
 def _reason(error: BadInput) -> str:

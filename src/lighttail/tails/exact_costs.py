@@ -90,7 +90,7 @@ def check(groups: Groups, regret: float | None) -> None:
     needed, takes = _memory(groups, regret), seconds(groups, regret)
     sizes = f"{groups.total_arms} arms with {len(groups.means)} different means"
     if takes > MOST_SECONDS:
-        reason = f"for {sizes} the exact law would take about {in_words(takes)}"
+        reason = f"for {sizes} the exact law would take {in_words(takes)}"
     elif needed > 0.7 * free_memory():
         reason = f"for {sizes} the exact law would take about {bytes_in_words(needed)} of memory"
     else:
@@ -112,14 +112,14 @@ def _memory(groups: Groups, regret: float | None) -> float:
 
 
 def in_words(takes: float) -> str:
-    """5 minutes, 3 hours.
+    """About 5 minutes, about 3 hours.
 
     >>> in_words(300.0), in_words(1e5), in_words(1e6), in_words(float("inf"))
-    ('5 minutes', '28 hours', '12 days', 'more than a year')
+    ('about 5 minutes', 'about 28 hours', 'about 12 days', 'more than a year')
     """
     if takes > 365.0 * DAY:
         return "more than a year"
     for least, unit, name in ((2.0 * DAY, DAY, "days"), (5400.0, 3600.0, "hours"), (90.0, 60.0, "minutes")):
         if takes >= least:
-            return f"{takes / unit:.0f} {name}"
-    return f"{max(1.0, takes):.0f} seconds"
+            return f"about {takes / unit:.0f} {name}"
+    return f"about {max(1.0, takes):.0f} seconds"
