@@ -38,42 +38,44 @@ def drawn(u: Any, log_weights: Any) -> Any:
 
 
 @register_jitable
-def log_ratio(mixture: Any, c: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any) -> Any:
-    """Log of a component's likelihood over the true one, without the component's probability.
-
-    n, s: pulls and sums before the last round, sums[k, j] the sum of the first j rewards of arm k;
-    n_end, s_end: pulls and sums at the end.
-    """
-    value = 0.0
-    for k in range(n.size):
-        later, later_psi = mixture.later_lam[c, k], mixture.later_psi[c, k]
-        high, inner = -math.inf, 0.0
-        for i in range(mixture.lam.shape[2]):
-            e = mixture.log_q[c, k, i]
-            if e == -math.inf:
-                continue
-            count, total = n[k], s[k]
-            if mixture.caps[c, k, i] < count:
-                count = mixture.caps[c, k, i]
-                total = sums[k, int(count)]
-            e += (mixture.lam[c, k, i] - later) * total - count * (mixture.psi[c, k, i] - later_psi)
-            if e > high:
-                inner = inner * math.exp(high - e) + 1.0
-                high = e
-            elif e > high - FAR:
-                inner += math.exp(e - high)
-        value += high + math.log(inner) + later * s_end[k] - later_psi * n_end[k]
-    return value
-
-
-@register_jitable
 def log_mixture(
     mixture: Any, first: Any, last: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any
 ) -> Any:
-    """Log of the likelihood of the components first..last-1 over the true one."""
+    """Log of the likelihood of the components first..last-1 over the true one.
+
+    n, s: pulls and sums before the last round, sums[k, j] the sum of the first j rewards of arm k;
+    n_end, s_end: pulls and sums at the end. One loop: a call within it would count references.
+    """
+    log_p, log_q, caps = mixture.log_p, mixture.log_q, mixture.caps
+    lam, psi = mixture.lam, mixture.psi
+    later_lam, later_psi = mixture.later_lam, mixture.later_psi
+    arms, choices = lam.shape[1], lam.shape[2]
     top, total = -math.inf, 0.0
     for c in range(first, last):
-        value = mixture.log_p[c] + log_ratio(mixture, c, n, s, sums, n_end, s_end)
+        value = log_p[c]
+        for k in range(arms):
+            more, more_psi = later_lam[c, k], later_psi[c, k]
+            value += more * s_end[k] - more_psi * n_end[k]
+            high, inner = -math.inf, 1.0
+            for i in range(choices):
+                e = log_q[c, k, i]
+                if e == -math.inf:
+                    continue
+                count, ours = n[k], s[k]
+                if caps[c, k, i] < count:
+                    count = caps[c, k, i]
+                    ours = sums[k, int(count)]
+                e += (lam[c, k, i] - more) * ours - count * (psi[c, k, i] - more_psi)
+                if high == -math.inf:
+                    high = e
+                elif e > high:
+                    inner = inner * math.exp(high - e) + 1.0
+                    high = e
+                elif e > high - FAR:
+                    inner += math.exp(e - high)
+            value += high
+            if choices > 1:
+                value += math.log(inner)
         if value > top:
             total = total * math.exp(top - value) + 1.0
             top = value

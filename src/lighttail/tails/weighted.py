@@ -158,7 +158,7 @@ def _run(task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int) -
         most = min(MOST_PATHS, int(effort.most_pulls / max(1e-9, per_path)))
         found = _estimate(task, sample, plan, looks, most, effort, played, spent)
         error = found.diagnostics.relative_error / effort.relative_error
-        vague = max((one[1] for one in sample.opinions()), default=0.0) / CLEAR if plan.plans > 1 else 0.0
+        vague = _vagueness(sample, found.value) if plan.plans > 1 else 0.0
         exact = exact or (paths if error <= 1.0 else 0)
         if exact:  # what is left is to hear both opinions, within reason
             most = min(most, max(CONFIRM * exact, AT_LEAST))
@@ -167,6 +167,14 @@ def _run(task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int) -
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
             return found
         paths = following
+
+
+def _vagueness(sample: Sample, value: float) -> float:
+    """How many times the error that an opinion may have the vaguer one has; 0 if it will never be clear."""
+    opinions = sample.opinions()
+    log_value = math.log(value) if value > 0.0 else -math.inf
+    lost = any(error > 2.0 * VAGUE and log < log_value - math.log(10.0) for log, error in opinions)
+    return 0.0 if lost else max(error for _, error in opinions) / CLEAR
 
 
 def _plain_is_cheaper(sample: Sample, rounds: float, plain: float) -> bool:
