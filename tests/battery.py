@@ -117,7 +117,13 @@ def _policy(rng: np.random.Generator, unit: float) -> lt.Policy:
     return lt.ThompsonSampling(kappa * 2.0, prior_sd=unit)
 
 
-def truths(case: Case, rng: np.random.Generator, most_seconds: float = 5.0) -> Truth | None:
+def truths(
+    case: Case,
+    rng: np.random.Generator,
+    most_seconds: float = 5.0,
+    exact_only: bool = False,
+    plain: int = PLAIN,
+) -> Truth | None:
     """A regret at random on a log scale of chances, with its chance; None where every chance is 0 or 1."""
     settings = (case.policy, case.problem, case.horizon, case.kind)
     if why_not_programme(*settings) is None and programme_seconds(*settings) <= most_seconds:
@@ -125,7 +131,7 @@ def truths(case: Case, rng: np.random.Generator, most_seconds: float = 5.0) -> T
         tails = np.cumsum(chances[::-1])[::-1]
         return _at_random(values, tails, rng)
     exact = _exact(case, rng, most_seconds)
-    return exact if exact is not None else _plain(case, rng)
+    return exact if exact is not None or exact_only else _plain(case, rng, plain)
 
 
 def _at_random(values: Any, tails: Any, rng: np.random.Generator) -> Truth | None:
@@ -163,8 +169,8 @@ def _exact(case: Case, rng: np.random.Generator, most_seconds: float) -> Truth |
     return best
 
 
-def _plain(case: Case, rng: np.random.Generator) -> Truth | None:
-    paths = int(min(PLAIN, 3e8 / case.horizon))
+def _plain(case: Case, rng: np.random.Generator, most: int) -> Truth | None:
+    paths = int(min(most, 3e8 / case.horizon))
     out = lt.simulate(
         case.policy, case.problem, horizon=case.horizon, paths=paths, seed=int(rng.integers(2**31))
     )
@@ -218,15 +224,23 @@ def judge(case: Case, truth: Truth, seed: int, **settings: Any) -> Verdict:
 
 
 def battery(
-    problems: int, seed: int, noise: str | None = None, show: bool = False, **settings: Any
+    problems: int,
+    seed: int,
+    noise: str | None = None,
+    *,
+    show: bool = False,
+    exact_only: bool = False,
+    plain: int = PLAIN,
+    **settings: Any,
 ) -> list[Verdict]:
+    """So many problems, each asked about one regret. exact_only: those with an exact law within a second."""
     verdicts: list[Verdict] = []
     place = 0
     while len(verdicts) < problems:
         rng = np.random.default_rng([seed, place])
         place += 1
         case = draw(rng, noise)
-        truth = truths(case, rng)
+        truth = truths(case, rng, 1.0 if exact_only else 5.0, exact_only, plain)
         if truth is None:
             continue
         verdict = judge(case, truth, place, **settings)

@@ -21,7 +21,8 @@ from lighttail.tails.task import Effort, Task
 SHORT = 8000  # shorter horizons are always played pull by pull, so that their seeds keep their numbers
 PILOTS = 16
 NUMBER, PULL = 4.5, 1.7  # costs of a random number of skip-ahead and of a tilted pull, in NumPy draws
-MARGIN = 14.0  # by so much the logarithm of a probability may miss the cost of the cheapest route
+MARGIN, EACH = 14.0, 10.0  # by so much the logarithm of a probability may miss that of all routes' shares;
+# and by so much more for each arm beyond the second
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,10 @@ def block_of_paths(
     ends = (task.horizon, task.target, task.whole)
     if played == "skip":
         skipping = tilted_skip_kernel_for(policy, problem)
+        rarity += MARGIN + EACH * (problem.arms - 2)
 
         def skip(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
-            skipping(stream(generator), *fixed, rarity + MARGIN, *ends, *paths.part(place), stop)
+            skipping(stream(generator), *fixed, rarity, *ends, *paths.part(place), stop)
 
         return skip
     stepping = tilted_kernel_for(policy, problem)
