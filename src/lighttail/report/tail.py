@@ -20,9 +20,9 @@ from lighttail.problems import Bandit
 from lighttail.report.comparison import default_threshold
 from lighttail.simulate import check_settings, simulate
 from lighttail.statistics import Estimate, Floats, proportion_limits
-from lighttail.tails import TailEstimate, exact_tail, tail_probability
-from lighttail.tails.exact import exact_seconds, why_not_exact
+from lighttail.tails import TailEstimate, tail_probability
 from lighttail.tails.exact_costs import in_words
+from lighttail.tails.known import exact_way
 from lighttail.tails.rare import MOST_PULLS, Method
 from lighttail.tails.task import Task
 from lighttail.validation import BadInput, number, refuse
@@ -167,8 +167,8 @@ def tail_curve(
     >>> import lighttail as lt
     >>> curve = tail_curve(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8]), 50, 12, seed=1)
     >>> point = curve.at(12)
-    >>> point.estimate.low < point.exact < point.estimate.high
-    True
+    >>> point.estimate.method, f"{point.exact:.4f}"
+    ('exact', '0.0657')
     """
     paths = _default_paths(horizon) if paths is None else paths
     if isinstance(problem, LinearBandit):
@@ -253,10 +253,11 @@ def exact_at(
     seconds: float = ASKED_SECONDS,
 ) -> float | None:
     """The exact chance where it can be had in so many seconds."""
-    if why_no_exact(policy, problem, horizon, regret, kind, seconds):
+    way = exact_way(Task(policy, problem, horizon, regret, kind))
+    if isinstance(way, str) or way[0] > seconds:
         return None
     try:
-        found = exact_tail(policy, problem, horizon=horizon, regret=regret)
+        found = way[1]()
     except BadInput:  # too little noise
         return None
     possible = regret <= sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
@@ -267,13 +268,10 @@ def why_no_exact(
     policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
 ) -> str:
     """Why no exact chance can be had in so many seconds; empty if it can."""
-    if kind != "pseudo_regret":
-        return "none: exact values are for the pseudo regret alone"
-    why = why_not_exact(policy, problem, horizon)
-    if why is not None:
-        return f"none: {why.partition(', but is ')[0]}"
-    takes = exact_seconds(policy, problem, horizon, regret)
-    return f"not computed: takes {in_words(takes)}" if takes > seconds else ""
+    way = exact_way(Task(policy, problem, horizon, regret, kind))
+    if isinstance(way, str):
+        return f"none: {way.partition(', but is ')[0]}"
+    return f"not computed: takes {in_words(way[0])}" if way[0] > seconds else ""
 
 
 def _reason(error: BadInput) -> str:
@@ -298,7 +296,10 @@ def _point(
 ) -> TailPoint:
     horizon = outcome.horizon
     seconds = ASKED_SECONDS if regret in asked else CURVE_SECONDS
-    exact = exact_at(policy, problem, horizon, regret, kind, seconds)
+    if estimate.method == "exact":
+        exact = estimate.value or None
+    else:
+        exact = exact_at(policy, problem, horizon, regret, kind, seconds)
     known = bounds_at(policy, problem, horizon, regret, kind)
     return TailPoint(regret, estimate, outcome.exceedance(regret, kind), exact, known)
 

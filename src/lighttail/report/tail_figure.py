@@ -134,7 +134,7 @@ def _draw_bounds(axes: Axes, curve: TailCurve) -> None:
 
 
 def _draw_points(axes: Axes, curve: TailCurve) -> None:
-    shown = [point for point in curve.points if point.estimate.method != "certain"]
+    shown = [point for point in curve.points if point.estimate.method not in ("certain", "exact")]
     seen = [point for point in shown if point.estimate.value > 0.0]
     if seen:
         value = np.array([point.estimate.value for point in seen])

@@ -14,6 +14,7 @@ COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
 NOTHING = "says nothing here"
 LEAST = sys.float_info.min  # as which a smaller chance is given
 BELOW = f"below {LEAST:.1e}"
+SURE = ("certain", "exact")  # methods that simulate nothing
 MANY_ARMS = 6  # more than which a line does not name
 
 
@@ -24,19 +25,24 @@ def sentence(curve: TailCurve, point: TailPoint) -> str:
     estimate, event = point.estimate, _event(curve, point.regret)
     if estimate.method == "certain":
         return _certain(curve, point, event)
+    if estimate.method == "exact" and estimate.value > 0.0:
+        value = precise(estimate.value)
+        return f"The chance of {event} is exactly {value}; {_guaranteed(point.bounds)}."
     return f"{_estimated(estimate, event)}{_exactly(point)}; {_guaranteed(point.bounds)}."
 
 
 def note(curve: TailCurve, point: TailPoint) -> str:
     """Whether the estimate is as good as was asked for."""
     estimate, wanted = point.estimate, curve.relative_error
-    if estimate.method == "certain":
+    if estimate.method in SURE:
         return "Nothing had to be simulated."
     if estimate.high <= LEAST:
         return f"A chance {BELOW} has no relative error."
-    got = estimate.diagnostics.relative_error
+    got, doubt = estimate.diagnostics.relative_error, estimate.diagnostics.doubt
     if estimate.reached:
         return f"Relative error {got:.2g} (asked for: at most {wanted:g})."
+    if doubt:
+        return f"The estimate is not sure, because {doubt}. The interval holds all the same."
     error = f"the relative error is {got:.2g}" if math.isfinite(got) else "no path got there"
     return f"The budget of pulls was spent before the relative error {wanted:g} was reached: {error}."
 
@@ -45,14 +51,14 @@ def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str
     """One row a method, in the order of COLUMNS."""
     estimate = point.estimate
     table: list[tuple[str, ...]]
-    if estimate.method == "certain":
-        table = [("certain", _digits(estimate.value), "", "", "")]
+    if estimate.method in SURE:
+        table = [(estimate.method, _digits(estimate.value), "", "", "")]
     else:
         effort = (f"{estimate.paths:,}", f"{estimate.pulls:,}")
         table = [(estimate.method, *_with_limits(estimate), *effort)]
     plain = (f"{simulated_paths:,}", f"{simulated_paths * horizon:,}")
     table.append(("simulated paths", *_with_limits(point.simulated), *plain))
-    if point.exact is not None:
+    if point.exact is not None and estimate.method != "exact":
         table.append(("exact", _digits(point.exact), "", "", ""))
     return table + [(name, value, "", "", "") for name, value in bound_rows(point.bounds)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -15,6 +16,7 @@ from lighttail.methods import work_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import Progress, check_settings, simulate
+from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
 from lighttail.tails.task import Diagnostics, Effort, Kind, TailEstimate, Task, certainly
 from lighttail.tails.weighted import FIRST, MOST_PATHS, derived, importance
@@ -82,7 +84,9 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
     """The best of what is affordable."""
     way = exact_way(task)
     if not isinstance(way, str) and way[0] <= AFFORDABLE:
-        return _exactly(way[1], effort)
+        found = _exactly(way[1], effort)
+        if found.value > 0.0:  # otherwise it is smaller than the exact laws can tell
+            return found
     if task.no_tilts() is not None:
         return _plain(task, effort)
     return importance(task, effort, may_change=True) or _without(task, effort)
@@ -96,7 +100,9 @@ def _exact(task: Task, effort: Effort) -> TailEstimate:
 
 
 def _exactly(answer: Callable[[], float], effort: Effort) -> TailEstimate:
-    return certainly(answer(), effort.level, "exact", ERROR)
+    value = answer()
+    found = certainly(value, effort.level, "exact", ERROR)
+    return found if value > 0.0 else replace(found, high=LEAST)
 
 
 def _weighted(task: Task, effort: Effort) -> TailEstimate:
