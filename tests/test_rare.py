@@ -183,29 +183,32 @@ def test_other_problems_agree_with_the_exact_law() -> None:
         problem = lt.Bandit([-1.0, gap - 1.0], lt.Gaussian(sigma))
         regret = gap * rng.integers(2, horizon - 1)
         exact = lt.exact_tail(lt.UCB(bonus), problem, horizon=horizon, regret=regret)
-        found = lt.tail_probability(lt.UCB(bonus), problem, horizon, regret, relative_error=0.03, seed=1)
+        settings = {"relative_error": 0.03, "seed": 1, "method": "importance"}
+        found = lt.tail_probability(lt.UCB(bonus), problem, horizon, regret, **settings)
         error = found.diagnostics.relative_error * found.value / 1.96
         assert abs(found.value - exact) < 4.5 * error + 1e-3 * exact, (bonus, problem, horizon, regret)
 
 
+COINS, FOUR_COINS = lt.Bandit([0.3, 0.7], lt.Bernoulli()), lt.Bandit(FOUR.means, lt.Bernoulli())
 COVERED = [
-    (lt.UCB(lt.LightTailed(0.2)), TWO, "pseudo_regret", 30.0, 100),
-    (lt.UCB(lt.AnyTime(0.3)), TWO, "pseudo_regret", 30.0, 100),
-    (lt.SuccessiveElimination(lt.LightTailed(0.1)), TWO, "pseudo_regret", 30.0, 100),
-    (lt.SuccessiveElimination(lt.LightTailed(0.1)), FOUR, "pseudo_regret", 40.0, 100),
-    (lt.UCB(lt.Standard(0.8)), FOUR, "pseudo_regret", 40.0, 25),
+    (lt.UCB(lt.LightTailed(0.2)), TWO, "pseudo_regret", 100, 30.0, 100),
+    (lt.UCB(lt.AnyTime(0.1)), COINS, "pseudo_regret", 60, 12.0, 100),
+    (lt.SuccessiveElimination(lt.LightTailed(0.1)), COINS, "pseudo_regret", 60, 14.0, 100),
+    (lt.SuccessiveElimination(lt.LightTailed(0.1)), FOUR_COINS, "pseudo_regret", 24, 9.0, 25),
+    (lt.UCB(lt.Standard(0.8)), FOUR, "pseudo_regret", 100, 40.0, 25),
+    (lt.UCB(lt.LightTailed(0.1)), COINS, "regret", 30, 14.0, 20),
 ]
 
 
-@pytest.mark.parametrize(("policy", "problem", "kind", "regret", "count"), COVERED)
-def test_intervals_cover(policy, problem, kind, regret, count) -> None:
+@pytest.mark.parametrize(("policy", "problem", "kind", "horizon", "regret", "count"), COVERED)
+def test_intervals_cover(policy, problem, kind, horizon, regret, count) -> None:
     """At 95 %, with room for three standard deviations of the number of misses."""
-    settings = {"kind": kind, "method": "importance"}
-    true = lt.tail_probability(policy, problem, 100, regret, relative_error=0.007, seed=999, **settings).value
+    true = lt.tail_probability(policy, problem, horizon, regret, kind=kind, method="exact").value
+    settings = {"kind": kind, "method": "importance", "relative_error": 0.2}
     found = [
-        lt.tail_probability(policy, problem, 100, regret, relative_error=0.2, seed=seed, **settings)
-        for seed in range(count)
+        lt.tail_probability(policy, problem, horizon, regret, seed=seed, **settings) for seed in range(count)
     ]
+    assert all(one.reached for one in found)
     allowed = 0.05 * count + 3.0 * math.sqrt(0.05 * 0.95 * count)
     assert sum(not one.low <= true <= one.high for one in found) <= allowed
     assert all(one.diagnostics.sure_low <= true <= one.diagnostics.sure_high for one in found)
@@ -228,13 +231,24 @@ def test_bernstein_covers_where_the_normal_interval_does_not() -> None:
 
 
 def test_the_same_seed_gives_the_same_bits() -> None:
-    policy = lt.UCB(lt.LightTailed(0.2))
-    one, two, other = (
-        lt.tail_probability(policy, TWO, 200, 60, relative_error=0.02, seed=seed, threads=threads)
-        for seed, threads in ((1, 1), (1, 2), (2, 2))
-    )
-    assert one == two
-    assert one != other
+    """Of a plan with a bound, and of two plans without one."""
+    settings = {"relative_error": 0.1, "method": "importance"}
+    for problem, kind in ((TWO, "pseudo_regret"), (FOUR, "regret")):
+        one, two, other = (
+            lt.tail_probability(
+                lt.UCB(lt.LightTailed(0.2)),
+                problem,
+                60,
+                25,
+                kind=kind,
+                seed=seed,
+                threads=threads,
+                **settings,
+            )
+            for seed, threads in ((1, 1), (1, 2), (2, 2))
+        )
+        assert one == two
+        assert one != other
 
 
 def test_new_numbers_compile_nothing_new() -> None:
@@ -247,24 +261,65 @@ def test_new_numbers_compile_nothing_new() -> None:
     assert len(kernel.signatures) == 1
 
 
-def test_the_cheaper_method_is_taken_and_named() -> None:
-    policy = lt.UCB(lt.LightTailed(0.2))
+def test_the_cheapest_method_is_taken_and_named() -> None:
+    policy, clocked = lt.UCB(lt.LightTailed(0.2)), lt.UCB(lt.AnyTime(0.3))
     common = lt.tail_probability(lt.ThompsonSampling(0.8), FOUR, 100, 20, seed=1)
-    rare_one = lt.tail_probability(policy, TWO, 500, 100, seed=1)
+    rare_one = lt.tail_probability(clocked, TWO, 100, 40, seed=1)
     assert (common.method, rare_one.method) == ("plain simulation", "importance sampling")
     assert common.low < common.value < common.high
+    known = lt.tail_probability(policy, TWO, 500, 100, seed=1)
+    assert (known.method, known.paths, known.pulls, known.reached) == ("exact", 0, 0, True)
     assert lt.tail_probability(lt.Exp3IX(), TWO, 50, 10, seed=1).method == "plain simulation"
     laplace = lt.Bandit([0.2, 0.8], lt.Laplace(1.0))
     assert lt.tail_probability(policy, laplace, 50, 10, seed=1).method == "plain simulation"
 
 
+def test_an_exact_law_that_takes_long_is_not_taken_unasked(monkeypatch) -> None:
+    monkeypatch.setattr("lighttail.tails.rare.AFFORDABLE", 0.0)
+    policy = lt.UCB(lt.LightTailed(0.2))
+    assert lt.tail_probability(policy, TWO, 60, 25, seed=1).method == "importance sampling"
+    assert lt.tail_probability(policy, TWO, 60, 25, seed=1, method="exact").method == "exact"
+
+
+def test_exact_answers_are_those_of_the_exact_laws() -> None:
+    policy = lt.UCB(lt.LightTailed(0.2))
+    found = lt.tail_probability(policy, TWO, 500, above(500), method="exact")
+    assert found.value == lt.exact_tail(policy, TWO, horizon=500, regret=above(500))
+    assert found.value == pytest.approx(EXACT[policy][500], rel=1e-5)
+    assert found.low < found.value < found.high < 1.0001 * found.low
+    for one in (lt.UCB(lt.LightTailed(0.1)), lt.SuccessiveElimination(lt.Standard(0.3))):
+        for kind in ("pseudo_regret", "regret"):
+            answer = lt.tail_probability(one, COINS, 20, 4.0, kind=kind, method="exact")
+            plain = lt.tail_probability(one, COINS, 20, 4.0, kind=kind, method="plain", seed=1, level=0.9999)
+            assert plain.low < answer.value < plain.high
+            assert (answer.method, answer.reached) == ("exact", True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem", "kind", "why"),
+    [
+        (lt.UCB(lt.LightTailed(0.2)), TWO, "regret", "only for a Bandit with Bernoulli rewards"),
+        (lt.UCB(lt.AnyTime(0.2)), TWO, "pseudo_regret", "AnyTime"),
+        (lt.ThompsonSampling(0.8), TWO, "pseudo_regret", "ThompsonSampling"),
+        (lt.Exp3IX(), COINS, "regret", "Exp3IX"),
+        (lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Laplace(1.0)), "pseudo_regret", "Laplace"),
+    ],
+    ids=["luck", "clock", "Thompson", "Exp3IX", "Laplace"],
+)
+def test_exact_refuses_what_has_no_exact_law_in_a_sentence(policy, problem, kind, why) -> None:
+    with pytest.raises(ValueError, match=f"^method must be another than 'exact' here: .*{why}") as refusal:
+        lt.tail_probability(policy, problem, 50, 10.0, kind=kind, method="exact")
+    assert "\n" not in str(refusal.value)
+
+
 def test_a_spent_budget_is_said() -> None:
     policy = lt.UCB(lt.LightTailed(0.2))
-    found = lt.tail_probability(policy, TWO, 500, 100, relative_error=1e-3, seed=1, most_pulls=10**6)
+    settings = {"seed": 1, "method": "importance"}
+    found = lt.tail_probability(policy, TWO, 500, 100, relative_error=1e-3, most_pulls=10**6, **settings)
     assert not found.reached
     assert found.pulls < 4 * 10**6
     assert found.diagnostics.relative_error > 1e-3
-    assert lt.tail_probability(policy, TWO, 500, 100, seed=1).reached
+    assert lt.tail_probability(policy, TWO, 500, 100, **settings).reached
 
 
 @pytest.mark.parametrize("policy", POLICIES[:6], ids=name)
@@ -281,7 +336,8 @@ def test_the_last_possible_pull() -> None:
     """All pulls but the first of each arm: the furthest event that there is."""
     for policy in (lt.UCB(lt.LightTailed(0.05)), lt.UCB(lt.Standard(0.3))):
         exact = lt.exact_tail(policy, TWO, horizon=30, regret=0.6 * 29)
-        found = lt.tail_probability(policy, TWO, 30, 0.6 * 29, relative_error=0.03, seed=1)
+        settings = {"relative_error": 0.03, "seed": 1, "method": "importance"}
+        found = lt.tail_probability(policy, TWO, 30, 0.6 * 29, **settings)
         assert abs(found.value - exact) < 4 * found.diagnostics.relative_error * found.value / 1.96
 
 
@@ -290,7 +346,10 @@ def test_the_last_possible_pull() -> None:
     [
         ({"regret": math.nan}, "regret must be a finite number, but is nan"),
         ({"kind": "loss"}, "kind must be 'pseudo_regret' or 'regret', but is 'loss'"),
-        ({"method": "magic"}, "method must be 'auto', 'importance', 'plain' or 'splitting', but is 'magic'"),
+        (
+            {"method": "magic"},
+            "method must be 'auto', 'exact', 'importance', 'plain' or 'splitting', but is 'magic'",
+        ),
         ({"relative_error": 0.0}, "relative_error must be"),
         ({"level": 1.0}, "level must be"),
         ({"most_pulls": 0}, "most_pulls must be"),
@@ -382,9 +441,10 @@ def test_units_do_not_matter(scale) -> None:
     """The same problem in other units: the same chance, but for rounding."""
     problem = lt.Bandit([0.2 * scale, 0.8 * scale], lt.Gaussian(scale))
     policy = lt.UCB(lt.LightTailed(0.2 * scale))
-    found = lt.tail_probability(policy, problem, 500, 100.1 * scale, seed=1)
-    same = lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), TWO, 500, 100.1, seed=1)
-    assert found.value == pytest.approx(same.value, rel=1e-3)
+    for method in ("exact", "importance"):
+        found = lt.tail_probability(policy, problem, 500, 100.1 * scale, seed=1, method=method)
+        same = lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), TWO, 500, 100.1, seed=1, method=method)
+        assert found.value == pytest.approx(same.value, rel=1e-3)
     out = lt.simulate(policy, problem, horizon=500, paths=500, seed=1)
     assert out.exceedance(100.1 * scale, "pseudo_regret").value == 0.0
 
@@ -392,15 +452,17 @@ def test_units_do_not_matter(scale) -> None:
 def test_what_is_too_small_for_a_float_is_not_zero() -> None:
     for means, regret in (((0.2, 0.8), 2400.0), ((0.2, 0.4, 0.6, 0.8), 3000.0)):
         policy, problem = lt.UCB(lt.LightTailed(1.0)), lt.Bandit(means, lt.Gaussian(0.3))
-        found = lt.tail_probability(policy, problem, 6000, regret, seed=1, most_pulls=10**6)
+        settings = {"seed": 1, "most_pulls": 10**6, "method": "importance"}
+        found = lt.tail_probability(policy, problem, 6000, regret, **settings)
         assert 0.0 < found.value <= found.high < 1e-300
         assert found.low == 0.0
 
 
 def test_what_no_rewards_allow_is_certain() -> None:
     problem = lt.Bandit([0.2, 0.8], lt.Bernoulli())
-    found = lt.tail_probability(lt.UCB(lt.LightTailed(5.0)), problem, 10, 5.4, seed=1)
+    found = lt.tail_probability(lt.UCB(lt.LightTailed(5.0)), problem, 10, 5.4, seed=1, method="importance")
     assert (found.value, found.method) == (0.0, "certain")
+    assert lt.tail_probability(lt.UCB(lt.LightTailed(5.0)), problem, 10, 5.4, method="exact").value == 0.0
 
 
 def test_a_linear_bandit_is_simulated_plainly() -> None:
@@ -414,3 +476,115 @@ def test_a_linear_bandit_is_simulated_plainly() -> None:
     assert found.value == out.exceedance(15.0, "pseudo_regret").value
     with pytest.raises(ValueError, match=r"problem must be a Bandit for method 'importance'"):
         lt.tail_probability(policy, problem, 60, 15.0, method="importance")
+
+
+ELIMINATION, LIGHT = lt.SuccessiveElimination, lt.UCB(lt.LightTailed(0.1))
+THREE = lt.Bandit([0.2, 0.5, 0.9], lt.Bernoulli())
+# Problems that nobody chose for the method, on which derived plans alone went wrong by up to 64 orders of
+# magnitude. The truth is that of exact laws, in one case of long runs; last comes its own relative error.
+UNCHOSEN = {
+    "coins": (LIGHT, COINS, 30, 20.0, "regret", 2.2967e-8, {}, 5e-5),
+    "two best": (
+        ELIMINATION(lt.Standard(0.3)),
+        lt.Bandit([0.5, 0.9, 0.9], lt.Bernoulli()),
+        16,
+        12.4,
+        "regret",
+        8.550e-6,
+        {},
+        5e-4,
+    ),
+    "rare coins": (
+        lt.UCB(lt.Standard(0.3)),
+        lt.Bandit([0.05, 0.5], lt.Bernoulli()),
+        30,
+        13.0,
+        "regret",
+        9.386e-4,
+        {"most_pulls": 4_000_000},
+        5e-4,
+    ),
+    "many coins": (LIGHT, COINS, 100, 53.0, "regret", 1.423e-8, {"most_pulls": 20_000_000}, 5e-4),
+    "luck": (
+        ELIMINATION(lt.LightTailed(0.1)),
+        lt.Bandit([0.0, 0.5, 1.0], lt.Gaussian(0.4)),
+        40,
+        24.0,
+        "regret",
+        5.5e-6,
+        {},
+        0.02,
+    ),
+    "hopeless arm": (
+        lt.UCB(lt.Standard(0.3)),
+        lt.Bandit([-2.0, 0.7, 0.8], lt.Gaussian(0.1)),
+        100,
+        7.8,
+        "pseudo_regret",
+        5.30963e-7,
+        {},
+        1e-5,
+    ),
+    "three coins": (
+        ELIMINATION(lt.Standard(0.4)),
+        THREE,
+        16,
+        7.0,
+        "pseudo_regret",
+        1.0736e-3,
+        {"relative_error": 0.5},
+        5e-4,
+    ),
+}
+
+
+@pytest.mark.parametrize("method", ["importance", "auto"])
+@pytest.mark.parametrize("case", UNCHOSEN)
+def test_problems_that_nobody_chose_are_answered_right(case, method) -> None:
+    policy, problem, horizon, regret, kind, truth, settings, digits = UNCHOSEN[case]
+    found = lt.tail_probability(
+        policy, problem, horizon, regret, kind=kind, seed=1, method=method, **settings
+    )
+    assert found.reached
+    assert (1.0 - digits) * found.low <= truth <= (1.0 + digits) * found.high
+    assert abs(found.value / truth - 1.0) < (0.25 if case == "luck" else 0.15)
+
+
+def test_intervals_of_quick_answers_cover() -> None:
+    """Where derived routes alone missed every fifth time; 2 of 40 are expected to miss."""
+    policy, problem, horizon, regret, _, truth, *_ = UNCHOSEN["three coins"]
+    settings = {"method": "importance", "relative_error": 0.5, "most_pulls": 400_000}
+    found = [
+        lt.tail_probability(policy, problem, horizon, regret, seed=seed, **settings) for seed in range(40)
+    ]
+    assert all(one.reached for one in found)
+    assert sum(one.low <= truth <= one.high for one in found) >= 36
+
+
+def test_an_answer_is_a_chance_within_its_interval(monkeypatch) -> None:
+    """150 calls that are played with few paths, from chances near 1 to below 1e-6."""
+    for place, few in (
+        ("ladder.PILOTS", 256),
+        ("ladder.RUNGS", 512),
+        ("ladder.ELITE", 24),
+        ("routes.CHOICES", 4),
+        ("index_routes.KEPT", 20),
+        ("elimination_routes.KEPT", 20),
+    ):
+        monkeypatch.setattr("lighttail.tails." + place, few)
+    rng = np.random.default_rng(12)
+    found = []
+    for _ in range(150):
+        noise = lt.Bernoulli() if rng.random() < 0.5 else lt.Gaussian(rng.uniform(0.2, 1.0))
+        problem = lt.Bandit(rng.uniform(0.1, 0.9, size=rng.integers(2, 4)).round(2), noise)
+        policy, horizon = POLICIES[rng.integers(len(POLICIES))], int(rng.integers(8, 20))
+        kind, share = [("pseudo_regret", 0.95), ("regret", 1.8)][rng.integers(2)]
+        regret = rng.uniform(0.05, share) * max(problem.gaps) * horizon
+        settings = {"kind": kind, "relative_error": 0.3, "method": "importance", "most_pulls": 50_000}
+        seed = int(rng.integers(10**6))
+        found.append(lt.tail_probability(policy, problem, horizon, regret, seed=seed, **settings))
+    assert all(0.0 <= one.low <= one.value <= one.high <= 1.0 for one in found)
+    weighted_ones = [one.value for one in found if one.method == "importance sampling"]
+    assert len(weighted_ones) > 100
+    assert min(weighted_ones) < 1e-6
+    assert max(weighted_ones) > 0.95

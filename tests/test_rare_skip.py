@@ -10,23 +10,24 @@ import numpy as np
 import pytest
 from cases import name
 from scipy import stats
-from test_rare import EXACT, FOUR, TWO, above
+from test_rare import EXACT, FOUR, TWO, above, effort
 from test_skip import GRAIN
 from test_skip_law import Spoilt, SpoiltCoins
+from tilted import drawn
 
 import lighttail as lt
 from lighttail.kernels import tilted_skip, tilted_skip_kernel_for
-from lighttail.kernels.tilted import drawn, log_mixture
-from lighttail.tails import play, rare
-from lighttail.tails.plan import Mixture
-from lighttail.tails.rare import Effort, Task
+from lighttail.tails import play
+from lighttail.tails.mixture import Mixture
+from lighttail.tails.play import play_paths, whole_blocks
+from lighttail.tails.task import TailEstimate, Task
+from lighttail.tails.weighted import Sample, derived, plan_of
 
 BONUSES = [lt.Standard(0.4), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.2)]
 ALPHA = 1e-5  # of every two-sample test below; there are about 40 of them
-NONE = np.empty(0), np.empty(0, dtype=np.int64)
 
 
-# -- Both see the same hidden noise: one layout before the switch, one after it.
+# -- Both see the same hidden noise: one layout for all rounds, one for the last round of a regret.
 
 
 class Hidden:
@@ -37,7 +38,7 @@ class Hidden:
         noise = np.round(rng.standard_normal((2, arms, 3 * horizon)) / GRAIN) * GRAIN
         self.sums = np.concatenate([np.zeros((2, arms, 1)), np.cumsum(noise, axis=2)], axis=2)
         self.u, self.furthest = u, np.zeros((2, arms), dtype=int)
-        self.means: Any = None  # of the later layout
+        self.means: Any = None  # of the last round
         self.known: dict[tuple[float, float], tuple[int, int, int, float]] = {}
         self.numbers = 0
 
@@ -87,89 +88,106 @@ class BoldRewards(HiddenRewards):
     proxy = staticmethod(bold_proxy)
 
 
-def two_tilts(problem: lt.Bandit, losses: list[float]) -> Mixture:
-    """Two components that switch at the last and at the first loss; means are multiples of 2^-10."""
+def two_tilts(problem: lt.Bandit) -> Mixture:
+    """Two plans of a component each, with two choices for every arm; means are multiples of 1/16."""
     true = np.array(problem.means)
-    means = np.array([true[::-1], true + 0.125])[:, :, None]
+    choices = [[true[::-1], true + 0.0625], [true - 0.0625, true + 0.125]]  # [component][choice]
+    means = np.swapaxes(np.array(choices), 1, 2)
     later = np.array([true - 0.25, true[::-1] - 0.125])
     lam, later_lam = means - true[:, None], later - true
     return Mixture(
-        np.log([0.5, 0.5]),
-        np.zeros(means.shape),
-        means,
-        lam,
-        lam * true[:, None] + lam**2 / 2,
-        later,
-        later_lam,
-        later_lam * true + later_lam**2 / 2,
-        np.array([len(losses) - 1, 0]),
-        np.array(losses),
+        log_p=np.log([0.5, 0.5]),
+        log_q=np.full(means.shape, math.log(0.5)),
+        means=means,
+        lam=lam,
+        psi=lam * true[:, None] + lam**2 / 2,
+        caps=np.full(means.shape, math.inf),
+        later_means=later,
+        later_lam=later_lam,
+        later_psi=later_lam * true + later_lam**2 / 2,
+        groups=np.array([0, 1, 2]),
     )
 
 
-def every_pull(task: Task, mixture: Mixture, walks: Hidden) -> tuple[float, int]:
-    """(log weight, rounds) of one path, in the plainest way."""
+def every_pull(task: Task, mixture: Mixture, walks: Hidden) -> tuple[list[float], int]:
+    """(log-likelihood ratio of each component, rounds) of one path, in the plainest way."""
     bonus, gaps, horizon = task.policy.bonus, task.problem.gaps, task.horizon
     arms, params = task.problem.arms, task.policy.params(horizon, task.problem.arms)
     c = drawn(walks.u, mixture.log_p)
-    n, s = np.zeros(arms), np.zeros(arms)
+    means = [mixture.means[c, arm, drawn(walks.u, mixture.log_q[c, arm])] for arm in range(arms)]
+    n, s, luck = np.zeros(arms), np.zeros(arms), np.zeros(arms)  # luck: the last reward of a regret
     index = np.full(arms, math.inf)
-    layout, since, at = 0, np.zeros(arms, dtype=int), []
-    loss, t, hit = 0.0, 0, False
-    while t < horizon:
-        t += 1
+    loss, hit, last = 0.0, False, -1
+    for t in range(1, horizon + 1):
         tied = np.flatnonzero(index == index.max())
         arm = int(tied[int(walks.u * tied.size)])
         loss += gaps[arm]
-        while len(at) < mixture.losses.size and loss >= mixture.losses[len(at)]:
-            if mixture.stage[c] == len(at):
-                layout, since = 1, n.astype(int)
-            at.append((n.copy(), s.copy()))
         if task.kind == "pseudo_regret":
             hit = loss >= task.target
             if hit or loss + max(gaps) * (horizon - t) < task.target:
                 break
-        place = int(n[arm]) - (since[arm] if layout else 0)
-        mean = mixture.later_means[c, arm] if layout else mixture.means[c, arm, 0]
+        elif t == horizon:
+            last = arm
+            luck[arm] = walks.sums[1, arm, 1] + mixture.later_means[c, arm]
+            break
+        place = int(n[arm])
         n[arm] += 1
-        s[arm] += walks.sums[layout, arm, place + 1] - walks.sums[layout, arm, place] + mean
+        s[arm] += walks.sums[0, arm, place + 1] - walks.sums[0, arm, place] + means[arm]
         index[arm] = s[arm] / n[arm] + bonus.radius(n[arm], 0.0, *params)
     if task.kind == "regret":
-        hit = max(task.problem.means) * horizon - s.sum() >= task.target
-    at += [(n, s)] * (mixture.losses.size - len(at))
-    n_at, s_at = (np.array(part) for part in zip(*at, strict=True))
-    return (-log_mixture(mixture, n_at, s_at, n, s) if hit else -math.inf), t
+        hit = max(task.problem.means) * horizon - s.sum() - luck.sum() >= task.target
+    if not hit:
+        return [-math.inf] * 2, t
+    tilted = mixture.log_q + mixture.lam * s[:, None] - mixture.psi * n[:, None]
+    values = mixture.log_p + np.logaddexp.reduce(tilted, axis=2).sum(axis=1)
+    if last >= 0:
+        values += mixture.later_lam[:, last] * luck[last] - mixture.later_psi[:, last]
+    return values.tolist(), t
 
 
-def skipped(task: Task, mixture: Mixture, walks: Hidden, noise: lt.Noise) -> tuple[float, int]:
+def skipped(task: Task, mixture: Mixture, walks: Hidden, noise: lt.Noise) -> tuple[list[float], int]:
     problem = lt.Bandit(task.problem.means, noise)
     kernel: Any = tilted_skip_kernel_for(task.policy, problem)
     kernel = getattr(kernel, "py_func", kernel)
     means, *rest = problem.noise.world(problem.means)
-    walks.means = mixture.later_means[drawn(walks.u, mixture.log_p)]
-    log_weight, rounds = np.empty(1), np.empty(1, dtype=np.int64)
+    log_parts, own, rounds = np.empty((1, 2)), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64)
     head = (walks, task.policy.params(task.horizon, problem.arms), means, tuple(rest), mixture)
-    tail = (task.horizon, task.target, task.kind == "regret", log_weight, rounds, np.zeros(1, dtype=np.int64))
-    kernel(*head, np.array(problem.gaps), 0.0, *tail)
-    return float(log_weight[0]), int(rounds[0])
+    ends = (0.0, task.horizon, task.target, task.whole)
+    kernel(*head, np.array(problem.gaps), *ends, own, log_parts, rounds, np.zeros(1, dtype=np.int64))
+    assert own[0] == drawn(walks.u, mixture.log_p)
+    return log_parts[0].tolist(), int(rounds[0])
 
 
 MEANS = {2: [0.25, 0.75], 3: [0.5, 0.25, 0.625]}  # multiples of 1/8, so that sums are exact
 
 
-def coupled(bonus: lt.Bonus, kind: Any, noise: lt.Noise) -> list[tuple[Any, Any, int, int]]:
-    """Weight and rounds, every pull and skipped, of some paths; with the numbers of each."""
+@dataclass(frozen=True)
+class Coupled:
+    """One path, every pull and skipped, each as (log-likelihood ratios, rounds)."""
+
+    expected: tuple[list[float], int]
+    found: tuple[list[float], int]
+    numbers: int  # that skipping ahead revealed
+
+    @property
+    def same(self) -> bool:
+        close = self.found[0] == pytest.approx(self.expected[0], rel=1e-9, abs=1e-9)
+        return bool(close) and self.found[1] == self.expected[1]
+
+
+def coupled(bonus: lt.Bonus, kind: Any, noise: lt.Noise, last_as_before: bool = False) -> list[Coupled]:
+    """Some paths. last_as_before: what skips ahead does not know that the last round has other means."""
     found = []
     for arms, means in MEANS.items():
         problem = lt.Bandit(means)
         for seed in range(6):
-            # Of the regret, the first switch comes before the first pull.
-            losses = [4.0, 30.0, 60.0] if kind == "pseudo_regret" else [0.0, 7.0, 40.0]
-            task = Task(lt.UCB(bonus), problem, 900, 60.0 if kind == "pseudo_regret" else -1e9, kind)
-            mixture = two_tilts(problem, losses)
+            task = Task(lt.UCB(bonus), problem, 900, 60.0, kind)
+            mixture = two_tilts(problem)
             walks = Hidden(arms, task.horizon, seed, 0.25 if seed % 2 else 0.75)
+            walks.means = mixture.later_means[drawn(walks.u, mixture.log_p)]
             expected = every_pull(task, mixture, walks)
-            found.append((expected, skipped(task, mixture, walks, noise), walks.numbers, expected[1]))
+            given = mixture._replace(later_means=mixture.means[:, :, 0]) if last_as_before else mixture
+            found.append(Coupled(expected, skipped(task, given, walks, noise), walks.numbers))
     return found
 
 
@@ -178,19 +196,28 @@ def coupled(bonus: lt.Bonus, kind: Any, noise: lt.Noise) -> list[tuple[Any, Any,
 def test_weights_equal_those_of_every_pull_on_the_same_noise(bonus: lt.Bonus, kind: Any) -> None:
     for noise in (HiddenRewards(), BoldRewards()):
         paths = coupled(bonus, kind, noise)
-        for expected, found, _, _ in paths:
-            assert found[1] == expected[1]
-            assert found[0] == pytest.approx(expected[0], rel=1e-9, abs=1e-9)
-        assert sum(math.isfinite(expected[0]) for expected, _, _, _ in paths) >= 4
+        assert all(path.same for path in paths)
+        assert 2 <= sum(math.isfinite(path.expected[0][0]) for path in paths) < len(paths)
         if noise == HiddenRewards():  # it did skip
-            assert sum(numbers for _, _, numbers, _ in paths) < sum(rounds for _, _, _, rounds in paths)
+            assert sum(path.numbers for path in paths) < sum(path.expected[1] for path in paths)
 
 
-def test_points_of_the_old_means_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: keeping what was drawn ahead of a switch gives other weights."""
-    monkeypatch.setattr(tilted_skip, "forget", lambda right, room: right)
-    paths = [path for bonus in BONUSES[1:] for path in coupled(bonus, "regret", BoldRewards())]
-    assert sum(found[0] != pytest.approx(expected[0], rel=1e-9) for expected, found, _, _ in paths) >= 4
+def test_a_last_round_as_all_others_fails_that_test() -> None:
+    """Negative control: paths of the event get other weights if the last round keeps its means."""
+    paths = [path for bonus in BONUSES for path in coupled(bonus, "regret", BoldRewards(), True)]
+    on = [path for path in paths if math.isfinite(path.expected[0][0])]
+    assert not any(path.same for path in on)
+    assert len(on) >= 6
+
+
+def test_a_decision_that_comes_a_pull_late_fails_that_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: the paths of the event end where every pull says that they do not."""
+    exact = tilted_skip.choices_until
+    monkeypatch.setattr(tilted_skip, "choices_until", lambda *level: exact(*level) + 1.0)
+    paths = [path for bonus in BONUSES for path in coupled(bonus, "pseudo_regret", HiddenRewards())]
+    on = [path for path in paths if math.isfinite(path.expected[0][0])]
+    assert not any(path.same for path in on)
+    assert len(on) >= 6
 
 
 def test_how_far_the_next_choice_is() -> None:
@@ -209,10 +236,15 @@ def test_how_far_the_next_choice_is() -> None:
 
 
 def weights(task: Task, played: Any, paths: int, noise: lt.Noise | None = None) -> np.ndarray:
-    plan = task.plan()
+    """Log weights of at least that many paths of the derived plan, as if it were to skip ahead."""
+    found = derived(task)
+    assert found is not None
+    plan = plan_of(task, [replace(found, caps=np.full(found.caps.shape, math.inf))])
     task = replace(task, problem=lt.Bandit(task.problem.means, noise or task.problem.noise))
-    effort = Effort(0.05, 0.95, 1 if played == "step" else 2, 10**9, 2, False)
-    return rare._player(task, plan, effort, played)(*NONE, paths)[0]
+    count = whole_blocks(paths, task.horizon, played)
+    settings: Any = {"played": played, "rarity": plan.rarity}
+    seed = 1 if played == "step" else 2
+    return Sample.of(play_paths(task, plan.mixture, effort(seed), count, **settings), plan).log_weight
 
 
 def pvalues(first: np.ndarray, second: np.ndarray) -> list[float]:
@@ -254,7 +286,8 @@ def always_skip(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("horizon", [500, 1000, 2000, 4000])
 @pytest.mark.parametrize("policy", EXACT, ids=name)
 def test_the_exact_tail_is_met(policy: lt.Policy, horizon: int, always_skip: None) -> None:
-    found = lt.tail_probability(policy, TWO, horizon, above(horizon), relative_error=0.02, seed=2)
+    settings: Any = {"relative_error": 0.02, "seed": 2, "method": "importance"}
+    found = lt.tail_probability(policy, TWO, horizon, above(horizon), **settings)
     exact = EXACT[policy][horizon]
     assert found.diagnostics.played == "skip"
     assert found.reached
@@ -266,7 +299,7 @@ def test_the_exact_tail_is_met(policy: lt.Policy, horizon: int, always_skip: Non
 
 
 def test_long_paths_skip_where_it_pays_and_short_ones_keep_their_bits() -> None:
-    def found(policy: lt.Policy, horizon: int, threads: int = 2) -> rare.TailEstimate:
+    def found(policy: lt.Policy, horizon: int, threads: int = 2) -> TailEstimate:
         settings: dict[str, Any] = {
             "method": "importance",
             "relative_error": 0.2,

@@ -10,6 +10,7 @@ from numba.extending import register_jitable
 
 import lighttail as lt
 from lighttail.kernels import _made, branching
+from lighttail.tails.programme import programme_tail
 
 TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
 POLICIES = [
@@ -122,7 +123,68 @@ def test_intervals_from_repetitions_cover() -> None:
 
 
 def test_what_splitting_is_not_for_is_refused() -> None:
-    with pytest.raises(ValueError, match="kind must be 'pseudo_regret' with method 'splitting'"):
-        lt.tail_probability(POLICIES[1], TWO, 40, 9.0, kind="regret", method="splitting")
     with pytest.raises(ValueError, match="policy must be UCB, SuccessiveElimination or ThompsonSampling"):
         lt.tail_probability(lt.Exp3IX(), TWO, 40, 9.0, method="splitting")
+
+
+# -- The regret with its luck: decided by the last reward.
+
+COINS = lt.Bandit([0.3, 0.7], lt.Bernoulli())
+LUCK = [
+    (lt.UCB(lt.LightTailed(0.1)), COINS, 30, 20.0, 2.2967e-8),
+    (lt.UCB(lt.Standard(0.3)), lt.Bandit([0.05, 0.5], lt.Bernoulli()), 30, 13.0, 9.386e-4),
+    (
+        lt.SuccessiveElimination(lt.Standard(0.3)),
+        lt.Bandit([0.5, 0.9, 0.9], lt.Bernoulli()),
+        16,
+        12.4,
+        8.55e-6,
+    ),
+    (lt.ThompsonSampling(0.5), COINS, 12, 7.4, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem", "horizon", "regret", "known"), LUCK, ids=["UCB", "UCB rare", "SE", "TS"]
+)
+def test_regrets_with_their_luck_agree_with_exact_values(policy, problem, horizon, regret, known) -> None:
+    exact = programme_tail(policy, problem, horizon, regret - 1e-9, "regret")
+    assert known is None or exact == pytest.approx(known, rel=5e-4)
+    settings = {"kind": "regret", "relative_error": 0.3, "seed": 1, "method": "splitting"}
+    split = lt.tail_probability(policy, problem, horizon, regret, **settings)
+    assert (split.method, split.reached) == ("splitting", True)
+    assert abs(split.value - exact) < 4.0 * standard_error(split)
+
+
+@pytest.mark.parametrize("policy", [POLICIES[1], *POLICIES[4:]], ids=name)
+def test_regrets_of_gaussian_rewards_agree_with_plain_simulation(policy) -> None:
+    for problem, regret in ((TWO, 28.0), (FOUR, 24.0)):
+        plain = lt.tail_probability(
+            policy, problem, 30, regret, kind="regret", seed=3, method="plain", most_pulls=12 * 10**6
+        )
+        split = lt.tail_probability(
+            policy, problem, 30, regret, kind="regret", relative_error=0.3, seed=1, method="splitting"
+        )
+        assert plain.diagnostics.hits > 50
+        assert plain.value < 0.02
+        error = math.hypot(standard_error(split), standard_error(plain))
+        assert abs(split.value - plain.value) < 4.0 * error
+
+
+def test_a_regret_that_is_one_reward_off_fails_that_test() -> None:
+    """Negative control: a last round that is left out, or counted twice, would be noticed."""
+    policy, problem, horizon, regret, _ = LUCK[0]
+    settings = {"kind": "regret", "relative_error": 0.3, "seed": 1, "method": "splitting"}
+    split = lt.tail_probability(policy, problem, horizon, regret, **settings)
+    for other in (regret - 1.0, regret + 1.0):
+        exact = programme_tail(policy, problem, horizon, other - 1e-9, "regret")
+        assert abs(split.value - exact) > 6.0 * standard_error(split)
+
+
+def test_luck_alone_is_enough() -> None:
+    """In two rounds both arms are pulled once: the regret is that of two rewards."""
+    problem = lt.Bandit([0.2, 0.8], lt.Gaussian(1.0))
+    settings = {"kind": "regret", "relative_error": 0.1, "seed": 1, "method": "splitting"}
+    split = lt.tail_probability(lt.UCB(lt.Standard(0.5)), problem, 2, 6.0, **settings)
+    exact = 0.5 * math.erfc((6.0 - 0.6) / 2.0)  # 1.6 - reward >= 6, the reward about 1 with variance 2
+    assert abs(split.value - exact) < 4.0 * standard_error(split)

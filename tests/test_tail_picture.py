@@ -250,7 +250,7 @@ BAD = {
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
     "two policies": (
         ["--policy", "ts:1", "--policy", "ucb:standard:1"],
-        "policy must be given once, but is given as 'ts:1', 'ucb:standard:1'",
+        "policy must be given once, but is ['ts:1', 'ucb:standard:1']",
     ),
     "linear": (["--policy", "lints:1"], "one for arms, such as ucb:lighttailed:0.2, but is 'lints:1'"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
