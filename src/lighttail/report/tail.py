@@ -71,7 +71,7 @@ class TailPoint:
         more = {name: getattr(self.estimate, name) for name in ("paths", "pulls", "method", "reached")}
         diagnostics = asdict(self.estimate.diagnostics)
         finite = {
-            name: value if isinstance(value, str) or math.isfinite(value) else None
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in diagnostics.items()
         }
         return {
