@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +46,7 @@ from lighttail.statistics import Estimate
 class Pool:
     """Outcomes to ask things of, made once."""
 
-    def __init__(self, kernels: bool) -> None:
+    def __init__(self, kernels: bool, folder: Path) -> None:
         made: dict[str, Any] = {"horizon": 20, "paths": 40, "seed": 1, "threads": 1}
         ucb = lt.UCB(lt.LightTailed(0.2))
         self.outcomes = [
@@ -64,8 +63,7 @@ class Pool:
             linear = lt.LinearBandit([0.5, 0.2], lt.SphereActions(3))
             self.outcomes.append(lt.simulate(lt.LinearUCB(lt.LinearLightTailed(0.2)), linear, **made))
         self.kernels = kernels
-        self._folder = tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True)
-        self.folder = Path(self._folder.name)
+        self.folder = folder
         self.saved = [
             self.outcomes[0].save(self.folder / "a.npz"),
             self.outcomes[6].save(self.folder / "b.npz"),
