@@ -23,21 +23,21 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz_surface import Loss, Pool, surface
+from fuzz_surface import Call, Loss, Pool, surface
 from fuzz_values import drawn
 
 from lighttail import bounds
 from lighttail.statistics import Estimate
 from lighttail.validation import shown
 
-SECONDS = 60.0  # that a call may take: few need one, but a kernel may have to be compiled on a busy machine
+SECONDS = 60.0  # of processors that a call may take: few need one, but a kernel may have to be compiled
 LONGEST = 400  # characters of a message
 
 
@@ -107,11 +107,12 @@ def watched(text: str, seconds: float) -> Iterator[None]:
 
     def late(number: int, frame: Any) -> None:
         where = traceback.extract_stack(frame)[-1]
-        raise TooLong(f"no answer within {seconds:g} s (in {where.name}, {where.filename}:{where.lineno})")
+        place = f"{where.name}, {where.filename}:{where.lineno}"
+        raise TooLong(f"no answer within {seconds:g} s of a processor (in {place})")
 
     path = Path(tempfile.gettempdir()) / f"fuzz_calls.{os.getpid()}.txt"  # read it if the process ends here
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     with open(path, "w") as note:
         print(text, file=note, flush=True)
         faulthandler.dump_traceback_later(5 * seconds, exit=True, file=note)
@@ -119,8 +120,8 @@ def watched(text: str, seconds: float) -> Iterator[None]:
             yield
         finally:
             faulthandler.cancel_dump_traceback_later()
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, before)
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+            signal.signal(signal.SIGPROF, before)
     path.unlink()
 
 
@@ -151,14 +152,16 @@ class Finding:
 def run(
     calls: int, seed: int, kernels: bool = True, only: str = "", without: Sequence[str] = (), say: Any = None
 ) -> list[Finding]:
-    """Draw and judge so many calls; what went wrong."""
-    pool = Pool(kernels)
-    table = {
-        name: call
-        for name, call in surface(pool).items()
-        if only in name and not name.startswith(tuple(without))
-    }
-    names, findings, spent, gave = list(table), [], Counter[str](), Counter[str]()
+    """Draw and judge so many calls; what went wrong. Files that they write are left nowhere."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True) as folder, chdir(folder):
+        table = surface(Pool(kernels, Path(folder)))
+        names = [name for name in table if only in name and not name.startswith(tuple(without))]
+        return _judged(table, names, calls, seed, say)
+
+
+def _judged(table: dict[str, Call], names: list[str], calls: int, seed: int, say: Any) -> list[Finding]:
+    findings: list[Finding] = []
+    spent, gave = Counter[str](), Counter[str]()
     for number in range(calls):
         rng = np.random.default_rng([seed, number])
         name = drawn(rng, names)

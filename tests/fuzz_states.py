@@ -26,7 +26,7 @@ from cases import POLICIES
 from linear_cases import LIGHT, OFUL, OWN, THOMPSON, unit_rows
 
 import lighttail as lt
-from lighttail.validation import BadInput
+from lighttail.validation import BadInput, shown
 
 DIM = 2
 LONGEST_MESSAGE = 400
@@ -93,12 +93,14 @@ REWARDS: list[Any] = [
         np.array(["a", "b"]),
         object(),
     ),
+    *(10**5000, -(10**5000), Fraction(10**5000), np.zeros((2, 2)), np.array([[1.0]]), [[1.0], [2.0]]),
 ]
 IDS: list[Any] = [
     0,
     -1,
     10**30,
     10**400,
+    10**5000,
     True,
     1.0,
     "1",
@@ -106,6 +108,8 @@ IDS: list[Any] = [
     None,
     [1],
     np.array([1]),
+    np.zeros((2, 2)),
+    np.array([[1]]),
     math.nan,
     1j,
     object(),
@@ -133,10 +137,11 @@ ACTIONS: list[Any] = [
         [[1e50, 1], [1e50, 1e50]],
         [[1e-200, 1e-300]],
     ),
+    *(10**5000, [10**5000], [[10**5000, 1]], [[-(10**5000), 1]], np.zeros((2, 2, DIM)), np.zeros((2, 3))),
     *([[10**400, 1]], [[10**40, 1]], [[Fraction(1, 2), 1]], [[True, False]], {1: 2}, object(), np.array(0.5)),
     *(np.broadcast_to(0.5, (10**12, DIM)), np.empty((0, DIM)), np.array([["2020-01-01"] * 2], dtype="M8[D]")),
-    *(lt.BallSet(3), lt.BallSet(DIM, 1e300), lt.BallSet(DIM, 1e50, 2), lt.BallSet(DIM, starts=10**12)),
-    *(lt.BoxSet([-1e308, 0], [1e308, 1e-320], 3), lt.BallSet(DIM, 5e-324, 2), lt.BallSet(10**12)),
+    *(lt.BallSet(3), lt.BallSet(DIM, 1e300), lt.BallSet(DIM, 1e50, 2), lt.BallSet(DIM, starts=10**6)),
+    *(lt.BoxSet([-1e308, 0], [1e308, 1e-320], 3), lt.BallSet(DIM, 5e-324, 2), lt.BallSet(10**4)),
 ]
 LABELS: list[Any] = [
     *(
@@ -158,6 +163,13 @@ LABELS: list[Any] = [
         np.array(["x", "y"]),
         np.array(1),
         {"A", "B", "C"},
+    ),
+    *(
+        10**5000,
+        [10**5000, 1, 2],
+        np.array([10**5000, 1, 2]),
+        np.zeros((3, 3)),
+        np.array([["x"], ["y"], ["z"]]),
     ),
 ]
 
@@ -426,7 +438,7 @@ def odd_call(experiment: Any, rng: random.Random) -> tuple[str, Callable[[], Any
     waiting = [trial.id for trial in experiment.open_trials]
     id = rng.choice(waiting if waiting and rng.random() < 0.8 else IDS)
     reward = rng.choice(REWARDS)
-    return f"tell({type(id).__name__}, {reward!r:.40})", lambda: experiment.tell(id, reward)
+    return f"tell({type(id).__name__}, {shown(reward):.40})", lambda: experiment.tell(id, reward)
 
 
 def fuzz(

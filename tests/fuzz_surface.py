@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +25,17 @@ from fuzz_values import (
     TAIL_KINDS,
     UNCALLABLE,
     Own,
+    Share,
     drawn,
     gaussian_problems,
+    ignoring_time,
     linear_problems,
     noises,
+    plain_tail_problems,
     policies,
     problems,
+    regrets,
+    tail_problems,
 )
 
 import lighttail as lt
@@ -42,7 +46,7 @@ from lighttail.statistics import Estimate
 class Pool:
     """Outcomes to ask things of, made once."""
 
-    def __init__(self, kernels: bool) -> None:
+    def __init__(self, kernels: bool, folder: Path) -> None:
         made: dict[str, Any] = {"horizon": 20, "paths": 40, "seed": 1, "threads": 1}
         ucb = lt.UCB(lt.LightTailed(0.2))
         self.outcomes = [
@@ -59,8 +63,7 @@ class Pool:
             linear = lt.LinearBandit([0.5, 0.2], lt.SphereActions(3))
             self.outcomes.append(lt.simulate(lt.LinearUCB(lt.LinearLightTailed(0.2)), linear, **made))
         self.kernels = kernels
-        self._folder = tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True)
-        self.folder = Path(self._folder.name)
+        self.folder = folder
         self.saved = [
             self.outcomes[0].save(self.folder / "a.npz"),
             self.outcomes[6].save(self.folder / "b.npz"),
@@ -84,6 +87,9 @@ class Pool:
 Draw = Callable[[np.random.Generator], Any]
 
 
+FEW = (lt.UCB(lt.LightTailed(0.2)), lt.UCB(lt.LightTailed(5e-324)), lt.UCB(lt.LightTailed(1e300)))
+LINEAR = (lt.LinearUCB(lt.LinearLightTailed(0.2)), lt.LinearThompson(0.3))
+HUGE = (10**18, 10**400, 2**62)
 LESS = {"paths": QUICK, "horizon": QUICK, "progress?": UNCALLABLE, "of?": UNCALLABLE}
 
 
@@ -296,14 +302,11 @@ def _method(name: str) -> Callable[..., Any]:
 
 def _plays(pool: Pool) -> dict[str, Call]:
     """What simulates: small sizes, or sizes that must be refused."""
-    ucb = lt.UCB(lt.LightTailed(0.2))
-    huge = (10**18, 10**400, 2**62)
-    few: Any = (ucb, lt.UCB(lt.LightTailed(5e-324)), lt.UCB(lt.LightTailed(1e300)))
     gaussian: Any = gaussian_problems
     simulated: dict[str, Any] = {
-        "policy": policies if pool.kernels else few,
+        "policy": policies if pool.kernels else FEW,
         "problem": problems if pool.kernels else gaussian,
-        "horizon": (*HORIZONS, *HORIZONS, *huge),
+        "horizon": (*HORIZONS, *HORIZONS, *HUGE),
         "paths": (1, 2, 3, 20, 30, 50, np.uint8(200), 10**13, 10**400),
         "seed?": (1, 0, 2**70, np.int32(5)),
         "threads": (1, 2),
@@ -313,39 +316,70 @@ def _plays(pool: Pool) -> dict[str, Call]:
         "precision?": (None, "float64"),
         "progress?": (False,),
     }
-    tails: dict[str, Any] = {
-        "policy": policies if pool.kernels else few,
-        "problem": problems if pool.kernels else gaussian,
-        "horizon": (*HORIZONS, *HORIZONS, *huge),
-        "regret": NUMBER,
-        "kind?": TAIL_KINDS,
-        "relative_error?": (0.5, 0.9),
-        "level?": LEVELS,
-        "seed": (1, 2),
-        "method?": ("auto", "plain"),
-        "most_pulls": (1, 100, 20_000),
-        "threads": (1,),
-    }
-    exact: dict[str, Any] = {"policy": few, "problem": gaussian, "horizon": (2, 3, 5, 10**18)}
     calls = {
         "simulate": Call(_used(lt.simulate), simulated, 0.05),
         "simulate, 10,000 arms": Call(
             _used(lt.simulate), simulated | {"problem": (lt.Bandit(np.linspace(0, 1, 10**4)),)}, 0.0
         ),
-        "tail_probability": Call(lt.tail_probability, tails, 0.04),
-        "exact_tail": Call(lt.exact_tail, exact | {"regret": NUMBER}, 0.08),
-        "exact_law": Call(
-            lambda regret, **rest: lt.exact_law(**rest).tail(regret), exact | {"regret": NUMBER}, 0.08
-        ),
     }
+    calls |= _tails(pool)
     if pool.kernels:
         linear = {
-            "policy": (lt.LinearUCB(lt.LinearLightTailed(0.2)), lt.LinearThompson(0.3)),
+            "policy": LINEAR,
             "problem": linear_problems,
         }
         calls["simulate (linear)"] = Call(_used(lt.simulate), simulated | linear, 0.04)
-        calls["tail_probability (linear)"] = Call(lt.tail_probability, tails | linear, 0.04)
     return calls
+
+
+def _tails(pool: Pool) -> dict[str, Call]:
+    """Chances of a large regret: by every method where kernels may be compiled for every policy."""
+    asked: dict[str, Any] = {
+        "policy": policies if pool.kernels else FEW,
+        "problem": tail_problems if pool.kernels else plain_tail_problems,
+        "horizon": (*HORIZONS, *HORIZONS, *HUGE, 10**12),
+        "regret": regrets,
+    }
+    simulated: dict[str, Any] = {
+        "kind?": TAIL_KINDS,
+        "relative_error?": (0.5, 0.9, 0.05, 1e-9, *EDGES),
+        "level?": (*LEVELS, 1.0 - 1e-16, 0.999999),
+        "seed": (1, 2, 0, 2**70),
+        "method?": ("auto", "exact", "importance", "plain", "splitting"),
+        "most_pulls": (1, 100, 20_000, 100_000),
+        "threads": (1,),
+    }
+    exact: dict[str, Any] = asked | {"policy": ignoring_time, "horizon": (2, 3, 5, 12, *HUGE)}
+    calls = {
+        "tail_probability": Call(_reached(lt.tail_probability), asked | simulated, 0.03),
+        "exact_tail": Call(_reached(lt.exact_tail), exact, 0.03),
+        "exact_law": Call(_reached(_law_tail), exact, 0.03),
+    }
+    if pool.kernels:
+        long = asked | simulated | {"horizon": (9000,), "problem": tail_problems}
+        linear = simulated | {"policy": LINEAR, "problem": linear_problems}
+        calls["tail_probability, skipping ahead"] = Call(_reached(lt.tail_probability), long, 0.0)
+        calls["tail_probability (linear)"] = Call(
+            lt.tail_probability, asked | {"regret": NUMBER} | linear, 0.04
+        )
+    return calls
+
+
+def _law_tail(regret: Any, **rest: Any) -> Any:
+    """All chances of a law, and that of one regret."""
+    law = lt.exact_law(**rest)
+    return [law.tail(regret), law.regrets, *law.survival]
+
+
+def _reached(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A call whose regret may be a share of the largest one that its problem has."""
+
+    def ask(*, regret: Any, **settings: Any) -> Any:
+        if isinstance(regret, Share):
+            regret = regret.of(settings["problem"], settings["horizon"])
+        return function(regret=regret, **settings)
+
+    return ask
 
 
 def _used(play: Callable[..., Any]) -> Callable[..., Any]:

@@ -259,3 +259,75 @@ def gaussian_problems(rng: np.random.Generator) -> Any:
             return lt.Bandit(drawn(rng, MEANS), lt.Gaussian(sigma))
         except ValueError:
             continue
+
+
+UNITS = (1.0, 1.0, 1.0, 1.0, *EDGES, 1e150, 1e308)
+SHAPES = (
+    [0.0, 1.0],
+    [0.2, 0.8],
+    [0.5, 0.5],
+    [0.0, 0.5, 1.0],
+    [0.1, 0.1, 0.9],
+    [1.0, 1.0, 0.0, 0.0],
+    [0.3, 0.31],
+)
+COINS = (
+    [0.0, 1.0],
+    [0.0, 0.0],
+    [1.0, 1.0],
+    [0.2, 0.8],
+    [0.5, 0.5, 1.0],
+    [5e-324, 1.0],
+    [1e-300, 1.0 - 1e-16],
+)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of the largest regret of a problem."""
+
+    value: float
+
+    def of(self, problem: Any, horizon: Any) -> Any:
+        if isinstance(problem, lt.Bandit) and isinstance(horizon, (int, np.integer)) and 0 < horizon < 10**9:
+            return self.value * (max(problem.means) - min(problem.means)) * int(horizon)
+        return self.value
+
+
+def regrets(rng: np.random.Generator) -> Any:
+    """A share of the largest regret, or any number at all."""
+    if rng.random() < 0.7:
+        return Share(float(rng.random()))
+    return drawn(rng, (*NUMBER, *EDGES, -1e308, -5e-324, 1e308))
+
+
+def ignoring_time(rng: np.random.Generator) -> Any:
+    """Mostly a policy that has an exact law."""
+    kappa = float(drawn(rng, POSITIVE if rng.random() < 0.6 else EDGES))
+    floor = float(drawn(rng, (0.0, 0.3, *EDGES)))
+    bonuses = (
+        lt.LightTailed(kappa),
+        lt.Standard(kappa),
+        lt.ArmOptimal(kappa, floor),
+        Own(kappa),
+        lt.AnyTime(kappa),
+    )
+    return lt.UCB(drawn(rng, bonuses))
+
+
+def plain_tail_problems(rng: np.random.Generator) -> Any:
+    """A bandit with Gaussian or Bernoulli rewards in ordinary or extreme units."""
+    while True:
+        try:
+            if rng.random() < 0.3:
+                return lt.Bandit(drawn(rng, COINS), lt.Bernoulli())
+            unit = drawn(rng, UNITS)
+            sigma = float(unit * drawn(rng, (1.0, 0.1, 10.0)) if rng.random() < 0.7 else drawn(rng, UNITS))
+            return lt.Bandit([unit * mean for mean in drawn(rng, SHAPES)], lt.Gaussian(sigma))
+        except ValueError:
+            continue
+
+
+def tail_problems(rng: np.random.Generator) -> Any:
+    """The same, or any other bandit."""
+    return plain_tail_problems(rng) if rng.random() < 0.7 else problems(rng)

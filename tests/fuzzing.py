@@ -36,6 +36,12 @@ class Hang(BaseException):
     """The call took longer than anyone would wait; nothing catches this by accident."""
 
 
+# What is said where a command takes a while, as it may on a busy machine.
+NOTES = re.compile(
+    r"^(compiling .* \(first run only\)|planning the paths of .*|the exact law takes .*)\n", re.MULTILINE
+)
+
+
 @dataclass
 class Answer:
     """How a command ended. error: the traceback, if there was one."""
@@ -109,7 +115,7 @@ def call(words: Iterable[str], folder: Path, entry: Callable[[], None] = cli.mai
     finally:
         sys.argv = argv
         os.chdir(here)
-    answer.out, answer.err, answer.after = out.getvalue(), err.getvalue(), tree(folder)
+    answer.out, answer.err, answer.after = out.getvalue(), NOTES.sub("", err.getvalue()), tree(folder)
     answer.seconds = time.monotonic() - begun
     return answer
 

@@ -23,6 +23,12 @@ from lighttail.streams import uniform
 FRACTIONS = 9  # of a raise of the bad arm's index that are tried
 
 
+@register_jitable
+def squared(x: Any) -> Any:
+    """x^2, infinite where no float is as large: a power would raise outside of compiled code."""
+    return x * x
+
+
 def index_score(index: Callable[..., Any]) -> Any:
     """Minus the cost to go for a policy that pulls the arm with the highest index at the end.
 
@@ -41,7 +47,7 @@ def index_score(index: Callable[..., Any]) -> Any:
             excess = index(count, s[k] + more * means[k], clock, params) - ceiling
             if excess <= 0.0:
                 return 0.0
-            least = min(least, (excess * count) ** 2 / (2.0 * variances[k] * more))
+            least = min(least, squared(excess * count) / (2.0 * variances[k] * more))
             more += more
         return least
 
@@ -64,7 +70,7 @@ def index_score(index: Callable[..., Any]) -> Any:
                 return -math.inf
         cheapest = math.inf
         for a in range(arms):
-            more = math.ceil(missing / gaps[a]) - 1.0 if gaps[a] > 0.0 else math.inf
+            more = np.ceil(missing / gaps[a]) - 1.0 if gaps[a] > 0.0 else math.inf
             if more >= left:
                 continue
             count = n[a] + more
@@ -77,7 +83,7 @@ def index_score(index: Callable[..., Any]) -> Any:
                 lift = (highest - own) * i / (FRACTIONS - 1.0)
                 if lift > 0.0 and more == 0.0:
                     break
-                cost = (lift * count) ** 2 / (2.0 * variances[a] * more) if lift > 0.0 else 0.0
+                cost = squared(lift * count) / (2.0 * variances[a] * more) if lift > 0.0 else 0.0
                 for k in range(arms):
                     if k != a and cost < cheapest:
                         cost += below(k, own + lift, n, s, clock, left - more, world, params)
@@ -122,7 +128,7 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
                     count = n[a] + more
                     ahead = (s[k] + more * means[k]) / (n[k] + more) - (s[a] + more * means[a]) / count
                     excess = max(0.0, ahead + 2.0 * radius(count, clock, *params))
-                    least = min(least, (excess * count) ** 2 / (2.0 * (variances[a] + variances[k]) * more))
+                    least = min(least, squared(excess * count) / (2.0 * (variances[a] + variances[k]) * more))
                     more += more
                 cost += least
             cheapest = min(cheapest, cost)
@@ -253,7 +259,8 @@ def branching_kernel(
                 now = score_regret(n, s, note, missing, gaps, clock, left, (means, variances), params)
             else:
                 now = score_loss(n, s, note, target - loss, gaps, clock, left, (means, variances), params)
-            step = int(steps * min(1.0, max(0.0, 1.0 - now / lowest)))
+            now = now if now > lowest else lowest  # a score of nan, too, is the lowest
+            step = int(steps * min(1.0, 1.0 - now / lowest))
             for i in range(level + 1, step + 1):
                 record[i, :-1] = state
                 record[i, -1] = 0.0

@@ -25,6 +25,7 @@ SEEN = 6  # paths that must reach a rung
 TOP = 0.1  # share of paths that come as far as the next rung
 ELITE = 96  # components
 MOST_RUNGS = 80
+SMALL = 4 * PULLS  # pulls that a ladder may take where the whole budget is less
 AHEAD = 1 << 40  # the blocks of the ladder are numbered from here
 PART = 2.0  # by so much the logarithm of a likelihood must grow to tell an arm's first rewards from the rest
 OPEN = 0.1  # share of untilted paths
@@ -36,6 +37,8 @@ def ladder(task: Task, effort: Effort) -> tuple[Routes | None, int]:
     plans: list[Routes] = []
     rung = -math.inf
     for _ in range(MOST_RUNGS):
+        if climb.spent > max(effort.most_pulls, SMALL):
+            break
         mixture = mixed(task.problem, climb.family, plans, OPEN)
         following, share = climb.look(mixture, rung)
         if following is None:

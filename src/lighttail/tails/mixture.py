@@ -60,6 +60,12 @@ class Routes:
         rows = (self.log_share[kept], self.lam[kept], self.caps[kept], self.log_q[kept], self.later[kept])
         return Routes(*rows, self.log_bound)
 
+    def finite(self) -> Routes | None:
+        """The routes whose numbers floats can hold; None if there are none."""
+        parts = (self.lam.reshape(self.log_share.size, -1), self.later, self.log_share[:, None])
+        kept = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
+        return None if not kept.any() else self if kept.all() else self.only(kept)
+
     def normal(self) -> Routes:
         """The same with shares that add up to 1."""
         return replace(self, log_share=self.log_share - log_sum(self.log_share))

@@ -64,7 +64,7 @@ def pair_tilts(where: Ways, means: tuple[float, float], family: Family) -> tuple
         low, high = family.mean(means[0], -nu * where.best), family.mean(means[1], nu * where.bad)
         return where.least + where.n * where.best * low - where.m * where.bad * high
 
-    low, high = np.zeros(where.n.size), np.full(where.n.size, 1e-30)
+    low, high = np.zeros(where.n.size), np.full(where.n.size, 1e-30 / family.unit)
     for _ in range(50):  # until the slope is negative
         rising = slope(high) > 0.0
         low, high = np.where(rising, high, low), np.where(rising, 16.0 * high, high)

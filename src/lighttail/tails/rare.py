@@ -122,6 +122,8 @@ def _without(task: Task, effort: Effort) -> TailEstimate:
 def _plain(task: Task, effort: Effort) -> TailEstimate:
     """Count simulated paths."""
     work = work_of(task.policy, task.problem, task.horizon)
+    if work > max(effort.most_pulls, MOST_PULLS):
+        raise refuse("most_pulls", effort.most_pulls, f"at least {work:.0f}, the work of one path")
     most = max(1, min(MOST_PATHS, int(effort.most_pulls / work), fitting_paths(task.problem)))
     paths = min(FIRST, most)
     while True:
@@ -136,7 +138,7 @@ def _plain(task: Task, effort: Effort) -> TailEstimate:
         )
         hits = int(np.sum(out.reaches(task.regret, task.kind)))
         error = effort.z * math.sqrt((1.0 - hits / paths) / hits) if hits else math.inf
-        wanted = paths * min(64.0, max(2.0, 1.2 * (error / effort.relative_error) ** 2))
+        wanted = paths * min(64.0, max(2.0, 1.2 * min(8.0, error / effort.relative_error) ** 2))
         following = int(min(wanted, most))
         if error <= effort.relative_error or following <= paths:
             break

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PARTICLES, KILLED, LEVELS = 400, 20, 200
 REPETITIONS, MOST_REPETITIONS = 8, 512
+LONGEST = 10**6  # pulls of a path, of which every repetition plays hundreds
 
 
 def split(task: Task, effort: Effort) -> TailEstimate:
@@ -32,6 +33,8 @@ def split(task: Task, effort: Effort) -> TailEstimate:
 
     if not isinstance(task.policy, (UCB, SuccessiveElimination, ThompsonSampling)):
         raise refuse("policy", task.policy, "UCB, SuccessiveElimination or ThompsonSampling with splitting")
+    if task.horizon > LONGEST:
+        raise refuse("horizon", task.horizon, f"at most {LONGEST} with splitting; use method='plain'")
     values, rounds = np.empty(0), 0.0
     while True:
         more = _repeat(task, effort, values.size, max(REPETITIONS, values.size))
@@ -110,5 +113,6 @@ def _lowest(task: Task, clock: float) -> float:
     lost = 0.0 if task.whole else gaps.sum()
     ahead = (task.target - lost, gaps, clock, float(task.horizon - problem.arms))
     world = (means, variances(problem.noise, problem.means))
-    start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms))
+    with np.errstate(all="ignore"):  # a cost that no float can hold is infinite
+        start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms))
     return 1.25 * max(start, -1e4) - 5.0 if start < 0.0 else -5.0

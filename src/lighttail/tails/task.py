@@ -14,8 +14,9 @@ from lighttail.problems import Bernoulli
 from lighttail.simulate import Progress
 from lighttail.statistics import Estimate
 from lighttail.tails.index_routes import Quest
-from lighttail.tails.tilts import family_of
+from lighttail.tails.tilts import family_of, why_not_tilted
 
+MOST_PLANNED = 10**7  # pulls of a path: a plan looks at every number of them
 Kind = Literal["pseudo_regret", "regret"]
 
 
@@ -120,9 +121,13 @@ class Task:
 
     def no_tilts(self) -> str | None:
         """Why importance sampling is not for this task, if it is not."""
-        if family_of(self.problem.noise) is None:
+        needed = why_not_tilted(self.problem.noise, self.problem.means)
+        if needed is not None:
             given = f"{self.problem.noise!r}; use method='plain' or 'splitting'"
-            return f"noise must be Gaussian or Bernoulli for importance sampling, but is {given}"
+            return f"noise must be {needed} for importance sampling, but is {given}"
+        if self.horizon > MOST_PLANNED:
+            given = f"{self.horizon}; use method='plain'"
+            return f"horizon must be at most {MOST_PLANNED} for importance sampling, but is {given}"
         if isinstance(self.policy, Exp3IX):
             given = f"{self.policy!r}; use method='plain'"
             return f"policy must not be Exp3IX for importance sampling, but is {given}"

@@ -17,6 +17,8 @@ from lighttail.statistics import Floats
 
 TINY, ALMOST = 1e-300, 1.0 - 1e-16
 NEVER = 40.0  # a coin with log odds of -40 is as good as one that never pays
+SMALLEST = 1e-100  # sigma, so that its square and those of sums are floats
+LOST = 1e12  # means, in units of the noise, beyond which rounding hides the noise
 SLACK = 1e-9  # by so much a sum of coins may miss a whole number through rounding
 
 
@@ -24,8 +26,12 @@ class Family(Protocol):
     """psi(mean, lam) = ln E exp(lam * reward), the mean of the tilted law, and the tilt to a mean.
 
     at_most(n, mean), at_least(n, mean): the highest (lowest) mean that n rewards can have if theirs is
-    at most (at least) `mean`; infinite where there is none.
+    at most (at least) `mean`; infinite where there is none. unit: the unit of rewards, in which tilts are
+    neither very large nor very small.
     """
+
+    @property
+    def unit(self) -> float: ...
 
     def psi(self, mean: Any, lam: Any) -> Floats: ...
 
@@ -43,6 +49,10 @@ class GaussianTilt:
     """psi = lam mean + lam^2 sigma^2 / 2; the tilted mean is mean + lam sigma^2."""
 
     sigma: float
+
+    @property
+    def unit(self) -> float:
+        return self.sigma
 
     def psi(self, mean: Any, lam: Any) -> Floats:
         return lam * mean + 0.5 * (lam * self.sigma) ** 2  # type: ignore[no-any-return]
@@ -65,6 +75,8 @@ class BernoulliTilt:
 
     A mean of 0 or 1 leaves nothing to tilt.
     """
+
+    unit = 1.0
 
     def psi(self, mean: Any, lam: Any) -> Floats:
         inner = np.clip(mean, TINY, ALMOST)
@@ -103,6 +115,18 @@ def family_of(noise: Noise) -> Family | None:
         return GaussianTilt(noise.sigma)
     if isinstance(noise, Bernoulli):
         return BernoulliTilt()
+    return None
+
+
+def why_not_tilted(noise: Noise, means: tuple[float, ...]) -> str | None:
+    """Why rewards of this noise are not tilted, if they are not: what is needed, for a message."""
+    if family_of(noise) is None:
+        return "Gaussian or Bernoulli"
+    if isinstance(noise, Gaussian):
+        if not SMALLEST <= noise.sigma <= 1.0 / SMALLEST:
+            return f"of a sigma between {SMALLEST:g} and {1.0 / SMALLEST:g}"
+        if max(map(abs, means)) > LOST * noise.sigma:
+            return f"of a sigma that is at least {1.0 / LOST:g} of every mean"
     return None
 
 

@@ -58,7 +58,9 @@ def plan_of(task: Task, found: list[Routes]) -> Plan:
 
 def derived(task: Task) -> Routes | None:
     """The derived routes; with all of an arm's rewards tilted where paths may skip ahead."""
-    found = routes(task.quest())
+    with np.errstate(all="ignore"):  # a cost that no float can hold is infinite: no path goes there
+        found = routes(task.quest())
+    found = found and found.finite()
     if found is not None and may_skip(task):
         found = replace(found, caps=np.full(found.caps.shape, math.inf))
     return found
@@ -162,7 +164,7 @@ def _run(task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int) -
         exact = exact or (paths if error <= 1.0 else 0)
         if exact:  # what is left is to hear both opinions, within reason
             most = min(most, max(CONFIRM * exact, AT_LEAST))
-        wanted = paths * min(8.0, max(2.0, 1.2 * max(error, min(vague, 8.0)) ** 2))
+        wanted = paths * min(8.0, max(2.0, 1.2 * min(8.0, max(error, vague)) ** 2))
         following = whole_blocks(int(min(wanted, most)), task.horizon, played)
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
             return found
