@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -13,7 +15,7 @@ from lighttail.keeping import fitting_paths
 from lighttail.linear import LinearBandit
 from lighttail.methods import work_of
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import Bandit, Bernoulli
 from lighttail.simulate import Progress, check_settings, simulate
 from lighttail.tails.known import ERROR, exact_way
 from lighttail.tails.task import Diagnostics, Effort, Kind, TailEstimate, Task, certainly
@@ -82,7 +84,7 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
     """The best of what is affordable."""
     way = exact_way(task)
     if not isinstance(way, str) and way[0] <= AFFORDABLE:
-        return _exactly(way[1], effort)
+        return _exactly(way[1], task, effort)
     if task.no_tilts() is not None:
         return _plain(task, effort)
     return importance(task, effort, may_change=True) or _without(task, effort)
@@ -92,11 +94,14 @@ def _exact(task: Task, effort: Effort) -> TailEstimate:
     way = exact_way(task)
     if isinstance(way, str):
         raise BadInput(f"method must be another than 'exact' here: {way}")
-    return _exactly(way[1], effort)
+    return _exactly(way[1], task, effort)
 
 
-def _exactly(answer: Callable[[], float], effort: Effort) -> TailEstimate:
-    return certainly(answer(), effort.level, "exact", ERROR)
+def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate:
+    chance = answer()
+    if chance == 0.0 and not isinstance(task.problem.noise, Bernoulli):  # possible, but no float is so small
+        return replace(certainly(sys.float_info.min, effort.level, "exact"), low=0.0)
+    return certainly(chance, effort.level, "exact", ERROR)
 
 
 def _weighted(task: Task, effort: Effort) -> TailEstimate:
