@@ -9,6 +9,7 @@ from lighttail.bounds import Bound
 from lighttail.report.format import precise
 from lighttail.report.tail import KnownBounds, TailCurve, TailPoint
 from lighttail.statistics import Estimate
+from lighttail.tails.task import TailEstimate
 
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
 NOTHING = "says nothing here"
@@ -34,6 +35,10 @@ def note(curve: TailCurve, point: TailPoint) -> str:
         return "Nothing had to be simulated."
     if estimate.high <= LEAST:
         return f"A chance {BELOW} has no relative error."
+    if estimate.method == "exact":
+        return "The chance was worked out, not simulated."
+    if estimate.diagnostics.doubt:
+        return f"The estimate cannot be trusted: {estimate.diagnostics.doubt}."
     got = estimate.diagnostics.relative_error
     if estimate.reached:
         return f"Relative error {got:.2g} (asked for: at most {wanted:g})."
@@ -45,14 +50,16 @@ def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str
     """One row a method, in the order of COLUMNS."""
     estimate = point.estimate
     table: list[tuple[str, ...]]
-    if estimate.method == "certain":
-        table = [("certain", _digits(estimate.value), "", "", "")]
+    worked_out = estimate.method in ("certain", "exact")
+    if worked_out:
+        chance = BELOW if 0.0 < estimate.high <= LEAST else _digits(estimate.value)
+        table = [(estimate.method, chance, "", "", "")]
     else:
         effort = (f"{estimate.paths:,}", f"{estimate.pulls:,}")
         table = [(estimate.method, *_with_limits(estimate), *effort)]
     plain = (f"{simulated_paths:,}", f"{simulated_paths * horizon:,}")
     table.append(("simulated paths", *_with_limits(point.simulated), *plain))
-    if point.exact is not None:
+    if point.exact is not None and not worked_out:
         table.append(("exact", _digits(point.exact), "", "", ""))
     return table + [(name, value, "", "", "") for name, value in bound_rows(point.bounds)]
 
@@ -106,9 +113,11 @@ def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
     return f"{event[0].upper()}{event[1:]} is certain: {why}."
 
 
-def _estimated(estimate: Estimate, event: str) -> str:
+def _estimated(estimate: TailEstimate, event: str) -> str:
     if estimate.high <= LEAST:
         return f"The chance of {event} is {BELOW}, less than a float can hold"
+    if estimate.method == "exact":
+        return f"The chance of {event} is exactly {precise(estimate.value)}"
     if estimate.value == 0.0:
         return f"The chance of {event} is below {precise(estimate.high)}, no simulated path showing it"
     value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
@@ -116,7 +125,9 @@ def _estimated(estimate: Estimate, event: str) -> str:
 
 
 def _exactly(point: TailPoint) -> str:
-    return "" if point.exact is None else f", exactly {precise(point.exact, point.estimate.value)}"
+    if point.exact is None or point.estimate.method == "exact":
+        return ""
+    return f", exactly {precise(point.exact, point.estimate.value)}"
 
 
 def _guaranteed(known: KnownBounds) -> str:
