@@ -27,7 +27,7 @@ FILES = {"report.html", "results.json", "tail.png", "tail.svg"}
 
 @pytest.fixture(scope="module")
 def curve() -> TailCurve:
-    return tail_curve(LIGHT, TWO, 60, [12, 30], seed=7, threads=2)
+    return tail_curve(LIGHT, TWO, 60, [12, 30], seed=7, method="importance", threads=2)
 
 
 def estimated_well(point: TailPoint, truth: float) -> bool:
@@ -62,7 +62,8 @@ def test_a_wrong_policy_would_be_noticed(curve: TailCurve) -> None:
 
 def test_what_was_asked_for_is_what_tail_probability_says(curve: TailCurve) -> None:
     for regret in (12, 30):
-        assert curve.at(regret).estimate == lt.tail_probability(LIGHT, TWO, 60, regret, seed=7)
+        alone = lt.tail_probability(LIGHT, TWO, 60, regret, seed=7, method="importance")
+        assert curve.at(regret).estimate == alone
     assert curve.asked == (12.0, 30.0)
 
 
@@ -140,19 +141,39 @@ def test_a_budget_that_ends_first_is_said_to(curve: TailCurve) -> None:
     assert note(curve, curve.at(12)).endswith("(asked for: at most 0.05).")
 
 
-def test_a_chance_too_small_for_a_float_is_said_to_be_so() -> None:
+@pytest.mark.parametrize("method", ["exact", "importance"])
+def test_a_chance_too_small_for_a_float_is_said_to_be_so(method: Any) -> None:
     policy, problem = lt.UCB(lt.LightTailed(20.0)), lt.Bandit([0.0, 30.0])
-    found = tail_curve(policy, problem, 60, 1700, seed=1, most_pulls=4_000_000)
+    found = tail_curve(policy, problem, 60, 1700, seed=1, most_pulls=400_000, method=method)
     point = found.at(1700)
     below = "below 2.2e-308"
     assert f"is {below}, less than a float can hold" in sentence(found, point)
     assert sentence(found, point).endswith(f"guarantees a chance {below}.")
     table = {name: cells for name, *cells in rows(point, found.outcome.paths, 60)}
-    assert table["importance sampling"][:2] == [below, ""]
+    assert table[point.estimate.method][:2] == [below, ""]
+    assert point.estimate.method.startswith(method)
     assert table["certificate"][0] == below
     assert guarantee_words(point.bounds) == f"{below} (certificate)"
     assert note(found, point) == f"A chance {below} has no relative error."
     assert all(point.estimate.high > 0.0 for point in found.points if point.regret not in found.asked)
+
+
+def test_the_note_says_how_far_the_estimate_can_be_trusted(curve: TailCurve) -> None:
+    settings: Any = {"relative_error": 0.2, "seed": 1, "method": "importance"}
+    point = replace(curve.at(30), estimate=lt.tail_probability(LIGHT, TWO, 60, 30, **settings))
+    assert note(curve, point).startswith("Relative error 0.")
+    assert "exactly" in sentence(curve, point)
+    assert [row[0] for row in rows(point, 1000, 60)][:3] == [
+        "importance sampling",
+        "simulated paths",
+        "exact",
+    ]
+    doubted = replace(point.estimate.diagnostics, doubt="two plans disagree: 1e-05 and 2e-06")
+    estimate = replace(point.estimate, reached=False, diagnostics=doubted)
+    words = note(curve, replace(point, estimate=estimate))
+    assert words == "The estimate cannot be trusted: two plans disagree: 1e-05 and 2e-06."
+    spent = replace(point, estimate=replace(point.estimate, reached=False))
+    assert note(curve, spent).startswith("The budget of pulls was spent")
 
 
 def test_plot_tail_draws_into_given_axes_and_says_so_in_the_title() -> None:
@@ -190,10 +211,12 @@ def test_the_command_tells_the_sentence_and_can_be_repeated(
     results = json.loads(before["results.json"])
     assert results["asked"] == [12.0, 30.0]
     assert all(text in screen for text in results["sentences"])
-    assert "importance sampling" in screen
+    assert [point["estimate"]["method"] for point in results["points"]] == ["exact"] * len(results["points"])
+    assert "exact" in screen
     assert "certificate" in screen
     assert "\x1b" not in screen
-    assert "Relative error" in screen
+    assert all("is exactly" in text and "between" not in text for text in results["sentences"])
+    assert screen.count("worked out, not simulated") == 2
     html = before["report.html"].decode()
     assert "http" not in html.split("base64")[0]
     assert [html.count(text) for text in results["sentences"]] == [1, 1]

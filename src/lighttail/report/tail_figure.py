@@ -51,8 +51,7 @@ def plot_tail(
     >>> figure = lt.plot_tail(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8]), 50, 12, seed=1)
     >>> print(figure.axes[0].get_title("left"))
     UCB + LightTailed(0.2); means 0.2, 0.8; Gaussian(sigma=1.0)
-    The chance of losing 12 or more is 6.56 % (between 6.4 % and 6.83 %), exactly 6.57 %; the
-    certificate guarantees at most 16.1 %.
+    The chance of losing 12 or more is exactly 6.57 %; the certificate guarantees at most 16.1 %.
     """
     progress = check_progress(progress)
     if ax is not None and not hasattr(ax, "fill_between"):

@@ -9,12 +9,12 @@ from lighttail.bounds import Bound
 from lighttail.report.format import precise
 from lighttail.report.tail import KnownBounds, TailCurve, TailPoint
 from lighttail.statistics import Estimate
+from lighttail.tails.task import TailEstimate
 
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
 NOTHING = "says nothing here"
 LEAST = sys.float_info.min  # as which a smaller chance is given
 BELOW = f"below {LEAST:.1e}"
-SURE = ("certain", "exact")  # methods that simulate nothing
 MANY_ARMS = 6  # more than which a line does not name
 
 
@@ -25,24 +25,23 @@ def sentence(curve: TailCurve, point: TailPoint) -> str:
     estimate, event = point.estimate, _event(curve, point.regret)
     if estimate.method == "certain":
         return _certain(curve, point, event)
-    if estimate.method == "exact" and estimate.value > 0.0:
-        value = precise(estimate.value)
-        return f"The chance of {event} is exactly {value}; {_guaranteed(point.bounds)}."
     return f"{_estimated(estimate, event)}{_exactly(point)}; {_guaranteed(point.bounds)}."
 
 
 def note(curve: TailCurve, point: TailPoint) -> str:
     """Whether the estimate is as good as was asked for."""
     estimate, wanted = point.estimate, curve.relative_error
-    if estimate.method in SURE:
+    if estimate.method == "certain":
         return "Nothing had to be simulated."
     if estimate.high <= LEAST:
         return f"A chance {BELOW} has no relative error."
-    got, doubt = estimate.diagnostics.relative_error, estimate.diagnostics.doubt
+    if estimate.method == "exact":
+        return "The chance was worked out, not simulated."
+    if estimate.diagnostics.doubt:
+        return f"The estimate cannot be trusted: {estimate.diagnostics.doubt}."
+    got = estimate.diagnostics.relative_error
     if estimate.reached:
         return f"Relative error {got:.2g} (asked for: at most {wanted:g})."
-    if doubt:
-        return f"The estimate is not sure, because {doubt}. The interval holds all the same."
     error = f"the relative error is {got:.2g}" if math.isfinite(got) else "no path got there"
     return f"The budget of pulls was spent before the relative error {wanted:g} was reached: {error}."
 
@@ -51,14 +50,16 @@ def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str
     """One row a method, in the order of COLUMNS."""
     estimate = point.estimate
     table: list[tuple[str, ...]]
-    if estimate.method in SURE:
-        table = [(estimate.method, _digits(estimate.value), "", "", "")]
+    worked_out = estimate.method in ("certain", "exact")
+    if worked_out:
+        chance = BELOW if 0.0 < estimate.high <= LEAST else _digits(estimate.value)
+        table = [(estimate.method, chance, "", "", "")]
     else:
         effort = (f"{estimate.paths:,}", f"{estimate.pulls:,}")
         table = [(estimate.method, *_with_limits(estimate), *effort)]
     plain = (f"{simulated_paths:,}", f"{simulated_paths * horizon:,}")
     table.append(("simulated paths", *_with_limits(point.simulated), *plain))
-    if point.exact is not None and estimate.method != "exact":
+    if point.exact is not None and not worked_out:
         table.append(("exact", _digits(point.exact), "", "", ""))
     return table + [(name, value, "", "", "") for name, value in bound_rows(point.bounds)]
 
@@ -112,9 +113,11 @@ def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
     return f"{event[0].upper()}{event[1:]} is certain: {why}."
 
 
-def _estimated(estimate: Estimate, event: str) -> str:
+def _estimated(estimate: TailEstimate, event: str) -> str:
     if estimate.high <= LEAST:
         return f"The chance of {event} is {BELOW}, less than a float can hold"
+    if estimate.method == "exact":
+        return f"The chance of {event} is exactly {precise(estimate.value)}"
     if estimate.value == 0.0:
         return f"The chance of {event} is below {precise(estimate.high)}, no simulated path showing it"
     value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
@@ -122,7 +125,9 @@ def _estimated(estimate: Estimate, event: str) -> str:
 
 
 def _exactly(point: TailPoint) -> str:
-    return "" if point.exact is None else f", exactly {precise(point.exact, point.estimate.value)}"
+    if point.exact is None or point.estimate.method == "exact":
+        return ""
+    return f", exactly {precise(point.exact, point.estimate.value)}"
 
 
 def _guaranteed(known: KnownBounds) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, cast, get_args
@@ -14,7 +15,7 @@ from lighttail.keeping import fitting_paths
 from lighttail.linear import LinearBandit
 from lighttail.methods import work_of
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import Bandit, Bernoulli
 from lighttail.simulate import Progress, check_settings, simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
@@ -84,8 +85,8 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
     """The best of what is affordable."""
     way = exact_way(task)
     if not isinstance(way, str) and way[0] <= AFFORDABLE:
-        found = _exactly(way[1], effort)
-        if found.value > 0.0:  # otherwise it is smaller than the exact laws can tell
+        found = _exactly(way[1], task, effort)
+        if found.low > 0.0 or found.high == 0.0:  # otherwise it is smaller than the exact law can tell
             return found
     if task.no_tilts() is not None:
         return _plain(task, effort)
@@ -96,13 +97,16 @@ def _exact(task: Task, effort: Effort) -> TailEstimate:
     way = exact_way(task)
     if isinstance(way, str):
         raise BadInput(f"method must be another than 'exact' here: {way}")
-    return _exactly(way[1], effort)
+    return _exactly(way[1], task, effort)
 
 
-def _exactly(answer: Callable[[], float], effort: Effort) -> TailEstimate:
-    value = answer()
-    found = certainly(value, effort.level, "exact", ERROR)
-    return found if value > 0.0 else replace(found, high=LEAST)
+def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate:
+    chance = answer()
+    if chance == 0.0 and not isinstance(
+        task.problem.noise, Bernoulli
+    ):  # possible, but smaller than is computed
+        return replace(certainly(sys.float_info.min, effort.level, "exact"), low=0.0, high=LEAST)
+    return certainly(chance, effort.level, "exact", ERROR)
 
 
 def _weighted(task: Task, effort: Effort) -> TailEstimate:
