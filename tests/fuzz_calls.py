@@ -38,6 +38,7 @@ from lighttail.statistics import Estimate
 from lighttail.validation import shown
 
 SECONDS = 60.0  # of processors that a call may take: few need one, but a kernel may have to be compiled
+DEAF = 900.0  # more by the clock until a call that does not listen ends the process
 LONGEST = 400  # characters of a message
 
 
@@ -111,17 +112,17 @@ def watched(text: str, seconds: float) -> Iterator[None]:
         raise TooLong(f"no answer within {seconds:g} s of a processor (in {place})")
 
     path = Path(tempfile.gettempdir()) / f"fuzz_calls.{os.getpid()}.txt"  # read it if the process ends here
-    before = signal.signal(signal.SIGPROF, late)
+    signal.signal(signal.SIGPROF, late)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     with open(path, "w") as note:
         print(text, file=note, flush=True)
-        faulthandler.dump_traceback_later(5 * seconds, exit=True, file=note)
+        faulthandler.dump_traceback_later(DEAF + seconds, exit=True, file=note)
         try:
             yield
         finally:
             faulthandler.cancel_dump_traceback_later()
             signal.setitimer(signal.ITIMER_PROF, 0.0)
-            signal.signal(signal.SIGPROF, before)
+            signal.signal(signal.SIGPROF, signal.SIG_IGN)  # one on its way would end the process
     path.unlink()
 
 

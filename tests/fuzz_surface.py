@@ -356,7 +356,7 @@ def _tails(pool: Pool) -> dict[str, Call]:
         "exact_law": Call(_reached(_law_tail), exact, 0.03),
     }
     if pool.kernels:
-        long = asked | simulated | {"horizon": (9000,), "problem": tail_problems}
+        long = asked | simulated | {"horizon": (9000,), "method?": ("auto", "importance")}
         linear = simulated | {"policy": LINEAR, "problem": linear_problems}
         calls["tail_probability, skipping ahead"] = Call(_reached(lt.tail_probability), long, 0.0)
         calls["tail_probability (linear)"] = Call(

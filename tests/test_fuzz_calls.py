@@ -18,7 +18,7 @@ from lighttail.problems import scaled_reward
 from lighttail.statistics import Estimate
 from lighttail.validation import BadInput, numbers, one_of, refuse, shown, whole
 
-CALLS = int(os.environ.get("LIGHTTAIL_FUZZ_CALLS", "2000"))
+CALLS = int(os.environ.get("LIGHTTAIL_FUZZ_CALLS", "1000"))
 
 
 @pytest.mark.parametrize("seed", [1])
