@@ -16,14 +16,15 @@ from lighttail.policies import SuccessiveElimination
 from lighttail.statistics import Floats
 from lighttail.tails.index_routes import AROUND, Quest, fitting, needed
 from lighttail.tails.mixture import Routes, together
-from lighttail.tails.routes import Table, pulls_tried, routes_of, table_of
+from lighttail.tails.routes import Table, pulls_tried, routes_of, table_of, weighed
+from lighttail.tails.tilts import rate
 
 PHASES, HEIGHTS, CLOSER = 18, 25, 13  # phases, and heights of a leader's mean at first and then
 KEPT = 160  # cells at most
 
 
 def elimination_routes(quest: Quest) -> Routes | None:
-    """The routes to the event; None where no rewards lead to it."""
+    """The routes to the event; None where none is found."""
     horizon, arms = quest.horizon, quest.problem.arms
     longest = max(1, horizon // 2 if arms > 1 else horizon)
     phases = np.unique(np.round(np.geomspace(1.0, longest, PHASES))).astype(int)
@@ -106,7 +107,7 @@ def _settled(
     lam = quest.family.lam(mean, heights)
     allowed = np.isfinite(quest.family.at_most(float(phase), heights + 1e-6))
     allowed &= np.isfinite(quest.family.at_least(float(phase), heights - 1e-6))
-    leads = (lam - later) * phase * heights - phase * quest.family.psi(mean, lam)
+    leads = rate(quest.family, mean, lam, later, float(phase), heights)
     cost[:, leader] = math.inf
     cost[:, leader, -1] = np.where(
         allowed, np.maximum(leads, -phase * quest.family.psi(mean, later)), math.inf
@@ -122,37 +123,29 @@ def _settled(
     table = Table(grid[0], grid[1], cost, low, high, later, held, float(phase))
     extra = gaps - own[:, None]
     extra[:, leader] = 0.0
-    needed = quest.target - own * quest.horizon
-    price, premium, share = _premium(table, extra, needed, credit)
+    missing = quest.target - own * quest.horizon
+    price, premium, share = _premium(table, extra, missing, credit)
     return table, extra, price, premium, share
 
 
-def _premium(table: Table, extra: Floats, needed: Floats, credit: Floats) -> tuple[Floats, Floats, Floats]:
+def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tuple[Floats, Floats, Floats]:
     """As `settled`, where others' pulls may lose less than the leader's and the horizon is kept anyway."""
-    cells = table.cost.shape[0]
-    base = np.where(np.isfinite(table.cost), -table.cost, -math.inf) + np.log(table.count)
+    cells, base = table.cost.shape[0], table.base
 
     def decided(premium: Floats) -> tuple[Floats, Floats]:
-        value = base + (premium[:, None] * extra)[:, :, None] * table.pulls
-        high = np.max(value, axis=2, keepdims=True)
-        high = np.where(np.isfinite(high), high, 0.0)
-        mass = np.exp(value - high)
-        total = mass.sum(axis=2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            expected = (mass * table.pulls).sum(axis=2) / total
-            return np.log(total) + high[:, :, 0], (expected * extra).sum(axis=1)
+        logs, expected = weighed(base, table.pulls, -premium[:, None] * extra)
+        return logs, (expected * extra).sum(axis=1)
 
-    top = np.max(np.abs(table.cost), where=np.isfinite(table.cost), initial=0.0, axis=(1, 2)) + 10.0
     least = np.min(np.where(extra != 0.0, np.abs(extra), math.inf), axis=1)
-    scale = np.where(np.isfinite(least), top / least, 1.0)
+    scale = np.where(np.isfinite(least), table.top / least, 1.0)
     low, high = 1e-12 * scale, 4.0 * scale
-    free = decided(np.zeros(cells))[1] >= needed
+    free = decided(np.zeros(cells))[1] >= missing
     for _ in range(40):
         middle = np.sqrt(low * high)
-        far = decided(middle)[1] >= needed
+        far = decided(middle)[1] >= missing
         low, high = np.where(far, low, middle), np.where(far, middle, high)
     premium = np.where(free, 0.0, high)
     logs, reached = decided(premium)
-    share = logs.sum(axis=1) - premium * needed - credit
-    possible = (reached >= needed - 1e-6 * np.abs(needed) - 1e-12) & np.isfinite(share)
+    share = logs.sum(axis=1) - premium * missing - credit
+    possible = (reached >= missing - 1e-6 * np.abs(missing) - 1e-12) & np.isfinite(share)
     return np.zeros(cells), premium, np.where(possible, share, -math.inf)

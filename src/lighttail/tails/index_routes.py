@@ -8,7 +8,7 @@ pulls and at least level - rad(n - 1) one pull earlier. docs/rare-events.md has 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,7 @@ class View:
     grid: tuple[Floats, Floats]
     slope: tuple[Floats, Floats]
     radius: tuple[Floats, Floats]
+    unpulled: float = math.inf  # the index of an arm without a pull
 
     def table(self, quest: Quest, levels: Floats, later: Floats) -> Table:
         at = levels[:, None, None]
@@ -80,11 +81,13 @@ class View:
         )
         below[:, :, self.grid[0] == 0.0] = math.inf  # an arm without a pull has nothing to show
         above[:, :, self.grid[0] <= 1.0] = -math.inf
-        return table_of(quest.family, quest.means, self.grid, below, above, later)
+        table = table_of(quest.family, quest.means, self.grid, below, above, later)
+        never = (self.grid[0] == 0.0) & (at < self.unpulled)  # such an arm would be pulled
+        return replace(table, cost=np.where(never, math.inf, table.cost))
 
 
 def index_routes(quest: Quest) -> Routes | None:
-    """The routes of UCB or Thompson sampling; None where no rewards lead to the event."""
+    """The routes of UCB or Thompson sampling; None where none is found."""
     views = _views(quest)
     found = [part for view in views if (part := _around(quest, view)) is not None]
     if not found:
@@ -131,7 +134,8 @@ def _posterior_view(policy: ThompsonSampling, horizon: int, params: Any, reach: 
         return 1.0 / (unit * n), (reach * spread + empty) / (unit * n)
 
     now, before = bound(np.maximum(1.0, grid[0])), bound(np.maximum(1.0, grid[0] - 1.0))
-    return View(horizon, grid, (now[0], before[0]), (now[1], before[1]))
+    unpulled = policy.posterior_mean(0.0, 0.0, *params) + reach * policy.posterior_sd(0.0, *params)
+    return View(horizon, grid, (now[0], before[0]), (now[1], before[1]), unpulled)
 
 
 def _around(quest: Quest, view: View) -> Routes | None:

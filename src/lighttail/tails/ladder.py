@@ -15,7 +15,7 @@ import numpy as np
 
 from lighttail.statistics import Floats
 from lighttail.tails.mixture import Mixture, Routes, mixed
-from lighttail.tails.play import Paths, play_paths
+from lighttail.tails.play import Paths, may_skip, play_paths
 from lighttail.tails.task import Effort, Task
 from lighttail.tails.tilts import Family, family_of
 
@@ -92,7 +92,7 @@ class _Climb:
         """What the paths that reach the rung look like."""
         task = self.task if rung >= self.task.target else replace(self.task, regret=rung)
         paths = int(min(self.most, max(RUNGS, 2.0 * ELITE / share)))
-        marks = max(0, task.horizon.bit_length() - 1)
+        marks = 0 if may_skip(task) else max(0, task.horizon.bit_length() - 1)  # whole paths are tilted there
         hits = self.play(task, mixture, paths, marks=marks, label="a second plan")
         return _elite(hits, task, self.family, self.rng)
 

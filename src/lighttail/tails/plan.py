@@ -10,7 +10,7 @@ from lighttail.tails.pairs import pair_routes
 
 
 def routes(quest: Quest) -> Routes | None:
-    """The routes to the event; None where no rewards lead to it, or none are known."""
+    """The routes to the event; None where none is found, which for two arms means that there is none."""
     policy, problem = quest.policy, quest.problem
     if problem.arms == 2 and not quest.whole and isinstance(policy, (UCB, SuccessiveElimination)):
         return pair_routes(policy, problem, quest.family, quest.horizon, quest.target)

@@ -85,12 +85,24 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
     """The best of what is affordable."""
     way = exact_way(task)
     if not isinstance(way, str) and way[0] <= AFFORDABLE:
-        found = _exactly(way[1], task, effort)
-        if found.low > 0.0 or found.high == 0.0:  # otherwise it is smaller than the exact law can tell
-            return found
+        exact = _exactly(way[1], task, effort)
+        if exact.low > 0.0 or exact.high == 0.0:  # otherwise it is smaller than the exact law can tell
+            return exact
     if task.no_tilts() is not None:
         return _plain(task, effort)
-    return importance(task, effort, may_change=True) or _without(task, effort)
+    found = importance(task, effort, may_change=True)
+    if found is None:
+        return _without(task, effort)
+    return _plain(task, effort) if _better_counted(found, task, effort) else found
+
+
+def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
+    """Whether there is doubt, and as many plain paths as make an end of it can be afforded."""
+    if not found.diagnostics.doubt or found.value <= 0.0:
+        return False
+    paths = (effort.z / effort.relative_error) ** 2 / found.value
+    work = work_of(task.policy, task.problem, task.horizon)
+    return paths <= MOST_PATHS and paths * work <= effort.most_pulls - found.pulls
 
 
 def _exact(task: Task, effort: Effort) -> TailEstimate:

@@ -53,6 +53,28 @@ class Table:
     held: Any  # [cell, arm, pulls]: whether `low` is the better one
     until: float = math.inf
 
+    @property
+    def base(self) -> Floats:
+        """Log weights of the numbers of pulls before any price."""
+        return np.where(np.isfinite(self.cost), -self.cost, -math.inf) + np.log(self.count)
+
+    @property
+    def top(self) -> Floats:
+        """Above every cost that is finite, per cell."""
+        finite = np.isfinite(self.cost)
+        return np.max(np.abs(self.cost), where=finite, initial=0.0, axis=(1, 2)) + 10.0  # type: ignore[no-any-return]
+
+
+def weighed(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
+    """(ln of the sum of weights, expected pulls) of every arm at a price `each` per pull: [cell, arm]."""
+    value = base - each[:, :, None] * pulls
+    high = np.max(value, axis=2, keepdims=True)
+    high = np.where(np.isfinite(high), high, 0.0)
+    mass = np.exp(value - high)
+    total = mass.sum(axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(total) + high[:, :, 0], (mass * pulls).sum(axis=2) / total
+
 
 def table_of(
     family: Family, means: Floats, grid: tuple[Floats, Floats], below: Floats, above: Floats, later: Floats
@@ -92,21 +114,10 @@ def settled(
 
     an upper bound for the logarithm of the chance of all routes of the cell (docs/rare-events.md).
     """
-    cells = table.cost.shape[0]
-    finite = np.isfinite(table.cost)
-    top = np.max(np.abs(table.cost), where=finite, initial=0.0, axis=(1, 2)) + 10.0
-    base = np.where(finite, -table.cost, -math.inf) + np.log(table.count)
+    cells, base, top = table.cost.shape[0], table.base, table.top
 
     def decided(price: Floats, premium: Floats) -> tuple[Floats, Floats]:
-        """(ln sum, expected pulls) of every arm."""
-        each = price[:, None] - premium[:, None] * gaps
-        value = base - each[:, :, None] * table.pulls
-        high = np.max(value, axis=2, keepdims=True)
-        high = np.where(np.isfinite(high), high, 0.0)
-        mass = np.exp(value - high)
-        total = mass.sum(axis=2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(total) + high[:, :, 0], (mass * table.pulls).sum(axis=2) / total
+        return weighed(base, table.pulls, price[:, None] - premium[:, None] * gaps)
 
     def enough(price: Floats, premium: Floats) -> tuple[Any, Any]:
         _, expected = decided(price, premium)
@@ -136,7 +147,8 @@ def settled(
     price = priced(premium)
     logs, expected = decided(price, premium)
     share = logs.sum(axis=1) + price * horizon - premium * loss - credit
-    lost = (expected * gaps).sum(axis=1) >= loss - 1e-6 * np.abs(loss)
+    half_a_pull = np.where(np.isfinite(least_gap), 0.5 * least_gap, 0.0)  # all that is possible is asked for
+    lost = (expected * gaps).sum(axis=1) >= loss - 1e-6 * np.abs(loss) - half_a_pull
     kept = (expected.sum(axis=1) <= horizon * (1.0 + 1e-6)) & lost & ~np.isnan(share)
     return price, premium, np.where(kept, share, -math.inf)
 

@@ -28,9 +28,9 @@ class Diagnostics:
     weights. weight_bound: no weight can exceed it (nan without weights). relative_error: half the
     interval's width over the value, or the largest share if that is more. sure_low, sure_high: an
     interval that holds at this number of paths, whatever the law of the weights below their bound
-    (empirical Bernstein), and not above a bound that is known without simulation. played: "step" pull
-    by pull, or "skip" where paths skip ahead. opinions: what each of the plans would have answered
-    alone. doubt: a sentence that says why the estimate is not to be trusted; empty if it is.
+    (empirical Bernstein) and, where there is doubt, not above a bound that is known without simulation.
+    played: "step" pull by pull, or "skip" where paths skip ahead. opinions: what each of the plans would
+    have answered alone. doubt: a sentence that says why the estimate is not to be trusted; empty if it is.
     """
 
     hits: int

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lighttail import statistics
+from lighttail.policies import ThompsonSampling
 from lighttail.progress import compiling, noted
 from lighttail.statistics import Floats
 from lighttail.tails.ladder import ladder
@@ -24,8 +25,12 @@ DEARER = 2.5  # a tilted pull costs about so many plain ones
 SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
 UNSEEN = 3.0  # where only untilted paths bound the weights, a larger one may be so many times the largest
 CONFIRM, AT_LEAST = 4, 1 << 17  # times as many paths may be played to hear a second opinion
-CLEAR, VAGUE = 0.12, 0.25  # relative standard errors of an opinion to be heard, and beyond which it is none
-APART, SIGMAS = 1.5, 4.0  # opinions that differ by this factor and by so many standard errors disagree
+AFRESH = 1 << 36  # the first block of a run that follows another one of the same task
+CLEAR, VAGUE = (
+    0.12,
+    0.2,
+)  # relative standard errors of an opinion to be heard, and of both beyond which they are none
+APART, SIGMAS = 1.5, 3.0  # opinions that differ by this factor and by so many standard errors disagree
 
 
 @dataclass(frozen=True)
@@ -61,9 +66,12 @@ def derived(task: Task) -> Routes | None:
     with np.errstate(all="ignore"):  # a cost that no float can hold is infinite: no path goes there
         found = routes(task.quest())
     found = found and found.finite()
-    if found is not None and may_skip(task):
-        found = replace(found, caps=np.full(found.caps.shape, math.inf))
-    return found
+    return None if found is None else _uncapped(task, found)
+
+
+def _uncapped(task: Task, found: Routes) -> Routes:
+    """With all of an arm's rewards tilted alike, where paths may skip ahead."""
+    return replace(found, caps=np.full(found.caps.shape, math.inf)) if may_skip(task) else found
 
 
 @dataclass(frozen=True)
@@ -116,16 +124,17 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
     """By weighted paths; None where plain paths serve better, or nothing leads to the event."""
     with noted(f"planning the paths of {task.policy}", effort.progress is not False):
         first = derived(task)
-    if first is None:
+    if first is None and task.every_way_counted:
         return None
-    alone = plan_of(task, [first])
-    if alone.tight:
+    if first is not None and not math.isnan(first.log_bound):
+        alone = plan_of(task, [first])
         found = _run(task, alone, effort, may_change, 0)
         if found is None or found.reached or not _useless_bound(found, alone):
             return found
     second, spent = ladder(task, effort)
-    with_both = plan_of(task, [first] if second is None else [replace(first, log_bound=math.nan), second])
-    return _run(task, with_both, effort, may_change, spent)
+    plans = [] if first is None else [replace(first, log_bound=math.nan)]
+    plans += [] if second is None else [_uncapped(task, second)]
+    return _run(task, plan_of(task, plans), effort, may_change, spent, AFRESH) if plans else None
 
 
 def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
@@ -133,8 +142,13 @@ def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
     return found.value <= 0.0 or plan.log_bound - math.log(found.value) > math.log(MOST_PATHS / 100.0)
 
 
-def _run(task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int) -> TailEstimate | None:
-    """Look, and go on, until the error is small and both opinions are clear, or the budget spent."""
+def _run(
+    task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int, block: int = 0
+) -> TailEstimate | None:
+    """Look, and go on, until the error is small and both opinions are clear, or the budget spent.
+
+    block: the number of the first block, whose random numbers nothing else has used.
+    """
     with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
         played, work = choose_played(task, plan.mixture, plan.rarity)
     size = whole_blocks(1, task.horizon, played)
@@ -149,7 +163,7 @@ def _run(task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int) -
             paths - done,
             played=played,
             rarity=plan.rarity,
-            first=done // size,
+            first=block + done // size,
         )
         fresh = Sample.of(more, plan)
         sample = fresh if sample is None else sample.joined(fresh)
@@ -232,13 +246,13 @@ def _estimate(
     if hits:
         share, spread = largest / float(weights.sum()), float(weights.std())
         error = effort.z * spread / math.sqrt(weights.size) / mean
-        error = max(error, (guess.high - guess.low) / (2.0 * mean) if helps else share)
+        error = max(error, (guess.high - guess.low) / (2.0 * mean), 0.0 if helps else share)
         kurtosis = float(np.mean((weights - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
     # One interval for each look, so that stopping when it looks good does no harm.
     slip = (1.0 - effort.level) / (looks * (looks + 1))
     reach = bernstein(weights, bound, slip)
     sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale)
-    doubt = "" if helps else _doubt(sample, plan, hits, share)
+    doubt = "" if helps else _doubt(task, sample, plan, hits, share)
     if doubt:
         sure = sure[0], max(sure[0], min(sure[1], _certificate(task)))
     opinions = tuple(math.exp(one[0]) for one in sample.opinions()) if plan.plans > 1 else ()
@@ -266,20 +280,28 @@ def _estimate(
     return TailEstimate(*interval, weights.size, pulls, "importance sampling", reached, about)
 
 
-def _doubt(sample: Sample, plan: Plan, hits: int, share: float) -> str:
+def _doubt(task: Task, sample: Sample, plan: Plan, hits: int, share: float) -> str:
     """Why the estimate cannot be trusted; empty if it can."""
     if not hits:
         return "no path met the event"
     if share > SHARE:
-        return f"one path makes up {share:.0%} of the estimate"
+        return f"one path makes up {share:.1%} of the estimate"
+    if plan.tight:
+        return "the bound on the weights is too far above the estimate for so few paths"
     if plan.plans < 2:
         return "there is one plan only, and nothing to compare it with"
-    (first, first_error), (second, second_error) = sample.opinions()
-    if max(first_error, second_error) > VAGUE:
+    if isinstance(task.policy, ThompsonSampling):  # both may miss the same: the policy's own luck
+        return "neither plan tilts what the policy itself draws"
+    return _difference(*sample.opinions())
+
+
+def _difference(first: tuple[float, float], second: tuple[float, float]) -> str:
+    """In what two opinions, each an estimate's logarithm and relative error, do not agree."""
+    errors, apart = math.hypot(first[1], second[1]), abs(first[0] - second[0])
+    if not errors <= VAGUE:
         return "one of two plans is too vague to confirm the other"
-    apart = abs(first - second)
-    if apart > math.log(APART) and apart > SIGMAS * math.hypot(first_error, second_error):
-        return f"two plans disagree: {math.exp(first):.2g} and {math.exp(second):.2g}"
+    if apart > max(math.log(APART), SIGMAS * errors):
+        return f"two plans disagree: {math.exp(first[0]):.2g} and {math.exp(second[0]):.2g}"
     return ""
 
 
