@@ -21,7 +21,7 @@ ORDER = [
     *("bonuses", "policies", "problems", "linear", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
     *("gpu", "costs", "methods", "blocks", "executors", "keeping", "simulate"),
-    *("online", "tails", "bounds"),
+    *("online", "bounds", "tails"),
     *("report", "paper", "study"),
     "cli",
 ]

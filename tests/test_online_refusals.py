@@ -109,7 +109,10 @@ def test_too_many_actions_and_starts_are_refused_before_any_work() -> None:
     experiment = lt.LinearExperiment(LIGHT, 2)
     many = np.broadcast_to(0.5, (10**12, 2))
     refused(lambda: experiment.ask(many), "the number of actions must be at most 1000000")
-    refused(lambda: experiment.ask(lt.BallSet(2, starts=10**12)), "starts must be at most 100000")
+    refused(
+        lambda: experiment.ask(lt.BallSet(2, starts=10**12)),
+        "starts must be a whole number of at most 1000000",
+    )
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,11 @@ WRONG: list[tuple[str, str, str]] = [
     ('name = "two arms"', "name = 3", "line 9: problem.name must be a text in quotes, but is 3"),
     ('name = "two arms"', 'name = "Clicks"', "line 15: problem.name must be different .* 'clicks' twice"),
     ("means = [0.2, 0.8]", "means = [0.2]", "line 10: means must be at least two numbers"),
-    ("means = [0.2, 0.8]", "means = [\n0.2,\n'x']", r"line 10: means must be at least two numbers"),
+    (
+        "means = [0.2, 0.8]",
+        "means = [\n0.2,\n'x']",
+        r"line 10: means\[1\] must be a finite number, but is 'x'",
+    ),
     ("sigmas = [1.0, 2.0]", "sigmas = [1.0, 1]", "line 12: problem.sigmas must be different numbers"),
     ("sigmas = [1.0, 2.0]", "dim = 4", "line 10: problem.means must be left out in a linear bandit"),
     ('"bernoulli"', '"bernoulli"\nsigmas = [1]', "line 18: problem.sigmas must be left out with bernoulli"),

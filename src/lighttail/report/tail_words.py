@@ -33,8 +33,8 @@ def note(curve: TailCurve, point: TailPoint) -> str:
     estimate, wanted = point.estimate, curve.relative_error
     if estimate.method == "certain":
         return "Nothing had to be simulated."
-    if estimate.high <= LEAST:
-        return f"A chance {BELOW} has no relative error."
+    if _unseen(estimate):
+        return f"A chance {_unseen(estimate)} has no relative error."
     if estimate.method == "exact":
         return "The chance was worked out, not simulated."
     if estimate.diagnostics.doubt:
@@ -52,7 +52,7 @@ def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str
     table: list[tuple[str, ...]]
     worked_out = estimate.method in ("certain", "exact")
     if worked_out:
-        chance = BELOW if 0.0 < estimate.high <= LEAST else _digits(estimate.value)
+        chance = _unseen(estimate) or _digits(estimate.value)
         table = [(estimate.method, chance, "", "", "")]
     else:
         effort = (f"{estimate.paths:,}", f"{estimate.pulls:,}")
@@ -114,14 +114,26 @@ def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
 
 
 def _estimated(estimate: TailEstimate, event: str) -> str:
-    if estimate.high <= LEAST:
-        return f"The chance of {event} is {BELOW}, less than a float can hold"
+    if _unseen(estimate):
+        more = ", less than a float can hold" if estimate.high <= LEAST else ""
+        return f"The chance of {event} is {_unseen(estimate)}{more}"
     if estimate.method == "exact":
         return f"The chance of {event} is exactly {precise(estimate.value)}"
     if estimate.value == 0.0:
         return f"The chance of {event} is below {precise(estimate.high)}, no simulated path showing it"
     value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
     return f"The chance of {event} is {value} (between {low} and {high})"
+
+
+def _unseen(estimate: TailEstimate) -> str:
+    """What a chance is below that no float, or no exact law, can tell; empty if it can be told."""
+    if 0.0 < estimate.high <= LEAST:
+        return BELOW
+    return (
+        f"below {estimate.high:.0e}"
+        if estimate.method == "exact" and estimate.low < estimate.value <= LEAST
+        else ""
+    )
 
 
 def _exactly(point: TailPoint) -> str:

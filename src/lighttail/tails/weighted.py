@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lighttail import statistics
+from lighttail.bounds import guarantee
 from lighttail.policies import ThompsonSampling
 from lighttail.progress import compiling, noted
 from lighttail.statistics import Floats
@@ -18,6 +19,7 @@ from lighttail.tails.plan import routes
 from lighttail.tails.play import Paths, choose_played, may_skip, play_paths, whole_blocks
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 from lighttail.tails.tilts import family_of
+from lighttail.validation import BadInput
 
 FIRST = 4096  # paths before the first look
 MOST_PATHS = 4_000_000  # whose weights are kept
@@ -307,9 +309,6 @@ def _difference(first: tuple[float, float], second: tuple[float, float]) -> str:
 
 def _certificate(task: Task) -> float:
     """What the chance cannot exceed, known without simulation; 1 where nothing is known."""
-    from lighttail.bounds import guarantee
-    from lighttail.validation import BadInput
-
     try:
         return guarantee(task.policy, task.problem, task.horizon, task.regret, task.kind).value
     except BadInput:
