@@ -15,6 +15,7 @@ from lighttail.tails import elimination_routes, index_routes, mixture, routes, w
 from lighttail.tails.task import TailEstimate
 
 # Small enough for the suite: the whole battery is a script of its own.
+OFF = 1.5  # a plan that misses by this factor is a wrong one
 CHEAP: dict[str, Any] = {"relative_error": 0.25, "most_pulls": 5_000_000}
 
 
@@ -121,7 +122,7 @@ def first_misses(verdicts: list[Verdict]) -> list[float]:
 def test_the_first_plan_is_right_on_these() -> None:
     misses = first_misses(judged())
     assert len(misses) >= 5
-    assert np.median(misses) < 0.15
+    assert max(misses) < math.log(OFF)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -130,6 +131,5 @@ def test_a_fault_that_was_there_is_caught(fault: str, monkeypatch: pytest.Monkey
     for module, attribute, wrong in FAULTS[fault]:
         monkeypatch.setattr(module, attribute, wrong)
     verdicts = judged()
-    print(fault, first_misses(verdicts))
-    assert sum(one > math.log(1.5) for one in first_misses(verdicts)) >= 2
+    assert max(first_misses(verdicts)) > math.log(OFF)
     assert not [str(one) for one in verdicts if one.wrong]
