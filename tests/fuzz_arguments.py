@@ -76,7 +76,8 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--policy": POLICIES, "--regret": ("3", "1,2", "0", "-5", "1e9", ",".join(map(str, range(5000)))),
         "--kind": ("pseudo-regret", "regret", "pseudo_regret", "regrets"),
         "--relative-error": ("0.5", "1e9", "0"),
-        "--method": ("auto", "importance", "plain", "splitting", "best"), "--out": PLACES, "--json": (),
+        "--method": ("auto", "exact", "importance", "plain", "splitting", "best"),
+        "--out": PLACES, "--json": (),
     },
     "bound": PROBLEM | {
         "--horizon": ("30", "3", "2", *HUGE), "--policy": POLICIES,

@@ -283,7 +283,7 @@ BAD = {
     "data": (["--data", "x.csv", "--sigma", "1"], "sigma must be left out with data"),
 }
 BAD_TAIL = {
-    "method": (["--method", "fast"], "method must be one of auto, importance, plain, splitting"),
+    "method": (["--method", "fast"], "method must be one of auto, exact, importance, plain, splitting"),
     "error": (["--relative-error", "0"], "relative-error must be a finite number above 0, but is 0.0"),
     "seed": (["--seed", "-1"], "seed must be a whole number of at least 0, but is -1"),
     "threads": (["--threads", "none"], "threads must be a whole number, but is 'none'"),
@@ -291,9 +291,9 @@ BAD_TAIL = {
         ["--noise", "laplace", "--method", "importance"],
         "method must be auto, plain or splitting with rewards that are",
     ),
-    "no splitting": (
-        ["--kind", "regret", "--method", "splitting"],
-        "auto, importance or plain with the kind regret",
+    "no exact law": (
+        ["--policy", "ts:0.8", "--method", "exact"],
+        "method must be another than 'exact' here",
     ),
     "exp3ix": (
         ["--policy", "exp3ix:reward", "--method", "splitting"],

@@ -38,7 +38,7 @@ from lighttail.words import known_word, parse_number, parse_numbers, parse_whole
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
-METHODS = ("auto", "importance", "plain", "splitting")
+METHODS = ("auto", "exact", "importance", "plain", "splitting")
 
 PolicyWords = Annotated[  # a list, so that a second one is refused and not taken in silence
     list[str] | None, typer.Option("--policy", help=f"{POLICY_WORDS}.", show_default=DEFAULT_POLICY)
@@ -85,7 +85,7 @@ def tail(
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
     check_settings(policy, problem, horizon, 1, seed, 1 if threads is None else threads)
     check_tail(problem, horizon)
-    _check_method(method, policy, problem, which)
+    _check_method(method, policy, problem)
     command = command_line(
         "tail",
         **problem_options(means, noise, sigma, data),
@@ -229,7 +229,7 @@ def _kind(text: str) -> Any:
     return KINDS[word]
 
 
-def _check_method(method: str, policy: Policy, problem: Bandit, kind: str) -> None:
+def _check_method(method: str, policy: Policy, problem: Bandit) -> None:
     """Refuse a method that is not for the question, in the words of the command line."""
     from lighttail.tails.tilts import family_of
 
@@ -238,8 +238,6 @@ def _check_method(method: str, policy: Policy, problem: Bandit, kind: str) -> No
         other, when = "auto or plain", "the policy exp3ix"
     elif method == "importance" and family_of(problem.noise) is None:
         other, when = "auto, plain or splitting", "rewards that are not gaussian (sigma above 0) or bernoulli"
-    elif method == "splitting" and kind == "regret":
-        other, when = "auto, importance or plain", "the kind regret"
     if other:
         raise BadInput(f"method must be {other} with {when}, but is {method!r}")
 
