@@ -68,6 +68,13 @@ def test_linear_bandits_and_shared_sigmas() -> None:
     assert study.policies == {"lints:1": lt.LinearThompson(1.0)}
 
 
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    text = EXAMPLE.replace('means = [0.2, 0.8]\nnoise = "bernoulli"', 'data = "\\u0000.csv"')
+    assert text != EXAMPLE
+    with pytest.raises(BadInput, match="data must be the path of a file"):
+        parse(text, tmp_path)
+
+
 def test_data_beside_the_study_and_names_of_arms(tmp_path: Path) -> None:
     (tmp_path / "rewards.csv").write_text("arm,reward\nA,1\nB,0\nA,2\n")
     text = EXAMPLE.replace('means = [0.2, 0.8]\nnoise = "bernoulli"', 'data = "rewards.csv"')

@@ -6,7 +6,7 @@ import csv
 import math
 from pathlib import Path
 
-from lighttail.validation import BadInput, refuse_file, shown
+from lighttail.validation import BadInput, file_path, refuse_file, shown
 
 
 def read_rewards(path: str | Path) -> dict[str, list[float]]:
@@ -15,6 +15,7 @@ def read_rewards(path: str | Path) -> dict[str, list[float]]:
     Further columns are ignored. A fault is reported with its line number.
     """
     rewards: dict[str, list[float]] = {}
+    path = file_path("data", path)
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             rows = csv.DictReader(file, skipinitialspace=True)

@@ -16,6 +16,7 @@ from lighttail.simulate import MOST_PATHS, check_long, check_settings
 from lighttail.study.source import LONGEST_TEXT, Source, Table, name, several, text, texts
 from lighttail.validation import (
     BadInput,
+    file_path,
     non_negative,
     number,
     positive,
@@ -69,7 +70,7 @@ class Study:
 
 def read_study(path: str | Path) -> Study:
     """The study in a file; the data files that it names are found from the file's folder."""
-    path = Path(path)
+    path = file_path("study", path)
     try:
         with open(path, "rb") as file:
             raw = file.read(LONGEST_TEXT + 1)  # and no more of what may be a device without an end
