@@ -38,6 +38,16 @@ def nowhere(*params: float) -> float:
     return math.inf
 
 
+def reads(formula: Callable[..., float], place: int) -> bool:
+    """Whether the code of a function names its argument in that place."""
+    import dis
+
+    code = formula.__code__
+    name = code.co_varnames[place]
+    seen = (step.argval for step in dis.get_instructions(code))
+    return any(name in value if isinstance(value, tuple) else name == value for value in seen)
+
+
 class Bonus(ABC):
     """What every bonus has; see the module's docstring for how to write one."""
 
@@ -111,12 +121,7 @@ class Bonus(ABC):
     @classmethod
     def changes_with_time(cls) -> bool:
         """Whether the radius looks at the clock at all: whether its code names that argument."""
-        import dis
-
-        code = cls.radius.__code__
-        name = code.co_varnames[1]
-        seen = (step.argval for step in dis.get_instructions(code))
-        return any(name in value if isinstance(value, tuple) else name == value for value in seen)
+        return reads(cls.radius, 1)
 
     def __str__(self) -> str:
         values: list[object] = [getattr(self, f.name) for f in fields(self)] if is_dataclass(self) else []

@@ -15,21 +15,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lighttail.kernels import branching
+from lighttail.kernels import accelerations
+from lighttail.kernels.branching import branching_kernel
 from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream
-from lighttail.kernels.elimination import elimination_kernel
-from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
+from lighttail.kernels.generic import stepping_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
-from lighttail.kernels.posterior import posterior_kernel
-from lighttail.kernels.programme import index_programme, phase_width, posterior_programme
-from lighttail.kernels.rules import rule_of
-from lighttail.kernels.skip import lead_kernel, level_kernel
 from lighttail.kernels.tilted import tilted_kernel
-from lighttail.kernels.tilted_skip import tilted_skip_kernel
-from lighttail.kernels.weights import weights_kernel
 from lighttail.linear import LinearBandit, LinearThompson, LinearUCB
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
 __all__ = [
@@ -42,91 +36,75 @@ __all__ = [
     "tilted_skip_kernel_for",
 ]
 
-_made = cache(lambda factory, version, *formulas: factory(*formulas))
+Kernel = Callable[..., Any]
+_made = cache(lambda factory, version, *parts: factory(*parts))
 
 
-def kernel_for(policy: Policy, problem: Bandit | LinearBandit) -> Callable[..., None]:
+def kernel_for(policy: Policy, problem: Bandit | LinearBandit) -> Kernel:
     """The kernel of a policy on a problem: one for all hyper-parameters, means and horizons."""
     if isinstance(problem, LinearBandit):
         return _linear_kernel_for(policy, problem)
-    noise = type(problem.noise)
-    factory: Any
-    formulas: tuple[Callable[..., float], ...]
-    match policy:
-        case UCB(bonus) if type(bonus).changes_with_time():
-            factory, formulas = moving_index_kernel, (type(bonus).radius, type(bonus).clock)
-        case UCB(bonus):
-            factory, formulas = fixed_index_kernel, (type(bonus).radius,)
-        case SuccessiveElimination(bonus):
-            factory, formulas = elimination_kernel, (type(bonus).radius, type(bonus).clock)
-        case ThompsonSampling():
-            factory, formulas = posterior_kernel, (policy.posterior_mean, policy.posterior_sd)
-        case Exp3IX():
-            factory, formulas = weights_kernel, (policy.weight, policy.gain)
-        case _:
-            raise TypeError(f"no kernel plays {policy!r}")
-    formulas = (*formulas, noise.shock, noise.reward)
-    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
+    noise = accelerations.functions(type(problem.noise), ("shock", "reward"))
+    quick = accelerations.fast(policy)
+    if quick is None:
+        return _with_rule(stepping_kernel, policy, *noise)
+    make, parts = quick.step
+    return _of(make, *parts, *noise)
 
 
-def tilted_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., None]:
+def _of(make: Callable[..., Any], *formulas: Callable[..., Any]) -> Kernel:
+    return _made(make, digest(*formulas), *formulas)  # type: ignore[no-any-return]
+
+
+def _with_rule(make: Callable[..., Any], policy: Policy, *formulas: Callable[..., Any]) -> Kernel:
+    rule = policy.rule()
+    version = digest(rule.choose, rule.learn, rule.settled, *formulas)
+    return _made(make, version, rule, *formulas)  # type: ignore[no-any-return]
+
+
+def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
     """The kernel that plays a policy under tilted laws (`lighttail.kernels.tilted`)."""
-    maker, formulas = rule_of(policy)
-    formulas = (*formulas, type(problem.noise).shock, type(problem.noise).reward)
-    return _made(tilted_kernel, digest(*formulas), maker, *formulas)  # type: ignore[no-any-return]
+    return _with_rule(tilted_kernel, policy, type(problem.noise).shock, type(problem.noise).reward)
 
 
-def tilted_skip_kernel_for(policy: Policy, problem: Any) -> Callable[..., None]:
-    """The same paths in law, skipping ahead (`lighttail.kernels.tilted_skip`); UCB, radius without time."""
-    noise: Any = type(problem.noise)
-    bonus: Any = type(policy.bonus) if isinstance(policy, UCB) else None
-    if bonus is None or bonus.changes_with_time():
-        raise TypeError(f"no kernel skips ahead under tilted laws with {policy!r}")
-    formulas = (bonus.radius, bonus.bend, noise.total, noise.part, noise.clear, noise.proxy)
-    return _made(tilted_skip_kernel, digest(*formulas), *formulas)  # type: ignore[no-any-return]
-
-
-def branching_kernel_for(policy: Policy, problem: Bandit) -> Callable[..., Any]:
-    """The kernel that splits a policy's paths (`lighttail.kernels.branching`)."""
-    maker, formulas = rule_of(policy)
-    score = branching.SCORES[type(policy)]
-    every = (*formulas, type(problem.noise).shock, type(problem.noise).reward)
-    return _made(branching.branching_kernel, digest(*every), maker, score, len(formulas), *every)  # type: ignore[no-any-return]
-
-
-def programme_kernel_for(policy: Policy) -> Callable[..., float]:
-    """What an exact programme compiles of a policy (`lighttail.kernels.programme`)."""
-    factory: Any
-    formulas: tuple[Callable[..., float], ...]
-    match policy:
-        case UCB(bonus):
-            factory, formulas = index_programme, (type(bonus).radius, type(bonus).clock)
-        case SuccessiveElimination(bonus):
-            factory, formulas = phase_width, (type(bonus).radius, type(bonus).clock)
-        case ThompsonSampling():
-            factory, formulas = posterior_programme, (policy.posterior_mean, policy.posterior_sd)
-        case _:
-            raise TypeError(f"no programme carries the states of {policy!r} forward")
-    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
-
-
-def skip_kernel_for(policy: Policy, problem: Any) -> Callable[..., None]:
+def skip_kernel_for(policy: Policy, problem: Any, tilted: bool = False) -> Kernel:
     """The kernel that skips ahead, where `lighttail.methods` says that there is one."""
-    noise: Any = type(problem.noise)
-    factory: Any
-    formulas: tuple[Callable[..., float], ...]
-    walk = (noise.total, noise.part, noise.clear, noise.proxy)
-    match policy:
-        case UCB(bonus) if type(bonus).changes_with_time():
-            factory, formulas = lead_kernel, (type(bonus).radius, type(bonus).clock, type(bonus).bend, *walk)
-        case UCB(bonus):
-            factory, formulas = level_kernel, (type(bonus).radius, type(bonus).bend, *walk)
-        case SuccessiveElimination(bonus):
-            factory = elimination_kernel
-            formulas = (type(bonus).radius, type(bonus).clock, noise.shock, noise.reward, noise.total)
-        case _:
-            raise TypeError(f"no kernel skips ahead with {policy!r}")
-    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
+    quick = accelerations.fast(policy)
+    entry = None if quick is None else quick.tilted_skip if tilted else quick.skip
+    if entry is None:
+        raise TypeError(f"no kernel skips ahead with {policy!r}")
+    make, parts, names = entry
+    return _of(make, *parts, *accelerations.functions(type(problem.noise), names))
+
+
+def tilted_skip_kernel_for(policy: Policy, problem: Any) -> Kernel:
+    """The same paths in law, skipping ahead (`lighttail.kernels.tilted_skip`)."""
+    return skip_kernel_for(policy, problem, tilted=True)
+
+
+def score_for(policy: Policy) -> tuple[Callable[..., Any], tuple[Callable[..., Any], ...]]:
+    """The maker of the score by which a policy's paths are split, and its formulas."""
+    quick = accelerations.fast(policy)
+    if quick is None or quick.score is None:
+        raise TypeError(f"no score says how close a path of {policy!r} is")
+    return quick.score
+
+
+def branching_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
+    """The kernel that splits a policy's paths (`lighttail.kernels.branching`)."""
+    rule, (score, parts) = policy.rule(), score_for(policy)
+    noise = (type(problem.noise).shock, type(problem.noise).reward)
+    version = digest(rule.choose, rule.learn, rule.settled, *parts, *noise)
+    return _made(branching_kernel, version, rule, score, parts, *noise)  # type: ignore[no-any-return]
+
+
+def programme_kernel_for(policy: Policy) -> Kernel:
+    """What an exact programme compiles of a policy (`lighttail.kernels.programme`)."""
+    quick = accelerations.fast(policy)
+    if quick is None or quick.programme is None:
+        raise TypeError(f"no programme carries the states of {policy!r} forward")
+    make, parts = quick.programme
+    return _of(make, *parts)
 
 
 def _linear_kernel_for(policy: Policy, problem: LinearBandit) -> Callable[..., None]:

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
-from lighttail.kernels.rules import Rule
-from lighttail.policies import UCB, SuccessiveElimination, ThompsonSampling
+from lighttail.kernels.build import WRONG_ARM, Formula, compiler, digest, prepare
+from lighttail.rules import Rule
 from lighttail.streams import uniform
 
 FRACTIONS = 9  # of a raise of the bad arm's index that are tried
@@ -116,11 +115,11 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
         arms = n.size
         cheapest = math.inf
         for a in range(arms):
-            if note[a] != 0.0 or n[a] == 0.0 or gaps[a] * left < missing:
+            if note[a, 0] != 0.0 or n[a] == 0.0 or gaps[a] * left < missing:
                 continue
             cost = 0.0
             for k in range(arms):
-                if note[k] != 0.0 or gaps[k] * left >= missing:
+                if note[k, 0] != 0.0 or gaps[k] * left >= missing:
                     continue
                 least = math.inf
                 more = 1.0
@@ -195,24 +194,22 @@ def with_luck(score: Any) -> Any:
     return both
 
 
-SCORES = {UCB: ucb_score, SuccessiveElimination: elimination_score, ThompsonSampling: posterior_score}
-
-
 def branching_kernel(
-    rule_of: Callable[..., Rule], score_of: Callable[..., Any], count: int, *formulas: Formula
+    rule: Rule, score_of: Callable[..., Any], parts: tuple[Formula, ...], shock: Formula, reward: Formula
 ) -> Any:
     """The kernel that runs one repetition and returns (estimate, rounds played, turns).
 
-    The first `count` formulas are the rule's. whole: whether the luck of the rewards counts; such a path is
+    parts: the formulas of the score. whole: whether the luck of the rewards counts; such a path is
     decided by its last reward. clock: what the radius takes as time in the score.
     lowest, steps: scores from `lowest` to 0 make up so many levels; the event is one level higher.
     least: how many paths a turn ends at least.
     """
-    choose, learn, last, _, start = rule_of(*formulas[:count])
-    score_loss = score_of(*formulas[:count])
+    notes = rule.notes
+    formulas = tuple(prepare(f) for f in (rule.choose, rule.learn, rule.settled, shock, reward))
+    choose, learn, settled, shock, reward = formulas
+    score_loss = score_of(*parts)
     score_regret = with_luck(score_loss)
-    shock, reward = prepare(formulas[-2]), prepare(formulas[-1])
-    version = digest(*formulas)
+    version = digest(*formulas, *parts)
 
     @register_jitable
     def play(
@@ -222,16 +219,20 @@ def branching_kernel(
         means, variances, gaps = problem
         horizon, target, clock, lowest, whole, steps = limits
         arms = means.size
-        n, s, note = state[2 : 2 + arms], state[2 + arms : 2 + 2 * arms], state[2 + 2 * arms :]
+        n, s = state[2 : 2 + arms], state[2 + arms : 2 + 2 * arms]
+        note = state[2 + 2 * arms :].reshape((arms, notes))
         worst, best = gaps.max(), means.max()
         level = int(record[0, -1])  # levels below this one have their record
         first = state[0]
         while state[0] < horizon:
             t = state[0] + 1.0
             z = shock(rng, *world)
-            arm = choose(rng, t, n, s, note, params)
+            arm = choose(rng, t, n, n, s, note, params)
+            if arm < 0 or arm >= arms:
+                stop[0] = WRONG_ARM
+                return level, t - first
             loss = state[1] + gaps[arm]
-            final = last(note)
+            final = settled(note)
             certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
             possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
             if not whole and certain >= target:
@@ -244,7 +245,7 @@ def branching_kernel(
             value = reward(z, arm, *world)
             n[arm] += 1.0
             s[arm] += value
-            learn(arm, value, n, s, note, params)
+            learn(arm, value, n, n, s, note, params)
             state[0], state[1] = t, loss
             left = horizon - t
             if whole:
@@ -274,14 +275,13 @@ def branching_kernel(
         version  # noqa: B018  (a free variable, hence part of the cache's key)
         arms, steps = problem[0].size, limits[-1]
         top = steps + 1
-        width = 2 + 3 * arms
+        width = 2 + (2 + notes) * arms
         record = np.zeros((particles, steps + 2, width + 1))
         level = np.zeros(particles, np.int64)
         state = np.empty(width)
         rounds, estimate, turns = 0.0, 1.0, 0
         for i in range(particles):
             state[:] = 0.0
-            state[2 + 2 * arms :] = start
             record[i, 0, :-1] = state
             level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
             rounds += played

@@ -25,6 +25,7 @@ from lighttail.kernels.compiled import keep_compiled
 
 Formula = Callable[..., Any]
 BREATH = 1 << 16  # pulls between two looks at the stop flag
+WRONG_ARM = 2  # what that flag says of a rule that chose an arm that there is not
 LIBRARIES = ("math", "numpy", "numba", "builtins")  # what numba compiles by itself
 PROCESS = uuid.uuid4().hex
 FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
@@ -68,11 +69,19 @@ def _prepared(formula: Formula, version: str) -> Formula:
         if isinstance(value, types.FunctionType) and not is_known(value) and value is not formula
     }
     if _first_digest.setdefault(formula, version) != version:
-        names = formula.__globals__ | {name: helper for name, helper in helpers.items() if "." not in name}
-        formula = types.FunctionType(
-            formula.__code__, names, formula.__name__, formula.__defaults__, formula.__closure__
-        )
-    return register_jitable(formula)  # type: ignore[no-any-return]
+        formula = _again(formula, helpers)
+    # Inlined, since a call that hands over arrays would count references; a foreign formula is not trusted
+    # to stay within its arrays.
+    foreign = not str(formula.__module__).startswith("lighttail.")
+    return register_jitable(forceinline=True, boundscheck=foreign)(formula)  # type: ignore[no-any-return]
+
+
+def _again(formula: Formula, helpers: dict[str, Formula]) -> Formula:
+    """The same function as a new one, with these functions in the place of those of the same names."""
+    names = formula.__globals__ | {name: helper for name, helper in helpers.items() if "." not in name}
+    cells = zip(formula.__code__.co_freevars, formula.__closure__ or (), strict=True)
+    closure = tuple(types.CellType(helpers[name]) if name in helpers else cell for name, cell in cells)
+    return types.FunctionType(formula.__code__, names, formula.__name__, formula.__defaults__, closure)
 
 
 def digest(*formulas: Formula) -> str:

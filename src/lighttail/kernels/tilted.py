@@ -13,14 +13,13 @@ The mixture's arrays are those of `lighttail.tails.mixture.Mixture`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
-from lighttail.kernels.rules import Rule
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, digest, prepare
+from lighttail.rules import Rule
 from lighttail.streams import uniform
 
 FAR = 40.0  # terms that are so much smaller on a log scale add nothing
@@ -84,8 +83,8 @@ def log_mixture(
     return top + math.log(total) if total > 0.0 else -math.inf
 
 
-def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
-    """The kernel that plays a rule's paths under a mixture; shock and reward are the last formulas.
+def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
+    """The kernel that plays a rule's paths under a mixture.
 
     means, rest: the problem's true means and the other numbers that its noise takes. gaps: loss of
     one pull of each arm. target: the loss, or with `whole` the regret, that makes a path count.
@@ -96,8 +95,9 @@ def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
     decided; `score`, the loss or regret that it is certain to have; its arms' `pulls` before the last round
     and `totals`, their sums of rewards after 1, 2, 4, ... pulls and, as the last entry, after all of them.
     """
-    choose, learn, last, _, start = rule_of(*formulas[:-2])
-    shock, reward = prepare(formulas[-2]), prepare(formulas[-1])
+    notes = rule.notes
+    formulas = tuple(prepare(f) for f in (rule.choose, rule.learn, rule.settled, shock, reward))
+    choose, learn, settled, shock, reward = formulas
     version = digest(*formulas)
 
     @compiler(*formulas)
@@ -122,7 +122,7 @@ def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
     ) -> None:
         version  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = means.size
-        n, s, note = np.empty(arms), np.empty(arms), np.empty(arms)
+        n, s, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
         n_end, s_end = np.empty(arms), np.empty(arms)
         current, caps = np.empty(arms), np.empty(arms)
         sums = np.empty((arms, horizon + 1))
@@ -131,9 +131,9 @@ def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
         breath = 0
         for path in range(rounds.size):
             c = drawn(uniform(rng), mixture.log_p)
+            note[:, :] = 0.0
             for k in range(arms):
                 n[k] = s[k] = 0.0
-                note[k] = start
                 i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
                 current[k], caps[k] = mixture.means[c, k, i], mixture.caps[c, k, i]
                 if caps[k] <= 0.0:
@@ -147,10 +147,13 @@ def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
                     s_end[:] = s
                     current[:] = mixture.later_means[c]
                 z = shock(rng, current, *rest)
-                arm = choose(rng, float(t), n, s, note, params)
+                arm = choose(rng, float(t), n, n, s, note, params)
+                if arm < 0 or arm >= arms:
+                    stop[0] = WRONG_ARM
+                    return
                 loss += gaps[arm]
                 if not whole:
-                    final = last(note)
+                    final = settled(note)
                     certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
                     possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
                     hit = certain >= target
@@ -163,7 +166,7 @@ def tilted_kernel(rule_of: Callable[..., Rule], *formulas: Formula) -> Any:
                 sums[arm, int(n[arm])] = s[arm]
                 if n[arm] == caps[arm]:
                     current[arm] = mixture.later_means[c, arm]
-                learn(arm, value, n, s, note, params)
+                learn(arm, value, n, n, s, note, params)
                 breath += 1
                 if breath == BREATH:
                     breath = 0

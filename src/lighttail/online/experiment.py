@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.online.rules import RULES, Pull, Rule
+from lighttail.online.standing import Standing
 from lighttail.online.state import fields_of, listed, told
 from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
 from lighttail.policies import Policy
+from lighttail.policies.policy import Pull
 from lighttail.validation import refuse, whole
 
 
@@ -63,25 +64,22 @@ class Experiment(LiveExperiment):
         hint = "UCB(AnyTime(kappa)) is the light-tailed policy that needs no horizon"
         super().__init__(policy, known_horizon(policy, horizon, len(self.arms), why, hint), seed)
         policy.check(or_nan(self.horizon), len(self.arms))
-        self._rule = _rule_for(policy, or_nan(self.horizon), len(self.arms))
+        self._standing = Standing(policy, or_nan(self.horizon), len(self.arms))
         self._arm_of: list[int] = []
-        self._memo_of: list[float | None] = []
+        self._memo_of: list[tuple[float, ...]] = []
 
     def ask(self) -> Trial:
         """The next pull."""
         with self._lock:
             self._warn_if_over()
-            arm, memo = self._rule.choose(self._rng)
+            arm, memo = self._standing.choose(self._rng, len(self._arm_of) + 1)
             self._arm_of.append(arm)
             self._reward_of.append(None)
             self._memo_of.append(memo)
             return Trial(len(self._arm_of), self.arms[arm])
 
-    def _check_reward(self, place: int, reward: float) -> None:
-        self._rule.check_reward(self._arm_of[place], reward, self._memo_of[place])
-
     def _learn(self, place: int, reward: float) -> None:
-        self._rule.learn(self._arm_of[place], reward, self._memo_of[place])
+        self._standing.learn(self._arm_of[place], reward, self._memo_of[place])
 
     def __repr__(self) -> str:
         with self._lock:
@@ -92,13 +90,13 @@ class Experiment(LiveExperiment):
     def pulls(self) -> dict[Label, int]:
         """How often each arm was pulled, open trials included."""
         with self._lock:
-            return dict(zip(self.arms, self._rule.pulls, strict=True))
+            return dict(zip(self.arms, map(int, self._standing.tried), strict=True))
 
     @property
     def means(self) -> dict[Label, float]:
         """The mean of the rewards received from each arm; nan where there are none."""
         with self._lock:
-            known = zip(self.arms, self._rule.sums, self._rule.received, strict=True)
+            known = zip(self.arms, self._standing.total, self._standing.heard, strict=True)
             return {label: total / n if n else math.nan for label, total, n in known}
 
     @property
@@ -109,7 +107,7 @@ class Experiment(LiveExperiment):
 
     def _state(self) -> dict[str, Any]:
         trials = {"arm": self._arm_of, "reward": self._reward_of, "memo": self._memo_of}
-        return {"arms": self.arms, "trials": trials, "rule": self._rule.state()}
+        return {"arms": self.arms, "trials": trials, "rule": self._standing.to_plain()}
 
     @classmethod
     def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Experiment:
@@ -120,14 +118,8 @@ class Experiment(LiveExperiment):
         rewards = listed("trials.reward", trials["reward"], len(arms))
         experiment._arm_of = arms
         experiment._reward_of = [r if r is None else told("trials.reward", r) for r in rewards]
-        experiment._memo_of = listed("trials.memo", trials["memo"], len(arms))
+        memos = listed("trials.memo", trials["memo"], len(arms))
+        experiment._memo_of = [experiment._standing.memo_of(memo) for memo in memos]
         lists = (experiment._arm_of, experiment._reward_of, experiment._memo_of)
-        experiment._rule.restore(state["rule"], [Pull(*pull) for pull in zip(*lists, strict=True)])
+        experiment._standing.restore(state["rule"], [Pull(*pull) for pull in zip(*lists, strict=True)])
         return experiment
-
-
-def _rule_for(policy: Policy, horizon: float, arms: int) -> Rule:
-    for kind, rule in RULES.items():
-        if isinstance(policy, kind):
-            return rule(policy, horizon, arms)
-    raise refuse("policy", policy, f"one of {', '.join(kind.__name__ for kind in RULES)}")

@@ -226,6 +226,7 @@ class LinearExperiment(LiveExperiment):
                 raise refuse("reward", reward, "small enough for theta-hat to be finite")
 
     def _learn(self, place: int, reward: float) -> None:
+        self._check_reward(place, reward)
         action = np.array(self._action_of[place])
         self._received += np.outer(action, action)
         self._sums += reward * action

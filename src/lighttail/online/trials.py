@@ -29,7 +29,7 @@ from lighttail.online.state import (
 from lighttail.policies import Policy
 from lighttail.validation import EXACT, BadInput, refuse, whole
 
-FORMAT = 1  # of the text that `to_json` writes
+FORMAT = 2  # of the text that `to_json` writes
 SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # fields of every such text
 LONGEST_REASON = (
     300  # characters of a sentence about a text; a class of one's own may quote all of its fields
@@ -65,12 +65,8 @@ class LiveExperiment(ABC):
         self._lock = RLock()
 
     @abstractmethod
-    def _check_reward(self, place: int, reward: float) -> None:
-        """Refuse a reward with which something that the policy works out would not be finite."""
-
-    @abstractmethod
     def _learn(self, place: int, reward: float) -> None:
-        """Let the policy take in the reward of a trial."""
+        """Let the policy take in the reward of a trial; refuse, and change nothing, if the policy could not go on."""
 
     @abstractmethod
     def _state(self) -> dict[str, Any]:
@@ -96,9 +92,8 @@ class LiveExperiment(ABC):
             place = self._place(id)
             known = self._reward_of[place]
             if known is None:
-                self._check_reward(place, reward)
-                self._reward_of[place] = reward
                 self._learn(place, reward)
+                self._reward_of[place] = reward
             elif known != reward:
                 raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
 

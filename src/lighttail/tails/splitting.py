@@ -101,15 +101,15 @@ def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
 
 def _lowest(task: Task, clock: float) -> float:
     """Below the score of a path that saw each arm's mean once: scores start about there."""
-    from lighttail.kernels.branching import SCORES, with_luck
-    from lighttail.kernels.rules import rule_of
+    from lighttail.kernels import score_for
+    from lighttail.kernels.branching import with_luck
 
     policy, problem = task.policy, task.problem
-    score: Any = SCORES[type(policy)]
-    score = score(*rule_of(policy)[1])
+    make, parts = score_for(policy)
+    score = make(*parts)
     score = with_luck(score) if task.whole else score
     means, gaps = np.array(problem.means), np.array(problem.gaps)
-    state = (np.ones(problem.arms), means, np.zeros(problem.arms))
+    state = (np.ones(problem.arms), means, np.zeros((problem.arms, max(1, policy.rule().notes))))
     lost = 0.0 if task.whole else gaps.sum()
     ahead = (task.target - lost, gaps, clock, float(task.horizon - problem.arms))
     world = (means, variances(problem.noise, problem.means))

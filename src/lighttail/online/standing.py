@@ -1,0 +1,117 @@
+"""Where a rule stands in a live experiment: its counts, sums and notes, and the rule played in plain Python.
+
+The arrays are memory views: item access gives plain floats and is faster than that of NumPy's arrays, and an index
+out of range raises.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lighttail.online.state import fields_of, listed, same_counts, same_sums
+from lighttail.policies import Policy
+from lighttail.policies.policy import Pull, State
+from lighttail.rules import learn_nothing
+from lighttail.validation import BadInput, number, refuse
+
+PARTS = ("tried", "heard", "total", "note")
+INFINITE = {"inf": math.inf, "-inf": -math.inf}  # a text in JSON, which has no such numbers
+
+
+class Standing:
+    """The state of one policy's rule on so many arms; `lighttail.rules` says what the arrays are."""
+
+    def __init__(self, policy: Policy, horizon: float, arms: int) -> None:
+        self.policy, self.arms = policy, arms
+        self.rule = policy.rule()
+        self.params = policy.params(horizon, arms)
+        self._use(np.zeros((3, arms)), np.zeros((arms, max(1, self.rule.notes))))
+
+    def _use(self, counts: Any, notes: Any) -> None:
+        self._counts, self._notes = counts, notes
+        self.tried, self.heard, self.total = (memoryview(row) for row in counts)
+        self.note = memoryview(notes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: a view belongs to its array."""
+        views = {*PARTS, "rule"}
+        return {name: value for name, value in self.__dict__.items() if name not in views}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.rule = self.policy.rule()
+        self._use(self._counts.copy(), self._notes.copy())
+
+    def choose(self, rng: np.random.Generator, t: int) -> tuple[int, tuple[float, ...]]:
+        """The arm of round t, which counts as tried from now on, and the memo of this pull."""
+        tried = self.tried
+        arm = self.rule.choose(rng, float(t), tried, self.heard, self.total, self.note, self.params)
+        if not 0 <= arm < self.arms:
+            raise refuse(f"the arm that choose of {type(self.policy).__name__} returns", arm, f"0 to {self.arms - 1}")
+        tried[arm] += 1.0
+        if not self.rule.memo:
+            return arm, ()
+        return arm, tuple(self.note[arm, j] for j in range(self.rule.notes - self.rule.memo, self.rule.notes))
+
+    def learn(self, arm: int, reward: float, memo: tuple[float, ...]) -> None:
+        """Take in the reward of a pull; refuse one with which a note would not be finite, and change nothing."""
+        self.heard[arm] += 1.0
+        self.total[arm] += reward
+        if self.rule.learn is learn_nothing:
+            return
+        note, notes = self.note, self.rule.notes
+        before = self._notes.tobytes()
+        for place, value in enumerate(memo, notes - len(memo)):
+            note[arm, place] = value
+        self.rule.learn(arm, reward, self.tried, self.heard, self.total, note, self.params)
+        for place in range(notes):
+            if not math.isfinite(note[arm, place]):
+                self._undo(arm, reward, before)
+
+    def _undo(self, arm: int, reward: float, before: bytes) -> None:
+        """Forget a reward again; a sum is added up to 1e100 at most, so that this is exact enough for a refusal."""
+        self.heard[arm] -= 1.0
+        self.total[arm] -= reward
+        self._notes[:] = np.frombuffer(before).reshape(self._notes.shape)
+        raise refuse("reward", reward, f"one with which the notes of {type(self.policy).__name__} stay finite")
+
+    def memo_of(self, value: Any) -> tuple[float, ...]:
+        """A memo from a text."""
+        return tuple(number("trials.memo", one) for one in listed("trials.memo", value, self.rule.memo))
+
+    def to_plain(self) -> dict[str, Any]:
+        """All that changes as the rule plays, as plain lists and numbers."""
+        counts = {name: list(map(int, getattr(self, name))) for name in ("tried", "heard")}
+        rows = [[_plain(value) for value in row] for row in self._notes[:, : self.rule.notes].tolist()]
+        return {**counts, "total": list(self.total), "note": rows}
+
+    def restore(self, state: Any, pulls: list[Pull]) -> None:
+        """Continue from what `to_plain` returned; refused if it is not what these pulls can have led to."""
+        fields_of("rule", state, PARTS)
+        rewards: list[list[float]] = [[] for _ in range(self.arms)]
+        tried = [0] * self.arms
+        for pull in pulls:
+            tried[pull.arm] += 1
+            if pull.reward is not None:
+                rewards[pull.arm].append(pull.reward)
+        self._counts[0] = same_counts("rule.tried", state["tried"], tried)
+        self._counts[1] = same_counts("rule.heard", state["heard"], [len(known) for known in rewards])
+        self._counts[2] = same_sums("rule.total", state["total"], rewards)
+        notes = [_row(row, self.rule.notes) for row in listed("rule.note", state["note"], self.arms)]
+        self._notes[:, : self.rule.notes] = notes
+        lists = (values.tolist() for values in self._counts)
+        self.policy.check_notes(State(*lists, notes, self.params, pulls))
+
+
+def _plain(value: float) -> float | str:
+    if math.isnan(value):
+        raise BadInput("an experiment cannot be saved while a note of its policy is not a number")
+    return value if math.isfinite(value) else ("inf" if value > 0.0 else "-inf")
+
+
+def _row(value: Any, notes: int) -> list[float]:
+    row = listed("rule.note", value, notes)
+    return [INFINITE[one] if one in ("inf", "-inf") else number("rule.note", one) for one in row]

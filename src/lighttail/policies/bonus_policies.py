@@ -1,0 +1,114 @@
+"""The two rules of the paper, applied to a bonus: the highest index, and successive elimination."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lighttail.bonuses import Bonus
+from lighttail.policies.policy import IndexPolicy, Policy, State
+from lighttail.rules import Rule, elimination_rule, index_of_radius
+from lighttail.validation import refuse
+
+
+@dataclass(frozen=True)
+class _BonusPolicy(Policy):
+    """A policy that is a rule applied to a bonus."""
+
+    bonus: Bonus
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.bonus, Bonus):
+            raise refuse("bonus", self.bonus, "a bonus such as LightTailed(kappa=0.2)")
+
+    @property
+    def needs_horizon(self) -> bool:
+        return self.bonus.needs_horizon
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return tuple(float(value) for value in self.bonus.params(horizon, arms))
+
+    def check(self, horizon: float, arms: int) -> None:
+        self.bonus.check(horizon, arms)
+
+
+def _check_not_negative(bonus: Bonus, horizon: float, arms: int) -> None:
+    for n, t, radius in bonus.sample(horizon, arms):
+        if radius < 0.0:
+            raise refuse(f"the radius of {bonus!r} at n={n:g}, t={t:g}", radius, "0 or more with elimination")
+
+
+@dataclass(frozen=True)
+class UCB(_BonusPolicy, IndexPolicy):
+    """Pull the arm with the highest index, mean + radius (Alg. 2 of the paper).
+
+    An arm never pulled has an infinite index. Ties are broken at random.
+
+    >>> from lighttail import LightTailed
+    >>> str(UCB(LightTailed(kappa=0.2)))
+    'UCB + LightTailed(0.2)'
+    """
+
+    @property
+    def light_tailed(self) -> bool:
+        return self.bonus.light_tailed
+
+    def index_formula(self) -> Callable[..., float]:
+        return index_of_radius(type(self.bonus).radius)  # type: ignore[no-any-return]
+
+    def clock_formula(self) -> Callable[..., float]:
+        return type(self.bonus).clock
+
+    def moving(self) -> bool:
+        return type(self.bonus).changes_with_time()
+
+    def __str__(self) -> str:
+        return f"UCB + {self.bonus}"
+
+
+@dataclass(frozen=True)
+class SuccessiveElimination(_BonusPolicy):
+    """Pull every active arm once a phase, then drop those that another one dominates (Alg. 1).
+
+    Arm k goes once mean_j - radius_j > mean_k + radius_k for some arm j. A phase that the horizon
+    cuts short ends there.
+
+    >>> from lighttail import LightTailed
+    >>> str(SuccessiveElimination(LightTailed(kappa=0.1)))
+    'SE + LightTailed(0.1)'
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.bonus.needs_horizon:
+            warnings.warn(
+                f"SuccessiveElimination with {type(self.bonus).__name__} is not light-tailed: an arm "
+                "dropped while t is small never comes back (the paper, after Thm any-time); use UCB",
+                stacklevel=3,
+            )
+
+    def check(self, horizon: float, arms: int) -> None:
+        super().check(horizon, arms)
+        _check_not_negative(self.bonus, horizon, arms)
+
+    @property
+    def light_tailed(self) -> bool:
+        return self.bonus.light_tailed and self.bonus.needs_horizon
+
+    def rule(self) -> Rule:
+        return elimination_rule(type(self.bonus).radius, type(self.bonus).clock)
+
+    def check_notes(self, state: State) -> None:
+        """Active arms that had their turn have one pull more than those that wait; dropped arms have fewer."""
+        tried, dropped = state.tried, [row[0] for row in state.note]
+        if not set(dropped) <= {0.0, 1.0} or all(dropped):
+            raise refuse("rule.note", dropped, "0 or 1 for every arm, and not 1 for all")
+        active = [tried[k] for k in range(len(tried)) if dropped[k] == 0.0]
+        most = max(tried)
+        in_turn = active == sorted(active, reverse=True) and active[0] == most and active[-1] >= most - 1
+        if not in_turn or not all(0 < tried[k] < most for k in range(len(tried)) if dropped[k]):
+            raise refuse("rule.note", dropped, f"what the pulls {list(map(int, tried))} can have led to")
+
+    def __str__(self) -> str:
+        return f"SE + {self.bonus}"

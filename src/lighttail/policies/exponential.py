@@ -1,0 +1,110 @@
+"""Exponential weights: an arm is drawn with a probability that grows with its score."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+from lighttail.policies.policy import CLOSE, Policy, State
+from lighttail.streams import uniform
+from lighttail.validation import accept, number, one_of, positive, refuse
+
+
+def exponential_weight(score: float, best: float, eta: float, gamma: float, shift: float) -> float:
+    """Unnormalised; measured from the best score so that it never overflows."""
+    return math.exp(eta * (score - best))
+
+
+def gain_of(reward: float, probability: float, eta: float, gamma: float, shift: float) -> float:
+    """What the arm drawn adds to its score."""
+    return (reward - shift) / (probability + gamma)
+
+
+@dataclass(frozen=True)
+class Exp3IX(Policy):
+    """Exponential weights with implicit exploration (Lattimore & Szepesvari, Alg. 10).
+
+    Arm k is drawn with probability p_k proportional to exp(eta * score_k); the score of the arm
+    drawn then grows by (reward - shift) / (p_k + gamma).
+
+    estimator: "loss" takes shift = upper, an upper bound C on the rewards that must be known
+        (losses C - r, 0 or more); "reward" takes shift = 0, which the paper shows to fail.
+    upper: that bound C; 1 unless given.
+    eta, gamma: by Thm 12.1 eta = sqrt(2 ln(K + 1) / (T K)) and gamma = eta / 2, unless given.
+
+    >>> eta, gamma, shift = Exp3IX("loss", upper=1.0).params(horizon=500, arms=2)
+    >>> round(eta, 5), round(gamma, 5), shift
+    (0.04687, 0.02344, 1.0)
+    """
+
+    notes: ClassVar[int] = 2
+    memo: ClassVar[int] = 1
+    estimator: Literal["loss", "reward"] = "loss"
+    upper: float | None = None
+    eta: float | None = None
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        accept(self, estimator=lambda field, value: one_of(field, value, ("loss", "reward")))
+        if self.estimator == "reward" and self.upper is not None:
+            raise refuse("upper", self.upper, "left out with the 'reward' estimator, which has no bound")
+        given = {"upper": number, "eta": positive, "gamma": positive}
+        accept(self, **{name: check for name, check in given.items() if getattr(self, name) is not None})
+
+    @property
+    def needs_horizon(self) -> bool:
+        return self.eta is None
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        eta = self.eta if self.eta is not None else math.sqrt(2 * math.log(arms + 1) / (horizon * arms))
+        gamma = self.gamma if self.gamma is not None else eta / 2
+        shift = 0.0 if self.estimator == "reward" else 1.0 if self.upper is None else self.upper
+        return eta, gamma, shift
+
+    weight = staticmethod(exponential_weight)
+    gain = staticmethod(gain_of)
+
+    @staticmethod
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        """note[k, 0] is the score; note[k, 1] ends as the probability with which the arm was drawn."""
+        best = note[0, 0]
+        for k in range(1, len(tried)):
+            best = max(best, note[k, 0])
+        mass = 0.0
+        for k in range(len(tried)):
+            note[k, 1] = exponential_weight(note[k, 0], best, *params)
+            mass += note[k, 1]
+        mark = uniform(rng) * mass
+        arm, below = 0, note[0, 1]
+        while arm < len(tried) - 1 and mark >= below:
+            arm += 1
+            below += note[arm, 1]
+        note[arm, 1] /= mass
+        return arm
+
+    @staticmethod
+    def learn(
+        arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> None:
+        note[arm, 0] += gain_of(reward, note[arm, 1], *params)
+
+    def check_notes(self, state: State) -> None:
+        """A score is the sum of the gains of its arm, but for rounding; a memo is a probability."""
+        gains: list[list[float]] = [[] for _ in state.tried]
+        for arm, reward, memo in state.pulls:
+            if not 0.0 <= memo[0] <= 1.0:
+                raise refuse("trials.memo", memo[0], "the probability with which the arm was drawn")
+            if reward is not None:
+                gains[arm].append(gain_of(reward, memo[0], *state.params))
+        for row, parts in zip(state.note, gains, strict=True):
+            slack = CLOSE * math.fsum(map(abs, parts))
+            if not abs(row[0] - math.fsum(parts)) <= slack:
+                raise refuse("rule.note", row[0], f"the score {math.fsum(parts)!r} that its pulls give")
+
+    def __str__(self) -> str:
+        given = {f.name: getattr(self, f.name) for f in fields(self)[1:]}
+        extra = [f"{name} {value:g}" for name, value in given.items() if value is not None]
+        return f"EXP3-IX({', '.join([self.estimator, *extra])})"

@@ -1,0 +1,146 @@
+"""What a policy is: a frozen dataclass of hyper-parameters, with the rule by which it plays.
+
+`Policy` is the contract; docs/own-policies.md shows how to write one's own. A policy is one of three sizes: a bonus
+for `UCB` (`lighttail.bonuses`), an index (`IndexPolicy.index`), or a rule (`Policy.choose` and `Policy.learn`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+from lighttail.bonuses import reads, same_time
+from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
+from lighttail.validation import BadInput, refuse
+
+PAGE = "docs/own-policies.md"
+CLOSE = 1e-9  # by so much the last bits of a formula may differ from one machine to another
+
+
+class Pull(NamedTuple):
+    """One pull as a state has it: the arm, its reward if it is known, and the memo that `choose` left."""
+
+    arm: int
+    reward: float | None
+    memo: tuple[float, ...]
+
+
+class State(NamedTuple):
+    """Where a rule stands: its arguments, and the pulls that led there."""
+
+    tried: Any
+    heard: Any
+    total: Any
+    note: Any
+    params: tuple[float, ...]
+    pulls: list[Pull]
+
+
+class Policy(ABC):
+    """What every policy has: its parameters as floats, and two static functions, `choose` and `learn`.
+
+        choose(rng, t, tried, heard, total, note, params) -> arm
+        learn(arm, reward, tried, heard, total, note, params)
+
+    See `lighttail.rules` for the arguments. `learn` may be left out.
+    """
+
+    notes: ClassVar[int] = 0  # floats per arm that the rule keeps in `note`
+    memo: ClassVar[int] = 0  # how many of them, the last ones, belong to a pull (see `Rule`)
+    choose: ClassVar[Callable[..., int]]
+    learn: ClassVar[Callable[..., None]] = staticmethod(learn_nothing)
+    settled: ClassVar[Callable[..., int]] = staticmethod(never_settled)  # see `Rule`
+
+    def __init_subclass__(cls) -> None:
+        _check_static(cls, ("choose", "learn", "settled"))
+
+    @property
+    @abstractmethod
+    def needs_horizon(self) -> bool:
+        """Whether the policy must know how many pulls there will be."""
+
+    @property
+    def light_tailed(self) -> bool:
+        """Whether a theorem of the paper makes the chance of a large regret exponentially small."""
+        return False
+
+    @abstractmethod
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        """The floats its formulas take; `horizon` is nan where none is known."""
+
+    def check(self, horizon: float, arms: int) -> None:
+        """Refuse a policy whose formulas fail on so many pulls and arms."""
+        return
+
+    def rule(self) -> Rule:
+        """The functions by which it plays."""
+        if not hasattr(type(self), "choose"):
+            raise BadInput(
+                f"policy must have a static method choose, but {type(self).__name__} has none; {PAGE} shows one"
+            )
+        cls = type(self)
+        return Rule(cls.choose, cls.learn, cls.notes, cls.memo, cls.settled)
+
+    def check_notes(self, state: State) -> None:
+        """Refuse a state, read from a text, whose notes its pulls cannot have led to; unless it knows better, none."""
+        return
+
+
+def _check_static(cls: type, names: tuple[str, ...]) -> None:
+    for name in names:
+        member = inspect.getattr_static(cls, name, None)
+        if member is not None and not isinstance(member, staticmethod):
+            raise TypeError(
+                f"{name} of {cls.__name__} must be a static method: write @staticmethod above it"
+            )
+
+
+class IndexPolicy(Policy):
+    """A policy that pulls the arm with the highest index, a static function of four or more floats:
+
+        index(n, mean, clock, *params)
+
+    n: pulls of the arm, at least 1. mean: of its rewards. clock: what `clock(t, *params)` returned for this
+    round, the round itself unless a class says otherwise. An arm never pulled comes first, ties are broken at random.
+    """
+
+    index: ClassVar[Callable[..., float]]
+    clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _check_static(cls, ("index", "clock"))
+
+    def rule(self) -> Rule:
+        return rule_of_index(self.index_formula(), self.clock_formula(), self.moving())
+
+    def index_formula(self) -> Callable[..., float]:
+        """The function `index`."""
+        if not hasattr(type(self), "index"):
+            raise BadInput(
+                f"policy must have a static method index, but {type(self).__name__} has none; {PAGE} shows one"
+            )
+        return type(self).index
+
+    def clock_formula(self) -> Callable[..., float]:
+        """The function `clock`."""
+        return type(self).clock
+
+    def moving(self) -> bool:
+        """Whether the index changes with time: whether its code names the clock."""
+        return reads(self.index_formula(), 2)
+
+    def check_notes(self, state: State) -> None:
+        """The index that is kept of an arm whose rewards are all known is the one that they give."""
+        index, (tried, heard, total, note, params, _) = self.index_formula(), state
+        for k in range(len(tried)):
+            known = tried[k] == heard[k] and len(note[k]) == 2 and note[k][1] == tried[k]
+            if tried[k] == 0.0 and note[k][0] not in (0.0, math.inf):
+                raise refuse("rule.note", note[k], "infinite for an arm that was never tried")
+            if tried[k] > 0.0 and known:
+                found = index(tried[k], total[k] / heard[k], 0.0, *params)
+                if not math.isclose(note[k][0], found, rel_tol=CLOSE, abs_tol=CLOSE * abs(total[k])):
+                    raise refuse("rule.note", note[k], f"the index {found!r} that its pulls give")
