@@ -9,6 +9,7 @@
 
 from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import (
     BallActions,
     BallSet,
@@ -24,11 +25,13 @@ from lighttail.linear import (
 )
 from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcome import Outcome
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.policies import UCB, Exp3IX, IndexPolicy, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.report.tail_figure import plot_tail
+from lighttail.rules import highest
 from lighttail.simulate import simulate
 from lighttail.statistics import Estimate
+from lighttail.streams import standard_normal, uniform
 from lighttail.tails import Diagnostics, ExactLaw, TailEstimate, exact_law, exact_tail, tail_probability
 
 __version__ = "0.1.0"
@@ -43,12 +46,16 @@ __all__ = [
     "Bernoulli",
     "Bonus",
     "BoxSet",
+    "Delay",
     "Diagnostics",
     "Estimate",
     "ExactLaw",
     "Exp3IX",
     "Experiment",
+    "FixedDelay",
     "Gaussian",
+    "GeometricDelay",
+    "IndexPolicy",
     "Laplace",
     "LightTailed",
     "LinearBandit",
@@ -60,6 +67,7 @@ __all__ = [
     "LinearTrial",
     "LinearUCB",
     "Noise",
+    "ObservedDelays",
     "Oful",
     "Outcome",
     "Policy",
@@ -71,10 +79,14 @@ __all__ = [
     "ThompsonSampling",
     "Trial",
     "Uniform",
+    "UniformDelay",
     "bounds",
     "exact_law",
     "exact_tail",
+    "highest",
     "plot_tail",
     "simulate",
+    "standard_normal",
     "tail_probability",
+    "uniform",
 ]

@@ -22,12 +22,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from lighttail.bonuses import Bonus
+from lighttail.course import STRAIGHT, Course
 from lighttail.law import Law, layout_of
 from lighttail.linear import LinearBandit
 from lighttail.methods import Played
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.streams import block_generator
+from lighttail.validation import BadInput
 
 POLL = 0.2  # seconds between two looks at whether anyone still wants the result
 PROBE_PATHS = 2
@@ -68,26 +70,50 @@ class Job:
     probe: bytes
     keep: Keep
     flag: str
+    course: Course = STRAIGHT
 
 
 def block_player(
-    policy: Policy, problem: Bandit | LinearBandit, horizon: int, seed: int, method: Played
+    policy: Policy,
+    problem: Bandit | LinearBandit,
+    horizon: int,
+    seed: int,
+    method: Played,
+    course: Course = STRAIGHT,
 ) -> Play:
     """play(block, reward, pulls, stop) fills in the paths of one block; no paths: only gets ready.
 
     A block's random numbers depend on the seed and the block's number alone.
     """
-    from lighttail.kernels import kernel_for, skip_kernel_for, stream  # imports numba
+    from lighttail.kernels import kernel_for, late_kernel_for, skip_kernel_for, stream  # imports numba
 
-    kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
-    params = policy.params(horizon, problem.dim if isinstance(problem, LinearBandit) else problem.arms)
+    size = problem.dim if isinstance(problem, LinearBandit) else problem.arms
+    params = policy.params(course.known_horizon(horizon), size)
     world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
+    more: tuple[Any, ...] = ()
+    if course.late:
+        rule = policy.rule()
+        kernel = late_kernel_for(policy, problem, course.delay)
+        more = course.arguments(horizon, size, rule.notes, rule.memo)
+    else:
+        kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
 
     def play(block: int, reward: Any, pulls: Any, stop: Any) -> None:
         generator = block_generator(seed, block)
-        kernel(stream(generator), params, world, horizon, reward, pulls, stop)
+        kernel(stream(generator), params, world, horizon, reward, pulls, stop, *more)
+        check_arms(policy, stop)
 
     return play
+
+
+def check_arms(policy: Policy, stop: Any) -> None:
+    """Refuse a policy that chose an arm that there is not, which a kernel says by its stop flag."""
+    from lighttail.kernels.build import WRONG_ARM
+
+    if stop[0] == WRONG_ARM:
+        raise BadInput(
+            f"choose of {type(policy).__name__} must return the number of an arm, but returned another"
+        )
 
 
 def room_for(problem: Bandit | LinearBandit, paths: int) -> tuple[Any, Any]:
@@ -98,12 +124,20 @@ def room_for(problem: Bandit | LinearBandit, paths: int) -> tuple[Any, Any]:
     return reward, np.empty((paths, len(problem.means)), dtype=np.int64)
 
 
-def probe_of(policy: Policy, problem: Bandit | LinearBandit, horizon: int, method: Played) -> bytes:
+def probe_of(
+    policy: Policy,
+    problem: Bandit | LinearBandit,
+    horizon: int,
+    method: Played,
+    course: Course = STRAIGHT,
+) -> bytes:
     """The first pulls of two paths to the bit, and the fingerprint: a worker with other formulas, versions
     or mathematical functions gets others, and is found out before its results are mixed with anyone's."""
     short = min(horizon, PROBE_PULLS + (0 if isinstance(problem, LinearBandit) else problem.arms))
+    if course.start is not None:
+        short = min(horizon, course.start.rounds + short)
     reward, pulls = room_for(problem, PROBE_PATHS)
-    play = block_player(policy, problem, short, 0, method)
+    play = block_player(policy, problem, short, 0, method, course)
     play(0, reward, pulls, np.zeros(1, dtype=np.int64))
     return reward.tobytes() + pulls.tobytes() + fingerprint(policy, problem, horizon)  # type: ignore[no-any-return]
 
@@ -158,13 +192,13 @@ def _ready(job: bytes) -> tuple[Job, Play]:
 def _opened(job: bytes) -> tuple[Job, Play]:
     """A job and its kernel, loaded once in a worker."""
     todo: Job = pickle.loads(job)
-    probe = probe_of(todo.policy, todo.problem, todo.horizon, todo.method)
+    probe = probe_of(todo.policy, todo.problem, todo.horizon, todo.method, todo.course)
     if probe != todo.probe:
         raise RuntimeError(
             "this worker does not play as the caller does: "
             "its lighttail, its formulas or its mathematical functions are others"
         )
-    return todo, block_player(todo.policy, todo.problem, todo.horizon, todo.seed, todo.method)
+    return todo, block_player(todo.policy, todo.problem, todo.horizon, todo.seed, todo.method, todo.course)
 
 
 def worker_name() -> tuple[str, int, int]:

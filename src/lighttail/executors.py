@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lighttail.blocks import POLL, Job, Keep, Part, play_blocks, probe_of
+from lighttail.course import Course
 from lighttail.interrupts import postponed_interrupts
 from lighttail.linear import LinearBandit
 from lighttail.methods import Played
@@ -30,7 +31,7 @@ BYTES_A_SECOND = 20e6  # a larger message, such as a user's own contexts, is wor
 TRIES = 3
 AHEAD = 4  # tasks in flight for every worker
 FEWEST = 8  # in flight before any worker is known
-Setting = tuple[Policy, Bandit | LinearBandit, int, int, Played]
+Setting = tuple[Policy, Bandit | LinearBandit, int, int, Played, Course]
 EXECUTOR = "a concurrent.futures.Executor, such as ProcessPoolExecutor() or a Dask client's get_executor()"
 
 
@@ -113,13 +114,13 @@ def run_tasks(
 ) -> None:
     """Play all blocks, `size` paths each, on the executor; `put` takes in the paths of each task as it ends.
 
-    played: policy, problem, horizon, seed and method. A task that fails is tried twice more. Whatever ends
+    played: policy, problem, horizon, seed, method and course. A task that fails is tried twice more. Whatever ends
     early, Ctrl-C too, calls back all tasks, and ends those that run.
     """
-    policy, problem, horizon, seed, method = played
+    policy, problem, horizon, seed, method, course = played
     with stop_flag() as flag:
-        probe = probe_of(policy, problem, horizon, method)
-        job = Job(policy, problem, horizon, paths, seed, method, size, probe, keep, str(flag))
+        probe = probe_of(policy, problem, horizon, method, course)
+        job = Job(policy, problem, horizon, paths, seed, method, size, probe, keep, str(flag), course)
         _run(executor, job, put, report)
 
 

@@ -20,12 +20,12 @@ LONGEST_TRIED = 10**9  # pulls of a pilot path: where skipping does not pay ther
 CLEARLY = 0.7  # of the cost pull by pull: skipping that costs less will do so at longer horizons, too
 
 
-def check_method(policy: Policy, problem: Any, horizon: int, method: Any) -> Method:
+def check_method(policy: Policy, problem: Any, horizon: int, method: Any, late: bool = False) -> Method:
     """Refuse a method that there is not, and a bonus that is not what it declares."""
     method = one_of("method", method, get_args(Method))
-    if method == "step":
+    if method == "step" or (late and method == "auto"):
         return "step"
-    obstacle = why_not_skip(policy, problem)
+    obstacle = "with rewards that come late, or a start" if late else why_not_skip(policy, problem)
     if method == "skip" and obstacle:
         raise BadInput(f"method must be 'auto' or 'step' {obstacle}, but is 'skip'")
     if not obstacle and isinstance(policy, UCB):

@@ -7,11 +7,13 @@ import os
 import platform
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
 from lighttail.blocks import Keep, block_player, room_for
+from lighttail.course import check_course
+from lighttail.delays import DelayLike
 from lighttail.executors import check_executor, check_travels, run_tasks
 from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
 from lighttail.interrupts import postponed_interrupts
@@ -22,6 +24,9 @@ from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit
 from lighttail.validation import one_of, refuse, whole
+
+if TYPE_CHECKING:
+    from lighttail.online import Experiment
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
 LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
@@ -65,6 +70,9 @@ def simulate(
     keep: Keep = "paths",
     device: Device = "cpu",
     precision: Precision | None = None,
+    delay: DelayLike = None,
+    batch: int | None = None,
+    start: Experiment | None = None,
 ) -> Outcome:
     """Play `policy` on `problem` for `horizon` pulls, `paths` times over.
 
@@ -85,6 +93,12 @@ def simulate(
     device: "cpu", or "cuda" for an NVIDIA GPU: one thread a path, the same law and other bits (docs/gpu.md).
     precision: of a GPU's arithmetic, "float32" or "float64"; unless given, the first where a path's sums
         lose less than a thousandth of their noise by it.
+    delay: of every reward, in pulls: a number, a `FixedDelay`, `UniformDelay` or `GeometricDelay`, or an array of
+        observed delays to draw from; with `never=` the chance that a reward does not come. A reward counts in the
+        outcome whether it comes or not; what is late is that the policy knows it (docs/delays.md).
+    batch: decisions per group, which see no reward of their own group.
+    start: an `Experiment` with the same policy, from whose state every path goes on, open trials included. The
+        horizon and the outcome count its pulls and rewards, too.
 
     Paths are played in blocks; a block's random numbers depend on the seed and the block's number
     alone. The first use of a policy with a kind of noise on a machine compiles for about a
@@ -100,7 +114,8 @@ def simulate(
         check_executor(executor, threads)
     checked = check_settings(policy, problem, horizon, paths, seed, threads, keep)
     horizon, paths, seed, keep = checked.horizon, checked.paths, checked.seed, checked.keep
-    method = check_method(policy, problem, horizon, method)
+    course = check_course(policy, problem, horizon, delay, batch, start)
+    method = check_method(policy, problem, horizon, method, course.late)
     device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
     threads = checked.threads
     if executor is not None:
@@ -108,23 +123,25 @@ def simulate(
     progress = check_progress(progress)
     kept = kept_as(keep, problem, horizon, paths, threads)
     if device == "cuda":
+        if course.late:
+            raise refuse("device", device, "'cpu' with a delay, a batch or a start")
         return _on_gpu(policy, problem, horizon, paths, seed, precision, keep, kept, progress)
     stop = np.zeros(1, dtype=np.int64)
     from lighttail.progress import compiling, reporter
 
     with reporter(progress, str(policy), paths) as report:
         with compiling(str(policy), progress is not False):
-            method = choose_method(policy, problem, horizon, method)
+            method = "step" if course.late else choose_method(policy, problem, horizon, method)
             check_long(problem, horizon, method)
             size = block_paths(horizon, method, isinstance(problem, LinearBandit))
-            play = block_player(policy, problem, horizon, seed, method)
+            play = block_player(policy, problem, horizon, seed, method, course)
             play(0, *room_for(problem, 0), stop)  # compiles the kernel, or loads it from the cache
         if executor is None:
             run_blocks(kept.player(play, size, stop), size, paths, threads, stop, report)
         else:
-            setting = (policy, problem, horizon, seed, method)
+            setting = (policy, problem, horizon, seed, method, course)
             run_tasks(executor, setting, size, paths, keep, kept.put, report)
-    return kept.outcome(settings_of(policy, problem, horizon, paths, seed, method, keep))
+    return kept.outcome(settings_of(policy, problem, horizon, paths, seed, method, keep) | course.said())
 
 
 def _on_gpu(

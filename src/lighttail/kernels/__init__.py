@@ -15,11 +15,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from lighttail.delays import Delay
 from lighttail.kernels import accelerations
 from lighttail.kernels.branching import branching_kernel
 from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream
-from lighttail.kernels.generic import stepping_kernel
+from lighttail.kernels.generic import late_kernel, stepping_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.tilted import tilted_kernel
 from lighttail.linear import LinearBandit, LinearThompson, LinearUCB
@@ -29,7 +30,9 @@ from lighttail.problems import Bandit
 __all__ = [
     "branching_kernel_for",
     "kernel_for",
+    "late_kernel_for",
     "programme_kernel_for",
+    "score_for",
     "skip_kernel_for",
     "stream",
     "tilted_kernel_for",
@@ -60,6 +63,12 @@ def _with_rule(make: Callable[..., Any], policy: Policy, *formulas: Callable[...
     rule = policy.rule()
     version = digest(rule.choose, rule.learn, rule.settled, *formulas)
     return _made(make, version, rule, *formulas)  # type: ignore[no-any-return]
+
+
+def late_kernel_for(policy: Policy, problem: Bandit, delay: Delay) -> Kernel:
+    """The kernel that plays any policy with rewards that come late (`lighttail.kernels.generic`)."""
+    noise = accelerations.functions(type(problem.noise), ("shock", "reward"))
+    return _with_rule(late_kernel, policy, *noise, type(delay).wait)
 
 
 def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:

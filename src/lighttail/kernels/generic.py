@@ -11,9 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 
 from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, digest, prepare
 from lighttail.rules import Rule
+
+PATIENCE = 1000  # draws for a delay that is longer than a trial has been open
 
 
 def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
@@ -58,5 +61,136 @@ def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                 earned += total[k]
                 pulls[path, k] = int(tried[k])
             rewards[path] = earned
+
+    return kernel
+
+
+@register_jitable(forceinline=True)
+def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any) -> None:
+    """Put a trial at the end of those that are told in one round."""
+    link[slot] = -1
+    if head[place] < 0:
+        head[place] = slot
+    else:
+        link[tail[place]] = slot
+    tail[place] = slot
+
+
+def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> Any:
+    """The kernel of paths whose rewards come late, or that go on from a state.
+
+    waits: what `wait` takes. batch: decisions per group; what became known meanwhile is told before the first decision
+    of a group. ring: the longest delay that a path can see, plus the batch, plus 2. first: rounds before the beginning; `counts` has
+    tried, heard, total and the sum of all rewards of each arm then, and `begun` the notes. opened[i] is (arm, round)
+    of a trial that is open then, memos[i] its memo.
+
+    In each round first the rewards that are due are told, in the order in which they became known. Then come the shock behind the
+    reward, what the rule draws, and the delay.
+    """
+    notes, memo = rule.notes, rule.memo
+    formulas = tuple(prepare(f) for f in (rule.choose, rule.learn, shock, reward, wait))
+    choose, learn, shock, reward, wait = formulas
+    version = digest(*formulas)
+
+    @register_jitable
+    def delay_of_open(rng: Any, age: Any, waits: Any) -> Any:
+        """The delay of a trial that has been open for so many pulls, given that it is at least as long."""
+        for _ in range(PATIENCE):
+            delay = wait(rng, *waits)
+            if delay >= age:
+                return delay
+        return age
+
+    @compiler(*formulas)
+    def kernel(
+        rng: Any,
+        params: Any,
+        world: Any,
+        horizon: Any,
+        rewards: Any,
+        pulls: Any,
+        stop: Any,
+        waits: Any,
+        batch: Any,
+        ring: Any,
+        first: Any,
+        counts: Any,
+        begun: Any,
+        opened: Any,
+        memos: Any,
+    ) -> None:
+        version  # noqa: B018  (a free variable, hence part of the cache's key)
+        arms, older = pulls.shape[1], opened.shape[0]
+        tried, heard, total, earned = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
+        note = np.empty((arms, notes))
+        head, tail = np.empty(ring, np.int64), np.empty(ring, np.int64)
+        link, arm_of = np.empty(ring + older, np.int64), np.empty(ring + older, np.int64)
+        value_of, memo_of = np.empty(ring + older), np.empty((ring + older, memo))
+        breath = 0
+        for path in range(rewards.size):
+            tried[:], heard[:], total[:], earned[:] = counts[0], counts[1], counts[2], counts[3]
+            note[:, :] = begun
+            head[:] = -1
+            for i in range(older):
+                arm, slot = opened[i, 0], ring + i
+                value = reward(shock(rng, *world), arm, *world)
+                earned[arm] += value
+                age = float(first - opened[i, 1])
+                ahead = delay_of_open(rng, age, waits) - age
+                if ahead < horizon - first:
+                    arm_of[slot], value_of[slot] = arm, value
+                    memo_of[slot, :] = memos[i]
+                    queue(head, tail, link, int(ahead), slot)
+            here, told = 0, 0  # places in the ring: of this round, and of the first one that is not told yet
+            left = (batch - first % batch) % batch  # rounds until the next group
+            leader, n, s = np.uint64(arms), 0.0, 0.0
+            for t in range(first + 1, horizon + 1):
+                following = here + 1 if here + 1 < ring else 0
+                if left == 0:
+                    left = batch
+                    while told != following:
+                        slot = head[told]
+                        head[told] = -1
+                        while slot >= 0:
+                            arm, value = np.uint64(arm_of[slot]), value_of[slot]
+                            for j in range(memo):
+                                note[arm, notes - memo + j] = memo_of[slot, j]
+                            heard[arm] += 1.0
+                            total[arm] += value
+                            learn(arm, value, tried, heard, total, note, params)
+                            slot = link[slot]
+                        told = told + 1 if told + 1 < ring else 0
+                left -= 1
+                z = shock(rng, *world)
+                chosen = choose(rng, float(t), tried, heard, total, note, params)
+                if chosen < 0 or chosen >= arms:
+                    stop[0] = WRONG_ARM
+                    return
+                if np.uint64(chosen) != leader:
+                    leader = np.uint64(chosen)
+                    n, s = tried[leader], earned[leader]
+                value = reward(z, leader, *world)
+                n += 1.0
+                s += value
+                tried[leader] = n
+                earned[leader] = s
+                due = t + 1 + wait(rng, *waits)
+                if due <= horizon:
+                    arm_of[here], value_of[here] = chosen, value
+                    for j in range(memo):
+                        memo_of[here, j] = note[leader, notes - memo + j]
+                    place = here + int(due) - t
+                    queue(head, tail, link, place if place < ring else place - ring, here)
+                here = following
+                breath += 1
+                if breath == BREATH:
+                    breath = 0
+                    if stop[0] != 0:
+                        return
+            sum = 0.0
+            for k in range(arms):
+                sum += earned[k]
+                pulls[path, k] = int(tried[k])
+            rewards[path] = sum
 
     return kernel

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lighttail.course import Beginning
 from lighttail.online.standing import Standing
 from lighttail.online.state import fields_of, listed, told
 from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
@@ -104,6 +105,18 @@ class Experiment(LiveExperiment):
         """Trials whose reward has not been told."""
         with self._lock:
             return [Trial(place + 1, self.arms[self._arm_of[place]]) for place in self._open_places]
+
+    def beginning(self) -> Beginning:
+        """Where it stands, for `simulate(..., start=)`."""
+        with self._lock:
+            stands, opened = self._standing, self._open_places
+            counts, note = stands.arrays()
+            memos = np.array([self._memo_of[place] for place in opened]).reshape(
+                len(opened), stands.rule.memo
+            )
+            pairs = np.array([(self._arm_of[place], place + 1) for place in opened], dtype=np.int64)
+            horizon, rounds = or_nan(self.horizon), len(self._arm_of)
+            return Beginning(self.policy, horizon, rounds, counts, note, pairs.reshape(-1, 2), memos)
 
     def _state(self) -> dict[str, Any]:
         trials = {"arm": self._arm_of, "reward": self._reward_of, "memo": self._memo_of}

@@ -50,7 +50,9 @@ class Standing:
         tried = self.tried
         arm = self.rule.choose(rng, float(t), tried, self.heard, self.total, self.note, self.params)
         if not 0 <= arm < self.arms:
-            raise refuse(f"the arm that choose of {type(self.policy).__name__} returns", arm, f"0 to {self.arms - 1}")
+            raise refuse(
+                f"the arm that choose of {type(self.policy).__name__} returns", arm, f"0 to {self.arms - 1}"
+            )
         tried[arm] += 1.0
         if not self.rule.memo:
             return arm, ()
@@ -76,7 +78,13 @@ class Standing:
         self.heard[arm] -= 1.0
         self.total[arm] -= reward
         self._notes[:] = np.frombuffer(before).reshape(self._notes.shape)
-        raise refuse("reward", reward, f"one with which the notes of {type(self.policy).__name__} stay finite")
+        raise refuse(
+            "reward", reward, f"one with which the notes of {type(self.policy).__name__} stay finite"
+        )
+
+    def arrays(self) -> tuple[Any, Any]:
+        """Copies for a simulation that goes on from here: tried, heard, total and total again; and the notes."""
+        return self._counts[[0, 1, 2, 2]], self._notes[:, : self.rule.notes].copy()
 
     def memo_of(self, value: Any) -> tuple[float, ...]:
         """A memo from a text."""

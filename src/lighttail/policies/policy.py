@@ -93,9 +93,7 @@ def _check_static(cls: type, names: tuple[str, ...]) -> None:
     for name in names:
         member = inspect.getattr_static(cls, name, None)
         if member is not None and not isinstance(member, staticmethod):
-            raise TypeError(
-                f"{name} of {cls.__name__} must be a static method: write @staticmethod above it"
-            )
+            raise TypeError(f"{name} of {cls.__name__} must be a static method: write @staticmethod above it")
 
 
 class IndexPolicy(Policy):

@@ -1,0 +1,209 @@
+"""When a reward becomes known: after how many pulls, or never.
+
+A reward of round t with a delay of d pulls is known before the choice of round t + 1 + d: with a delay of 0 before
+the next one. A delay is a frozen dataclass with a static, scalar function `wait(rng, *params)`, which draws the delay
+of one reward, a whole number as a float, or infinity for a reward that never comes.
+
+>>> as_delay(100)
+FixedDelay(pulls=100, never=0.0)
+>>> as_delay([0, 3, float("inf")])
+ObservedDelays(3 delays, digest fa5f8ba4b88d, never=0.0)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail.streams import uniform
+from lighttail.validation import accept, non_negative, number, refuse, whole
+
+LONGEST = 10**9  # pulls of a fixed, uniform or observed delay
+ENDLESS = math.inf
+
+
+def fixed_wait(rng: Any, never: float, pulls: float) -> float:
+    return math.inf if never > 0.0 and uniform(rng) < never else pulls
+
+
+def uniform_wait(rng: Any, never: float, low: float, high: float) -> float:
+    """Every whole number from low to high has the same chance."""
+    if never > 0.0 and uniform(rng) < never:
+        return math.inf
+    return low + float(int(uniform(rng) * (high - low + 1.0)))
+
+
+def geometric_wait(rng: Any, never: float, log_stay: float) -> float:
+    """P(delay >= d) = stay^d: the inverse of the distribution function."""
+    if never > 0.0 and uniform(rng) < never:
+        return math.inf
+    return float(int(math.log(1.0 - uniform(rng)) / log_stay)) if log_stay < 0.0 else 0.0
+
+
+def observed_wait(rng: Any, never: float, delays: Any) -> float:
+    """One of the observations, each with the same chance."""
+    if never > 0.0 and uniform(rng) < never:
+        return math.inf
+    return delays[int(uniform(rng) * len(delays))]  # type: ignore[no-any-return]
+
+
+def _chance(field: str, value: Any) -> float:
+    checked = number(field, value, "a chance from 0 to 1")
+    if not 0.0 <= checked <= 1.0:
+        raise refuse(field, value, "a chance from 0 to 1")
+    return checked
+
+
+class Delay(ABC):
+    """What every delay has; `never` is the chance that a reward does not come at all."""
+
+    wait: ClassVar[Callable[..., float]]
+    never: float
+
+    @abstractmethod
+    def params(self) -> tuple[Any, ...]:
+        """What `wait` is handed: `never`, then floats, or an array of floats."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> float:
+        """No reward that comes takes longer; infinite where there is no such number."""
+
+
+@dataclass(frozen=True)
+class FixedDelay(Delay):
+    """Every reward comes after the same number of pulls.
+
+    >>> FixedDelay(2000).longest
+    2000.0
+    """
+
+    pulls: int = 0
+    never: float = 0.0
+    wait = staticmethod(fixed_wait)
+
+    def __post_init__(self) -> None:
+        accept(self, pulls=lambda field, value: whole(field, value, 0, most=LONGEST), never=_chance)
+
+    def params(self) -> tuple[Any, ...]:
+        return self.never, float(self.pulls)
+
+    @property
+    def longest(self) -> float:
+        return float(self.pulls)
+
+
+@dataclass(frozen=True)
+class UniformDelay(Delay):
+    """Every whole number of pulls from `low` to `high` is equally likely."""
+
+    low: int
+    high: int
+    never: float = 0.0
+    wait = staticmethod(uniform_wait)
+
+    def __post_init__(self) -> None:
+        accept(self, low=lambda field, value: whole(field, value, 0, most=LONGEST))
+        accept(self, high=lambda field, value: whole(field, value, self.low, ", low", LONGEST), never=_chance)
+
+    def params(self) -> tuple[Any, ...]:
+        return self.never, float(self.low), float(self.high)
+
+    @property
+    def longest(self) -> float:
+        return float(self.high)
+
+
+@dataclass(frozen=True)
+class GeometricDelay(Delay):
+    """At every pull an open reward comes with the same chance, 1 / (1 + mean)."""
+
+    mean: float
+    never: float = 0.0
+    wait = staticmethod(geometric_wait)
+
+    def __post_init__(self) -> None:
+        accept(self, mean=non_negative, never=_chance)
+        if self.mean > LONGEST:
+            raise refuse("mean", self.mean, f"at most {LONGEST} pulls")
+
+    def params(self) -> tuple[Any, ...]:
+        return self.never, math.log(self.mean) - math.log1p(self.mean) if self.mean > 0.0 else 0.0
+
+    @property
+    def longest(self) -> float:
+        return ENDLESS if self.mean > 0.0 else 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ObservedDelays(Delay):
+    """Delays drawn with replacement from observed ones, in pulls; infinity stands for a reward that never came."""
+
+    delays: npt.NDArray[np.float64]
+    never: float = 0.0
+    wait = staticmethod(observed_wait)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delays", _observations(self.delays))
+        accept(self, never=_chance)
+
+    def params(self) -> tuple[Any, ...]:
+        return self.never, self.delays
+
+    @property
+    def longest(self) -> float:
+        known = self.delays[np.isfinite(self.delays)]
+        return float(known.max()) if known.size else 0.0
+
+    @property
+    def digest(self) -> str:
+        """Names the observations in a repr, where they would not fit."""
+        return hashlib.sha256(self.delays.tobytes()).hexdigest()[:12]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObservedDelays) and (self.digest, self.never) == (other.digest, other.never)
+
+    def __hash__(self) -> int:
+        return hash((self.digest, self.never))
+
+    def __repr__(self) -> str:
+        return f"ObservedDelays({len(self.delays)} delays, digest {self.digest}, never={self.never})"
+
+
+def _observations(values: Any) -> npt.NDArray[np.float64]:
+    allowed = "a list of whole numbers of pulls, 0 or more, or infinity for a reward that never came"
+    try:
+        delays = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise refuse("delay", values, allowed) from None
+    known = delays[np.isfinite(delays)]
+    fits = delays.ndim == 1 and delays.size > 0 and not np.isnan(delays).any() and not (delays < 0.0).any()
+    if not fits or not np.all(known == np.floor(known)) or np.any(known > LONGEST):
+        raise refuse("delay", values, allowed)
+    delays.flags.writeable = False
+    return delays
+
+
+DelayLike = Delay | int | Sequence[float] | npt.NDArray[np.float64] | None
+
+
+def as_delay(value: Any) -> Delay:
+    """A delay, a number of pulls, or a list or array of observed delays, as a `Delay`."""
+    if isinstance(value, Delay):
+        return value
+    if isinstance(value, (list, tuple, np.ndarray)) and not (
+        isinstance(value, np.ndarray) and value.ndim == 0
+    ):
+        return ObservedDelays(value)  # type: ignore[arg-type]
+    return FixedDelay(
+        whole(
+            "delay", value, 0, " of pulls, a delay such as GeometricDelay(500), or a list of delays", LONGEST
+        )
+    )
