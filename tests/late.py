@@ -1,4 +1,4 @@
-"""The oracle of late rewards: paths of `simulate` played by `Experiment`, told pull by pull as the rewards arrive."""
+"""The oracle of late rewards: paths of `simulate` played by an `Experiment` that is told as they arrive."""
 
 from __future__ import annotations
 

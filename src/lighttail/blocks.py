@@ -91,7 +91,7 @@ def block_player(
     params = policy.params(course.known_horizon(horizon), size)
     world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
     more: tuple[Any, ...] = ()
-    if course.late:
+    if course.late and not isinstance(problem, LinearBandit):
         rule = policy.rule()
         kernel = late_kernel_for(policy, problem, course.delay)
         more = course.arguments(horizon, size, rule.notes, rule.memo)
@@ -111,9 +111,8 @@ def check_arms(policy: Policy, stop: Any) -> None:
     from lighttail.kernels.build import WRONG_ARM
 
     if stop[0] == WRONG_ARM:
-        raise BadInput(
-            f"choose of {type(policy).__name__} must return the number of an arm, but returned another"
-        )
+        name = type(policy).__name__
+        raise BadInput(f"choose of {name} must return the number of an arm, but returned another number")
 
 
 def room_for(problem: Bandit | LinearBandit, paths: int) -> tuple[Any, Any]:

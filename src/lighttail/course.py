@@ -1,4 +1,4 @@
-"""How a path goes: when its rewards become known, how many decisions are made together, and where it begins."""
+"""How a path goes: when its rewards become known, how many decisions are made at once, where it begins."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from lighttail.validation import BadInput, refuse, whole
 MOST_OPEN = 2 * 10**7  # rewards that may be on their way at the same time: a thread keeps all of them
 
 
+AT_ONCE = FixedDelay(0)
+
+
 class Beginning(NamedTuple):
     """Where a path begins: the state of a rule after `rounds` pulls, and what is open then.
 
-    horizon: that the policy was made for, nan if none. counts: tried, heard, total and the sum of all rewards so far
-    by arm. opened: (arm, round) of every open trial in their order, and memos: what the rule keeps with each.
+    horizon: that the policy was made for, nan if none. counts: tried, heard, total and the sum of all rewards
+    so far by arm. opened: (arm, round) of every open trial in their order, and memos: what the rule keeps
+    with each.
     """
 
     policy: Policy
@@ -33,10 +37,11 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True)
 class Course:
-    """delay: of every reward. batch: decisions per group, which see no reward of their own group. start: where
+    """delay: of every reward. batch: decisions per group, which see no reward of their own group. start:
+    where
     every path begins, if not at the first pull."""
 
-    delay: Delay = FixedDelay(0)
+    delay: Delay = AT_ONCE
     batch: int = 1
     start: Beginning | None = None
 

@@ -1,8 +1,8 @@
 """When a reward becomes known: after how many pulls, or never.
 
-A reward of round t with a delay of d pulls is known before the choice of round t + 1 + d: with a delay of 0 before
-the next one. A delay is a frozen dataclass with a static, scalar function `wait(rng, *params)`, which draws the delay
-of one reward, a whole number as a float, or infinity for a reward that never comes.
+A reward of round t with a delay of d pulls is known before the choice of round t + 1 + d: with a delay of 0
+before the next one. A delay is a frozen dataclass with a static, scalar function `wait(rng, *params)`, which
+draws the delay of one reward, a whole number as a float, or infinity for a reward that never comes.
 
 >>> as_delay(100)
 FixedDelay(pulls=100, never=0.0)
@@ -144,7 +144,7 @@ class GeometricDelay(Delay):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ObservedDelays(Delay):
-    """Delays drawn with replacement from observed ones, in pulls; infinity stands for a reward that never came."""
+    """Delays drawn with replacement from observed ones, in pulls; infinity: a reward that never came."""
 
     delays: npt.NDArray[np.float64]
     never: float = 0.0
@@ -198,12 +198,7 @@ def as_delay(value: Any) -> Delay:
     """A delay, a number of pulls, or a list or array of observed delays, as a `Delay`."""
     if isinstance(value, Delay):
         return value
-    if isinstance(value, (list, tuple, np.ndarray)) and not (
-        isinstance(value, np.ndarray) and value.ndim == 0
-    ):
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0):
         return ObservedDelays(value)  # type: ignore[arg-type]
-    return FixedDelay(
-        whole(
-            "delay", value, 0, " of pulls, a delay such as GeometricDelay(500), or a list of delays", LONGEST
-        )
-    )
+    others = " of pulls, a delay such as GeometricDelay(500), or a list of delays"
+    return FixedDelay(whole("delay", value, 0, others, LONGEST))

@@ -114,8 +114,8 @@ def run_tasks(
 ) -> None:
     """Play all blocks, `size` paths each, on the executor; `put` takes in the paths of each task as it ends.
 
-    played: policy, problem, horizon, seed, method and course. A task that fails is tried twice more. Whatever ends
-    early, Ctrl-C too, calls back all tasks, and ends those that run.
+    played: policy, problem, horizon, seed, method and course. A task that fails is tried twice more. Whatever
+    ends early, Ctrl-C too, calls back all tasks, and ends those that run.
     """
     policy, problem, horizon, seed, method, course = played
     with stop_flag() as flag:

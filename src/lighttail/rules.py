@@ -6,13 +6,13 @@ A rule is a pair of pure functions of floats and small arrays:
     learn(arm, reward, tried, heard, total, note, params)         after heard and total took the reward in
 
 `tried[k]` counts the pulls of arm k, open ones included, `heard[k]` its rewards, `total[k]` is their sum, and
-`note[k, j]` are floats of the rule's own, 0 at first. Without delay `heard` is `tried`. The same functions run
-in plain Python (live experiments), compiled, and on a GPU; so they are written with item access and `len` alone,
-with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`, and draw from `rng` with
+`note[k, j]` are floats of the rule's own, 0 at first. Without delay `heard` is `tried`. The same functions
+run in plain Python (live experiments), compiled, and on a GPU; so they are written with item access and `len`
+alone, with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`, and draw from `rng` with
 `uniform(rng)` and `standard_normal(rng)` only. docs/own-policies.md is the page to read.
 
-Three sizes of formula make a rule, each lifted to the next by one adapter here: a bonus (`radius`) to an index by
-`index_of_radius`, an index to a rule by `rule_of_index`.
+Three sizes of formula make a rule, each lifted to the next by one adapter here: a bonus (`radius`) to an
+index by `index_of_radius`, an index to a rule by `rule_of_index`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Formula = Callable[..., Any]
 class Rule(NamedTuple):
     """The functions of a rule, and what it keeps.
 
-    notes: floats that the rule keeps per arm. memo: how many of them, the last ones, belong to a pull and not to
-    the arm: what `choose` left there is there again when `learn` is told of that pull, however late.
+    notes: floats that the rule keeps per arm. memo: how many of them, the last ones, belong to a pull and not
+    to the arm: what `choose` left there is there again when `learn` is told of that pull, however late.
     settled(note): the arm that will be pulled until the end whatever the rewards, or -1.
     """
 
@@ -124,8 +124,8 @@ def index_of_radius(radius: Formula) -> Formula:
 def rule_of_index(index: Formula, clock: Formula, moving: bool) -> Rule:
     """The rule that pulls the arm with the highest index; an arm never tried comes first.
 
-    Open pulls count in n, so that a batch spreads over the arms, and not in the mean. moving: whether the index
-    changes with time, so that it is worked out anew every round.
+    Open pulls count in n, so that a batch spreads over the arms, and not in the mean. moving: whether the
+    index changes with time, so that it is worked out anew every round.
     """
     return _moving(index, clock) if moving else _standing(index)
 
@@ -186,10 +186,11 @@ def only_active(note: Any) -> int:
 
 @cache
 def elimination_rule(radius: Formula, clock: Formula) -> Rule:
-    """Successive elimination: each active arm once per phase, then those that another one dominates are dropped.
+    """Successive elimination: each active arm once per phase, then those that another one dominates are
+    dropped.
 
-    note[k, 0] is 1 once arm k is dropped. Dropping is for good, so the test counts the rewards heard and not the
-    open pulls; an arm without a reward is neither dropped nor does it drop another.
+    note[k, 0] is 1 once arm k is dropped. Dropping is for good, so the test counts the rewards heard and not
+    the open pulls; an arm without a reward is neither dropped nor does it drop another.
     """
 
     def width(k: int, t: float, heard: Any, params: tuple[float, ...]) -> float:
@@ -211,9 +212,9 @@ def elimination_rule(radius: Formula, clock: Formula) -> Rule:
                 if note[k, 0] == 0.0 and heard[k] > 0.0:
                     best = max(best, total[k] / heard[k] - width(k, t, heard, params))
             for k in range(len(tried)):
-                if note[k, 0] == 0.0 and heard[k] > 0.0:
-                    if best > total[k] / heard[k] + width(k, t, heard, params):
-                        note[k, 0] = 1.0
+                known = note[k, 0] == 0.0 and heard[k] > 0.0
+                if known and best > total[k] / heard[k] + width(k, t, heard, params):
+                    note[k, 0] = 1.0
         for k in range(len(tried)):
             if note[k, 0] == 0.0 and tried[k] == least:
                 return k

@@ -1,7 +1,7 @@
 """The one table of what is faster or sharper for a class of policies than the generic executors.
 
-Deleting an entry, or all of them, leaves a slower library with the same bits (skip-ahead: the same laws). A class is
-looked up by its exact type: a subclass may play by other rules.
+Deleting an entry, or all of them, leaves a slower library with the same bits (skip-ahead: the same laws). A
+class is looked up by its exact type: a subclass may play by other rules.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ Parts = tuple[Callable[..., Any], ...]
 class Fast(NamedTuple):
     """Makers of kernels, each with the formulas of the policy that it takes; None where there is none.
 
-    step: takes shock and reward of a noise, too. skip: all of a noise's functions for sums, or for elimination
-    shock, reward and total. tilted_skip: the same under tilted laws. programme: exact laws. score: of splitting.
+    step: takes shock and reward of a noise, too. skip: all of a noise's functions for sums, or for
+    elimination shock, reward and total. tilted_skip: the same under tilted laws. programme: exact laws.
+    score: of splitting.
     """
 
     step: tuple[Make, Parts]
@@ -46,11 +47,11 @@ def _ucb(policy: UCB) -> Fast:
     timed = (bonus.radius, bonus.clock)
     programme, score = (index_programme, timed), (ucb_score, (bonus.radius,))
     if bonus.changes_with_time():
-        skip = (lead_kernel, (*timed, bonus.bend), SUMS)
-        return Fast((moving_index_kernel, timed), skip, None, programme, score)
+        lead = (lead_kernel, (*timed, bonus.bend), SUMS)
+        return Fast((moving_index_kernel, timed), lead, None, programme, score)
     parts = (bonus.radius, bonus.bend)
-    skip, tilted = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
-    return Fast((fixed_index_kernel, (bonus.radius,)), skip, tilted, programme, score)
+    level, tilted = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
+    return Fast((fixed_index_kernel, (bonus.radius,)), level, tilted, programme, score)
 
 
 def _elimination(policy: SuccessiveElimination) -> Fast:

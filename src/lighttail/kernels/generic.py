@@ -1,9 +1,9 @@
 """Any rule, compiled: the kernels that everything else is measured against.
 
-`stepping_kernel` plays paths whose rewards are known at once. What makes it fast: the functions of the rule are
-inlined, and the arm of a round is compared with that of the round before by a branch, so that the processor runs
-ahead on the guess that the arm stays. `late_kernel` plays paths whose rewards come late, or that go on from
-a state.
+`stepping_kernel` plays paths whose rewards are known at once. What makes it fast: the functions of the rule
+are inlined, and the arm of a round is compared with that of the round before by a branch, so that the
+processor runs ahead on the guess that the arm stays. `late_kernel` plays paths whose rewards come late, or
+that go on from a state.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any) -> None:
 def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> Any:
     """The kernel of paths whose rewards come late, or that go on from a state.
 
-    waits: what `wait` takes. batch: decisions per group; what became known meanwhile is told before the first decision
-    of a group. ring: the longest delay that a path can see, plus the batch, plus 2. first: rounds before the beginning; `counts` has
-    tried, heard, total and the sum of all rewards of each arm then, and `begun` the notes. opened[i] is (arm, round)
-    of a trial that is open then, memos[i] its memo.
+    waits: what `wait` takes. batch: decisions per group; what became known meanwhile is told before the first
+    decision of a group. ring: the longest delay that a path can see, plus the batch, plus 2. first: rounds
+    before the beginning; `counts` has tried, heard, total and the sum of all rewards of each arm then, and
+    `begun` the notes. opened[i] is (arm, round) of a trial that is open then, memos[i] its memo.
 
-    In each round first the rewards that are due are told, in the order in which they became known. Then come the shock behind the
-    reward, what the rule draws, and the delay.
+    In each round first the rewards that are due are told, in the order in which they became known. Then come
+    the shock behind the reward, what the rule draws, and the delay.
     """
     notes, memo = rule.notes, rule.memo
     formulas = tuple(prepare(f) for f in (rule.choose, rule.learn, shock, reward, wait))

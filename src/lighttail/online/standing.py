@@ -1,7 +1,7 @@
 """Where a rule stands in a live experiment: its counts, sums and notes, and the rule played in plain Python.
 
-The arrays are memory views: item access gives plain floats and is faster than that of NumPy's arrays, and an index
-out of range raises.
+The arrays are memory views: item access gives plain floats and is faster than that of NumPy's arrays, and an
+index out of range raises.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Standing:
 
     def _use(self, counts: Any, notes: Any) -> None:
         self._counts, self._notes = counts, notes
-        self.tried, self.heard, self.total = (memoryview(row) for row in counts)
-        self.note = memoryview(notes)
+        views: list[Any] = [memoryview(row) for row in counts]
+        self.tried, self.heard, self.total = views
+        self.note: Any = memoryview(notes)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: a view belongs to its array."""
@@ -59,7 +60,7 @@ class Standing:
         return arm, tuple(self.note[arm, j] for j in range(self.rule.notes - self.rule.memo, self.rule.notes))
 
     def learn(self, arm: int, reward: float, memo: tuple[float, ...]) -> None:
-        """Take in the reward of a pull; refuse one with which a note would not be finite, and change nothing."""
+        """Take in the reward of a pull; refuse one with which a note would not be finite."""
         self.heard[arm] += 1.0
         self.total[arm] += reward
         if self.rule.learn is learn_nothing:
@@ -74,7 +75,7 @@ class Standing:
                 self._undo(arm, reward, before)
 
     def _undo(self, arm: int, reward: float, before: bytes) -> None:
-        """Forget a reward again; a sum is added up to 1e100 at most, so that this is exact enough for a refusal."""
+        """Forget a reward again, and refuse it."""
         self.heard[arm] -= 1.0
         self.total[arm] -= reward
         self._notes[:] = np.frombuffer(before).reshape(self._notes.shape)
@@ -83,7 +84,7 @@ class Standing:
         )
 
     def arrays(self) -> tuple[Any, Any]:
-        """Copies for a simulation that goes on from here: tried, heard, total and total again; and the notes."""
+        """Copies for a simulation that goes on from here: tried, heard, total, total again; the notes."""
         return self._counts[[0, 1, 2, 2]], self._notes[:, : self.rule.notes].copy()
 
     def memo_of(self, value: Any) -> tuple[float, ...]:
@@ -110,8 +111,8 @@ class Standing:
         self._counts[2] = same_sums("rule.total", state["total"], rewards)
         notes = [_row(row, self.rule.notes) for row in listed("rule.note", state["note"], self.arms)]
         self._notes[:, : self.rule.notes] = notes
-        lists = (values.tolist() for values in self._counts)
-        self.policy.check_notes(State(*lists, notes, self.params, pulls))
+        tried, heard, total = (values.tolist() for values in self._counts)
+        self.policy.check_notes(State(tried, heard, total, notes, self.params, pulls))
 
 
 def _plain(value: float) -> float | str:

@@ -66,7 +66,7 @@ class LiveExperiment(ABC):
 
     @abstractmethod
     def _learn(self, place: int, reward: float) -> None:
-        """Let the policy take in the reward of a trial; refuse, and change nothing, if the policy could not go on."""
+        """Let the policy take in the reward of a trial; refuse one with which it could not go on."""
 
     @abstractmethod
     def _state(self) -> dict[str, Any]:

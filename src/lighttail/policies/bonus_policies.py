@@ -55,7 +55,7 @@ class UCB(_BonusPolicy, IndexPolicy):
         return self.bonus.light_tailed
 
     def index_formula(self) -> Callable[..., float]:
-        return index_of_radius(type(self.bonus).radius)  # type: ignore[no-any-return]
+        return index_of_radius(type(self.bonus).radius)
 
     def clock_formula(self) -> Callable[..., float]:
         return type(self.bonus).clock
@@ -100,7 +100,7 @@ class SuccessiveElimination(_BonusPolicy):
         return elimination_rule(type(self.bonus).radius, type(self.bonus).clock)
 
     def check_notes(self, state: State) -> None:
-        """Active arms that had their turn have one pull more than those that wait; dropped arms have fewer."""
+        """Active arms that had their turn have a pull more than those that wait; dropped ones fewer."""
         tried, dropped = state.tried, [row[0] for row in state.note]
         if not set(dropped) <= {0.0, 1.0} or all(dropped):
             raise refuse("rule.note", dropped, "0 or 1 for every arm, and not 1 for all")

@@ -1,7 +1,8 @@
 """What a policy is: a frozen dataclass of hyper-parameters, with the rule by which it plays.
 
-`Policy` is the contract; docs/own-policies.md shows how to write one's own. A policy is one of three sizes: a bonus
-for `UCB` (`lighttail.bonuses`), an index (`IndexPolicy.index`), or a rule (`Policy.choose` and `Policy.learn`).
+`Policy` is the contract; docs/own-policies.md shows how to write one's own. A policy is one of three sizes: a
+bonus for `UCB` (`lighttail.bonuses`), an index (`IndexPolicy.index`), or a rule (`Policy.choose` and
+`Policy.learn`).
 """
 
 from __future__ import annotations
@@ -78,14 +79,16 @@ class Policy(ABC):
     def rule(self) -> Rule:
         """The functions by which it plays."""
         if not hasattr(type(self), "choose"):
-            raise BadInput(
-                f"policy must have a static method choose, but {type(self).__name__} has none; {PAGE} shows one"
-            )
+            raise self._lacks("choose")
         cls = type(self)
         return Rule(cls.choose, cls.learn, cls.notes, cls.memo, cls.settled)
 
+    def _lacks(self, name: str) -> BadInput:
+        mine = type(self).__name__
+        return BadInput(f"policy must have a static method {name}, but {mine} has none; {PAGE} shows one")
+
     def check_notes(self, state: State) -> None:
-        """Refuse a state, read from a text, whose notes its pulls cannot have led to; unless it knows better, none."""
+        """Refuse a state from a text whose notes its pulls cannot have led to; by default none is refused."""
         return
 
 
@@ -102,7 +105,8 @@ class IndexPolicy(Policy):
         index(n, mean, clock, *params)
 
     n: pulls of the arm, at least 1. mean: of its rewards. clock: what `clock(t, *params)` returned for this
-    round, the round itself unless a class says otherwise. An arm never pulled comes first, ties are broken at random.
+    round, the round itself unless a class says otherwise. An arm never pulled comes first, ties are broken at
+    random.
     """
 
     index: ClassVar[Callable[..., float]]
@@ -118,9 +122,7 @@ class IndexPolicy(Policy):
     def index_formula(self) -> Callable[..., float]:
         """The function `index`."""
         if not hasattr(type(self), "index"):
-            raise BadInput(
-                f"policy must have a static method index, but {type(self).__name__} has none; {PAGE} shows one"
-            )
+            raise self._lacks("index")
         return type(self).index
 
     def clock_formula(self) -> Callable[..., float]:
