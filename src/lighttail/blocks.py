@@ -100,10 +100,21 @@ def block_player(
 
     def play(block: int, reward: Any, pulls: Any, stop: Any) -> None:
         generator = block_generator(seed, block)
-        kernel(stream(generator), params, world, horizon, reward, pulls, stop, *more)
+        with within_arrays(policy):
+            kernel(stream(generator), params, world, horizon, reward, pulls, stop, *more)
         check_arms(policy, stop)
 
     return play
+
+
+@contextmanager
+def within_arrays(policy: Policy) -> Iterator[None]:
+    """A sentence in place of the error of a rule that left its arrays in compiled code."""
+    try:
+        yield
+    except IndexError:
+        name = type(policy).__name__
+        raise BadInput(f"choose and learn of {name} must stay within their arrays, but did not") from None
 
 
 def check_arms(policy: Policy, stop: Any) -> None:

@@ -22,6 +22,7 @@ from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Method, check_method, choose_method
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
+from lighttail.policies.trial import try_out
 from lighttail.problems import MOST_PULLS, Bandit
 from lighttail.validation import one_of, refuse, whole
 
@@ -112,6 +113,8 @@ def simulate(
     checked = check_settings(policy, problem, horizon, paths, seed, threads, keep)
     horizon, paths, seed, keep = checked.horizon, checked.paths, checked.seed, checked.keep
     course = check_course(policy, problem, horizon, delay, batch, start)
+    if hasattr(problem, "arms"):
+        try_out(policy, horizon, problem.arms, course.late)
     method = check_method(policy, problem, horizon, method, course.late)
     device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
     threads = checked.threads

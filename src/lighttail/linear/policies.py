@@ -18,7 +18,7 @@ class LinearPolicy(Policy):
     ridge: float
 
     @property
-    def needs_horizon(self) -> bool:
+    def needs_horizon(self) -> bool:  # type: ignore[override]
         return False
 
     @abstractmethod
@@ -47,11 +47,11 @@ class LinearUCB(LinearPolicy):
         accept(self, ridge=positive)
 
     @property
-    def needs_horizon(self) -> bool:
+    def needs_horizon(self) -> bool:  # type: ignore[override]
         return self.bonus.needs_horizon
 
     @property
-    def light_tailed(self) -> bool:
+    def light_tailed(self) -> bool:  # type: ignore[override]
         """The theorem is for V0 = I."""
         return self.bonus.light_tailed and self.ridge == 1.0
 

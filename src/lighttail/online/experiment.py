@@ -14,6 +14,7 @@ from lighttail.online.state import fields_of, listed, told
 from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
+from lighttail.policies.trial import try_out
 from lighttail.validation import refuse, whole
 
 
@@ -65,6 +66,7 @@ class Experiment(LiveExperiment):
         hint = "UCB(AnyTime(kappa)) is the light-tailed policy that needs no horizon"
         super().__init__(policy, known_horizon(policy, horizon, len(self.arms), why, hint), seed)
         policy.check(or_nan(self.horizon), len(self.arms))
+        try_out(policy, or_nan(self.horizon), len(self.arms), late=True)
         self._standing = Standing(policy, or_nan(self.horizon), len(self.arms))
         self._arm_of: list[int] = []
         self._memo_of: list[tuple[float, ...]] = []

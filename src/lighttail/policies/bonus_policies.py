@@ -23,7 +23,7 @@ class _BonusPolicy(Policy):
             raise refuse("bonus", self.bonus, "a bonus such as LightTailed(kappa=0.2)")
 
     @property
-    def needs_horizon(self) -> bool:
+    def needs_horizon(self) -> bool:  # type: ignore[override]
         return self.bonus.needs_horizon
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
@@ -51,7 +51,7 @@ class UCB(_BonusPolicy, IndexPolicy):
     """
 
     @property
-    def light_tailed(self) -> bool:
+    def light_tailed(self) -> bool:  # type: ignore[override]
         return self.bonus.light_tailed
 
     def index_formula(self) -> Callable[..., float]:
@@ -93,7 +93,7 @@ class SuccessiveElimination(_BonusPolicy):
         _check_not_negative(self.bonus, horizon, arms)
 
     @property
-    def light_tailed(self) -> bool:
+    def light_tailed(self) -> bool:  # type: ignore[override]
         return self.bonus.light_tailed and self.bonus.needs_horizon
 
     def rule(self) -> Rule:

@@ -53,7 +53,7 @@ class Exp3IX(Policy):
         accept(self, **{name: check for name, check in given.items() if getattr(self, name) is not None})
 
     @property
-    def needs_horizon(self) -> bool:
+    def needs_horizon(self) -> bool:  # type: ignore[override]
         return self.eta is None
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:

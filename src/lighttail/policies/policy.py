@@ -11,6 +11,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from lighttail.bonuses import reads, same_time
@@ -49,6 +50,8 @@ class Policy(ABC):
     See `lighttail.rules` for the arguments. `learn` may be left out.
     """
 
+    needs_horizon: ClassVar[bool] = True  # whether it must know how many pulls there will be
+    light_tailed: ClassVar[bool] = False  # whether a theorem makes a large regret exponentially unlikely
     notes: ClassVar[int] = 0  # floats per arm that the rule keeps in `note`
     memo: ClassVar[int] = 0  # how many of them, the last ones, belong to a pull (see `Rule`)
     choose: ClassVar[Callable[..., int]]
@@ -57,16 +60,6 @@ class Policy(ABC):
 
     def __init_subclass__(cls) -> None:
         _check_static(cls, ("choose", "learn", "settled"))
-
-    @property
-    @abstractmethod
-    def needs_horizon(self) -> bool:
-        """Whether the policy must know how many pulls there will be."""
-
-    @property
-    def light_tailed(self) -> bool:
-        """Whether a theorem of the paper makes the chance of a large regret exponentially small."""
-        return False
 
     @abstractmethod
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
@@ -82,6 +75,13 @@ class Policy(ABC):
             raise self._lacks("choose")
         cls = type(self)
         return Rule(cls.choose, cls.learn, cls.notes, cls.memo, cls.settled)
+
+    def __str__(self) -> str:
+        values: list[object] = (
+            [getattr(self, field.name) for field in fields(self)] if is_dataclass(self) else []
+        )
+        texts = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     def _lacks(self, name: str) -> BadInput:
         mine = type(self).__name__

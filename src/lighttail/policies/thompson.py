@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lighttail.policies.policy import Policy
 from lighttail.streams import standard_normal
@@ -35,6 +35,7 @@ class ThompsonSampling(Policy):
     (0.431, 0.3714)
     """
 
+    needs_horizon: ClassVar[bool] = False
     kappa: float
     prior_mean: float = 0.0
     prior_sd: float = 1.0
@@ -49,10 +50,6 @@ class ThompsonSampling(Policy):
             raise refuse(
                 "kappa / prior_sd", self.kappa / self.prior_sd, "a ratio whose square is a float above 0"
             )
-
-    @property
-    def needs_horizon(self) -> bool:
-        return False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return self.kappa, (self.kappa / self.prior_sd) ** 2, self.prior_mean

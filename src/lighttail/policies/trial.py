@@ -1,0 +1,137 @@
+"""A short trial in plain Python of a policy that is not lighttail's own, before anything is compiled.
+
+Compiled code does not check what it is handed: a rule that chooses an arm that there is not, or writes
+outside its notes, would end the process. A trial of some rounds, with late rewards, finds this first and says
+it in a sentence.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from numbers import Integral
+from typing import Any
+
+from lighttail.policies.policy import PAGE, Policy
+from lighttail.rules import Rule
+from lighttail.streams import standard_normal, uniform
+from lighttail.validation import BadInput, shown
+
+ROUNDS = 200  # of a trial, and so many more as there are arms
+MOST_TRIED = 1000  # arms: with more, a trial would take long and show no more
+LATEST = 6  # pulls until a reward is told
+
+
+class Draws:
+    """Random numbers for a trial, which notices who asks for them."""
+
+    def __init__(self) -> None:
+        self._source = random.Random(0)
+
+    def _only(self, function: Any) -> None:
+        if sys._getframe(2).f_code is not function.__code__:
+            raise BadInput(f"draw from rng with {function.__name__}(rng) of lighttail alone")
+
+    def random(self) -> float:
+        self._only(uniform)
+        return self._source.random()
+
+    def standard_normal(self) -> float:
+        self._only(standard_normal)
+        return self._source.gauss(0.0, 1.0)
+
+
+class Nothing:
+    """The notes of a rule that keeps none."""
+
+    def __getitem__(self, place: object) -> float:
+        raise IndexError
+
+    def __setitem__(self, place: object, value: float) -> None:
+        raise IndexError
+
+
+def try_out(policy: Policy, horizon: float, arms: int, late: bool) -> None:
+    """Refuse a policy of somebody else's that fails in the first rounds on so many arms.
+
+    late: whether rewards may come late, so that an arm can have been tried and no reward of it been heard.
+    """
+    if type(policy).__module__.startswith("lighttail."):
+        return
+    rule, params = policy.rule(), _checked_params(policy, horizon, arms)
+    for count in dict.fromkeys((min(arms, MOST_TRIED), 2)):
+        given = params if count == arms else _checked_params(policy, horizon, count)
+        _play(policy, rule, given, count, horizon, LATEST if late else 1)
+
+
+def _checked_params(policy: Policy, horizon: float, arms: int) -> tuple[float, ...]:
+    name = type(policy).__name__
+    try:
+        params = policy.params(horizon, arms)
+    except BadInput:
+        raise
+    except Exception as error:  # whatever a foreign formula may raise
+        raise BadInput(
+            f"params of {name} failed with {arms} arms and horizon {horizon}: {_said(error)}"
+        ) from None
+    if not isinstance(params, tuple) or not all(isinstance(value, float) for value in params):
+        raise BadInput(f"params of {name} must return a tuple of floats, but returned {shown(params)}")
+    return params
+
+
+def _play(
+    policy: Policy, rule: Rule, params: tuple[float, ...], arms: int, horizon: float, latest: int
+) -> None:
+    """Some rounds with rewards of 0 and 1, told up to `latest` - 1 pulls late."""
+    import numpy as np
+
+    name, rng, luck = type(policy).__name__, Draws(), random.Random(1)
+    view: Any = memoryview
+    tried, heard, total = (view(np.zeros(arms)) for _ in range(3))
+    note = view(np.zeros((arms, rule.notes))) if rule.notes else Nothing()
+    open_pulls: list[
+        tuple[int, int, float, list[float]]
+    ] = []  # (round before which it is told, arm, reward, memo)
+    last = min(ROUNDS + arms, int(horizon)) if math.isfinite(horizon) else ROUNDS + arms
+    for t in range(1, last + 1):
+        for _, arm, reward, memo in [entry for entry in open_pulls if entry[0] <= t]:
+            for place, value in enumerate(memo, rule.notes - rule.memo):
+                note[arm, place] = value
+            heard[arm] += 1.0
+            total[arm] += reward
+            _call(
+                f"learn of {name}", t, latest > 1, rule.learn, arm, reward, tried, heard, total, note, params
+            )
+        open_pulls = [entry for entry in open_pulls if entry[0] > t]
+        arm = _call(
+            f"choose of {name}", t, latest > 1, rule.choose, rng, float(t), tried, heard, total, note, params
+        )
+        if isinstance(arm, bool) or not isinstance(arm, Integral) or not 0 <= int(arm) < arms:
+            returned = f"returned {shown(arm)} in round {t} of a trial"
+            raise BadInput(
+                f"choose of {name} must return an arm, a whole number from 0 to {arms - 1}, but {returned}"
+            )
+        tried[arm] += 1.0
+        memo = [note[arm, place] for place in range(rule.notes - rule.memo, rule.notes)]
+        open_pulls.append((t + 1 + luck.randrange(latest), int(arm), float(luck.random() < 0.5), memo))
+
+
+def _call(place: str, t: int, late: bool, function: Any, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except BadInput as error:
+        raise BadInput(f"{place} must {error}; {PAGE} shows how") from None
+    except IndexError:
+        keeps = "tried, heard and total have one entry per arm, note[k, j] as many columns as `notes` says"
+        raise BadInput(
+            f"{place} must stay within its arrays, but did not in round {t} of a trial: {keeps}"
+        ) from None
+    except Exception as error:  # whatever a foreign formula may raise
+        trial = "a trial with late rewards (heard[k] may be 0 where tried[k] is not)" if late else "a trial"
+        why = f"{_said(error)}; {PAGE} shows the contract"
+        raise BadInput(f"{place} failed in round {t} of {trial}: {why}") from None
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -1,0 +1,224 @@
+"""A policy from outside the package: every executor plays it, and every mistake in it gets a sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import late
+import numpy as np
+import oracle
+import pytest
+from cases import POLICIES, name
+from own_policies import OWN_POLICIES, Clipped, Greedy
+
+import lighttail as lt
+from lighttail.kernels import accelerations
+from lighttail.validation import BadInput
+
+PROBLEM = lt.Bandit([0.3, 0.6, 0.5], lt.Bernoulli())
+
+
+@pytest.mark.parametrize("policy", OWN_POLICIES, ids=name)
+@pytest.mark.parametrize("problem", [PROBLEM, lt.Bandit([0.1, 0.9], lt.Gaussian(0.7))], ids=str)
+def test_the_compiled_paths_are_those_of_an_experiment(policy: lt.Policy, problem: lt.Bandit) -> None:
+    out = lt.simulate(policy, problem, horizon=80, paths=8, seed=1)
+    played = oracle.play(policy, problem, 80, 8, 1)
+    np.testing.assert_array_equal(out.pulls, played.pulls)
+    np.testing.assert_array_equal(out.reward, played.reward)
+
+
+@pytest.mark.parametrize("policy", OWN_POLICIES, ids=name)
+def test_late_rewards_too(policy: lt.Policy) -> None:
+    course: dict[str, Any] = {"delay": lt.GeometricDelay(5.0, never=0.1), "batch": 3}
+    out = lt.simulate(policy, PROBLEM, horizon=60, paths=6, seed=3, **course)
+    np.testing.assert_array_equal(out.pulls, late.play(policy, PROBLEM, 60, 6, 3, **course)[1])
+
+
+@pytest.mark.parametrize("policy", OWN_POLICIES, ids=name)
+def test_a_saved_experiment_goes_on_as_it_would_have(policy: lt.Policy) -> None:
+    experiment = lt.Experiment(policy, ["a", "b", "c"], horizon=100, seed=5)
+    for _ in range(20):
+        trial = experiment.ask()
+        if trial.id % 3:
+            experiment.tell(trial.id, float(trial.arm == "b"))
+    other = lt.Experiment.from_json(experiment.to_json())
+    assert json.loads(other.to_json()) == json.loads(experiment.to_json())
+    for _ in range(20):
+        trial, again = experiment.ask(), other.ask()
+        assert trial == again
+        experiment.tell(trial.id, 0.5)
+        other.tell(again.id, 0.5)
+
+
+def test_processes_play_the_same_paths() -> None:
+    plain = lt.simulate(Greedy(0.1), PROBLEM, horizon=100, paths=9000, seed=2)
+    with ProcessPoolExecutor(1) as executor:
+        away = lt.simulate(Greedy(0.1), PROBLEM, horizon=100, paths=9000, seed=2, executor=executor)
+    np.testing.assert_array_equal(away.reward, plain.reward)
+
+
+@pytest.fixture
+def no_accelerations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerations, "ACCELERATIONS", {})
+
+
+def drawn(number: int) -> tuple[lt.Bandit, int, int]:
+    """A problem, a horizon and a seed that nobody chose."""
+    rng = np.random.default_rng([7, number])
+    arms = int(rng.choice([2, 3, 5, 17]))
+    means = rng.random(arms) if number % 2 else np.repeat(rng.random(), arms) * rng.integers(1, 3, arms) / 2
+    noise: Any = [lt.Bernoulli(), lt.Gaussian(float(rng.exponential())), lt.Laplace(0.5)][number % 3]
+    return lt.Bandit(means, noise), int(rng.integers(arms, 400)), int(rng.integers(2**40))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=name)
+def test_without_the_table_the_library_is_slower_and_plays_the_same_bits(
+    policy: lt.Policy, no_accelerations: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        problem, horizon, seed = drawn(number)
+        slow = lt.simulate(policy, problem, horizon=horizon, paths=20, seed=seed, method="step")
+        with monkeypatch.context() as patch:
+            patch.setattr(accelerations, "ACCELERATIONS", TABLE)
+            fast = lt.simulate(policy, problem, horizon=horizon, paths=20, seed=seed, method="step")
+        np.testing.assert_array_equal(slow.reward, fast.reward)
+        np.testing.assert_array_equal(slow.pulls, fast.pulls)
+
+
+TABLE = dict(accelerations.ACCELERATIONS)
+
+
+def test_the_comparison_would_notice_another_rule(no_accelerations: None) -> None:
+    """Negative control: a tie that goes to the first arm instead of one at random."""
+    problem = lt.Bandit([0.5, 0.5], lt.Bernoulli())
+    plain = lt.simulate(Clipped(0.7), problem, horizon=100, paths=20, seed=1)
+    other = lt.simulate(FirstOfTied(0.7), problem, horizon=100, paths=20, seed=1)
+    assert not np.array_equal(plain.pulls, other.pulls)
+
+
+@dataclass(frozen=True)
+class FirstOfTied(Clipped):
+    notes: ClassVar[int] = 1
+
+    def rule(self) -> Any:
+        return lt.Policy.rule(self)
+
+    @staticmethod
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        best, arm = -1.0, 0
+        for k in range(len(tried)):
+            if tried[k] == 0.0:
+                return k
+            value = min(1.0, total[k] / heard[k] + params[0] / math.sqrt(tried[k]))
+            if value > best:
+                best, arm = value, k
+        return arm
+
+
+def test_new_parameters_horizons_and_problems_compile_nothing_new() -> None:
+    from lighttail.kernels import kernel_for
+
+    kernel = kernel_for(Greedy(0.1), PROBLEM)
+    for epsilon, horizon, means in ((0.1, 50, [0.2, 0.8]), (0.3, 70, [0.2, 0.8, 0.5])):
+        policy, problem = Greedy(epsilon), lt.Bandit(means, lt.Bernoulli())
+        lt.simulate(policy, problem, horizon=horizon, paths=3, seed=1)
+        assert kernel_for(policy, problem) is kernel
+    assert len(getattr(kernel, "signatures", [1])) == 1
+
+
+@dataclass(frozen=True)
+class Base(lt.Policy):
+    needs_horizon: ClassVar[bool] = False
+    notes: ClassVar[int] = 1
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (1.0,)
+
+
+class WrongLater(Base):
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> int:
+        return 0 if t < 900 else 7
+
+
+class LeavesLater(Base):
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> int:
+        if t > 900.0:
+            note[int(t) * 1000, 0] = 1.0
+        return 0
+
+
+class HalfAnArm(Base):
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> float:
+        return 0.5
+
+
+class DrawsItself(Base):
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> int:
+        return int(rng.random() * 2)
+
+
+class TooManyNotes(Base):
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> int:
+        note[0, 1] = 2.0
+        return 0
+
+
+class TooFewArguments(Base):
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any) -> int:
+        return 0
+
+
+class WithoutChoose(Base):
+    pass
+
+
+class OddParams(HalfAnArm):
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return [1.0]  # type: ignore[return-value]
+
+
+BAD = {
+    WrongLater: "choose of WrongLater must return the number of an arm",
+    LeavesLater: "choose and learn of LeavesLater must stay within their arrays",
+    HalfAnArm: "choose of HalfAnArm must return an arm, a whole number from 0 to 1, but returned 0.5 in ",
+    DrawsItself: r"choose of DrawsItself must draw from rng with uniform\(rng\)",
+    TooManyNotes: "choose of TooManyNotes must stay within its arrays, but did not in round 1",
+    TooFewArguments: "choose of TooFewArguments failed in round 1 of a trial: TypeError",
+    WithoutChoose: "policy must have a static method choose, but WithoutChoose has none; docs/own-",
+    OddParams: r"params of OddParams must return a tuple of floats, but returned \[1.0\]",
+}
+
+
+@pytest.mark.parametrize("course", [{}, {"delay": 3}], ids=str)
+@pytest.mark.parametrize("kind", BAD, ids=lambda kind: kind.__name__)
+def test_a_mistake_gets_a_sentence(kind: Any, course: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=BAD[kind]):
+        lt.simulate(kind(), lt.Bandit([0.2, 0.8]), horizon=1000, paths=3, seed=1, **course)
+
+
+def test_a_rule_that_forgets_open_pulls_plays_where_rewards_are_known_at_once() -> None:
+    lt.simulate(FirstOfTied(0.7), PROBLEM, horizon=100, paths=2, seed=1)
+    with pytest.raises(BadInput, match=r"late rewards \(heard\[k\] may be 0 where tried\[k\] is not\)"):
+        lt.simulate(FirstOfTied(0.7), PROBLEM, horizon=100, paths=2, seed=1, delay=3)
+    with pytest.raises(BadInput, match="ZeroDivisionError"):
+        lt.Experiment(FirstOfTied(0.7), ["a", "b"])
+
+
+def test_a_method_that_is_not_static_is_named_where_it_is_defined() -> None:
+    with pytest.raises(TypeError, match="choose of Bound must be a static method"):
+
+        class Bound(Base):
+            def choose(self, rng: Any) -> int:  # type: ignore[override]
+                return 0
