@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
+import re
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import late
@@ -222,3 +225,13 @@ def test_a_method_that_is_not_static_is_named_where_it_is_defined() -> None:
         class Bound(Base):
             def choose(self, rng: Any) -> int:  # type: ignore[override]
                 return 0
+
+
+def test_the_page_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "own-policies.md").read_text()
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    (tmp_path / "page.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("page")
+    assert module.out.mean("pseudo_regret").value > 0.0
+    assert module.experiment.ask().arm in ("old", "new")

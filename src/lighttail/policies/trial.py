@@ -128,7 +128,8 @@ def _call(place: str, t: int, late: bool, function: Any, *args: Any) -> Any:
             f"{place} must stay within its arrays, but did not in round {t} of a trial: {keeps}"
         ) from None
     except Exception as error:  # whatever a foreign formula may raise
-        trial = "a trial with late rewards (heard[k] may be 0 where tried[k] is not)" if late else "a trial"
+        hint = " with late rewards (heard[k] may be 0 where tried[k] is not)"
+        trial = f"a trial{hint if late and isinstance(error, (ArithmeticError, ValueError)) else ''}"
         why = f"{_said(error)}; {PAGE} shows the contract"
         raise BadInput(f"{place} failed in round {t} of {trial}: {why}") from None
 
