@@ -62,6 +62,10 @@ class Bonus(ABC):
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
 
+    def for_noise(self, sigma: float) -> Bonus:
+        """The same bonus tuned for another noise than 1: every radius, and so every field, scales with it."""
+        return type(self)(**{f.name: getattr(self, f.name) * sigma for f in fields(self)})  # type: ignore[arg-type]
+
     def __init_subclass__(cls) -> None:
         for name in ("radius", "clock", "bend"):
             member = inspect.getattr_static(cls, name, None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import fields
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
@@ -140,19 +140,7 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
 def with_assumed_sigma(policy: Policy, sigma: float) -> Policy:
     """The same policy tuned for another noise: kappa = sigma * sqrt(eta), so kappa scales."""
     positive("assumed-sigma", sigma)
-    match policy:
-        case UCB(bonus) | SuccessiveElimination(bonus):
-            scaled = {f.name: getattr(bonus, f.name) * sigma for f in fields(bonus)}  # type: ignore[arg-type]
-            return replace(policy, bonus=type(bonus)(**scaled))
-        case ThompsonSampling():
-            return replace(policy, kappa=policy.kappa * sigma)
-        case LinearUCB(linear):
-            noise = [f.name for f in fields(linear) if f.name in ("kappa", "beta", "sigma")]  # type: ignore[arg-type]
-            scaled = {name: getattr(linear, name) * sigma for name in noise}
-            return replace(policy, bonus=replace(linear, **scaled))  # type: ignore[type-var]
-        case LinearThompson():
-            return replace(policy, scale=policy.scale * sigma)
-    return policy  # EXP3-IX assumes no noise level
+    return policy.for_noise(sigma)
 
 
 def parse_number(field: str, text: str) -> float:

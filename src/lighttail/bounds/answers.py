@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed
 from lighttail.bounds import theorems
 from lighttail.bounds.bound import (
     TINY,
@@ -30,12 +28,12 @@ from lighttail.bounds.bound import (
     sub_gaussian,
     with_noise,
 )
-from lighttail.bounds.chances import best_arm_dropped, chances
-from lighttail.bounds.simplified import Simplified, simplified_k_armed, simplified_k_armed_optimal
+from lighttail.bounds.chances import best_arm_dropped
+from lighttail.bounds.proved import chances, tails, theorem_of
+from lighttail.bounds.simplified import Simplified
 from lighttail.bounds.split import Arm, Split
-from lighttail.bounds.theorems import Rule, Terms
 from lighttail.linear import LinearBandit, LinearLightTailed, LinearUCB
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
+from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import BadInput, fraction, number, refuse
 
@@ -220,12 +218,12 @@ def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
     with suppress(NoBound):
         found["certificate"] = remembered(_certified, policy, problem, horizon).mean
     try:
-        tails = _theorems(policy, problem, horizon, sigma, "pseudo_regret")
+        known = _theorems(policy, problem, horizon, sigma, "pseudo_regret")
     except BadInput:
         if not found:
             raise
     else:
-        found |= {f"integral of {name}": _integral(chance, most) for name, chance in tails.items()}
+        found |= {f"integral of {name}": _integral(chance, most) for name, chance in known.items()}
         found |= _mean_theorems(policy, problem, horizon, sigma)
     source = min(found, key=lambda name: found[name])
     return Bound(min(most, found[source]), source, found[source] >= most)
@@ -241,12 +239,9 @@ def simplified(policy: Policy, problem: Bandit, *, horizon: int) -> Simplified:
     """
     horizon, _, _, sigma = check(policy, problem, horizon)
     _check_gaps(problem)
-    _check_own(policy)
-    match policy:
-        case UCB(LightTailed(kappa)) | SuccessiveElimination(LightTailed(kappa)):
-            return simplified_k_armed(horizon, problem.arms, sigma, kappa)
-        case UCB(ArmOptimal(kappa, floor)) | SuccessiveElimination(ArmOptimal(kappa, floor)):
-            return simplified_k_armed_optimal(horizon, problem.arms, sigma, kappa, floor)
+    found = theorem_of(policy, problem, horizon, sigma)
+    if found is not None and found[0].simplified is not None:
+        return found[0].simplified(found[1])
     raise refuse("policy", policy, "UCB or SuccessiveElimination with LightTailed or ArmOptimal")
 
 
@@ -261,77 +256,14 @@ def _no_theorem(policy: Policy) -> NoBound:
     return no_bound("policy", policy, IN_THEOREM, why)
 
 
-def _check_own(policy: Policy) -> None:
-    """Refuse a bonus that is derived from a shipped one: no theorem knows its radius."""
-    known = (LightTailed, ArmOptimal, AnyTime)
-    if isinstance(policy, (UCB, SuccessiveElimination)) and type(policy.bonus) not in known:
-        raise _no_theorem(policy)
-
-
 def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> dict[str, Chance]:
     """Every theorem that bounds this policy's tail, by its name."""
-    arms = problem.arms
-    if isinstance(policy, Exp3IX) and policy.estimator == "loss":
-        return {"Thm 12.1 of Lattimore & Szepesvari": _exp3_ix(policy, problem, horizon, sigma, kind)}
-    _check_own(policy)
-    rule: Rule = "UCB" if isinstance(policy, UCB) else "SE"
-    match policy:
-        case UCB(LightTailed(k)) | SuccessiveElimination(LightTailed(k)):
-            found: dict[str, tuple[Callable[[float], Terms], float]] = {
-                "Thm exp-K-armed": (
-                    lambda x: theorems.exp_k_armed(x, horizon, arms, sigma, k, rule),
-                    2.0 * arms / (arms - 1),
-                )
-            }
-            if arms == 2:
-                found["Thm exp-2-armed"] = (lambda x: theorems.exp_2_armed(x, horizon, sigma, k), 2.0)
-        case UCB(ArmOptimal(k, low)) | SuccessiveElimination(ArmOptimal(k, low)):
-            found = {
-                "Thm exp-K-armed-optimal": (
-                    lambda x: theorems.exp_k_armed_optimal(x, horizon, arms, sigma, k, low, rule),
-                    2.0,
-                )
-            }
-        case UCB(AnyTime(k)):
-            found = {"Thm any-time": (lambda x: theorems.any_time(x, horizon, arms, sigma, k), 2.0)}
-        case _:
-            raise _no_theorem(policy)
-    _check_gaps(problem)
-    return {name: _of_kind(terms, whole, kind) for name, (terms, whole) in found.items()}
-
-
-def _of_kind(terms: Callable[[float], Terms], whole: float, kind: Kind) -> Chance:
-    """All terms; or those of the pseudo regret, to which the proof leaves x out of `whole` x."""
-    if kind == "regret":
-        return lambda x: sum(terms(x))
-    return lambda x: sum(terms(whole * x)[1:])
-
-
-def _exp3_ix(policy: Exp3IX, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> Chance:
-    eta, gamma, upper = policy.params(horizon, problem.arms)
-    low, high = _range(problem)
-    if upper < high - 1e-12 * max(1.0, abs(high)):
-        least = f"at least the largest reward, {high:g}"
-        why = f"Thm 12.1 assumes that upper is {least}, and it is {upper:g}"
-        raise no_bound("upper", upper, f"{least}, as Thm 12.1 assumes", why)
-    span = upper - low
-
-    def regret_chance(x: float) -> float:
-        return theorems.exp3_ix(x, horizon, problem.arms, span, eta, gamma)
-
-    if kind == "regret":
-        return regret_chance
-    return lambda x: with_noise(regret_chance, x, sigma * horizon**0.5, gaussian=False)
-
-
-def _range(problem: Bandit) -> tuple[float, float]:
-    """The least and the largest reward that an arm can give."""
-    span = problem.noise.span(problem.means)
-    if span is not None:
-        return span
-    kinds = "bounded (Bernoulli, Uniform, resampled)"
-    why = f"Thm 12.1 assumes rewards that are {kinds}"
-    raise no_bound("noise", problem.noise, f"{kinds}, as Thm 12.1 assumes", why)
+    found = tails(policy, problem, horizon, sigma, kind)
+    if found is None:
+        raise _no_theorem(policy)
+    if theorem_of(policy, problem, horizon, sigma) is not None:
+        _check_gaps(problem)
+    return found
 
 
 class _Certified:
@@ -390,15 +322,5 @@ def _integral(chance: Chance, most: float) -> float:
 
 def _mean_theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> dict[str, float]:
     """The theorems' own bounds on the mean regret, where their conditions hold."""
-    arms = problem.arms
-    rule: Literal["SE", "UCB"] = "UCB" if isinstance(policy, UCB) else "SE"
-    match policy:
-        case UCB(LightTailed(k)) | SuccessiveElimination(LightTailed(k)) if k >= 2 * sigma:
-            found = {"Thm exp-K-armed": theorems.mean_k_armed(horizon, arms, k, rule)}
-            if arms == 2:
-                found["Thm exp-2-armed"] = theorems.mean_2_armed(horizon, k, rule)
-            return found
-        case UCB(ArmOptimal(k, low)) | SuccessiveElimination(ArmOptimal(k, low)) if low >= 2 * sigma:
-            value = theorems.mean_k_armed_optimal(horizon, arms, k, low, rule)
-            return {"Thm exp-K-armed-optimal": value}
-    return {}
+    found = theorem_of(policy, problem, horizon, sigma)
+    return {} if found is None else found[0].means(found[1])

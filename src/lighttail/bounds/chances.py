@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
 from lighttail.bounds.bound import is_gaussian, no_bound
-from lighttail.policies import UCB, Policy, SuccessiveElimination
 from lighttail.problems import Bandit
 
 Floats = npt.NDArray[np.float64]
@@ -40,13 +39,11 @@ class Chances:
     drop: float | None
 
 
-def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
-    """The chances for a policy that has a certificate; None for any other."""
-    if not isinstance(policy, (UCB, SuccessiveElimination)):
-        return None
+def index_chances(policy: Any, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
+    """For the highest mean + radius, if the radius ignores time or is that of AnyTime."""
     bonus, params = policy.bonus, policy.params(horizon, problem.arms)
     gaussian, full = is_gaussian(problem), horizon - problem.arms + 1
-    if isinstance(policy, UCB) and type(bonus) is AnyTime:
+    if type(bonus) is AnyTime:
 
         def clock(t: float) -> float:
             return bonus.clock(t, *params)
@@ -56,18 +53,28 @@ def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chan
         return None
     scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
 
-    def radius(m: Floats) -> Floats:
-        return _scaled([bonus.radius(n, 0.0, *params) for n in m.tolist()], sigma, 10.0 * LARGE)
-
     def overtakes(gap: float, m: Floats) -> Floats:
-        return overtaken(min(gap / sigma, LARGE), m, scale, radius(m), gaussian)
+        return overtaken(min(gap / sigma, LARGE), m, scale, _radii(bonus, params, m, sigma), gaussian)
+
+    return Chances(overtakes, full, None)
+
+
+def elimination_chances(policy: Any, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
+    """For elimination, if the radius ignores time."""
+    bonus, params = policy.bonus, policy.params(horizon, problem.arms)
+    if bonus.changes_with_time():
+        return None
+    gaussian, full = is_gaussian(problem), horizon - problem.arms + 1
+    scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
 
     def survives(gap: float, m: Floats) -> Floats:
-        return still_active(min(gap / sigma, LARGE), m, radius(m), gaussian)
+        return still_active(min(gap / sigma, LARGE), m, _radii(bonus, params, m, sigma), gaussian)
 
-    if isinstance(policy, UCB):
-        return Chances(overtakes, full, None)
     return Chances(survives, min(full, (horizon - 1) // 2 + 1), 2.0 * scale / sigma)
+
+
+def _radii(bonus: Bonus, params: tuple[float, ...], m: Floats, sigma: float) -> Floats:
+    return _scaled([bonus.radius(n, 0.0, *params) for n in m.tolist()], sigma, 10.0 * LARGE)
 
 
 def _any_time(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from lighttail.linear.bonuses import LinearBonus
 from lighttail.policies import Policy
@@ -15,11 +16,8 @@ TIE = 1e-9  # indices that differ by less than this share of their terms are tie
 class LinearPolicy(Policy):
     """What every policy of linear bandits has; the second argument of its methods is the dimension."""
 
+    needs_horizon: ClassVar[bool] = False
     ridge: float
-
-    @property
-    def needs_horizon(self) -> bool:  # type: ignore[override]
-        return False
 
     @abstractmethod
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
@@ -55,6 +53,11 @@ class LinearUCB(LinearPolicy):
         """The theorem is for V0 = I."""
         return self.bonus.light_tailed and self.ridge == 1.0
 
+    def for_noise(self, sigma: float) -> LinearUCB:
+        noise = [f.name for f in fields(self.bonus) if f.name in ("kappa", "beta", "sigma")]  # type: ignore[arg-type]
+        scaled = {name: getattr(self.bonus, name) * sigma for name in noise}
+        return replace(self, bonus=replace(self.bonus, **scaled))  # type: ignore[type-var]
+
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
         return self.ridge, *(float(value) for value in self.bonus.params(horizon, dim))
 
@@ -83,6 +86,9 @@ class LinearThompson(LinearPolicy):
 
     def __post_init__(self) -> None:
         accept(self, scale=positive, ridge=positive)
+
+    def for_noise(self, sigma: float) -> LinearThompson:
+        return replace(self, scale=self.scale * sigma)
 
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
         return self.ridge, self.scale

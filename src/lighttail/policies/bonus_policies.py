@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lighttail.bonuses import Bonus
 from lighttail.policies.policy import IndexPolicy, Policy, State
@@ -25,6 +25,9 @@ class _BonusPolicy(Policy):
     @property
     def needs_horizon(self) -> bool:  # type: ignore[override]
         return self.bonus.needs_horizon
+
+    def for_noise(self, sigma: float) -> Policy:
+        return replace(self, bonus=self.bonus.for_noise(sigma))
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return tuple(float(value) for value in self.bonus.params(horizon, arms))

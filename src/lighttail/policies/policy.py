@@ -65,6 +65,10 @@ class Policy(ABC):
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         """The floats its formulas take; `horizon` is nan where none is known."""
 
+    def for_noise(self, sigma: float) -> Policy:
+        """The same policy tuned for another noise than 1; itself where it assumes no noise level."""
+        return self
+
     def check(self, horizon: float, arms: int) -> None:
         """Refuse a policy whose formulas fail on so many pulls and arms."""
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from lighttail.policies.policy import Policy
@@ -50,6 +50,9 @@ class ThompsonSampling(Policy):
             raise refuse(
                 "kappa / prior_sd", self.kappa / self.prior_sd, "a ratio whose square is a float above 0"
             )
+
+    def for_noise(self, sigma: float) -> Policy:
+        return replace(self, kappa=self.kappa * sigma)
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return self.kappa, (self.kappa / self.prior_sd) ** 2, self.prior_mean

@@ -1,0 +1,189 @@
+"""The one table of what is proved about which policy: theorems of the paper and others, and certificates.
+
+A policy and its bonus are looked up by their exact types: no theorem knows the radius of a bonus that is
+derived from a shipped one, nor the rule of a policy that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed
+from lighttail.bounds import theorems
+from lighttail.bounds.bound import Chance, Kind, no_bound, with_noise
+from lighttail.bounds.chances import Chances, elimination_chances, index_chances
+from lighttail.bounds.simplified import Simplified, simplified_k_armed, simplified_k_armed_optimal
+from lighttail.bounds.theorems import Terms
+from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
+from lighttail.problems import Bandit
+
+
+class Case(NamedTuple):
+    """What a theorem is asked about. rule: by which of the paper's two rules the policy plays."""
+
+    policy: Any
+    problem: Bandit
+    horizon: int
+    sigma: float
+    rule: Literal["UCB", "SE"]
+
+    @property
+    def arms(self) -> int:
+        return self.problem.arms
+
+
+class Theorem(NamedTuple):
+    """Of one bonus.
+
+    tails(case): each theorem's terms as a function of x, and the factor that the proof leaves to x for the
+    pseudo regret. means(case): bounds on the mean. simplified(case): the tail in the paper's variable y.
+    """
+
+    tails: Callable[[Case], dict[str, tuple[Callable[[float], Terms], float]]]
+    means: Callable[[Case], dict[str, float]] = lambda case: {}
+    simplified: Callable[[Case], Simplified] | None = None
+
+
+class Proved(NamedTuple):
+    """Of one rule. certificate: chances of each arm alone, or None. theorems: by bonus."""
+
+    rule: Literal["UCB", "SE"]
+    certificate: Callable[..., Chances | None]
+    theorems: dict[type, Theorem]
+
+
+def _light_tails(case: Case) -> dict[str, tuple[Callable[[float], Terms], float]]:
+    horizon, arms, sigma, kappa = case.horizon, case.arms, case.sigma, case.policy.bonus.kappa
+    found: dict[str, tuple[Callable[[float], Terms], float]] = {
+        "Thm exp-K-armed": (
+            lambda x: theorems.exp_k_armed(x, horizon, arms, sigma, kappa, case.rule),
+            2.0 * arms / (arms - 1),
+        )
+    }
+    if arms == 2:
+        found["Thm exp-2-armed"] = (lambda x: theorems.exp_2_armed(x, horizon, sigma, kappa), 2.0)
+    return found
+
+
+def _light_means(case: Case) -> dict[str, float]:
+    kappa = case.policy.bonus.kappa
+    if kappa < 2 * case.sigma:
+        return {}
+    found = {"Thm exp-K-armed": theorems.mean_k_armed(case.horizon, case.arms, kappa, case.rule)}
+    if case.arms == 2:
+        found["Thm exp-2-armed"] = theorems.mean_2_armed(case.horizon, kappa, case.rule)
+    return found
+
+
+def _light_simplified(case: Case) -> Simplified:
+    return simplified_k_armed(case.horizon, case.arms, case.sigma, case.policy.bonus.kappa)
+
+
+def _optimal_tails(case: Case) -> dict[str, tuple[Callable[[float], Terms], float]]:
+    bonus = case.policy.bonus
+
+    def terms(x: float) -> Terms:
+        settings = (case.horizon, case.arms, case.sigma, bonus.kappa, bonus.floor, case.rule)
+        return theorems.exp_k_armed_optimal(x, *settings)
+
+    return {"Thm exp-K-armed-optimal": (terms, 2.0)}
+
+
+def _optimal_means(case: Case) -> dict[str, float]:
+    bonus = case.policy.bonus
+    if bonus.floor < 2 * case.sigma:
+        return {}
+    value = theorems.mean_k_armed_optimal(case.horizon, case.arms, bonus.kappa, bonus.floor, case.rule)
+    return {"Thm exp-K-armed-optimal": value}
+
+
+def _optimal_simplified(case: Case) -> Simplified:
+    bonus = case.policy.bonus
+    return simplified_k_armed_optimal(case.horizon, case.arms, case.sigma, bonus.kappa, bonus.floor)
+
+
+def _any_time_tails(case: Case) -> dict[str, tuple[Callable[[float], Terms], float]]:
+    kappa = case.policy.bonus.kappa
+    return {"Thm any-time": (lambda x: theorems.any_time(x, case.horizon, case.arms, case.sigma, kappa), 2.0)}
+
+
+SHARED: dict[type, Theorem] = {
+    LightTailed: Theorem(_light_tails, _light_means, _light_simplified),
+    ArmOptimal: Theorem(_optimal_tails, _optimal_means, _optimal_simplified),
+}
+PROVED: dict[type[Policy], Proved] = {
+    UCB: Proved("UCB", index_chances, SHARED | {AnyTime: Theorem(_any_time_tails)}),
+    SuccessiveElimination: Proved("SE", elimination_chances, SHARED),
+}
+
+
+def theorem_of(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> tuple[Theorem, Case] | None:
+    """The theorem that covers a policy, and what to ask it; None if there is none."""
+    known, bonus = PROVED.get(type(policy)), getattr(policy, "bonus", None)
+    theorem = None if known is None else known.theorems.get(type(bonus))
+    if known is None or theorem is None:
+        return None
+    return theorem, Case(policy, problem, horizon, sigma, known.rule)
+
+
+def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
+    """What a certificate of a policy is made of; None where there is no certificate."""
+    known = PROVED.get(type(policy))
+    return None if known is None else known.certificate(policy, problem, horizon, sigma)
+
+
+def tails(
+    policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind
+) -> dict[str, Chance] | None:
+    """Every theorem that bounds this policy's tail, by its name; None if there is none."""
+    own = OWN_TAILS.get(type(policy))
+    if own is not None:
+        return own(policy, problem, horizon, sigma, kind)
+    found = theorem_of(policy, problem, horizon, sigma)
+    if found is None:
+        return None
+    theorem, case = found
+    return {name: _of_kind(terms, whole, kind) for name, (terms, whole) in theorem.tails(case).items()}
+
+
+def _of_kind(terms: Callable[[float], Terms], whole: float, kind: Kind) -> Chance:
+    """All terms; or those of the pseudo regret, to which the proof leaves x out of `whole` x."""
+    if kind == "regret":
+        return lambda x: sum(terms(x))
+    return lambda x: sum(terms(whole * x)[1:])
+
+
+def _exp3_ix(
+    policy: Exp3IX, problem: Bandit, horizon: int, sigma: float, kind: Kind
+) -> dict[str, Chance] | None:
+    if policy.estimator != "loss":
+        return None
+    eta, gamma, upper = policy.params(horizon, problem.arms)
+    low, high = _range(problem)
+    if upper < high - 1e-12 * max(1.0, abs(high)):
+        least = f"at least the largest reward, {high:g}"
+        why = f"Thm 12.1 assumes that upper is {least}, and it is {upper:g}"
+        raise no_bound("upper", upper, f"{least}, as Thm 12.1 assumes", why)
+    span = upper - low
+
+    def regret_chance(x: float) -> float:
+        return theorems.exp3_ix(x, horizon, problem.arms, span, eta, gamma)
+
+    def pseudo_chance(x: float) -> float:
+        return with_noise(regret_chance, x, sigma * horizon**0.5, gaussian=False)
+
+    return {"Thm 12.1 of Lattimore & Szepesvari": regret_chance if kind == "regret" else pseudo_chance}
+
+
+OWN_TAILS: dict[type[Policy], Callable[..., dict[str, Chance] | None]] = {Exp3IX: _exp3_ix}
+
+
+def _range(problem: Bandit) -> tuple[float, float]:
+    """The least and the largest reward that an arm can give."""
+    span = problem.noise.span(problem.means)
+    if span is not None:
+        return span
+    kinds = "bounded (Bernoulli, Uniform, resampled)"
+    why = f"Thm 12.1 assumes rewards that are {kinds}"
+    raise no_bound("noise", problem.noise, f"{kinds}, as Thm 12.1 assumes", why)
