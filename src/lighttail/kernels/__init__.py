@@ -23,7 +23,7 @@ from lighttail.kernels.draws import stream
 from lighttail.kernels.generic import late_kernel, stepping_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.tilted import tilted_kernel
-from lighttail.linear import LinearBandit, LinearThompson, LinearUCB
+from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -116,16 +116,9 @@ def programme_kernel_for(policy: Policy) -> Kernel:
     return _of(make, *parts)
 
 
-def _linear_kernel_for(policy: Policy, problem: LinearBandit) -> Callable[..., None]:
-    noise, fill = type(problem.noise), type(problem.actions).fill
-    factory: Any
-    formulas: tuple[Callable[..., Any], ...] = (noise.shock, noise.reward, fill)
-    match policy:
-        case LinearUCB(bonus):
-            factory = fixed_linear_kernel if problem.fixed else changing_linear_kernel
-            formulas = (type(bonus).radius, type(bonus).clock, *formulas)
-        case LinearThompson():
-            factory = linear_posterior_kernel
-        case _:
-            raise TypeError(f"no kernel plays {policy!r}")
-    return _made(factory, digest(*formulas), *formulas)  # type: ignore[no-any-return]
+def _linear_kernel_for(policy: Any, problem: LinearBandit) -> Kernel:
+    noise = (type(problem.noise).shock, type(problem.noise).reward, type(problem.actions).fill)
+    if policy.draws:
+        return _of(linear_posterior_kernel, *noise)
+    make = fixed_linear_kernel if problem.fixed else changing_linear_kernel
+    return _of(make, type(policy.bonus).radius, type(policy.bonus).clock, *noise)

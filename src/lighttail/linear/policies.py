@@ -17,6 +17,7 @@ class LinearPolicy(Policy):
     """What every policy of linear bandits has; the second argument of its methods is the dimension."""
 
     needs_horizon: ClassVar[bool] = False
+    draws: ClassVar[bool] = False  # whether it takes the best action of a draw, and not the highest index
     ridge: float
 
     @abstractmethod
@@ -81,6 +82,7 @@ class LinearThompson(LinearPolicy):
     (1.0, 0.5)
     """
 
+    draws: ClassVar[bool] = True
     scale: float
     ridge: float = 1.0
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import ConvexSet
-from lighttail.linear.policies import TIE, LinearPolicy, LinearThompson, LinearUCB
+from lighttail.linear.policies import TIE, LinearPolicy
 from lighttail.memory import free_memory, in_words
 from lighttail.online.state import ROUNDING, fields_of, listed, told
 from lighttail.online.trials import (
@@ -80,7 +80,7 @@ class LinearExperiment(LiveExperiment):
         horizon: int | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> None:
-        if not isinstance(policy, (LinearUCB, LinearThompson)):
+        if not isinstance(policy, LinearPolicy):
             raise refuse("policy", policy, "a linear policy such as LinearUCB(LinearLightTailed(kappa=0.2))")
         self.dim = _checked_dim(dim)
         super().__init__(policy, known_horizon(policy, horizon, 1, "", "give horizon="), seed)
@@ -169,7 +169,7 @@ class LinearExperiment(LiveExperiment):
 
     def _choose(self, rows: Floats) -> int:
         """The row with the highest index, or the best of the draw; equal but for rounding: at random."""
-        if isinstance(self.policy, LinearThompson):
+        if self.policy.draws:
             index = rows @ self._draw()
             terms = float(np.abs(index.max()))
         else:
@@ -185,15 +185,15 @@ class LinearExperiment(LiveExperiment):
         return int(tied[0] if tied.size == 1 else tied[int(uniform(self._rng) * tied.size)])
 
     def _highest(self, actions: ConvexSet) -> Floats:
-        if isinstance(self.policy, LinearThompson):
+        if self.policy.draws:
             return actions.furthest(self._draw()[None])[0]  # type: ignore[no-any-return]
         half = np.linalg.inv(_root(self._asked, self.policy.ridge))
         return actions.highest(self.estimate, half @ half.T, self._radius(), self._rng)[0]
 
     def _radius(self) -> Any:
         """The radius of this round as a function of the width."""
-        assert isinstance(self.policy, LinearUCB)
-        bonus, (ridge, *params) = self.policy.bonus, self._params
+        policy: Any = self.policy
+        bonus, (ridge, *params) = policy.bonus, self._params
         growth = 2.0 * float(np.sum(np.log(np.diag(_root(self._asked, ridge))))) - self.dim * math.log(ridge)
         time = bonus.clock(float(len(self._action_of) + 1), growth, ridge, *params)
         return lambda z: bonus.radius(z, time, *params)
