@@ -50,6 +50,7 @@ class Experiment(LiveExperiment):
     """
 
     kind = "experiment"
+    format = 2
     parts = ("arms", "trials", "rule")
 
     def __init__(
