@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.policies import Policy
-from lighttail.problems import MOST_PULLS, Bandit, Gaussian
+from lighttail.problems import MOST_PULLS, Bandit
 from lighttail.validation import BadInput, number, one_of, positive, refuse, whole
 
 Kind = Literal["regret", "pseudo_regret"]
@@ -115,8 +115,8 @@ def sub_gaussian(problem: Bandit | LinearBandit) -> float:
 
 
 def is_gaussian(problem: Bandit) -> bool:
-    """Whether the noise is normal: a class derived from Gaussian may draw something else."""
-    return type(problem.noise) is Gaussian
+    """Whether the noise states that it is normal."""
+    return problem.noise.normal is not None
 
 
 def noise_tail(z: float, gaussian: bool) -> float:

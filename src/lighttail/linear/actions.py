@@ -86,6 +86,11 @@ class Actions(ABC):
     def longest(self) -> float:
         """The length of the longest action."""
 
+    def mean_range(self, theta: Floats) -> tuple[float, float]:
+        """Between which two values the mean of an action is: no action is longer than the longest."""
+        reach = float(np.linalg.norm(theta)) * self.longest()
+        return -reach, reach
+
     @abstractmethod
     def most_lost(self, theta: Floats, horizon: int) -> float:
         """An upper bound on the pseudo regret of any policy."""
@@ -172,6 +177,11 @@ class _ArrayActions(Actions):
 
     def source(self, dim: int) -> tuple[Any, ...]:
         return (np.asarray(self.values),)
+
+    def mean_range(self, theta: Floats) -> tuple[float, float]:
+        means = (part @ theta for part in _parts(self.values))
+        ends = [(float(part.min()), float(part.max())) for part in means]
+        return min(low for low, _ in ends), max(high for _, high in ends)
 
     def longest(self) -> float:
         return self._longest

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.linear.actions import Actions, FixedActions, Floats, as_actions
-from lighttail.problems import Bernoulli, Gaussian, Noise, Resampled
+from lighttail.noises import Gaussian, Noise
 from lighttail.validation import numbers, refuse
 
 MOST_DIM = 10**5  # whose matrices would take 80 GB each
@@ -42,8 +42,9 @@ class LinearBandit:
 
     def __init__(self, theta: Sequence[float] | Floats, actions: Any, noise: Noise | None = None) -> None:
         noise = Gaussian(1.0) if noise is None else noise
-        if not isinstance(noise, Noise) or isinstance(noise, Resampled):
-            raise refuse("noise", noise, "a noise around any mean, such as Gaussian(1.0)")
+        if not isinstance(noise, Noise) or not noise.moves:
+            allowed = "a noise around any mean, such as Gaussian(1.0) or one whose class states moves = True"
+            raise refuse("noise", noise, allowed)
         checked = numbers("theta", theta, 1, "a list of at least one number", MOST_DIM)
         source = as_actions(actions)
         source.check(len(checked))
@@ -51,7 +52,7 @@ class LinearBandit:
         object.__setattr__(self, "actions", source)
         object.__setattr__(self, "noise", noise)
         self.check_sums(1)
-        _check_bernoulli(noise, np.array(checked), source)
+        _check_means(noise, np.array(checked), source)
         if not self.within_theorem:
             warnings.warn(
                 "the paper's theorem assumes actions of length 1 at most and entries of theta of size 1 at "
@@ -115,12 +116,11 @@ class LinearBandit:
         return self.actions.worst_loss(np.array(self.theta), horizon)
 
 
-def _check_bernoulli(noise: Noise, theta: Floats, actions: Actions) -> None:
-    """Bernoulli rewards need means between 0 and 1, of every action that may be offered."""
-    if not isinstance(noise, Bernoulli):
+def _check_means(noise: Noise, theta: Floats, actions: Actions) -> None:
+    """Refuse a mean, of an action that may be offered, that the noise cannot have."""
+    if noise.mean_range is None:
         return
-    values = getattr(actions, "values", None)
-    means = values @ theta if values is not None else np.array([-np.linalg.norm(theta)])
-    if not np.all((means >= 0.0) & (means <= 1.0)):
-        worst = float(means.min() if means.min() < 0.0 else means.max())
-        raise refuse("the mean of an action", worst, "between 0 and 1 with Bernoulli rewards")
+    (low, high), (least, largest) = noise.mean_range, actions.mean_range(theta)
+    if not low <= least <= largest <= high:
+        worst = least if least < low else largest
+        raise refuse("the mean of an action", worst, noise.allowed_means)

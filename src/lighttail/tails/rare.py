@@ -15,7 +15,7 @@ from lighttail.keeping import fitting_paths
 from lighttail.linear import LinearBandit
 from lighttail.methods import work_of
 from lighttail.policies import Policy
-from lighttail.problems import Bandit, Bernoulli
+from lighttail.problems import Bandit
 from lighttail.simulate import Progress, check_settings, simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
@@ -114,9 +114,7 @@ def _exact(task: Task, effort: Effort) -> TailEstimate:
 
 def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate:
     chance = answer()
-    if chance == 0.0 and not isinstance(
-        task.problem.noise, Bernoulli
-    ):  # possible, but smaller than is computed
+    if chance == 0.0 and task.problem.noise.outcomes is None:  # possible, but smaller than is computed
         return replace(certainly(sys.float_info.min, effort.level, "exact"), low=0.0, high=LEAST)
     return certainly(chance, effort.level, "exact", ERROR)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.noises import Noise
 from lighttail.policies import UCB, SuccessiveElimination, ThompsonSampling
-from lighttail.problems import Noise
 from lighttail.simulate import run_blocks
 from lighttail.statistics import Floats
 from lighttail.streams import block_generator
