@@ -78,14 +78,18 @@ def block_player(
     A block's random numbers depend on the seed and the block's number alone.
     """
     from lighttail.kernels import kernel_for, skip_kernel_for, stream  # imports numba
+    from lighttail.kernels.errors import compilable, parts_of
 
-    kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
+    author = parts_of(policy, problem)
+    with compilable(*author):
+        kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
     params = policy.params(horizon, problem.dim if isinstance(problem, LinearBandit) else problem.arms)
     world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
 
     def play(block: int, reward: Any, pulls: Any, stop: Any) -> None:
         generator = block_generator(seed, block)
-        kernel(stream(generator), params, world, horizon, reward, pulls, stop)
+        with compilable(*author):
+            kernel(stream(generator), params, world, horizon, reward, pulls, stop)
 
     return play
 

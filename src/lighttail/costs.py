@@ -160,6 +160,7 @@ def _sum_to(last: Counts, grid: Floats, rates: Floats) -> Floats:
 def pilots(policy: Policy, problem: Bandit, horizon: int) -> Pilots:
     """A few paths that skip ahead, with a fixed seed: fewer of them where each takes long."""
     from lighttail.kernels import skip_kernel_for, stream
+    from lighttail.kernels.errors import compilable, parts_of
 
     kernel = skip_kernel_for(policy, problem)
     params, world = policy.params(horizon, problem.arms), problem.noise.world(problem.means)
@@ -169,7 +170,8 @@ def pilots(policy: Policy, problem: Bandit, horizon: int) -> Pilots:
     paths = FEWEST_PILOTS
     while len(pulls) < MOST_PILOTS and words_drawn(generator) - before < PILOT_NUMBERS:
         more = np.empty((paths, problem.arms), dtype=np.int64)
-        kernel(stream(generator), params, world, horizon, np.empty(paths), more, looks)
+        with compilable(*parts_of(policy, problem)):
+            kernel(stream(generator), params, world, horizon, np.empty(paths), more, looks)
         pulls = np.concatenate([pulls, more])
         paths = len(pulls)
     return Pilots((words_drawn(generator) - before) / len(pulls), float(looks[1]) / len(pulls), pulls)

@@ -20,7 +20,8 @@ from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Method, check_method, choose_method
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
-from lighttail.problems import MOST_PULLS, Bandit
+from lighttail.problems import MOST_PULLS, Bandit, Noise
+from lighttail.trial import check_finite, try_noise
 from lighttail.validation import one_of, refuse, whole
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
@@ -278,8 +279,12 @@ def _check_squares(problem: Bandit | LinearBandit, horizon: int, size: float) ->
     allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
     if size * (horizon + 1) > MOST_SUM:
         raise refuse(field, value, allowed)
+    largest = try_noise(problem.noise, value)
+    if type(problem.noise).sd is Noise.sd:  # it is measured, from such rewards
+        check_finite(problem.noise, largest)
     if not FAR * problem.noise.sd(problem.means) * horizon <= MOST_SUM:
         raise refuse("noise", problem.noise, allowed)
+    check_finite(problem.noise, largest)
 
 
 def _check_linear(policy: Policy, problem: LinearBandit, horizon: Any) -> int:

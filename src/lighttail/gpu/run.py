@@ -121,6 +121,7 @@ def launches(
 
     from lighttail.gpu.build import device_kernel_for
     from lighttail.gpu.draws import seed_words
+    from lighttail.kernels.errors import compilable, parts_of
 
     real: Any = np.dtype(precision).type
     kernel, threads = device_kernel_for(policy, problem, real)
@@ -133,7 +134,8 @@ def launches(
     for first in range(0, paths, size):
         count = min(size, paths - first)
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
-        launch(kernel, count, threads, *args)
+        with compilable(*parts_of(policy, problem)):
+            launch(kernel, count, threads, *args)
         yield first, rewards[:count], pulls[:, :count]
 
 
