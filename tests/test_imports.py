@@ -18,7 +18,8 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
     *("validation", "streams", "trial", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
-    *("tilts", "rewards", "noises", "bonuses", "policies", "problems", "linear", "words", "kernels"),
+    *("records", "tilts", "rewards", "noises"),
+    *("bonuses", "policies", "problems", "linear", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
     *("gpu", "costs", "methods", "blocks", "executors", "keeping", "simulate"),
     *("online", "bounds", "tails"),

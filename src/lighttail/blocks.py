@@ -23,27 +23,26 @@ import numpy as np
 
 from lighttail.bonuses import Bonus
 from lighttail.law import Law, layout_of
-from lighttail.linear import LinearBandit
 from lighttail.methods import Played
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import Problem
+from lighttail.records import Record
 from lighttail.streams import block_generator
 
 POLL = 0.2  # seconds between two looks at whether anyone still wants the result
 PROBE_PATHS = 2
 PROBE_PULLS = 64  # beyond one an arm
-Play = Callable[[int, Any, Any, Any], None]
+Play = Callable[[int, Record, Any], None]
 Keep = Literal["paths", "law"]
 
 
 class Part(NamedTuple):
     """What a task sends back: the outcomes of some blocks, their processor time, and who played them.
 
-    law: what it sends where that is kept, in place of reward and pulls.
+    record: reward and pulls of their paths. law: what it sends where that is kept, in place of a record.
     """
 
-    reward: Any
-    pulls: Any
+    record: Record | None
     seconds: float
     worker: tuple[str, int, int]
     law: Law | None = None
@@ -59,7 +58,7 @@ class Job:
     """
 
     policy: Policy
-    problem: Bandit | LinearBandit
+    problem: Problem
     horizon: int
     paths: int
     seed: int
@@ -70,10 +69,8 @@ class Job:
     flag: str
 
 
-def block_player(
-    policy: Policy, problem: Bandit | LinearBandit, horizon: int, seed: int, method: Played
-) -> Play:
-    """play(block, reward, pulls, stop) fills in the paths of one block; no paths: only gets ready.
+def block_player(policy: Policy, problem: Problem, horizon: int, seed: int, method: Played) -> Play:
+    """play(block, record, stop) fills in the paths of one block; no paths: only gets ready.
 
     A block's random numbers depend on the seed and the block's number alone.
     """
@@ -82,46 +79,34 @@ def block_player(
 
     author = parts_of(policy, problem)
     with compilable(*author):
-        kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
-    params = policy.params(horizon, problem.dim if isinstance(problem, LinearBandit) else problem.arms)
-    world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
+        factory: Any = skip_kernel_for if method == "skip" else kernel_for
+        kernel = factory(policy, problem)
+    params, world = policy.params(horizon, problem.size), problem.world()
 
-    def play(block: int, reward: Any, pulls: Any, stop: Any) -> None:
+    def play(block: int, record: Record, stop: Any) -> None:
         generator = block_generator(seed, block)
         with compilable(*author):
-            kernel(stream(generator), params, world, horizon, reward, pulls, stop)
+            kernel(stream(generator), params, world, horizon, record.reward, record.table, stop)
 
     return play
 
 
-def room_for(problem: Bandit | LinearBandit, paths: int) -> tuple[Any, Any]:
-    """Arrays for rewards and pulls; of actions that change, for what was earned and lost instead."""
-    reward = np.empty(paths)
-    if not problem.means:
-        return reward, np.empty((paths, 2))
-    return reward, np.empty((paths, len(problem.means)), dtype=np.int64)
-
-
-def probe_of(policy: Policy, problem: Bandit | LinearBandit, horizon: int, method: Played) -> bytes:
+def probe_of(policy: Policy, problem: Problem, horizon: int, method: Played) -> bytes:
     """The first pulls of two paths to the bit, and the fingerprint: a worker with other formulas, versions
     or mathematical functions gets others, and is found out before its results are mixed with anyone's."""
-    short = min(horizon, PROBE_PULLS + (0 if isinstance(problem, LinearBandit) else problem.arms))
-    reward, pulls = room_for(problem, PROBE_PATHS)
-    play = block_player(policy, problem, short, 0, method)
-    play(0, reward, pulls, np.zeros(1, dtype=np.int64))
-    return reward.tobytes() + pulls.tobytes() + fingerprint(policy, problem, horizon)  # type: ignore[no-any-return]
+    short, record = min(horizon, PROBE_PULLS + problem.opening), problem.room(PROBE_PATHS)
+    block_player(policy, problem, short, 0, method)(0, record, np.zeros(1, dtype=np.int64))
+    return record.tobytes() + fingerprint(policy, problem, horizon)
 
 
-def fingerprint(policy: Policy, problem: Bandit | LinearBandit, horizon: int) -> bytes:
+def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
     """The numbers that the kernels are handed, and the bonus all the way to the horizon, as text."""
-    if isinstance(problem, LinearBandit):
-        return repr(policy.params(horizon, problem.dim)).encode()
-    numbers: list[Any] = [policy.params(horizon, problem.arms)]
-    for part in problem.noise.world(problem.means):
+    numbers: list[Any] = [policy.params(horizon, problem.size)]
+    for part in problem.numbers:
         numbers.append(hashlib.sha256(part.tobytes()).hexdigest() if isinstance(part, np.ndarray) else part)
     bonus = getattr(policy, "bonus", None)
     if isinstance(bonus, Bonus):
-        numbers += bonus.sample(horizon, problem.arms)
+        numbers += bonus.sample(horizon, problem.size)
     return repr(numbers).encode()
 
 
@@ -133,21 +118,19 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
     todo, play = _ready(job)
     begin, end = first * todo.size, min(todo.paths, until * todo.size)
     law = Law.empty(layout_of(todo.problem, todo.horizon)) if todo.keep == "law" else None
-    reward, pulls = room_for(todo.problem, todo.size if law else end - begin)
+    record = todo.problem.room(todo.size if law else end - begin)
     start = time.thread_time()
     with _watched(todo.flag) as stop:
         for block in range(first, until):
             skipped = block * todo.size if law else begin
             rows = slice(block * todo.size - skipped, min(end, (block + 1) * todo.size) - skipped)
-            play(block, reward[rows], pulls[rows], stop)
+            play(block, record.rows(rows), stop)
             if stop[0]:
                 raise RuntimeError("nobody wants these blocks any more")
             if law:
-                law.add(reward[rows], pulls[rows])
+                law.add(record.rows(rows))
     seconds = time.thread_time() - start
-    return (
-        Part(None, None, seconds, worker_name(), law) if law else Part(reward, pulls, seconds, worker_name())
-    )
+    return Part(None if law else record, seconds, worker_name(), law)
 
 
 _lock = threading.Lock()

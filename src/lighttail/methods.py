@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from lighttail.costs import costs_of
 from lighttail.policies import UCB, Policy, SuccessiveElimination
-from lighttail.problems import Bandit
+from lighttail.problems import Bandit, Problem
 from lighttail.validation import BadInput, one_of
 
 Method = Literal["auto", "step", "skip"]
@@ -50,7 +50,7 @@ def work_of(policy: Policy, problem: Any, horizon: int) -> float:
     return horizon * min(1.0, skip / step)
 
 
-def why_not_skip(policy: Policy, problem: Bandit) -> str:
+def why_not_skip(policy: Policy, problem: Problem) -> str:
     """What keeps a policy on a problem from skipping ahead; empty if nothing does."""
     noise = problem.noise
     if not isinstance(policy, (UCB, SuccessiveElimination)):

@@ -140,6 +140,11 @@ class Noise(ABC):
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         """What `shock` and `reward` are handed besides: float64 or int64 arrays, and floats."""
 
+    @property
+    def states_sd(self) -> bool:
+        """Whether the class knows the standard deviation, which is measured otherwise."""
+        return type(self).sd is not Noise.sd
+
     def sd(self, means: tuple[float, ...]) -> float:
         """The standard deviation of a reward of the noisiest arm; from draws unless a noise knows it.
 

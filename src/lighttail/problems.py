@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, Resampled, StudentT, Uniform
-from lighttail.validation import UNORDERED, array_of, numbers, refuse, shown
+from lighttail.records import Counts, Record
+from lighttail.trial import check_finite, try_noise
+from lighttail.validation import UNORDERED, array_of, numbers, refuse, shown, whole
 
 __all__ = [
     "MOST_PULLS",
@@ -21,18 +24,143 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Noise",
+    "Problem",
     "Resampled",
     "StudentT",
     "Uniform",
+    "has_arms",
 ]
 
 Floats = npt.NDArray[np.float64]
 MOST_PULLS = 10**15  # of a path: counts stay exact as floats
+MOST_SUM = 1e150  # of rewards: its square is a float, and so are the squares of many paths
+FAR = 100.0  # standard deviations that hardly any reward is away
 MOST_ARMS = 10**6  # of a problem; no method is for more
 
 
+class Problem(ABC):
+    """What `simulate` and all that rests on it ask of a problem; the defaults are those of arms.
+
+    means, labels: of the arms, or of a fixed set of actions; empty where the actions change.
+    """
+
+    means: tuple[float, ...]
+    noise: Noise
+    labels: tuple[str, ...]
+    # Whether a reward of one arm tells nothing of the others: exact laws, tilts and the GPU need it.
+    independent: ClassVar[bool] = True
+    # Whether it is for policies that are handed vectors, whose class states `linear = True`.
+    linear: ClassVar[bool] = False
+    # Policies for it, in a message.
+    policies: ClassVar[str]
+    # A pull costs about as much as so many pulls of an arm: blocks are as much shorter.
+    dear: ClassVar[int] = 1
+    # The most pulls of a path that are played one by one.
+    most_steps: ClassVar[int] = 10**11
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """What `policy.params` is handed beside the horizon: how many arms, or the dimension."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """No mean reward is larger in size."""
+
+    @property
+    @abstractmethod
+    def given(self) -> tuple[str, tuple[float, ...]]:
+        """The name and the value of the field that decides the means, for messages."""
+
+    @abstractmethod
+    def world(self) -> tuple[Any, ...]:
+        """What the kernels are handed."""
+
+    @abstractmethod
+    def room(self, paths: int) -> Record:
+        """Room for what is written down of so many paths."""
+
+    @abstractmethod
+    def check_horizon(self, horizon: Any) -> int:
+        """Refuse a number of pulls that a path cannot have."""
+
+    @abstractmethod
+    def check_sums(self, horizon: int) -> None:
+        """Refuse rewards so large that what a path earns or loses is no float."""
+
+    @abstractmethod
+    def most_lost(self, horizon: int) -> float:
+        """An upper bound on the pseudo regret of any policy."""
+
+    @abstractmethod
+    def worst_loss(self, horizon: int) -> float:
+        """What always pulling the worst arm, or taking the worst action of every round, loses on average."""
+
+    @abstractmethod
+    def about(self) -> str:
+        """The problem without its noise, in a sentence or two."""
+
+    @property
+    def covered(self) -> bool:
+        """Whether the problem is one that the paper's theorems are about."""
+        return self.noise.is_sub_gaussian
+
+    @property
+    def opening(self) -> int:
+        """Pulls with which every path may begin, whatever the policy learns."""
+        return 0
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """What tells a worker that its problem is the caller's, beside the first pulls of two paths."""
+        return ()
+
+    @property
+    def products(self) -> int:
+        """Products of two numbers that a pull takes, where that decides its time."""
+        return 0
+
+    @property
+    def bytes(self) -> int:
+        """The memory that a thread works with, about, where it is worth a question."""
+        return 0
+
+    def played(self) -> str:
+        """What of a problem decides its paths, as text."""
+        return repr(self)
+
+    def check(self, policy: Any, horizon: Any) -> int:
+        """Refuse what cannot be played, before any work; the horizon as a plain number."""
+        if getattr(policy, "linear", False) is not self.linear:
+            raise refuse("policy", policy, self.policies)
+        pulls = self.check_horizon(horizon)
+        self.check_sums(pulls)
+        self._check_squares(pulls)
+        policy.check(pulls, self.size)
+        return pulls
+
+    def _check_squares(self, horizon: int) -> None:
+        """Refuse rewards of such a size that the squares of their sums, as in a variance, are no floats."""
+        (field, value), noise = self.given, self.noise
+        allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
+        if self.reach * (horizon + 1) > MOST_SUM:
+            raise refuse(field, value, allowed)
+        largest = try_noise(noise, value)
+        if not noise.states_sd:  # it is measured, from such rewards
+            check_finite(noise, largest)
+        if not FAR * noise.sd(self.means) * horizon <= MOST_SUM:
+            raise refuse("noise", noise, allowed)
+        check_finite(noise, largest)
+
+
+def has_arms(problem: Any) -> bool:
+    """Whether it is a problem with arms that tell nothing of each other."""
+    return isinstance(problem, Problem) and problem.independent
+
+
 @dataclass(frozen=True, init=False)
-class Bandit:
+class Bandit(Problem):
     """A bandit: the arms' mean rewards, the noise around them, and names for the arms.
 
     means: one finite number an arm, at least two. noise: `Gaussian(1.0)` unless given.
@@ -46,6 +174,7 @@ class Bandit:
     means: tuple[float, ...]
     noise: Noise
     labels: tuple[str, ...]
+    policies: ClassVar[str] = "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit"
 
     def __init__(
         self, means: Sequence[float] | Floats, noise: Noise | None = None, labels: Sequence[str] = ()
@@ -81,10 +210,56 @@ class Bandit:
         if math.isinf(size * (horizon + self.arms)):
             raise refuse("means", self.means, f"so small that {horizon} pulls add up to a finite number")
 
+    def check_horizon(self, horizon: Any) -> int:
+        each = f", one pull for each of the {self.arms} arms"
+        return whole("horizon", horizon, self.arms, each, MOST_PULLS)
+
+    def world(self) -> tuple[Any, ...]:
+        """What the kernels are handed: the world of the noise."""
+        return self.noise.world(self.means)
+
+    def room(self, paths: int) -> Counts:
+        return Counts.empty(paths, self.arms)
+
+    def most_lost(self, horizon: int) -> float:
+        """Of any policy: the worst arm is pulled always."""
+        return max(self.gaps) * horizon
+
+    worst_loss = most_lost
+
+    def about(self) -> str:
+        """The arms in a sentence."""
+        arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(self.labels, self.means, strict=True))
+        return f"Mean rewards of the arms: {arms}."
+
+    def played(self) -> str:
+        """The names of the arms decide nothing."""
+        return repr(Bandit(self.means, self.noise))
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        return self.world()
+
     @property
     def arms(self) -> int:
         """The number of arms."""
         return len(self.means)
+
+    @property
+    def size(self) -> int:
+        return self.arms
+
+    @property
+    def opening(self) -> int:
+        return self.arms
+
+    @property
+    def reach(self) -> float:
+        return max(map(abs, self.means))
+
+    @property
+    def given(self) -> tuple[str, tuple[float, ...]]:
+        return "means", self.means
 
     @property
     def gaps(self) -> tuple[float, ...]:

@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.records import Counts
 from lighttail.validation import BadInput, one_of, refuse, whole
 
 Device = Literal["cpu", "cuda"]
@@ -46,8 +46,8 @@ def check_device(
         if precision == "float32":
             raise refuse("precision", precision, "'float64' on the CPU; device='cuda' has both")
         return device, precision
-    if isinstance(problem, LinearBandit):
-        raise refuse("device", device, "'cpu' with a LinearBandit")
+    if not problem.independent:
+        raise refuse("device", device, f"'cpu' with a {type(problem).__name__}")
     if method == "skip":
         raise refuse("method", method, "'auto' or 'step' with device='cuda', which plays every pull")
     for field, given in (("executor", executor), ("threads", threads)):
@@ -161,14 +161,14 @@ def _on_device(part: Any, real: Any) -> Any:
 
 def play_paths(
     policy: Policy, problem: Bandit, horizon: int, rows: tuple[int, int], seed: int, precision: Precision
-) -> tuple[Any, Any]:
-    """Reward and pulls of the paths rows[0] to rows[1] - 1, on the host."""
+) -> Counts:
+    """The paths rows[0] to rows[1] - 1, on the host."""
     paths = rows[1] - rows[0]
-    reward, pulls = np.empty(paths), np.empty((paths, problem.arms), dtype=np.int64)
+    record = problem.room(paths)
     for first, rewards, counts in launches(policy, problem, horizon, paths, seed, precision, rows[0]):
-        until = first + rewards.size
-        reward[first:until], pulls[first:until] = rewards.copy_to_host(), counts.copy_to_host().T
-    return reward, pulls
+        played = Counts(rewards.copy_to_host(), counts.copy_to_host().T)
+        record.put(slice(first, first + played.paths), played)
+    return record
 
 
 def device_sources() -> str:

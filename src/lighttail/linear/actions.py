@@ -76,6 +76,7 @@ class Actions(ABC):
     """What every source of actions has."""
 
     count: int  # actions a round
+    fixed: ClassVar[bool] = False  # whether they are the same in every round
     fill: ClassVar[Callable[..., None]]
 
     @abstractmethod
@@ -85,6 +86,10 @@ class Actions(ABC):
     @abstractmethod
     def longest(self) -> float:
         """The length of the longest action."""
+
+    def means(self, theta: Floats) -> tuple[float, ...]:
+        """The mean rewards of a fixed set; of changing actions there are none."""
+        return ()
 
     def mean_range(self, theta: Floats) -> tuple[float, float]:
         """Between which two values the mean of an action is: no action is longer than the longest."""
@@ -216,7 +221,11 @@ class _ArrayActions(Actions):
 class FixedActions(_ArrayActions):
     """The same actions in every round: A x d numbers."""
 
+    fixed: ClassVar[bool] = True
     fill = staticmethod(same_points)
+
+    def means(self, theta: Floats) -> tuple[float, ...]:
+        return tuple((self.values @ theta).tolist())
 
     def most_lost(self, theta: Floats, horizon: int) -> float:
         return float(np.ptp(self.values @ theta)) * horizon

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lighttail.linear.bonuses import LinearBonus
 from lighttail.policies import Policy
@@ -16,6 +17,7 @@ class LinearPolicy(Policy):
     """What every policy of linear bandits has; the second argument of its methods is the dimension."""
 
     ridge: float
+    linear: ClassVar[bool] = True  # it is handed vectors, as a LinearBandit offers them
 
     @property
     def needs_horizon(self) -> bool:

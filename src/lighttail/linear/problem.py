@@ -6,20 +6,22 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from lighttail.linear.actions import Actions, FixedActions, Floats, as_actions
+from lighttail.linear.actions import Actions, Floats, as_actions
 from lighttail.noises import Gaussian, Noise
-from lighttail.validation import numbers, refuse
+from lighttail.problems import MOST_PULLS, Problem
+from lighttail.records import Counts, Losses, Record
+from lighttail.validation import numbers, refuse, whole
 
 MOST_DIM = 10**5  # whose matrices would take 80 GB each
 SLACK = 1e-9  # lengths that are 1 but for rounding are 1
 
 
 @dataclass(frozen=True, init=False)
-class LinearBandit:
+class LinearBandit(Problem):
     """A linear bandit: in each round some actions are offered; action a earns a' theta + noise.
 
     theta: the hidden vector, d numbers.
@@ -39,6 +41,13 @@ class LinearBandit:
     theta: tuple[float, ...]
     actions: Actions
     noise: Noise
+    independent: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
+    policies: ClassVar[str] = (
+        "a linear one, such as LinearUCB(LinearLightTailed(kappa=0.2)), with a LinearBandit"
+    )
+    dear: ClassVar[int] = 32
+    most_steps: ClassVar[int] = 10**10
 
     def __init__(self, theta: Sequence[float] | Floats, actions: Any, noise: Noise | None = None) -> None:
         noise = Gaussian(1.0) if noise is None else noise
@@ -68,17 +77,15 @@ class LinearBandit:
     @property
     def fixed(self) -> bool:
         """Whether the same actions are offered in every round."""
-        return isinstance(self.actions, FixedActions)
+        return self.actions.fixed
 
     @property
-    def means(self) -> tuple[float, ...]:
+    def means(self) -> tuple[float, ...]:  # type: ignore[override]
         """The mean rewards of a fixed set of actions; of changing ones there are none."""
-        if not isinstance(self.actions, FixedActions):
-            return ()
-        return tuple((self.actions.values @ np.array(self.theta)).tolist())
+        return self.actions.means(np.array(self.theta))
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:  # type: ignore[override]
         """The names of a fixed set of actions."""
         return tuple(f"action {place + 1}" for place in range(len(self.means)))
 
@@ -86,6 +93,34 @@ class LinearBandit:
     def within_theorem(self) -> bool:
         """Whether the lengths are those that the paper's theorem assumes."""
         return max(map(abs, self.theta)) <= 1.0 + SLACK and self.actions.longest() <= 1.0 + SLACK
+
+    @property
+    def covered(self) -> bool:
+        """The proof needs two dimensions."""
+        return self.noise.is_sub_gaussian and self.within_theorem and self.dim >= 2
+
+    @property
+    def size(self) -> int:
+        return self.dim
+
+    @property
+    def given(self) -> tuple[str, tuple[float, ...]]:
+        return "theta", self.theta
+
+    def check_horizon(self, horizon: Any) -> int:
+        pulls = whole("horizon", horizon, 1, most=MOST_PULLS)
+        self.actions.check(self.dim, pulls)
+        return pulls
+
+    def room(self, paths: int) -> Record:
+        return Counts.empty(paths, self.actions.count) if self.fixed else Losses.empty(paths)
+
+    def about(self) -> str:
+        """The hidden vector and the actions in two sentences."""
+        theta = ", ".join(f"{value:.4g}" for value in self.theta)
+        arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(self.labels, self.means, strict=True))
+        offered = f"Mean rewards of the actions: {arms}" if arms else f"Actions of a round: {self.actions!r}"
+        return f"A linear bandit with theta = ({theta}). {offered}."
 
     def world(self) -> tuple[Any, ...]:
         """What the kernels are handed (`lighttail.kernels.linear`)."""
@@ -101,6 +136,11 @@ class LinearBandit:
     def reach(self) -> float:
         """No mean reward is larger in size."""
         return math.hypot(*self.theta) * self.actions.longest()
+
+    @property
+    def products(self) -> int:
+        """Of the inverse and of the indices."""
+        return self.dim * (self.dim + self.actions.count)
 
     @property
     def bytes(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.policies import UCB
-from lighttail.problems import Bandit
+from lighttail.problems import Bandit, has_arms
 from lighttail.statistics import Floats
 from lighttail.tails.levels import HOPELESS, GaussianArms
 from lighttail.tails.sums import common_unit
@@ -125,7 +125,7 @@ def _coins(problem: Bandit) -> bool:
 
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
     """The groups of a problem; what has no exact law is refused."""
-    if not isinstance(problem, Bandit) or not (problem.noise.normal is not None or _coins(problem)):
+    if not has_arms(problem) or not (problem.noise.normal is not None or _coins(problem)):
         raise refuse("problem", problem, "a Bandit with Gaussian noise or Bernoulli rewards")
     if not isinstance(policy, UCB) or policy.bonus.changes_with_time():
         raise refuse("policy", policy, "UCB with a bonus that does not change with time")
