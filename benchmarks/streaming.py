@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 import lighttail as lt
-from lighttail.blocks import block_player, room_for
+from lighttail.blocks import block_player
 from lighttail.law import Law, layout_of
 from lighttail.simulate import block_paths
 
@@ -37,18 +37,18 @@ def share_of_counting() -> float:
     """Seconds of counting a block over those of playing it, K = 2, the best of alternating rounds."""
     problem = lt.Bandit(MEANS)
     play, law = block_player(POLICY, problem, HORIZON, 1, "step"), Law.empty(layout_of(problem, HORIZON))
-    reward, pulls = room_for(problem, block_paths(HORIZON))
+    record = problem.room(block_paths(HORIZON))
     stop = np.zeros(1, dtype=np.int64)
-    play(0, reward, pulls, stop)
-    law.add(reward, pulls)
+    play(0, record, stop)
+    law.add(record)
     rounds = []
     for turn in range(ROUNDS):
         playing = counting = 0.0
         for block in range(BLOCKS):
             start = time.perf_counter()
-            play(turn * BLOCKS + block, reward, pulls, stop)
+            play(turn * BLOCKS + block, record, stop)
             between = time.perf_counter()
-            law.add(reward, pulls)
+            law.add(record)
             playing += between - start
             counting += time.perf_counter() - between
         rounds.append((counting, playing))

@@ -32,7 +32,7 @@ def play(policy: lt.LinearUCB, problem: lt.LinearBandit, horizon: int, paths: in
     noise, source = problem.noise, problem.actions
     theta, stored = np.array(problem.theta), source.source(problem.dim)
     rest = noise.world(problem.theta)[1:]
-    size = block_paths(horizon, linear=True)
+    size = block_paths(horizon, dear=32)
     totals = np.zeros((3, paths))
     chosen = np.empty((paths, horizon), dtype=np.int64)
     rows = np.empty((source.count, problem.dim))

@@ -154,7 +154,7 @@ def test_every_block_is_in_one_task_however_long_blocks_take() -> None:
             assert first < until
             seen += range(first, until)
             cost = 10.0 ** rng.uniform(-7, 1) * (until - first)
-            tasks.heard(Part(None, None, cost, ("here", 1, int(rng.integers(9)))), until - first)
+            tasks.heard(Part(None, cost, ("here", 1, int(rng.integers(9)))), until - first)
         assert seen == list(range(tasks.blocks))
 
 
@@ -162,7 +162,7 @@ def test_tasks_are_as_long_as_they_should_be_and_the_window_follows_the_workers(
     tasks = executors.Tasks(100_000, 0.08)
     assert tasks.next() == (0, 1)
     for worker in range(50):
-        tasks.heard(Part(None, None, 0.002, ("here", 1, worker)), 1)
+        tasks.heard(Part(None, 0.002, ("here", 1, worker)), 1)
     assert tasks.next() == (1, 41)  # 40 blocks of 2 ms
     assert tasks.window == 200
 

@@ -14,7 +14,7 @@ from fuzz_values import OwnNoise, Unwritable, Word
 
 import lighttail as lt
 from lighttail import bounds
-from lighttail.problems import scaled_reward
+from lighttail.rewards import scaled_reward
 from lighttail.statistics import Estimate
 from lighttail.validation import BadInput, numbers, one_of, refuse, shown, whole
 

@@ -25,6 +25,7 @@ from lighttail.gpu import draws
 from lighttail.gpu.formulas import in_precision, on_device
 from lighttail.gpu.run import precision_for
 from lighttail.law import Law, layout_of
+from lighttail.records import Counts
 from lighttail.streams import standard_normal, uniform
 from lighttail.study import run_study
 from lighttail.study.file import parse_study
@@ -224,7 +225,7 @@ def test_a_law_counted_on_the_device_is_that_of_its_paths(
     paths = lt.simulate(POLICIES[1], problem, **settings)
     out = lt.simulate(POLICIES[1], problem, **settings, keep="law")
     law = Law.empty(layout_of(problem, 12))
-    law.add(paths.reward, paths.pulls)
+    law.add(Counts(paths.reward, paths.pulls))
     mine, plain = out.law.state(), law.state()
     assert mine[1].keys() == plain[1].keys()
     assert all(np.array_equal(mine[1][key], plain[1][key]) for key in plain[1])

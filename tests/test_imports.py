@@ -17,7 +17,8 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", 
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
-    *("validation", "streams", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
+    *("validation", "streams", "trial", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
+    *("records", "tilts", "rewards", "noises"),
     *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
     *("gpu", "costs", "methods", "blocks", "executors", "keeping", "simulate"),

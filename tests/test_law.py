@@ -22,6 +22,7 @@ from lighttail import memory, statistics, tally
 from lighttail import simulate as simulate_function
 from lighttail.law import Law, Layout, lattice_of, layout_of
 from lighttail.outcome import LawOutcome
+from lighttail.records import Counts, Losses
 from lighttail.samples import Sample
 
 simulation: Any = __import__("sys").modules[simulate_function.__module__]
@@ -180,7 +181,7 @@ def counted(paths: lt.Outcome, layout: Layout | None = None, size: int = 100) ->
         layout = layout_of(lt.Bandit(paths.means), paths.horizon)
     law = Law.empty(layout)
     for first in range(0, paths.paths, size):
-        law.add(paths.reward[first : first + size], paths.pulls[first : first + size])
+        law.add(Counts(paths.reward[first : first + size], paths.pulls[first : first + size]))
     return LawOutcome(law, paths.means, paths.labels, paths.horizon, {})
 
 
@@ -242,13 +243,17 @@ def test_any_order_and_any_split_give_the_same_bytes(case: str) -> None:
     paths, _ = both(case)
     rng = np.random.default_rng(7)
     offers = paths.offers
-    second: Any = paths.pulls if offers is None else np.column_stack([offers.best, offers.lost])
+    record = (
+        Counts(paths.reward, paths.pulls)
+        if offers is None
+        else Losses(paths.reward, np.column_stack([offers.best, offers.lost]))
+    )
     blocks = [slice(first, first + 70) for first in range(0, PATHS, 70)]
 
     def law(order: Any, pieces: int) -> Law:
         laws = [Law.empty(layout_of(problem, horizon)) for _ in range(pieces)]
         for block in order:
-            laws[rng.integers(pieces)].add(paths.reward[blocks[block]], second[blocks[block]])
+            laws[rng.integers(pieces)].add(record.rows(blocks[block]))
         first, *rest = rng.permutation(np.array(laws, dtype=object))
         for other in rest:
             first.merge(other)

@@ -196,7 +196,7 @@ BAD = {
     WrongLater: "choose of WrongLater must return the number of an arm",
     LeavesLater: "choose and learn of LeavesLater must stay within their arrays",
     HalfAnArm: "choose of HalfAnArm must return an arm, a whole number from 0 to 1, but returned 0.5 in ",
-    DrawsItself: r"choose of DrawsItself must draw from rng with uniform\(rng\)",
+    DrawsItself: r"choose of DrawsItself must draw with uniform\(rng\) and standard_normal",
     TooManyNotes: "choose of TooManyNotes must stay within its arrays, but did not in round 1",
     TooFewArguments: "choose of TooFewArguments failed in round 1 of a trial: TypeError",
     WithoutChoose: "policy must have a static method choose, but WithoutChoose has none; docs/own-",

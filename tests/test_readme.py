@@ -22,6 +22,15 @@ def test_python_of_the_readme_prints_what_its_comments_say(capsys: pytest.Captur
     assert str(names["trial"]) in BLOCKS[2]
 
 
+def test_python_of_the_page_on_noises_prints_what_its_comments_say(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (ROOT / "docs" / "own-noises.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(block, "own-noises.md", "exec", dont_inherit=True), {"__name__": "own_noises_page"})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\)\s+# (.*)", block)
+
+
 def test_links_of_the_readme_and_docs_exist() -> None:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):

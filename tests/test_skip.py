@@ -17,7 +17,7 @@ from test_simulate import Compilations
 import lighttail as lt
 from lighttail.kernels import skip, skip_kernel_for
 from lighttail.methods import choose_method
-from lighttail.problems import bernoulli_clear, normal_clear
+from lighttail.rewards import bernoulli_clear, normal_clear
 
 simulation = importlib.import_module("lighttail.simulate")  # `lighttail.simulate` is the function
 POLICIES = [

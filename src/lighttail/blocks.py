@@ -24,28 +24,27 @@ import numpy as np
 from lighttail.bonuses import Bonus
 from lighttail.course import STRAIGHT, Course
 from lighttail.law import Law, layout_of
-from lighttail.linear import LinearBandit
 from lighttail.methods import Played
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import Problem
+from lighttail.records import Record
 from lighttail.streams import block_generator
 from lighttail.validation import BadInput
 
 POLL = 0.2  # seconds between two looks at whether anyone still wants the result
 PROBE_PATHS = 2
 PROBE_PULLS = 64  # beyond one an arm
-Play = Callable[[int, Any, Any, Any], None]
+Play = Callable[[int, Record, Any], None]
 Keep = Literal["paths", "law"]
 
 
 class Part(NamedTuple):
     """What a task sends back: the outcomes of some blocks, their processor time, and who played them.
 
-    law: what it sends where that is kept, in place of reward and pulls.
+    record: reward and pulls of their paths. law: what it sends where that is kept, in place of a record.
     """
 
-    reward: Any
-    pulls: Any
+    record: Record | None
     seconds: float
     worker: tuple[str, int, int]
     law: Law | None = None
@@ -61,7 +60,7 @@ class Job:
     """
 
     policy: Policy
-    problem: Bandit | LinearBandit
+    problem: Problem
     horizon: int
     paths: int
     seed: int
@@ -74,34 +73,31 @@ class Job:
 
 
 def block_player(
-    policy: Policy,
-    problem: Bandit | LinearBandit,
-    horizon: int,
-    seed: int,
-    method: Played,
-    course: Course = STRAIGHT,
+    policy: Policy, problem: Problem, horizon: int, seed: int, method: Played, course: Course = STRAIGHT
 ) -> Play:
-    """play(block, reward, pulls, stop) fills in the paths of one block; no paths: only gets ready.
+    """play(block, record, stop) fills in the paths of one block; no paths: only gets ready.
 
     A block's random numbers depend on the seed and the block's number alone.
     """
     from lighttail.kernels import kernel_for, late_kernel_for, skip_kernel_for, stream  # imports numba
+    from lighttail.kernels.errors import compilable, parts_of
 
-    size = problem.dim if isinstance(problem, LinearBandit) else problem.arms
-    params = policy.params(course.known_horizon(horizon), size)
-    world = problem.world() if isinstance(problem, LinearBandit) else problem.noise.world(problem.means)
+    author = parts_of(policy, problem)
+    params, world = policy.params(course.known_horizon(horizon), problem.size), problem.world()
     more: tuple[Any, ...] = ()
-    if course.late and not isinstance(problem, LinearBandit):
-        rule = policy.rule()
-        kernel = late_kernel_for(policy, problem, course.delay)
-        more = course.arguments(horizon, size, rule.notes, rule.memo)
-    else:
-        kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
+    with compilable(*author):
+        kernel: Any
+        if course.late:
+            rule = policy.rule()
+            kernel = late_kernel_for(policy, problem, course.delay)
+            more = course.arguments(horizon, problem.size, rule.notes, rule.memo)
+        else:
+            kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
 
-    def play(block: int, reward: Any, pulls: Any, stop: Any) -> None:
+    def play(block: int, record: Record, stop: Any) -> None:
         generator = block_generator(seed, block)
-        with within_arrays(policy):
-            kernel(stream(generator), params, world, horizon, reward, pulls, stop, *more)
+        with compilable(*author), within_arrays(policy):
+            kernel(stream(generator), params, world, horizon, record.reward, record.table, stop, *more)
         check_arms(policy, stop)
 
     return play
@@ -126,42 +122,25 @@ def check_arms(policy: Policy, stop: Any) -> None:
         raise BadInput(f"choose of {name} must return the number of an arm, but returned another number")
 
 
-def room_for(problem: Bandit | LinearBandit, paths: int) -> tuple[Any, Any]:
-    """Arrays for rewards and pulls; of actions that change, for what was earned and lost instead."""
-    reward = np.empty(paths)
-    if not problem.means:
-        return reward, np.empty((paths, 2))
-    return reward, np.empty((paths, len(problem.means)), dtype=np.int64)
-
-
 def probe_of(
-    policy: Policy,
-    problem: Bandit | LinearBandit,
-    horizon: int,
-    method: Played,
-    course: Course = STRAIGHT,
+    policy: Policy, problem: Problem, horizon: int, method: Played, course: Course = STRAIGHT
 ) -> bytes:
     """The first pulls of two paths to the bit, and the fingerprint: a worker with other formulas, versions
     or mathematical functions gets others, and is found out before its results are mixed with anyone's."""
-    short = min(horizon, PROBE_PULLS + (0 if isinstance(problem, LinearBandit) else problem.arms))
-    if course.start is not None:
-        short = min(horizon, course.start.rounds + short)
-    reward, pulls = room_for(problem, PROBE_PATHS)
-    play = block_player(policy, problem, short, 0, method, course)
-    play(0, reward, pulls, np.zeros(1, dtype=np.int64))
-    return reward.tobytes() + pulls.tobytes() + fingerprint(policy, problem, horizon)  # type: ignore[no-any-return]
+    begun = 0 if course.start is None else course.start.rounds
+    short, record = min(horizon, begun + PROBE_PULLS + problem.opening), problem.room(PROBE_PATHS)
+    block_player(policy, problem, short, 0, method, course)(0, record, np.zeros(1, dtype=np.int64))
+    return record.tobytes() + fingerprint(policy, problem, horizon)
 
 
-def fingerprint(policy: Policy, problem: Bandit | LinearBandit, horizon: int) -> bytes:
+def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
     """The numbers that the kernels are handed, and the bonus all the way to the horizon, as text."""
-    if isinstance(problem, LinearBandit):
-        return repr(policy.params(horizon, problem.dim)).encode()
-    numbers: list[Any] = [policy.params(horizon, problem.arms)]
-    for part in problem.noise.world(problem.means):
+    numbers: list[Any] = [policy.params(horizon, problem.size)]
+    for part in problem.numbers:
         numbers.append(hashlib.sha256(part.tobytes()).hexdigest() if isinstance(part, np.ndarray) else part)
     bonus = getattr(policy, "bonus", None)
     if isinstance(bonus, Bonus):
-        numbers += bonus.sample(horizon, problem.arms)
+        numbers += bonus.sample(horizon, problem.size)
     return repr(numbers).encode()
 
 
@@ -173,21 +152,19 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
     todo, play = _ready(job)
     begin, end = first * todo.size, min(todo.paths, until * todo.size)
     law = Law.empty(layout_of(todo.problem, todo.horizon)) if todo.keep == "law" else None
-    reward, pulls = room_for(todo.problem, todo.size if law else end - begin)
+    record = todo.problem.room(todo.size if law else end - begin)
     start = time.thread_time()
     with _watched(todo.flag) as stop:
         for block in range(first, until):
             skipped = block * todo.size if law else begin
             rows = slice(block * todo.size - skipped, min(end, (block + 1) * todo.size) - skipped)
-            play(block, reward[rows], pulls[rows], stop)
+            play(block, record.rows(rows), stop)
             if stop[0]:
                 raise RuntimeError("nobody wants these blocks any more")
             if law:
-                law.add(reward[rows], pulls[rows])
+                law.add(record.rows(rows))
     seconds = time.thread_time() - start
-    return (
-        Part(None, None, seconds, worker_name(), law) if law else Part(reward, pulls, seconds, worker_name())
-    )
+    return Part(None if law else record, seconds, worker_name(), law)
 
 
 _lock = threading.Lock()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.policies import Policy, SuccessiveElimination
-from lighttail.problems import Bandit, Bernoulli
+from lighttail.problems import Bandit
 from lighttail.streams import block_generator
 
 Counts = npt.NDArray[np.int64]
@@ -103,14 +103,14 @@ def costs_of(policy: Any, problem: Bandit, horizon: int, start: float = 1.0) -> 
 
 def prices_of(policy: Any, problem: Bandit) -> Standing | Moving:
     """What UCB pays."""
-    bonus, counted = type(policy.bonus), isinstance(problem.noise, Bernoulli)
+    bonus, counted = type(policy.bonus), problem.noise.outcomes is not None
     if bonus.changes_with_time():
         return MOVING[counted]
     return STANDING[counted, bool(bonus.radius.__code__.co_names)]
 
 
 def turns_and_ties(policy: Any, problem: Bandit, horizon: int, pulls: Counts) -> tuple[float, float]:
-    """How often the leader changes in paths of UCB with these pulls, and how often Bernoulli arms tie.
+    """How often the leader changes in paths of UCB with these pulls, and how often arms of two outcomes tie.
 
     n times an arm's index less its rival's is a random walk. At the start of a lead it is about 0,
     so that with the next pull it falls by (n + 1) (radius(n) - radius(n + 1)) on average, and with
@@ -121,23 +121,27 @@ def turns_and_ties(policy: Any, problem: Bandit, horizon: int, pulls: Counts) ->
     params, radius, means = policy.params(horizon, problem.arms), policy.bonus.radius, np.array(problem.means)
     grid = np.unique(np.geomspace(1.0, horizon - 1.0, POINTS).round())
     fall = [(n + 1.0) * (radius(n, 0.0, *params) - radius(n + 1.0, 0.0, *params)) for n in grid.tolist()]
-    counted = isinstance(problem.noise, Bernoulli)
-    sd = np.sqrt(means * (1.0 - means)) if counted else np.full(means.size, problem.noise.sd(problem.means))
+    outcomes = problem.noise.outcomes
+    if outcomes is None:
+        sd = np.full(means.size, problem.noise.sd(problem.means))
+    else:
+        sd = np.sqrt((means - outcomes[0]) * (outcomes[1] - means))
     sd = np.maximum(sd, CERTAIN)[:, None]
     ends = np.clip(np.array(fall) / sd, 0.0, 1.0)  # a lead, with this pull of the arm
     turns = _sum_to(pulls, grid, ends)
     total = turns.sum(axis=1)
     favourite = np.take_along_axis(turns, pulls.argmax(axis=1)[:, None], axis=1)[:, 0]
     changes = float(np.minimum(total, 2.0 * (total - favourite)).mean())
-    if not counted:
+    if outcomes is None:
         return changes, 0.0
+    unit = outcomes[1] - outcomes[0]
     some = np.arange(0, means.size, -(-means.size // MOST_TIED))
     each = means.size / some.size
     same = np.zeros((some.size, grid.size))
     for arm in some:
         apart = (means[some, None] - means[arm]) / (2.0 * sd[some])
         same += np.exp(-grid * apart * apart)
-    same = (each * same - 1.0) / np.maximum(1.0, 2.0 * sd[some] * np.sqrt(np.pi * grid))  # but itself
+    same = (each * same - 1.0) / np.maximum(1.0, 2.0 * sd[some] / unit * np.sqrt(np.pi * grid))  # but itself
     tied = ends[some] ** 2 * 0.5 * np.clip(same, 0.0, 1.0)
     return changes, each * float(_sum_to(pulls[:, some], grid, tied).sum(axis=1).mean())
 
@@ -156,6 +160,7 @@ def _sum_to(last: Counts, grid: Floats, rates: Floats) -> Floats:
 def pilots(policy: Policy, problem: Bandit, horizon: int) -> Pilots:
     """A few paths that skip ahead, with a fixed seed: fewer of them where each takes long."""
     from lighttail.kernels import skip_kernel_for, stream
+    from lighttail.kernels.errors import compilable, parts_of
 
     kernel = skip_kernel_for(policy, problem)
     params, world = policy.params(horizon, problem.arms), problem.noise.world(problem.means)
@@ -165,7 +170,8 @@ def pilots(policy: Policy, problem: Bandit, horizon: int) -> Pilots:
     paths = FEWEST_PILOTS
     while len(pulls) < MOST_PILOTS and words_drawn(generator) - before < PILOT_NUMBERS:
         more = np.empty((paths, problem.arms), dtype=np.int64)
-        kernel(stream(generator), params, world, horizon, np.empty(paths), more, looks)
+        with compilable(*parts_of(policy, problem)):
+            kernel(stream(generator), params, world, horizon, np.empty(paths), more, looks)
         pulls = np.concatenate([pulls, more])
         paths = len(pulls)
     return Pilots((words_drawn(generator) - before) / len(pulls), float(looks[1]) / len(pulls), pulls)

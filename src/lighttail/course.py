@@ -96,7 +96,7 @@ def check_course(
         1 if batch is None else whole("batch", batch, 1),
         None if start is None else _beginning(policy, problem, horizon, start),
     )
-    if course.late and not hasattr(problem, "arms"):
+    if course.late and problem.linear:
         raise refuse("problem", problem, "a Bandit where rewards come late or paths begin with a start")
     if course.ring(horizon) > MOST_OPEN:
         longest = f"{MOST_OPEN} pulls or fewer for which rewards can be open"

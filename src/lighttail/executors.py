@@ -20,10 +20,9 @@ from typing import Any
 from lighttail.blocks import POLL, Job, Keep, Part, play_blocks, probe_of
 from lighttail.course import Course
 from lighttail.interrupts import postponed_interrupts
-from lighttail.linear import LinearBandit
 from lighttail.methods import Played
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import Problem
 from lighttail.validation import refuse
 
 TASK_SECONDS = 0.1  # of play in a task, far more than handing it over costs
@@ -31,7 +30,7 @@ BYTES_A_SECOND = 20e6  # a larger message, such as a user's own contexts, is wor
 TRIES = 3
 AHEAD = 4  # tasks in flight for every worker
 FEWEST = 8  # in flight before any worker is known
-Setting = tuple[Policy, Bandit | LinearBandit, int, int, Played, Course]
+Setting = tuple[Policy, Problem, int, int, Played, Course]
 EXECUTOR = "a concurrent.futures.Executor, such as ProcessPoolExecutor() or a Dask client's get_executor()"
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.blocks import Keep, Part, Play, room_for
+from lighttail.blocks import Keep, Part, Play
 from lighttail.law import Law, layout_of
-from lighttail.linear import LinearBandit
 from lighttail.memory import free_memory, in_words
 from lighttail.outcome import LawOutcome, Offers, Outcome
-from lighttail.problems import Bandit
+from lighttail.problems import Problem
+from lighttail.records import Counts, Record
 from lighttail.validation import refuse
 
 COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
@@ -28,10 +28,10 @@ def kept_as(keep: Keep, problem: Any, horizon: int, paths: int, threads: int = 1
 class KeptPaths:
     """Reward and pulls of every path, in their rows."""
 
-    def __init__(self, problem: Bandit | LinearBandit, horizon: int, paths: int) -> None:
+    def __init__(self, problem: Problem, horizon: int, paths: int) -> None:
         self.problem, self.horizon = problem, horizon
         try:
-            self.reward, self.pulls = room_for(problem, paths)
+            self.record = problem.room(paths)
         except MemoryError:
             raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
 
@@ -40,31 +40,31 @@ class KeptPaths:
 
         def into_its_rows(block: int, until: int) -> int:
             first = block * size
-            play(block, self.reward[first:until], self.pulls[first:until], stop)
+            play(block, self.record.rows(slice(first, until)), stop)
             return until - first
 
         return into_its_rows
 
     def put(self, rows: slice, part: Part) -> None:
         """Take in what a task sent."""
-        self.reward[rows], self.pulls[rows] = part.reward, part.pulls
+        assert part.record is not None
+        self.record.put(rows, part.record)
 
-    def add(self, first: int, reward: Any, pulls: Any) -> None:
+    def add(self, first: int, record: Record) -> None:
         """Take in paths from number `first` on."""
-        rows = slice(first, first + reward.size)
-        self.reward[rows], self.pulls[rows] = reward, pulls
+        self.record.put(slice(first, first + record.paths), record)
 
     def take(self, first: int, rewards: Any, pulls: Any) -> None:
         """Bring a launch of the GPU to the host."""
-        self.add(first, rewards.copy_to_host(), pulls.copy_to_host().T)
+        self.add(first, Counts(rewards.copy_to_host(), pulls.copy_to_host().T))
 
     def outcome(self, settings: dict[str, Any]) -> Outcome:
-        problem = self.problem
-        if isinstance(problem, LinearBandit) and not problem.fixed:
-            offers = Offers(self.pulls[:, 0].copy(), self.pulls[:, 1].copy(), problem.most_lost(self.horizon))
-            return Outcome(self.reward, None, np.zeros(0), (), self.horizon, settings, offers)
+        problem, record = self.problem, self.record
+        offers = None
+        if record.best is not None and record.lost is not None:
+            offers = Offers(record.best.copy(), record.lost.copy(), problem.most_lost(self.horizon))
         means = np.array(problem.means)
-        return Outcome(self.reward, self.pulls, means, problem.labels, self.horizon, settings)
+        return Outcome(record.reward, record.pulls, means, problem.labels, self.horizon, settings, offers)
 
 
 class KeptLaw:
@@ -73,7 +73,7 @@ class KeptLaw:
     Counting takes a small share of the time of playing: more threads than these would hardly ever meet.
     """
 
-    def __init__(self, problem: Bandit | LinearBandit, horizon: int, threads: int = 1) -> None:
+    def __init__(self, problem: Problem, horizon: int, threads: int = 1) -> None:
         self.problem, self.horizon = problem, horizon
         layout = layout_of(problem, horizon)
         self.laws = [Law.empty(layout) for _ in range(min(threads, COUNTERS))]
@@ -87,12 +87,12 @@ class KeptLaw:
 
         def into_a_law(block: int, until: int) -> int:
             paths = until - block * size
-            reward, pulls = room_for(self.problem, paths)
-            play(block, reward, pulls, stop)
+            record = self.problem.room(paths)
+            play(block, record, stop)
             if not stop[0]:  # else it may have ended half-way
                 law = idle.get()
                 try:
-                    law.add(reward, pulls)
+                    law.add(record)
                 finally:
                     idle.put(law)
             return paths
@@ -104,9 +104,9 @@ class KeptLaw:
         assert part.law is not None
         self.laws[0].merge(part.law)
 
-    def add(self, first: int, reward: Any, pulls: Any) -> None:
+    def add(self, first: int, record: Record) -> None:
         """Take in paths."""
-        self.laws[0].add(reward, pulls)
+        self.laws[0].add(record)
 
     def take(self, first: int, rewards: Any, pulls: Any) -> None:
         """Count a launch on the GPU; the first one is the largest."""
@@ -129,9 +129,9 @@ class KeptLaw:
 def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int, threads: int = 1) -> None:
     """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
     kept, free = bytes_of(problem, paths) * together, free_memory()
-    if isinstance(problem, LinearBandit) and (work := threads * problem.bytes) > free:
+    if (work := threads * problem.bytes) > free:
         about = f"about {in_words(work)}, of which {in_words(free)} are free"
-        raise refuse("the dimension", problem.dim, f"so small that its matrices fit into memory ({about})")
+        raise refuse("the dimension", problem.size, f"so small that its matrices fit into memory ({about})")
     if keep == "paths" and kept <= free:
         return
     counted = layout_of(problem, horizon).bytes * (together + COUNTERS)
@@ -145,16 +145,16 @@ def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: i
     raise refuse("paths", paths, f"so few that their outcomes fit into memory ({about}; {hint})")
 
 
-def bytes_of(problem: Bandit | LinearBandit, paths: int) -> int:
+def bytes_of(problem: Problem, paths: int) -> int:
     """What the paths of one policy need, with the copies that estimates make."""
-    return paths * 8 * ((len(problem.means) or 2) + 1 + COPIES)
+    return paths * 8 * (problem.room(0).width + 1 + COPIES)
 
 
-def fitting_paths(problem: Bandit | LinearBandit) -> int:
+def fitting_paths(problem: Problem) -> int:
     """How many paths of one policy the memory holds."""
     return int(min(1e18, free_memory() / bytes_of(problem, 1)))
 
 
-def fits_memory(problem: Bandit | LinearBandit, paths: int, together: int) -> bool:
+def fits_memory(problem: Problem, paths: int, together: int) -> bool:
     """Whether the paths of so many policies do."""
     return bytes_of(problem, paths) * together <= free_memory()

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.linear import LinearBandit
-from lighttail.problems import Bandit
+from lighttail.problems import Problem
+from lighttail.records import Record
 from lighttail.samples import Floats, Ints, Sample
 from lighttail.tally import BINS, FINE, Tally, power_below
 from lighttail.validation import BadInput
@@ -67,16 +67,17 @@ class Layout:
         return 8 * cells + 24 * BINS * (1 if self.factors else 2 if self.gaps else 3)
 
 
-def layout_of(problem: Bandit | LinearBandit, horizon: int) -> Layout:
+def layout_of(problem: Problem, horizon: int) -> Layout:
     """The bins that suit a problem.
 
+    >>> from lighttail.problems import Bandit
     >>> layout_of(Bandit([0.2, 0.5, 0.8]), 500).factors
     (2, 1, 0)
     """
     means = problem.means
     top = max(means, default=0.0)
     gaps = tuple(top - mean for mean in means)
-    most = max(gaps) * horizon if isinstance(problem, Bandit) or gaps else problem.most_lost(horizon)
+    most = problem.most_lost(horizon)
     wide = problem.noise.sd(means) * math.sqrt(horizon) or most
     factors, step = lattice_of(means, horizon)
     finest = min((gap for gap in gaps if gap > 0.0), default=most / LATTICE)
@@ -152,26 +153,25 @@ class Law:
             None if layout.gaps else Tally(layout.unit),
         )
 
-    def add(self, reward: Floats, pulls: Any) -> None:
-        """Take in a block: float64[paths] and int64[paths, arms]; of actions that change float64[paths, 2],
-        what the best ones would have earned and what was lost."""
-        layout = self.layout
-        if layout.gaps:
-            lost = np.empty(reward.size)
-            factors, gaps = layout.arrays
-            _counter()(pulls, layout.width, self.pulls, factors, self.lattice, gaps, lost)
-            regret, span = layout.best - reward, (layout.best, layout.best)
-        else:
-            best, lost = np.ascontiguousarray(pulls[:, 0]), np.ascontiguousarray(pulls[:, 1])
-            regret, span = best - reward, (best.min(), best.max())
+    def add(self, record: Record) -> None:
+        """Take in a block of paths."""
+        reward = record.reward
+        lost, best = record.losses(self._counted, self.layout.best)
+        regret = best - reward
         self.regret.add(regret)
         if self.pseudo_regret is not None:
             self.pseudo_regret.add(lost)
         if self.cost is not None:
             self.cost.add(-reward)
         noise = lost - regret
-        self.widen(noise.min(), noise.max(), *span)
+        self.widen(noise.min(), noise.max(), np.min(best), np.max(best))
         self.paths += reward.size
+
+    def _counted(self, pulls: Ints) -> Floats:
+        """Count the pulls of some paths, and pseudo regrets that have a lattice; what each path lost."""
+        lost, (factors, gaps) = np.empty(len(pulls)), self.layout.arrays
+        _counter()(pulls, self.layout.width, self.pulls, factors, self.lattice, gaps, lost)
+        return lost
 
     def merge(self, other: Law) -> None:
         """Take in the paths of another law of the same layout."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from lighttail.costs import costs_of
 from lighttail.policies import UCB, Policy, SuccessiveElimination
-from lighttail.problems import Bandit, Gaussian, Noise
+from lighttail.problems import Bandit, Problem
 from lighttail.validation import BadInput, one_of
 
 Method = Literal["auto", "step", "skip"]
@@ -50,29 +50,18 @@ def work_of(policy: Policy, problem: Any, horizon: int) -> float:
     return horizon * min(1.0, skip / step)
 
 
-def why_not_skip(policy: Policy, problem: Bandit) -> str:
+def why_not_skip(policy: Policy, problem: Problem) -> str:
     """What keeps a policy on a problem from skipping ahead; empty if nothing does."""
     noise = problem.noise
     if not isinstance(policy, (UCB, SuccessiveElimination)):
         return f"with {policy}, which draws or learns anew at every pull"
-    if not sums_are_drawn(type(noise)) or (isinstance(policy, UCB) and noise.clear is None):
+    if noise.total is None or (isinstance(policy, UCB) and noise.clear is None):
         return f"with {type(noise).__name__} noise, whose sums are not drawn at once"
-    if isinstance(noise, Gaussian) and noise.sigma == 0.0:
+    if noise.certain:
         return "with sigma 0, where every decision is a matter of rounding"
     if isinstance(policy, UCB) and not policy.bonus.concave:
         return f"with {policy.bonus}, which does not declare that n * radius(n) is concave"
     return ""
-
-
-def sums_are_drawn(noise: type[Noise]) -> bool:
-    """Whether a noise draws sums of its own rewards, and not those of a class whose rewards it changed."""
-    if noise.total is None:
-        return False
-    depth = {
-        name: next(place for place, kind in enumerate(noise.__mro__) if name in vars(kind))
-        for name in ("shock", "reward", "total")
-    }
-    return depth["total"] <= min(depth["shock"], depth["reward"])
 
 
 def pays(policy: Policy, problem: Bandit, horizon: int) -> bool:

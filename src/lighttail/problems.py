@@ -1,17 +1,10 @@
-"""The problems: arms with known means, and the noise around them.
-
-A noise is a frozen dataclass with two static, scalar functions. `shock(rng, *world)` draws the
-random number behind one reward before it is known which arm will be pulled;
-`reward(shock, arm, *world)` turns it into that arm's reward. `world(means)` works out what both
-are handed.
-"""
+"""The problems: what `simulate` plays a policy on, and the bandit of arms with known means."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
@@ -19,332 +12,155 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.counts import binomial, hypergeometric
-from lighttail.streams import block_generator, standard_normal, uniform
-from lighttail.validation import (
-    UNORDERED,
-    accept,
-    array_of,
-    non_negative,
-    number,
-    numbers,
-    refuse,
-    shown,
-)
+from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, Resampled, StudentT, Uniform
+from lighttail.records import Counts, Record
+from lighttail.trial import check_finite, try_noise
+from lighttail.validation import UNORDERED, array_of, numbers, refuse, shown, whole
+
+__all__ = [
+    "MOST_PULLS",
+    "Bandit",
+    "Bernoulli",
+    "Gaussian",
+    "Laplace",
+    "Noise",
+    "Problem",
+    "Resampled",
+    "StudentT",
+    "Uniform",
+    "has_arms",
+]
 
 Floats = npt.NDArray[np.float64]
-TURN = 2.0 * math.pi
 MOST_PULLS = 10**15  # of a path: counts stay exact as floats
+MOST_SUM = 1e150  # of rewards: its square is a float, and so are the squares of many paths
+FAR = 100.0  # standard deviations that hardly any reward is away
 MOST_ARMS = 10**6  # of a problem; no method is for more
-PILOT, PILOT_ARMS = 1000, 16  # draws, and arms, for the standard deviation of a noise that does not say
 
 
-def normal_shock(rng: Any, *world: Any) -> float:
-    return standard_normal(rng)
+class Problem(ABC):
+    """What `simulate` and all that rests on it ask of a problem; the defaults are those of arms.
 
+    means, labels: of the arms, or of a fixed set of actions; empty where the actions change.
+    """
 
-def uniform_shock(rng: Any, *world: Any) -> float:
-    return uniform(rng)
-
-
-def laplace_shock(rng: Any, *world: Any) -> float:
-    """Inverse of the distribution function of the Laplace law with standard deviation 1."""
-    u = uniform(rng) - 0.5
-    size = -math.log(max(1.0 - 2.0 * abs(u), 1e-16)) / math.sqrt(2.0)
-    return size if u >= 0.0 else -size
-
-
-def student_shock(rng: Any, means: Floats, scale: float, df: float) -> float:
-    """Student's t from two uniforms (Bailey 1994, Math. Comp. 62, 779-781)."""
-    u = 1.0 - uniform(rng)  # in (0, 1]
-    v = uniform(rng)
-    radius = math.sqrt(df * math.expm1(-2.0 / df * math.log(u)))
-    return radius * math.cos(TURN * v)
-
-
-def scaled_reward(shock: float, arm: int, means: Floats, scale: float) -> float:
-    return means[arm] + scale * shock  # type: ignore[no-any-return]
-
-
-def student_reward(shock: float, arm: int, means: Floats, scale: float, df: float) -> float:
-    return means[arm] + scale * shock  # type: ignore[no-any-return]
-
-
-def uniform_reward(shock: float, arm: int, means: Floats, half_width: float) -> float:
-    return means[arm] + half_width * (2.0 * shock - 1.0)  # type: ignore[no-any-return]
-
-
-def bernoulli_reward(shock: float, arm: int, means: Floats) -> float:
-    return 1.0 if shock < means[arm] else 0.0
-
-
-def sample_reward(shock: float, arm: int, values: Floats, starts: npt.NDArray[np.int64]) -> float:
-    first = starts[arm]
-    return values[first + int(shock * (starts[arm + 1] - first))]  # type: ignore[no-any-return]
-
-
-def normal_total(rng: Any, arm: int, n: float, means: Floats, sigma: float) -> float:
-    return n * means[arm] + sigma * math.sqrt(n) * standard_normal(rng)  # type: ignore[no-any-return]
-
-
-def normal_part(rng: Any, n: float, rest: float, total: float, means: Floats, sigma: float) -> float:
-    """A Brownian bridge: mean total * n / (n + rest), variance sigma^2 n rest / (n + rest)."""
-    share = n / (n + rest)
-    return total * share + sigma * math.sqrt(share * rest) * standard_normal(rng)
-
-
-def normal_clear(here: float, there: float, n: float, limit: float, means: Floats, sigma: float) -> bool:
-    """A bridge meets its chord with probability exp(-2 here there / (sigma^2 n))."""
-    return there > 0.0 and 2.0 * here * there > limit * sigma * sigma * n
-
-
-def normal_proxy(means: Floats, sigma: float) -> float:
-    return sigma
-
-
-def bernoulli_total(rng: Any, arm: int, n: float, means: Floats) -> float:
-    return binomial(rng, n, means[arm])
-
-
-def bernoulli_part(rng: Any, n: float, rest: float, total: float, means: Floats) -> float:
-    """Rewards come in any order: the first n are drawn without replacement from all n + rest."""
-    return hypergeometric(rng, n, rest, total)
-
-
-def bernoulli_clear(here: float, there: float, n: float, limit: float, means: Floats) -> bool:
-    """It meets its chord with probability 2 exp(-8 here there (n - 1)(n - 1/2) / n^3) at most."""
-    room = 8.0 * here * there * ((n - 1.0) / n) * ((n - 0.5) / n)
-    return there > 0.0 and room > (limit + 0.6931471805599453) * n  # ln 2
-
-
-def bernoulli_proxy(means: Floats) -> float:
-    return 0.5
-
-
-class Noise(ABC):
-    """What every noise has; the second group is for skip-ahead alone (docs/skip-ahead.md)."""
-
-    # The sigma with which the noise is sub-Gaussian, E exp(s e) <= exp(s^2 sigma^2 / 2) for every s and arm,
-    # as every theorem asks; True: with a sigma that nobody knows. None, unless the author states it.
-    sub_gaussian: ClassVar[float | None] = None
-    shock: ClassVar[Callable[..., float]]
-    reward: ClassVar[Callable[..., float]]
-
-    # total(rng, arm, n, *world): the sum of n rewards of an arm, as one draw.
-    total: ClassVar[Callable[..., float] | None] = None
-    # part(rng, n, rest, total, *world): the sum of the first n of n + rest rewards that sum to total.
-    part: ClassVar[Callable[..., float] | None] = None
-    # clear(here, there, n, limit, *world): whether the sums between two points that are n pulls
-    # apart, `here` and `there` above a line, meet that line with probability exp(-limit) at most.
-    clear: ClassVar[Callable[..., bool] | None] = None
-    # proxy(*world): a reward's sub-Gaussian constant; it chooses how far to skip and changes no law.
-    proxy: ClassVar[Callable[..., float] | None] = None
-
-    def __init_subclass__(cls) -> None:
-        """What is stated of rewards does not hold for a class that draws others, unless it says so."""
-        if {"shock", "reward", "world"} & set(vars(cls)):
-            for fact in {"sub_gaussian", "span"} - set(vars(cls)):
-                setattr(cls, fact, vars(Noise)[fact])
+    means: tuple[float, ...]
+    noise: Noise
+    labels: tuple[str, ...]
+    # Whether a reward of one arm tells nothing of the others: exact laws, tilts and the GPU need it.
+    independent: ClassVar[bool] = True
+    # Whether it is for policies that are handed vectors, whose class states `linear = True`.
+    linear: ClassVar[bool] = False
+    # Policies for it, in a message.
+    policies: ClassVar[str]
+    # A pull costs about as much as so many pulls of an arm: blocks are as much shorter.
+    dear: ClassVar[int] = 1
+    # The most pulls of a path that are played one by one.
+    most_steps: ClassVar[int] = 10**11
 
     @property
-    def is_sub_gaussian(self) -> bool:
-        """Whether its author states that it is."""
-        return self.sub_gaussian is not None and self.sub_gaussian is not False
+    @abstractmethod
+    def size(self) -> int:
+        """What `policy.params` is handed beside the horizon: how many arms, or the dimension."""
 
-    def span(self, means: tuple[float, ...]) -> tuple[float, float] | None:
-        """The least and the largest reward that an arm can give; None unless the author states them."""
-        return None
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """No mean reward is larger in size."""
 
-    def check(self, means: tuple[float, ...]) -> None:
-        """Refuse means that this noise cannot have; any finite mean will do unless said otherwise."""
-        return
+    @property
+    @abstractmethod
+    def given(self) -> tuple[str, tuple[float, ...]]:
+        """The name and the value of the field that decides the means, for messages."""
 
     @abstractmethod
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        """What `shock` and `reward` are handed besides: float64 or int64 arrays, and floats."""
+    def world(self) -> tuple[Any, ...]:
+        """What the kernels are handed."""
 
-    def sd(self, means: tuple[float, ...]) -> float:
-        """The standard deviation of a reward of the noisiest arm; from draws unless a noise knows it.
+    @abstractmethod
+    def room(self, paths: int) -> Record:
+        """Room for what is written down of so many paths."""
 
-        It chooses how wide the bins of a law are (docs/streaming.md), and is a part of what `auto` chooses
-        a method by (docs/skip-ahead.md).
-        """
-        means = means or (0.0,)
-        world, rng = self.world(means), block_generator(0, 0)
-        shocks = [type(self).shock(rng, *world) for _ in range(PILOT)]
-        arms = range(min(len(means), PILOT_ARMS))
-        return max(float(np.std([type(self).reward(shock, arm, *world) for shock in shocks])) for arm in arms)
+    @abstractmethod
+    def check_horizon(self, horizon: Any) -> int:
+        """Refuse a number of pulls that a path cannot have."""
 
+    @abstractmethod
+    def check_sums(self, horizon: int) -> None:
+        """Refuse rewards so large that what a path earns or loses is no float."""
 
-@dataclass(frozen=True)
-class Gaussian(Noise):
-    """Normal noise with standard deviation sigma; 0 makes the rewards certain."""
+    @abstractmethod
+    def most_lost(self, horizon: int) -> float:
+        """An upper bound on the pseudo regret of any policy."""
 
-    sigma: float = 1.0
-    shock = staticmethod(normal_shock)
-    reward = staticmethod(scaled_reward)
-    total = staticmethod(normal_total)
-    part = staticmethod(normal_part)
-    clear = staticmethod(normal_clear)
-    proxy = staticmethod(normal_proxy)
+    @abstractmethod
+    def worst_loss(self, horizon: int) -> float:
+        """What always pulling the worst arm, or taking the worst action of every round, loses on average."""
 
-    def __post_init__(self) -> None:
-        accept(self, sigma=non_negative)
+    @abstractmethod
+    def about(self) -> str:
+        """The problem without its noise, in a sentence or two."""
 
     @property
-    def sub_gaussian(self) -> float:  # type: ignore[override]
-        return self.sigma
-
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        return np.array(means), self.sigma
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return self.sigma
-
-
-@dataclass(frozen=True)
-class Uniform(Noise):
-    """Uniform noise with standard deviation sigma: on [-sqrt(3) sigma, sqrt(3) sigma]."""
-
-    sigma: float = 1.0
-    shock = staticmethod(uniform_shock)
-    reward = staticmethod(uniform_reward)
-
-    def __post_init__(self) -> None:
-        accept(self, sigma=non_negative)
+    def covered(self) -> bool:
+        """Whether the problem is one that the paper's theorems are about."""
+        return self.noise.is_sub_gaussian
 
     @property
-    def sub_gaussian(self) -> float:  # type: ignore[override]
-        return self.sigma  # its variance is the parameter, as for a normal law
-
-    def span(self, means: tuple[float, ...]) -> tuple[float, float]:
-        reach = math.sqrt(3.0) * self.sigma
-        return min(means) - reach, max(means) + reach
-
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        return np.array(means), math.sqrt(3.0) * self.sigma
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return self.sigma
-
-
-@dataclass(frozen=True)
-class Laplace(Noise):
-    """Two-sided exponential noise with standard deviation sigma: scale sigma / sqrt(2).
-
-    Not sub-Gaussian: no theorem of the paper covers it.
-    """
-
-    sigma: float = 1.0
-    shock = staticmethod(laplace_shock)
-    reward = staticmethod(scaled_reward)
-
-    def __post_init__(self) -> None:
-        accept(self, sigma=non_negative)
-
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        return np.array(means), self.sigma
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return self.sigma
-
-
-@dataclass(frozen=True)
-class StudentT(Noise):
-    """Student's t noise with df > 2 degrees of freedom, scaled to the standard deviation sigma.
-
-    Not sub-Gaussian: no theorem of the paper covers it.
-    """
-
-    df: float = 3.0
-    sigma: float = 1.0
-    shock = staticmethod(student_shock)
-    reward = staticmethod(student_reward)
-
-    def __post_init__(self) -> None:
-        if number("df", self.df, "a finite number above 2, so that the variance exists") <= 2:
-            raise refuse("df", self.df, "a finite number above 2, so that the variance exists")
-        accept(self, df=number, sigma=non_negative)
-
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        return np.array(means), self.sigma * math.sqrt((self.df - 2.0) / self.df), self.df
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return self.sigma
-
-
-@dataclass(frozen=True)
-class Bernoulli(Noise):
-    """Rewards 1 with the arm's mean as probability, else 0."""
-
-    sub_gaussian: ClassVar[float | None] = 0.5  # Hoeffding's lemma
-    shock = staticmethod(uniform_shock)
-    reward = staticmethod(bernoulli_reward)
-    total = staticmethod(bernoulli_total)
-    part = staticmethod(bernoulli_part)
-    clear = staticmethod(bernoulli_clear)
-    proxy = staticmethod(bernoulli_proxy)
-
-    def check(self, means: tuple[float, ...]) -> None:
-        for arm, mean in enumerate(means):
-            if not 0.0 <= mean <= 1.0:
-                raise refuse(f"means[{arm}]", mean, "between 0 and 1 with Bernoulli rewards")
-
-    def span(self, means: tuple[float, ...]) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        return (np.array(means),)
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return max((math.sqrt(mean * (1.0 - mean)) for mean in means), default=0.5)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Resampled(Noise):
-    """Rewards drawn with replacement from observations, one array an arm (`Bandit.from_samples`)."""
-
-    samples: tuple[Floats, ...]
-    shock = staticmethod(uniform_shock)
-    reward = staticmethod(sample_reward)
+    def opening(self) -> int:
+        """Pulls with which every path may begin, whatever the policy learns."""
+        return 0
 
     @property
-    def sub_gaussian(self) -> float:  # type: ignore[override]
-        """Half the range of the observations of an arm (Hoeffding's lemma)."""
-        return max(float(values.max()) / 2.0 - float(values.min()) / 2.0 for values in self.samples)
-
-    def span(self, means: tuple[float, ...]) -> tuple[float, float]:
-        return min(float(v.min()) for v in self.samples), max(float(v.max()) for v in self.samples)
-
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        starts = np.cumsum([0, *(len(values) for values in self.samples)], dtype=np.int64)
-        return np.concatenate(self.samples), starts
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        with np.errstate(over="ignore"):
-            return max(float(np.std(values)) for values in self.samples)
+    def numbers(self) -> tuple[Any, ...]:
+        """What tells a worker that its problem is the caller's, beside the first pulls of two paths."""
+        return ()
 
     @property
-    def digest(self) -> str:
-        """Names the observations in a repr, where they would not fit."""
-        content = hashlib.sha256()
-        for values in self.samples:
-            content.update(f"{len(values)}:".encode() + values.tobytes())
-        return content.hexdigest()[:12]
+    def products(self) -> int:
+        """Products of two numbers that a pull takes, where that decides its time."""
+        return 0
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Resampled) and self.digest == other.digest
+    @property
+    def bytes(self) -> int:
+        """The memory that a thread works with, about, where it is worth a question."""
+        return 0
 
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    def played(self) -> str:
+        """What of a problem decides its paths, as text."""
+        return repr(self)
 
-    def __repr__(self) -> str:
-        sizes = shown([len(values) for values in self.samples])
-        return f"Resampled({sizes} observations, digest {self.digest})"
+    def check(self, policy: Any, horizon: Any) -> int:
+        """Refuse what cannot be played, before any work; the horizon as a plain number."""
+        if policy.linear is not self.linear:
+            raise refuse("policy", policy, self.policies)
+        pulls = self.check_horizon(horizon)
+        self.check_sums(pulls)
+        self._check_squares(pulls)
+        policy.check(pulls, self.size)
+        return pulls
+
+    def _check_squares(self, horizon: int) -> None:
+        """Refuse rewards of such a size that the squares of their sums, as in a variance, are no floats."""
+        (field, value), noise = self.given, self.noise
+        allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
+        if self.reach * (horizon + 1) > MOST_SUM:
+            raise refuse(field, value, allowed)
+        largest = try_noise(noise, value)
+        if not noise.states_sd:  # it is measured, from such rewards
+            check_finite(noise, largest)
+        if not FAR * noise.sd(self.means) * horizon <= MOST_SUM:
+            raise refuse("noise", noise, allowed)
+        check_finite(noise, largest)
+
+
+def has_arms(problem: Any) -> bool:
+    """Whether it is a problem with arms that tell nothing of each other."""
+    return isinstance(problem, Problem) and problem.independent
 
 
 @dataclass(frozen=True, init=False)
-class Bandit:
+class Bandit(Problem):
     """A bandit: the arms' mean rewards, the noise around them, and names for the arms.
 
     means: one finite number an arm, at least two. noise: `Gaussian(1.0)` unless given.
@@ -356,8 +172,9 @@ class Bandit:
     """
 
     means: tuple[float, ...]
-    noise: Noise = Gaussian(1.0)
-    labels: tuple[str, ...] = ()
+    noise: Noise
+    labels: tuple[str, ...]
+    policies: ClassVar[str] = "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit"
 
     def __init__(
         self, means: Sequence[float] | Floats, noise: Noise | None = None, labels: Sequence[str] = ()
@@ -393,10 +210,56 @@ class Bandit:
         if math.isinf(size * (horizon + self.arms)):
             raise refuse("means", self.means, f"so small that {horizon} pulls add up to a finite number")
 
+    def check_horizon(self, horizon: Any) -> int:
+        each = f", one pull for each of the {self.arms} arms"
+        return whole("horizon", horizon, self.arms, each, MOST_PULLS)
+
+    def world(self) -> tuple[Any, ...]:
+        """What the kernels are handed: the world of the noise."""
+        return self.noise.world(self.means)
+
+    def room(self, paths: int) -> Counts:
+        return Counts.empty(paths, self.arms)
+
+    def most_lost(self, horizon: int) -> float:
+        """Of any policy: the worst arm is pulled always."""
+        return max(self.gaps) * horizon
+
+    worst_loss = most_lost
+
+    def about(self) -> str:
+        """The arms in a sentence."""
+        arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(self.labels, self.means, strict=True))
+        return f"Mean rewards of the arms: {arms}."
+
+    def played(self) -> str:
+        """The names of the arms decide nothing."""
+        return repr(Bandit(self.means, self.noise))
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        return self.world()
+
     @property
     def arms(self) -> int:
         """The number of arms."""
         return len(self.means)
+
+    @property
+    def size(self) -> int:
+        return self.arms
+
+    @property
+    def opening(self) -> int:
+        return self.arms
+
+    @property
+    def reach(self) -> float:
+        return max(map(abs, self.means))
+
+    @property
+    def given(self) -> tuple[str, tuple[float, ...]]:
+        return "means", self.means
 
     @property
     def gaps(self) -> tuple[float, ...]:

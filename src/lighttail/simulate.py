@@ -11,33 +11,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
-from lighttail.blocks import Keep, block_player, room_for
+from lighttail.blocks import Keep, block_player
 from lighttail.course import check_course
 from lighttail.delays import DelayLike
 from lighttail.executors import check_executor, check_travels, run_tasks
 from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
 from lighttail.interrupts import postponed_interrupts
 from lighttail.keeping import KeptLaw, KeptPaths, check_memory, kept_as
-from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Method, check_method, choose_method
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.policies.trial import try_out
-from lighttail.problems import MOST_PULLS, Bandit
+from lighttail.problems import Problem
 from lighttail.validation import one_of, refuse, whole
 
 if TYPE_CHECKING:
     from lighttail.online import Experiment
 
 BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
-LINEAR_PULLS = 1 << 14  # of a linear bandit, whose pulls are dear
 LISTEN = 0.1  # seconds between two looks for Ctrl-C
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
 MOST_THREADS = 10**4
-MOST_SUM = 1e150  # of rewards: its square is a float, and so are the squares of many paths
-FAR = 100.0  # standard deviations that hardly any reward is away
-MOST_STEPS, MOST_LINEAR = 10**11, 10**10  # pulls of a path that are played one by one
 MOST_SEED = 2**4096  # bits that a seed may have: more would only take time
 Progress = Callable[[int, int], None]
 
@@ -45,11 +40,14 @@ Progress = Callable[[int, int], None]
 SKIP_PATHS = 64  # paths a block where the cost of a path hardly depends on the horizon
 
 
-def block_paths(horizon: int, method: str = "step", linear: bool = False) -> int:
-    """Paths a block: part of what a seed means, so it depends on what is played alone."""
+def block_paths(horizon: int, method: str = "step", dear: int = 1) -> int:
+    """Paths a block: part of what a seed means, so it depends on what is played alone.
+
+    dear: pulls of an arm that cost as much as a pull of the problem.
+    """
     if method == "skip":
         return SKIP_PATHS
-    return max(1, min(4096, (LINEAR_PULLS if linear else BLOCK_PULLS) // horizon))
+    return max(1, min(4096, BLOCK_PULLS // (dear * horizon)))
 
 
 def usable_processors() -> int:
@@ -59,7 +57,7 @@ def usable_processors() -> int:
 
 def simulate(
     policy: Policy,
-    problem: Bandit | LinearBandit,
+    problem: Problem,
     *,
     horizon: int,
     paths: int,
@@ -113,8 +111,8 @@ def simulate(
     checked = check_settings(policy, problem, horizon, paths, seed, threads, keep)
     horizon, paths, seed, keep = checked.horizon, checked.paths, checked.seed, checked.keep
     course = check_course(policy, problem, horizon, delay, batch, start)
-    if hasattr(problem, "arms"):
-        try_out(policy, horizon, problem.arms, course.late)
+    if not problem.linear:
+        try_out(policy, horizon, problem.size, course.late)
     method = check_method(policy, problem, horizon, method, course.late)
     device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
     threads = checked.threads
@@ -133,9 +131,9 @@ def simulate(
         with compiling(str(policy), progress is not False):
             method = "step" if course.late else choose_method(policy, problem, horizon, method)
             check_long(problem, horizon, method)
-            size = block_paths(horizon, method, isinstance(problem, LinearBandit))
+            size = block_paths(horizon, method, problem.dear)
             play = block_player(policy, problem, horizon, seed, method, course)
-            play(0, *room_for(problem, 0), stop)  # compiles the kernel, or loads it from the cache
+            play(0, problem.room(0), stop)  # compiles the kernel, or loads it from the cache
         if executor is None:
             run_blocks(kept.player(play, size, stop), size, paths, threads, stop, report)
         else:
@@ -226,12 +224,9 @@ def check_settings(
     """
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
-    if isinstance(problem, LinearBandit):
-        pulls = _check_linear(policy, problem, horizon)
-    elif isinstance(problem, Bandit):
-        pulls = _check_arms(policy, problem, horizon)
-    else:
+    if not isinstance(problem, Problem):
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
+    pulls = problem.check(policy, horizon)
     kept: Any = one_of("keep", keep, get_args(Keep))
     count = whole("paths", paths, 1, most=MOST_COUNTED)
     if kept == "paths" and count > MOST_PATHS:
@@ -257,10 +252,10 @@ def fresh_seed() -> int:
     return int(entropy)
 
 
-def check_long(problem: Any, horizon: int, method: Method) -> None:
+def check_long(problem: Problem, horizon: int, method: Method) -> None:
     """Refuse a path that nobody could wait for: its pulls follow each other, whatever the processors."""
-    most = MOST_LINEAR if isinstance(problem, LinearBandit) else MOST_STEPS
-    if method == "step" and horizon > most:
+    if method == "step" and horizon > problem.most_steps:
+        most = problem.most_steps
         raise refuse("horizon", horizon, f"at most {most} where every pull is played, which takes hours")
 
 
@@ -278,45 +273,9 @@ def check_progress(progress: Any) -> Any:
     raise refuse("progress", progress, "True, False or a function")
 
 
-def _check_arms(policy: Policy, problem: Bandit, horizon: Any) -> int:
-    if isinstance(policy, LinearPolicy):
-        raise refuse("policy", policy, "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit")
-    each = f", one pull for each of the {problem.arms} arms"
-    pulls = whole("horizon", horizon, problem.arms, each, MOST_PULLS)
-    problem.check_sums(pulls)
-    _check_squares(problem, pulls, max(map(abs, problem.means)))
-    policy.check(pulls, problem.arms)
-    return pulls
-
-
-def _check_squares(problem: Bandit | LinearBandit, horizon: int, size: float) -> None:
-    """Refuse rewards of such a size that the squares of their sums, as in a variance, are no floats."""
-    field, value = ("means", problem.means) if isinstance(problem, Bandit) else ("theta", problem.theta)
-    allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
-    if size * (horizon + 1) > MOST_SUM:
-        raise refuse(field, value, allowed)
-    if not FAR * problem.noise.sd(problem.means) * horizon <= MOST_SUM:
-        raise refuse("noise", problem.noise, allowed)
-
-
-def _check_linear(policy: Policy, problem: LinearBandit, horizon: Any) -> int:
-    if not isinstance(policy, LinearPolicy):
-        raise refuse(
-            "policy",
-            policy,
-            "a linear one, such as LinearUCB(LinearLightTailed(kappa=0.2)), with a LinearBandit",
-        )
-    pulls = whole("horizon", horizon, 1, most=MOST_PULLS)
-    problem.actions.check(problem.dim, pulls)
-    problem.check_sums(pulls)
-    _check_squares(problem, pulls, problem.reach)
-    policy.check(pulls, problem.dim)
-    return pulls
-
-
 def settings_of(
     policy: Policy,
-    problem: Bandit | LinearBandit,
+    problem: Problem,
     horizon: int,
     paths: int,
     seed: int,
@@ -338,7 +297,7 @@ def settings_of(
         "seed": seed,
         "method": method,
         "keep": keep,
-        "block_paths": block_paths(horizon, method, isinstance(problem, LinearBandit)),
+        "block_paths": block_paths(horizon, method, problem.dear),
         "versions": {
             "lighttail": lighttail.__version__,
             "numpy": np.__version__,

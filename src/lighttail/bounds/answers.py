@@ -57,9 +57,7 @@ class Question(Protocol):
     def __call__(self, policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> Bound: ...
 
 
-def tail(
-    policy: Policy, problem: Bandit | LinearBandit, horizon: int, regret: float, kind: Kind = "regret"
-) -> Bound:
+def tail(policy: Policy, problem: Any, horizon: int, regret: float, kind: Kind = "regret") -> Bound:
     """The theorem's bound on P(kind >= regret), for every problem with gaps of at most 1.
 
     LightTailed: Thm exp-K-armed or, where less, exp-2-armed. ArmOptimal: Thm exp-K-armed-optimal. AnyTime:
@@ -74,7 +72,7 @@ def tail(
     >>> print(lt.bounds.tail(policy, problem, horizon=10**7, regret=2_000_000))
     at most 5.33e-104 (Thm exp-2-armed)
     """
-    if isinstance(problem, LinearBandit):
+    if getattr(problem, "linear", False):
         return _linear_tail(policy, problem, horizon, regret, kind)
     asked = check(policy, problem, horizon, kind, regret)
     found = _theorems(policy, problem, asked.horizon, asked.sigma, asked.kind)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
-from lighttail.linear import LinearBandit, LinearPolicy
+from lighttail.linear import LinearPolicy
 from lighttail.policies import Policy
-from lighttail.problems import MOST_PULLS, Bandit, Gaussian
+from lighttail.problems import MOST_PULLS, Bandit, Problem, has_arms
 from lighttail.validation import BadInput, number, one_of, positive, refuse, whole
 
 Kind = Literal["regret", "pseudo_regret"]
@@ -79,7 +79,7 @@ def check(policy: Any, problem: Any, horizon: Any, kind: Any = "regret", regret:
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
     if isinstance(policy, LinearPolicy):
         raise refuse("policy", policy, "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit")
-    if not isinstance(problem, Bandit):
+    if not has_arms(problem):
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
     pulls = whole("horizon", horizon, max(3, problem.arms), most=MOST_PULLS)
     problem.check_sums(pulls)
@@ -105,7 +105,7 @@ def check_kind(kind: Any) -> Kind:
     return one_of("kind", kind, get_args(Kind))  # type: ignore[return-value]
 
 
-def sub_gaussian(problem: Bandit | LinearBandit) -> float:
+def sub_gaussian(problem: Problem) -> float:
     """The sigma that the author of the noise states: E exp(s e) <= exp(s^2 sigma^2 / 2), every s and arm."""
     stated = problem.noise.sub_gaussian
     if stated is None or isinstance(stated, bool) or stated == 0.0:
@@ -115,8 +115,8 @@ def sub_gaussian(problem: Bandit | LinearBandit) -> float:
 
 
 def is_gaussian(problem: Bandit) -> bool:
-    """Whether the noise is normal: a class derived from Gaussian may draw something else."""
-    return type(problem.noise) is Gaussian
+    """Whether the noise states that it is normal."""
+    return problem.noise.normal is not None
 
 
 def noise_tail(z: float, gaussian: bool) -> float:

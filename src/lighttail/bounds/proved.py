@@ -184,6 +184,6 @@ def _range(problem: Bandit) -> tuple[float, float]:
     span = problem.noise.span(problem.means)
     if span is not None:
         return span
-    kinds = "bounded (Bernoulli, Uniform, resampled)"
+    kinds = "bounded (Bernoulli, Uniform, resampled, or a class that states its span)"
     why = f"Thm 12.1 assumes rewards that are {kinds}"
     raise no_bound("noise", problem.noise, f"{kinds}, as Thm 12.1 assumes", why)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lighttail.linear import LinearBandit
 from lighttail.methods import why_not_skip
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import Bandit, Problem
 from lighttail.simulate import check_long
 from lighttail.validation import refuse
 
@@ -17,7 +16,7 @@ MOST_REGRETS = 100  # of one call, each with an estimate of its own
 MOST_TAIL_PULLS = 10**7  # of a path whose tail is estimated: its plan looks at every pull
 MOST_TAIL_ARMS = 1000  # whose tail is estimated: its plan looks at every arm
 MOST_PLAYED = {"cpu": 10**15, "cuda": 10**18}  # pulls one by one, some months of one processor
-LINEAR_PULL = 100  # products of two numbers that take as long as a pull of an arm, about
+PRODUCTS = 100  # products of two numbers that take as long as a pull of an arm, about
 
 
 def check_policies(policies: Iterable[Policy]) -> None:
@@ -27,17 +26,12 @@ def check_policies(policies: Iterable[Policy]) -> None:
         raise refuse("the number of policies", count, f"at most {MOST_POLICIES} in one comparison")
 
 
-def check_played(
-    policy: Policy, problem: Bandit | LinearBandit, horizon: int, paths: int, device: str
-) -> None:
+def check_played(policy: Policy, problem: Problem, horizon: int, paths: int, device: str) -> None:
     """Refuse a simulation that would take months, where every pull is played."""
-    if isinstance(problem, Bandit) and device == "cpu" and not why_not_skip(policy, problem):
+    if device == "cpu" and not why_not_skip(policy, problem):
         return
     check_long(problem, horizon, "step")
-    most = MOST_PLAYED[device]
-    if isinstance(problem, LinearBandit):
-        products = problem.dim * (problem.dim + problem.actions.count)
-        most = most * LINEAR_PULL // max(LINEAR_PULL, products)
+    most = MOST_PLAYED[device] * PRODUCTS // max(PRODUCTS, problem.products)
     if paths * horizon > most:
         raise refuse(
             "paths * horizon",

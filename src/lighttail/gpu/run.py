@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
-from lighttail.problems import Bandit, Bernoulli, Resampled
+from lighttail.problems import Bandit
+from lighttail.records import Counts
 from lighttail.validation import BadInput, one_of, refuse, whole
 
 Device = Literal["cpu", "cuda"]
@@ -26,7 +26,6 @@ FEWEST_LAUNCHED = 1 << 14  # fewer would leave most of a device idle
 MOST_SINGLE = 1 << 24  # counts in single precision end there
 MOST_ROUNDS = (1 << 31) - 1  # counts are 32-bit integers on the device
 MOST_ARMS = 64  # more do not fit into a thread's registers, and compiling takes minutes
-RARE = 1e-3
 ROUNDING = 1e-3  # of the spread of the rewards: what single precision may do to a path's sums
 ABSENT = "device must be 'cpu' without numba-cuda, but is 'cuda': pip install 'lighttail[gpu]' gets it"
 
@@ -47,8 +46,8 @@ def check_device(
         if precision == "float32":
             raise refuse("precision", precision, "'float64' on the CPU; device='cuda' has both")
         return device, precision
-    if isinstance(problem, LinearBandit):
-        raise refuse("device", device, "'cpu' with a LinearBandit")
+    if not problem.independent:
+        raise refuse("device", device, f"'cpu' with a {type(problem).__name__}")
     if method == "skip":
         raise refuse("method", method, "'auto' or 'step' with device='cuda', which plays every pull")
     for field, given in (("executor", executor), ("threads", threads)):
@@ -81,26 +80,18 @@ def _check_present() -> None:
 
 def precision_for(precision: Precision | None, problem: Bandit, horizon: int) -> Precision:
     """Single precision unless asked otherwise, where the rounding of a path's sums is far below their noise
-    and 23 random bits are enough for a reward: not for heavy tails, nor for a small chance of a reward.
+    and the noise states that 23 random bits are enough for a reward (`Noise.single`): none with a heavy
+    tail or a small chance of a reward does.
 
     A sum of T rewards of size m is off by about sqrt(T) roundings of m T 2^-24 each at most, and its noise is
     sd sqrt(T): their ratio (m + sd) T 2^-24 / sd may be `ROUNDING` at most.
     """
     if precision is not None:
         return precision
-    noise = problem.noise
-    if not noise.is_sub_gaussian or (isinstance(noise, Bernoulli) and _rare(problem.means)):
+    size, sd = problem.noise.single(problem.means), problem.noise.sd(problem.means)
+    if size is None:
         return "float64"
-    size = max(abs(mean) for mean in problem.means)
-    if isinstance(noise, Resampled):
-        size = max(float(np.abs(values).max()) for values in noise.samples)
-    sd = noise.sd(problem.means)
     return "float32" if (size + sd) * horizon * 2.0**-24 <= ROUNDING * sd else "float64"
-
-
-def _rare(means: tuple[float, ...]) -> bool:
-    """Whether a Bernoulli mean is so near 0 or 1 that cells of 2^-23 show."""
-    return any(0.0 < min(mean, 1.0 - mean) < RARE for mean in means)
 
 
 def used_device(precision: Precision) -> dict[str, str]:
@@ -130,6 +121,7 @@ def launches(
 
     from lighttail.gpu.build import device_kernel_for
     from lighttail.gpu.draws import seed_words
+    from lighttail.kernels.errors import compilable, parts_of
 
     real: Any = np.dtype(precision).type
     kernel, threads = device_kernel_for(policy, problem, real)
@@ -142,7 +134,8 @@ def launches(
     for first in range(0, paths, size):
         count = min(size, paths - first)
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
-        launch(kernel, count, threads, *args)
+        with compilable(*parts_of(policy, problem)):
+            launch(kernel, count, threads, *args)
         yield first, rewards[:count], pulls[:, :count]
 
 
@@ -168,14 +161,14 @@ def _on_device(part: Any, real: Any) -> Any:
 
 def play_paths(
     policy: Policy, problem: Bandit, horizon: int, rows: tuple[int, int], seed: int, precision: Precision
-) -> tuple[Any, Any]:
-    """Reward and pulls of the paths rows[0] to rows[1] - 1, on the host."""
+) -> Counts:
+    """The paths rows[0] to rows[1] - 1, on the host."""
     paths = rows[1] - rows[0]
-    reward, pulls = np.empty(paths), np.empty((paths, problem.arms), dtype=np.int64)
+    record = problem.room(paths)
     for first, rewards, counts in launches(policy, problem, horizon, paths, seed, precision, rows[0]):
-        until = first + rewards.size
-        reward[first:until], pulls[first:until] = rewards.copy_to_host(), counts.copy_to_host().T
-    return reward, pulls
+        played = Counts(rewards.copy_to_host(), counts.copy_to_host().T)
+        record.put(slice(first, first + played.paths), played)
+    return record
 
 
 def device_sources() -> str:

@@ -23,7 +23,6 @@ from lighttail.kernels.draws import stream
 from lighttail.kernels.generic import late_kernel, stepping_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.tilted import tilted_kernel
-from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -43,9 +42,9 @@ Kernel = Callable[..., Any]
 _made = cache(lambda factory, version, *parts: factory(*parts))
 
 
-def kernel_for(policy: Policy, problem: Bandit | LinearBandit) -> Kernel:
+def kernel_for(policy: Policy, problem: Any) -> Kernel:
     """The kernel of a policy on a problem: one for all hyper-parameters, means and horizons."""
-    if isinstance(problem, LinearBandit):
+    if problem.linear:
         return _linear_kernel_for(policy, problem)
     noise = accelerations.functions(type(problem.noise), ("shock", "reward"))
     quick = accelerations.fast(policy)
@@ -65,7 +64,7 @@ def _with_rule(make: Callable[..., Any], policy: Policy, *formulas: Callable[...
     return _made(make, version, rule, *formulas)  # type: ignore[no-any-return]
 
 
-def late_kernel_for(policy: Policy, problem: Bandit, delay: Delay) -> Kernel:
+def late_kernel_for(policy: Policy, problem: Any, delay: Delay) -> Kernel:
     """The kernel that plays any policy with rewards that come late (`lighttail.kernels.generic`)."""
     noise = accelerations.functions(type(problem.noise), ("shock", "reward"))
     return _with_rule(late_kernel, policy, *noise, type(delay).wait)
@@ -116,7 +115,7 @@ def programme_kernel_for(policy: Policy) -> Kernel:
     return _of(make, *parts)
 
 
-def _linear_kernel_for(policy: Any, problem: LinearBandit) -> Kernel:
+def _linear_kernel_for(policy: Any, problem: Any) -> Kernel:
     noise = (type(problem.noise).shock, type(problem.noise).reward, type(problem.actions).fill)
     if policy.draws:
         return _of(linear_posterior_kernel, *noise)

@@ -76,6 +76,7 @@ class Actions(ABC):
     """What every source of actions has."""
 
     count: int  # actions a round
+    fixed: ClassVar[bool] = False  # whether they are the same in every round
     fill: ClassVar[Callable[..., None]]
 
     @abstractmethod
@@ -85,6 +86,15 @@ class Actions(ABC):
     @abstractmethod
     def longest(self) -> float:
         """The length of the longest action."""
+
+    def means(self, theta: Floats) -> tuple[float, ...]:
+        """The mean rewards of a fixed set; of changing actions there are none."""
+        return ()
+
+    def mean_range(self, theta: Floats) -> tuple[float, float]:
+        """Between which two values the mean of an action is: no action is longer than the longest."""
+        reach = float(np.linalg.norm(theta)) * self.longest()
+        return -reach, reach
 
     @abstractmethod
     def most_lost(self, theta: Floats, horizon: int) -> float:
@@ -173,6 +183,11 @@ class _ArrayActions(Actions):
     def source(self, dim: int) -> tuple[Any, ...]:
         return (np.asarray(self.values),)
 
+    def mean_range(self, theta: Floats) -> tuple[float, float]:
+        means = (part @ theta for part in _parts(self.values))
+        ends = [(float(part.min()), float(part.max())) for part in means]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
     def longest(self) -> float:
         return self._longest
 
@@ -206,7 +221,11 @@ class _ArrayActions(Actions):
 class FixedActions(_ArrayActions):
     """The same actions in every round: A x d numbers."""
 
+    fixed: ClassVar[bool] = True
     fill = staticmethod(same_points)
+
+    def means(self, theta: Floats) -> tuple[float, ...]:
+        return tuple((self.values @ theta).tolist())
 
     def most_lost(self, theta: Floats, horizon: int) -> float:
         return float(np.ptp(self.values @ theta)) * horizon

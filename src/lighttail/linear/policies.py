@@ -19,6 +19,7 @@ class LinearPolicy(Policy):
     needs_horizon: ClassVar[bool] = False
     draws: ClassVar[bool] = False  # whether it takes the best action of a draw, and not the highest index
     ridge: float
+    linear: ClassVar[bool] = True  # it is handed vectors, as a LinearBandit offers them
 
     @abstractmethod
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:

@@ -6,20 +6,22 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from lighttail.linear.actions import Actions, FixedActions, Floats, as_actions
-from lighttail.problems import Bernoulli, Gaussian, Noise, Resampled
-from lighttail.validation import numbers, refuse
+from lighttail.linear.actions import Actions, Floats, as_actions
+from lighttail.noises import Gaussian, Noise
+from lighttail.problems import MOST_PULLS, Problem
+from lighttail.records import Counts, Losses, Record
+from lighttail.validation import numbers, refuse, whole
 
 MOST_DIM = 10**5  # whose matrices would take 80 GB each
 SLACK = 1e-9  # lengths that are 1 but for rounding are 1
 
 
 @dataclass(frozen=True, init=False)
-class LinearBandit:
+class LinearBandit(Problem):
     """A linear bandit: in each round some actions are offered; action a earns a' theta + noise.
 
     theta: the hidden vector, d numbers.
@@ -39,11 +41,19 @@ class LinearBandit:
     theta: tuple[float, ...]
     actions: Actions
     noise: Noise
+    independent: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
+    policies: ClassVar[str] = (
+        "a linear one, such as LinearUCB(LinearLightTailed(kappa=0.2)), with a LinearBandit"
+    )
+    dear: ClassVar[int] = 32
+    most_steps: ClassVar[int] = 10**10
 
     def __init__(self, theta: Sequence[float] | Floats, actions: Any, noise: Noise | None = None) -> None:
         noise = Gaussian(1.0) if noise is None else noise
-        if not isinstance(noise, Noise) or isinstance(noise, Resampled):
-            raise refuse("noise", noise, "a noise around any mean, such as Gaussian(1.0)")
+        if not isinstance(noise, Noise) or not noise.moves:
+            allowed = "a noise around any mean, such as Gaussian(1.0) or one whose class states moves = True"
+            raise refuse("noise", noise, allowed)
         checked = numbers("theta", theta, 1, "a list of at least one number", MOST_DIM)
         source = as_actions(actions)
         source.check(len(checked))
@@ -51,7 +61,7 @@ class LinearBandit:
         object.__setattr__(self, "actions", source)
         object.__setattr__(self, "noise", noise)
         self.check_sums(1)
-        _check_bernoulli(noise, np.array(checked), source)
+        _check_means(noise, np.array(checked), source)
         if not self.within_theorem:
             warnings.warn(
                 "the paper's theorem assumes actions of length 1 at most and entries of theta of size 1 at "
@@ -67,17 +77,15 @@ class LinearBandit:
     @property
     def fixed(self) -> bool:
         """Whether the same actions are offered in every round."""
-        return isinstance(self.actions, FixedActions)
+        return self.actions.fixed
 
     @property
-    def means(self) -> tuple[float, ...]:
+    def means(self) -> tuple[float, ...]:  # type: ignore[override]
         """The mean rewards of a fixed set of actions; of changing ones there are none."""
-        if not isinstance(self.actions, FixedActions):
-            return ()
-        return tuple((self.actions.values @ np.array(self.theta)).tolist())
+        return self.actions.means(np.array(self.theta))
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:  # type: ignore[override]
         """The names of a fixed set of actions."""
         return tuple(f"action {place + 1}" for place in range(len(self.means)))
 
@@ -85,6 +93,34 @@ class LinearBandit:
     def within_theorem(self) -> bool:
         """Whether the lengths are those that the paper's theorem assumes."""
         return max(map(abs, self.theta)) <= 1.0 + SLACK and self.actions.longest() <= 1.0 + SLACK
+
+    @property
+    def covered(self) -> bool:
+        """The proof needs two dimensions."""
+        return self.noise.is_sub_gaussian and self.within_theorem and self.dim >= 2
+
+    @property
+    def size(self) -> int:
+        return self.dim
+
+    @property
+    def given(self) -> tuple[str, tuple[float, ...]]:
+        return "theta", self.theta
+
+    def check_horizon(self, horizon: Any) -> int:
+        pulls = whole("horizon", horizon, 1, most=MOST_PULLS)
+        self.actions.check(self.dim, pulls)
+        return pulls
+
+    def room(self, paths: int) -> Record:
+        return Counts.empty(paths, self.actions.count) if self.fixed else Losses.empty(paths)
+
+    def about(self) -> str:
+        """The hidden vector and the actions in two sentences."""
+        theta = ", ".join(f"{value:.4g}" for value in self.theta)
+        arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(self.labels, self.means, strict=True))
+        offered = f"Mean rewards of the actions: {arms}" if arms else f"Actions of a round: {self.actions!r}"
+        return f"A linear bandit with theta = ({theta}). {offered}."
 
     def world(self) -> tuple[Any, ...]:
         """What the kernels are handed (`lighttail.kernels.linear`)."""
@@ -102,6 +138,11 @@ class LinearBandit:
         return math.hypot(*self.theta) * self.actions.longest()
 
     @property
+    def products(self) -> int:
+        """Of the inverse and of the indices."""
+        return self.dim * (self.dim + self.actions.count)
+
+    @property
     def bytes(self) -> int:
         """The memory that a thread works with, about: eight matrices, and copies of the actions."""
         return 8 * (8 * self.dim * self.dim + 4 * self.actions.count * self.dim)
@@ -115,12 +156,11 @@ class LinearBandit:
         return self.actions.worst_loss(np.array(self.theta), horizon)
 
 
-def _check_bernoulli(noise: Noise, theta: Floats, actions: Actions) -> None:
-    """Bernoulli rewards need means between 0 and 1, of every action that may be offered."""
-    if not isinstance(noise, Bernoulli):
+def _check_means(noise: Noise, theta: Floats, actions: Actions) -> None:
+    """Refuse a mean, of an action that may be offered, that the noise cannot have."""
+    if noise.mean_range is None:
         return
-    values = getattr(actions, "values", None)
-    means = values @ theta if values is not None else np.array([-np.linalg.norm(theta)])
-    if not np.all((means >= 0.0) & (means <= 1.0)):
-        worst = float(means.min() if means.min() < 0.0 else means.max())
-        raise refuse("the mean of an action", worst, "between 0 and 1 with Bernoulli rewards")
+    (low, high), (least, largest) = noise.mean_range, actions.mean_range(theta)
+    if not low <= least <= largest <= high:
+        worst = least if least < low else largest
+        raise refuse("the mean of an action", worst, noise.allowed_means)

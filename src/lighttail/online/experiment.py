@@ -60,8 +60,8 @@ class Experiment(LiveExperiment):
         horizon: int | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise refuse("policy", policy, "a policy such as UCB(AnyTime(kappa=0.5))")
+        if not isinstance(policy, Policy) or policy.linear:
+            raise refuse("policy", policy, "a policy for arms such as UCB(AnyTime(kappa=0.5))")
         self.arms = check_names("arms", arms, 2, "a list of at least two names")
         why = f", one pull for each of {len(self.arms)} arms"
         hint = "UCB(AnyTime(kappa)) is the light-tailed policy that needs no horizon"

@@ -52,6 +52,7 @@ class Policy(ABC):
 
     needs_horizon: ClassVar[bool] = True  # whether it must know how many pulls there will be
     light_tailed: ClassVar[bool] = False  # whether a theorem makes a large regret exponentially unlikely
+    linear: ClassVar[bool] = False  # whether it is handed vectors, as a LinearBandit offers them
     notes: ClassVar[int] = 0  # floats per arm that the rule keeps in `note`
     memo: ClassVar[int] = 0  # how many of them, the last ones, belong to a pull (see `Rule`)
     choose: ClassVar[Callable[..., int]]

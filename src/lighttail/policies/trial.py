@@ -9,37 +9,17 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 from numbers import Integral
 from typing import Any
 
 from lighttail.policies.policy import PAGE, Policy
 from lighttail.rules import Rule
-from lighttail.streams import standard_normal, uniform
+from lighttail.trial import ALONE, Misused, TrialGenerator
 from lighttail.validation import BadInput, shown
 
 ROUNDS = 200  # of a trial, and so many more as there are arms
 MOST_TRIED = 1000  # arms: with more, a trial would take long and show no more
 LATEST = 6  # pulls until a reward is told
-
-
-class Draws:
-    """Random numbers for a trial, which notices who asks for them."""
-
-    def __init__(self) -> None:
-        self._source = random.Random(0)
-
-    def _only(self, function: Any) -> None:
-        if sys._getframe(2).f_code is not function.__code__:
-            raise BadInput(f"draw from rng with {function.__name__}(rng) of lighttail alone")
-
-    def random(self) -> float:
-        self._only(uniform)
-        return self._source.random()
-
-    def standard_normal(self) -> float:
-        self._only(standard_normal)
-        return self._source.gauss(0.0, 1.0)
 
 
 class Nothing:
@@ -86,7 +66,7 @@ def _play(
     """Some rounds with rewards of 0 and 1, told up to `latest` - 1 pulls late."""
     import numpy as np
 
-    name, rng, luck = type(policy).__name__, Draws(), random.Random(1)
+    name, rng, luck = type(policy).__name__, TrialGenerator(), random.Random(1)
     view: Any = memoryview
     tried, heard, total = (view(np.zeros(arms)) for _ in range(3))
     note = view(np.zeros((arms, rule.notes))) if rule.notes else Nothing()
@@ -120,8 +100,8 @@ def _play(
 def _call(place: str, t: int, late: bool, function: Any, *args: Any) -> Any:
     try:
         return function(*args)
-    except BadInput as error:
-        raise BadInput(f"{place} must {error}; {PAGE} shows how") from None
+    except Misused:
+        raise BadInput(f"{place} {ALONE}; {PAGE} shows how") from None
     except IndexError:
         keeps = "tried, heard and total have one entry per arm, note[k, j] as many columns as `notes` says"
         raise BadInput(

@@ -10,10 +10,9 @@ from typing import Any
 
 from lighttail.blocks import Keep
 from lighttail.gpu.run import Device
-from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import Problem
 from lighttail.report.format import chance
 from lighttail.simulate import simulate
 from lighttail.statistics import Estimate, exceedance, interpolated
@@ -102,7 +101,7 @@ class Entry:
 class Comparison:
     """The outcomes of several policies on one problem."""
 
-    problem: Bandit | LinearBandit
+    problem: Problem
     horizon: int
     paths: int
     seed: int | tuple[int, ...]  # several where paths of several seeds are put together
@@ -161,7 +160,7 @@ class Comparison:
 
 def compare(
     policies: Sequence[Policy],
-    problem: Bandit | LinearBandit,
+    problem: Problem,
     *,
     horizon: int,
     paths: int,
@@ -212,21 +211,17 @@ def turns(policies: Sequence[Policy]) -> list[int]:
     return [kinds[:place].count(kind) for place, kind in enumerate(kinds)]
 
 
-def worst_loss(problem: Bandit | LinearBandit, horizon: int) -> float:
+def worst_loss(problem: Problem, horizon: int) -> float:
     """What always pulling the worst arm, or taking the worst action of every round, loses on average."""
-    if isinstance(problem, LinearBandit):
-        return problem.worst_loss(horizon)
-    return max(problem.gaps) * horizon
+    return problem.worst_loss(horizon)
 
 
-def covered(problem: Bandit | LinearBandit) -> bool:
-    """Whether a problem is one that the paper's theorems are about; the linear one needs two dimensions."""
-    if isinstance(problem, LinearBandit):
-        return problem.noise.is_sub_gaussian and problem.within_theorem and problem.dim >= 2
-    return problem.noise.is_sub_gaussian
+def covered(problem: Problem) -> bool:
+    """Whether a problem is one that the paper's theorems are about."""
+    return problem.covered
 
 
-def uncovered(problem: Bandit | LinearBandit) -> str:
+def uncovered(problem: Problem) -> str:
     """Why no policy is light-tailed by theorem on a problem; empty where one may be."""
     if covered(problem):
         return ""
@@ -235,12 +230,12 @@ def uncovered(problem: Bandit | LinearBandit) -> str:
     return "no theorem covers this linear bandit"
 
 
-def legend_words(problem: Bandit | LinearBandit) -> str:
+def legend_words(problem: Problem) -> str:
     """What the style of a line says."""
     return uncovered(problem) or "solid: light-tailed by theorem"
 
 
-def default_threshold(problem: Bandit | LinearBandit, horizon: int) -> float:
+def default_threshold(problem: Problem, horizon: int) -> float:
     """About a third of the largest possible loss: 0.2 T on the paper's problems, with a gap of 0.6."""
     return float(f"{worst_loss(problem, horizon) / 3.0 or 0.2 * horizon:.2g}")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from lighttail.linear import LinearBandit
-from lighttail.problems import Bandit
+from lighttail.problems import Problem
 from lighttail.report.columns import cells, headings
 from lighttail.report.comparison import RARE, Comparison, uncovered
 from lighttail.report.document import document, figure, unbroken
@@ -48,7 +47,7 @@ it may still be visible.</p>
     return document(f"lighttail: {policies} compared", body)
 
 
-def _histograms(problem: Bandit | LinearBandit) -> str:
+def _histograms(problem: Problem) -> str:
     """The caption of the histograms."""
     why = uncovered(problem)
     fills = f"{why[0].upper()}{why[1:]}" if why else "Filled: light-tailed by theorem; hatched: not"
@@ -66,20 +65,9 @@ def _kept(comparison: Comparison) -> str:
     )
 
 
-def about(problem: Bandit | LinearBandit) -> str:
+def about(problem: Problem) -> str:
     """The problem and its noise in a sentence or two."""
-    return f"{_means(problem)} Noise: {problem.noise!r}."
-
-
-def _means(problem: Bandit | LinearBandit) -> str:
-    arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(problem.labels, problem.means, strict=True))
-    if isinstance(problem, LinearBandit):
-        theta = ", ".join(f"{value:.4g}" for value in problem.theta)
-        offered = (
-            f"Mean rewards of the actions: {arms}" if arms else f"Actions of a round: {problem.actions!r}"
-        )
-        return f"A linear bandit with theta = ({theta}). {offered}."
-    return f"Mean rewards of the arms: {arms}."
+    return f"{problem.about()} Noise: {problem.noise!r}."
 
 
 def _head(comparison: Comparison) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 from lighttail import bounds
 from lighttail.bounds import Bound, NoBound
 from lighttail.bounds.bound import check_kind
-from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -171,7 +170,7 @@ def tail_curve(
     ('exact', '0.0657')
     """
     paths = _default_paths(horizon) if paths is None else paths
-    if isinstance(problem, LinearBandit):
+    if getattr(problem, "linear", False):
         raise refuse("problem", problem, "a Bandit; for a LinearBandit use tail_probability")
     checked = check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths, seed, threads = checked.horizon, checked.paths, checked.seed, checked.threads

@@ -21,10 +21,9 @@ from lighttail.gpu.run import (
     precision_for,
     used_device,
 )
-from lighttail.linear import LinearBandit
 from lighttail.methods import Played, choose_method
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import Problem
 from lighttail.progress import compiling
 from lighttail.simulate import block_paths
 from lighttail.study.file import Setting, Study
@@ -59,7 +58,7 @@ class Cell:
     precision: Precision | None = None  # of a GPU
 
     @property
-    def problem(self) -> Bandit | LinearBandit:
+    def problem(self) -> Problem:
         return self.setting.problem
 
     @cached_property
@@ -145,7 +144,7 @@ def _of_all_seeds(
     study: Study, setting: Setting, horizon: int, named: tuple[str, Policy], device: str, shown: bool
 ) -> list[Cell]:
     name, policy = named
-    problem = setting.problem
+    problem: Any = setting.problem
     check_device(device, problem, horizon, method=study.method)
     precision: Precision | None = None
     where = {"device": device}
@@ -153,17 +152,16 @@ def _of_all_seeds(
         if device == "cpu":
             method = choose_method(policy, problem, horizon, study.method)
             probe = probe_of(policy, problem, horizon, method)
-            block = block_paths(horizon, method, isinstance(problem, LinearBandit))
+            block = block_paths(horizon, method, problem.dear)
             size = piece_paths(problem, horizon, method, block)
         else:
-            assert isinstance(problem, Bandit)  # no GPU plays a linear one
             method, block = "step", 1  # a path has a stream of its own there
             precision = precision_for(None, problem, horizon)
-            short = min(horizon, PROBE_PULLS + problem.arms)
+            short = min(horizon, PROBE_PULLS + problem.opening)
             first = play_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision)
-            probe = b"".join(part.tobytes() for part in first) + fingerprint(policy, problem, horizon)
+            probe = first.tobytes() + fingerprint(policy, problem, horizon)
             where = used_device(precision) | {"sources": device_sources()}
-            size = min(PIECE_NUMBERS // (1 + problem.arms), PIECE_LAUNCHES * launch_paths(horizon))
+            size = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))
     played = {
         "policy": repr(policy),
         "problem": problem_repr(problem),
@@ -194,20 +192,20 @@ def _of_all_seeds(
     ]
 
 
-def problem_repr(problem: Bandit | LinearBandit) -> str:
+def problem_repr(problem: Problem) -> str:
     """What of a problem decides its paths: the names of its arms do not."""
-    return repr(problem if isinstance(problem, LinearBandit) else Bandit(problem.means, problem.noise))
+    return problem.played()
 
 
-def piece_paths(problem: Bandit | LinearBandit, horizon: int, method: str, block: int) -> int:
+def piece_paths(problem: Problem, horizon: int, method: str, block: int) -> int:
     """Paths of a whole piece. It depends on what is played alone, so that files fit when paths are added."""
-    columns = 1 + (len(problem.means) or 2)
+    columns = 1 + problem.room(0).width
     numbers = PIECE_NUMBERS // (block * columns)
     pulls = PIECE_BLOCKS if method == "skip" else PIECE_PULLS // (block * horizon)
     return block * max(1, min(PIECE_BLOCKS, pulls, numbers))
 
 
-def formulas_digest(policy: Policy, problem: Bandit | LinearBandit) -> str:
+def formulas_digest(policy: Policy, problem: Problem) -> str:
     """Changes with any formula of the policy, its bonus, the noise or the actions, and with the kernels."""
     from lighttail.kernels.build import digest
 

@@ -262,13 +262,12 @@ def _check_pairs(study: Study, source: Source) -> None:
     """Refuse a policy that cannot play a problem, at the line of what is at fault."""
     for setting in study.problems:
         problem: Any = setting.problem
-        linear = isinstance(problem, LinearBandit)
         for turn, policy in enumerate(study.policies.values()):
             for horizon in study.horizons:
                 try:
                     check_settings(policy, problem, horizon, study.paths, 0, 1, keep="law")
                     check_method(policy, problem, horizon, study.method)
-                    if study.method == "step" or linear or why_not_skip(policy, problem):
+                    if study.method == "step" or why_not_skip(policy, problem):
                         check_long(problem, horizon, "step")
                 except BadInput as error:
                     word = str(error).split(maxsplit=1)[0]

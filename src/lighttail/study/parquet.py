@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.records import Record, from_columns
 from lighttail.study.cells import Piece
 
 ABOUT = b"lighttail"  # the name of what a file says of itself
@@ -24,23 +25,17 @@ def pyarrow() -> Any:
     return pyarrow
 
 
-def encode(about: dict[str, Any], reward: Any, pulls: Any) -> bytes:
-    """The bytes of a file with these columns, which says `about` of itself, and the digest of its columns.
-
-    pulls: one column an arm; of actions that change, what was best and what was lost, as floats.
-    """
+def encode(about: dict[str, Any], record: Record) -> bytes:
+    """The bytes of a file with these paths, which says `about` of itself, and the digest of its columns."""
     library = pyarrow()
-    columns = {"reward": reward}
-    for place in range(pulls.shape[1]):
-        column = ("best", "lost")[place] if pulls.dtype.kind == "f" else f"pulls_{place + 1}"
-        columns[column] = np.ascontiguousarray(pulls[:, place])
+    columns = {name: np.ascontiguousarray(values) for name, values in record.columns().items()}
     text = json.dumps(about | {"columns": _digest(columns)}, sort_keys=True)
     table = library.table(columns).replace_schema_metadata({ABOUT: text.encode()})
     buffer = BytesIO()
     library.parquet.write_table(
         table,
         buffer,
-        row_group_size=len(reward),
+        row_group_size=record.paths,
         compression="zstd",
         compression_level=3,
         use_dictionary=False,  # sums of noise hardly ever repeat
@@ -48,8 +43,8 @@ def encode(about: dict[str, Any], reward: Any, pulls: Any) -> bytes:
     return buffer.getvalue()
 
 
-def decode(content: bytes) -> tuple[dict[str, Any], Any, Any]:
-    """What a file says of itself, its rewards, and its pulls or best and lost; ValueError if damaged."""
+def decode(content: bytes) -> tuple[dict[str, Any], Record]:
+    """What a file says of itself, and its paths; ValueError if damaged."""
     library = pyarrow()
     try:
         table = library.parquet.read_table(BytesIO(content), use_threads=False)
@@ -57,8 +52,7 @@ def decode(content: bytes) -> tuple[dict[str, Any], Any, Any]:
         columns = {name: np.ascontiguousarray(table.column(name).to_numpy()) for name in table.column_names}
         if about.pop("columns") != _digest(columns):
             raise ValueError("its columns are not those that it was made with")
-        reward, *others = columns.values()
-        return about, reward, np.stack(others, axis=1)
+        return about, from_columns(columns)
     except Exception as error:  # whatever a reader of damaged bytes may raise
         raise ValueError(f"not a piece of a study ({error})") from None
 
@@ -66,8 +60,8 @@ def decode(content: bytes) -> tuple[dict[str, Any], Any, Any]:
 def fits(content: bytes, piece: Piece) -> bool:
     """Whether a file holds this piece, to the byte: its columns are whole, and written again they are it."""
     try:
-        about, reward, pulls = decode(content)
-        return about == piece.about and len(reward) == piece.rows and encode(about, reward, pulls) == content
+        about, record = decode(content)
+        return about == piece.about and record.paths == piece.rows and encode(about, record) == content
     except ValueError:
         return False
 

@@ -11,6 +11,7 @@ from lighttail.blocks import Keep
 from lighttail.files import in_a_sentence
 from lighttail.keeping import fits_memory, kept_as
 from lighttail.outcome import Outcome
+from lighttail.records import Record
 from lighttail.report.comparison import Comparison, Entry, covered, default_threshold, turns
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
@@ -142,12 +143,12 @@ class Results:
         for cell in cells:
             for file in cell["files"]:
                 if done < paths:
-                    reward, pulls = (part[: paths - done] for part in self._piece(cell, file))
-                    kept.add(done, reward, pulls)
-                    done += reward.size
+                    record = self._piece(cell, file).rows(slice(paths - done))
+                    kept.add(done, record)
+                    done += record.paths
         return kept.outcome(settings)
 
-    def _piece(self, cell: dict[str, Any], file: dict[str, Any]) -> tuple[Any, Any]:
+    def _piece(self, cell: dict[str, Any], file: dict[str, Any]) -> Record:
         path = self.path / CELLS / cell["folder"] / file["file"]
         try:
             content = path.read_bytes()
@@ -158,6 +159,6 @@ class Results:
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
             raise Damaged(f"{path} is damaged; {ANEW}")
         try:
-            return decode(content)[1:]
+            return decode(content)[1]
         except ValueError:
             raise Damaged(f"{path} is damaged; {ANEW}") from None

@@ -156,7 +156,8 @@ class _Player:
             self.begin(piece, job, attempt + 1)
             return
         self.pool.heard(part.worker)
-        self.found[piece] = self.folder.keep(piece, encode(piece.about, part.reward, part.pulls))
+        assert part.record is not None
+        self.found[piece] = self.folder.keep(piece, encode(piece.about, part.record))
         self.done += piece.rows
         self.report(_label(piece), self.done)
 

@@ -61,8 +61,8 @@ def play_on_device(piece: Piece) -> Part:
     """The paths of a piece, on a GPU: each has a stream of its own there."""
     cell: Any = piece.cell
     rows = (piece.first, piece.until)
-    reward, pulls = play_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.precision)
-    return Part(reward, pulls, 0.0, worker_name())
+    record = play_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.precision)
+    return Part(record, 0.0, worker_name())
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.policies import UCB
-from lighttail.problems import Bandit, Bernoulli, Gaussian
+from lighttail.problems import Bandit, has_arms
 from lighttail.statistics import Floats
 from lighttail.tails.levels import HOPELESS, GaussianArms
 from lighttail.tails.sums import common_unit
@@ -118,15 +118,20 @@ class Groups:
         return regret
 
 
+def _coins(problem: Bandit) -> bool:
+    """Whether a reward is 0 or 1."""
+    return problem.noise.outcomes == (0.0, 1.0)
+
+
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
     """The groups of a problem; what has no exact law is refused."""
-    if not isinstance(problem, Bandit) or not isinstance(problem.noise, (Gaussian, Bernoulli)):
+    if not has_arms(problem) or not (problem.noise.normal is not None or _coins(problem)):
         raise refuse("problem", problem, "a Bandit with Gaussian noise or Bernoulli rewards")
     if not isinstance(policy, UCB) or policy.bonus.changes_with_time():
         raise refuse("policy", policy, "UCB with a bonus that does not change with time")
     each = f", one pull for each of the {problem.arms} arms"
     horizon = whole("horizon", horizon, problem.arms, each, most=EXACT)
-    sigma = problem.noise.sigma if isinstance(problem.noise, Gaussian) else math.nan
+    sigma = math.nan if problem.noise.normal is None else problem.noise.normal
     if sigma == 0.0:
         raise refuse("sigma", sigma, "above 0: without noise there is nothing to compute")
     counts = Counter(problem.means)

@@ -61,8 +61,10 @@ def block_of_paths(
 ) -> PlayBlock:
     """A function that plays a block's paths. full: to their end, also where the event is out of reach."""
     from lighttail.kernels import stream, tilted_kernel_for, tilted_skip_kernel_for
+    from lighttail.kernels.errors import compilable, parts_of
 
     policy, problem = task.policy, task.problem
+    author = parts_of(policy, problem)
     means, *rest = problem.noise.world(problem.means)
     params = policy.params(task.horizon, problem.arms)
     fixed = (params, means, tuple(rest), mixture, np.array(problem.gaps))
@@ -72,13 +74,15 @@ def block_of_paths(
         rarity += MARGIN + EACH * (problem.arms - 2)
 
         def skip(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
-            skipping(stream(generator), *fixed, rarity, *ends, *paths.part(place), stop)
+            with compilable(*author):
+                skipping(stream(generator), *fixed, rarity, *ends, *paths.part(place), stop)
 
         return skip
     stepping = tilted_kernel_for(policy, problem)
 
     def step(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
-        stepping(stream(generator), *fixed, *ends, full, *paths.part(place), *paths.more(place), stop)
+        with compilable(*author):
+            stepping(stream(generator), *fixed, *ends, full, *paths.part(place), *paths.more(place), stop)
 
     return step
 

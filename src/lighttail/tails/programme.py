@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from lighttail.policies import UCB, Policy, SuccessiveElimination, ThompsonSampling
-from lighttail.problems import Bandit, Bernoulli
+from lighttail.problems import Bandit, has_arms
 from lighttail.statistics import Floats
 from lighttail.tails.layers import Layers, multisets
 from lighttail.tails.phases import Phases, phases_size
 
 KINDS = ("pseudo_regret", "regret")
+COINS = (0.0, 1.0)  # the rewards that the programmes carry forward
 MEMORY = 4e9  # bytes that a programme may take
 MERGED = 1e-12  # values that differ by this share are one
 STATE, BLOCK, LAYER = 8e-9, 5e-7, 3e-4  # seconds: of a state, of an arm of a block, of a layer
@@ -44,7 +45,7 @@ def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> str
     """Why there is no exact programme for this task, in one sentence; None if there is one."""
     if kind not in KINDS:
         return f"kind must be 'pseudo_regret' or 'regret' for an exact programme, but is {kind!r}"
-    if not isinstance(problem, Bandit) or type(problem.noise) is not Bernoulli:
+    if not has_arms(problem) or problem.noise.outcomes != COINS:
         return "an exact programme exists only for a Bandit with Bernoulli rewards"
     entry = _entry(policy)
     if entry is None:
@@ -62,7 +63,7 @@ def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> str
 def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float:
     """About how many seconds the programme takes, found at once; infinite where there is none that fits."""
     entry = _entry(policy)
-    if entry is None or not isinstance(problem, Bandit):
+    if entry is None or not has_arms(problem):
         return math.inf
     seconds, memory = entry.cost(policy, problem.arms, horizon, kind)
     return seconds if memory <= MEMORY else math.inf

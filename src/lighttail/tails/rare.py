@@ -12,10 +12,9 @@ import numpy as np
 
 from lighttail import statistics
 from lighttail.keeping import fitting_paths
-from lighttail.linear import LinearBandit
 from lighttail.methods import work_of
 from lighttail.policies import Policy
-from lighttail.problems import Bandit, Bernoulli
+from lighttail.problems import Problem
 from lighttail.simulate import Progress, check_settings, simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
@@ -30,7 +29,7 @@ AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law
 
 def tail_probability(
     policy: Policy,
-    problem: Bandit | LinearBandit,
+    problem: Problem,
     horizon: int,
     regret: float,
     *,
@@ -73,7 +72,7 @@ def tail_probability(
     method = cast(Method, one_of("method", method, get_args(Method)))
     task = Task(policy, problem, checked.horizon, regret, asked)
     effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
-    if isinstance(problem, LinearBandit):
+    if not problem.independent:
         if method not in ("auto", "plain"):
             raise refuse("problem", problem, f"a Bandit for method {method!r}; use method='plain'")
         return _plain(task, effort)
@@ -114,9 +113,7 @@ def _exact(task: Task, effort: Effort) -> TailEstimate:
 
 def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate:
     chance = answer()
-    if chance == 0.0 and not isinstance(
-        task.problem.noise, Bernoulli
-    ):  # possible, but smaller than is computed
+    if chance == 0.0 and task.problem.noise.outcomes is None:  # possible, but smaller than is computed
         return replace(certainly(sys.float_info.min, effort.level, "exact"), low=0.0, high=LEAST)
     return certainly(chance, effort.level, "exact", ERROR)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.noises import Noise
 from lighttail.policies import UCB, SuccessiveElimination, ThompsonSampling
-from lighttail.problems import Noise
 from lighttail.simulate import run_blocks
 from lighttail.statistics import Floats
 from lighttail.streams import block_generator
@@ -58,6 +58,7 @@ def split(task: Task, effort: Effort) -> TailEstimate:
 def _repeat(task: Task, effort: Effort, first: int, count: int) -> Floats:
     """(estimate, rounds, turns) of so many repetitions, numbered from `first`."""
     from lighttail.kernels import branching_kernel_for, stream
+    from lighttail.kernels.errors import compilable, parts_of
     from lighttail.progress import compiling, reporter
 
     policy, problem, horizon = task.policy, task.problem, task.horizon
@@ -71,7 +72,8 @@ def _repeat(task: Task, effort: Effort, first: int, count: int) -> Floats:
 
     def one(place: int, until: int, particles: int = PARTICLES) -> int:
         generator = block_generator(effort.seed, first + place)
-        found[place] = kernel(stream(generator), params, world, arms, limits, particles, KILLED, stop)
+        with compilable(*parts_of(policy, problem)):
+            found[place] = kernel(stream(generator), params, world, arms, limits, particles, KILLED, stop)
         return until - place
 
     with reporter(effort.progress, str(policy), count) as report:

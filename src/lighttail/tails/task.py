@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lighttail.bounds.bound import remembered
 from lighttail.outcome import rounding
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
-from lighttail.problems import Bernoulli
 from lighttail.simulate import Progress
 from lighttail.statistics import Estimate
 from lighttail.tails.index_routes import Quest
-from lighttail.tails.tilts import family_of, why_not_tilted
+from lighttail.tails.tilts import check_tilt, family_of, why_not_tilted
 
 MOST_PLANNED = 10**7  # pulls of a path: a plan looks at every number of them
 Kind = Literal["pseudo_regret", "regret"]
@@ -102,9 +102,10 @@ class Task:
 
     def certain(self) -> float | None:
         """The probability where it is 0 or 1 without any simulation."""
-        if self.whole:  # without a single reward it is as large as it can be
-            best = max(self.problem.means) * self.horizon
-            return 0.0 if isinstance(self.problem.noise, Bernoulli) and self.target > best else None
+        if self.whole:  # with the least of all rewards at every pull it is as large as it can be
+            span = self.problem.noise.span(self.problem.means)
+            most = math.inf if span is None else (max(self.problem.means) - span[0]) * self.horizon
+            return 0.0 if self.target > most else None
         gaps = self.problem.gaps
         first = sum(gaps) if isinstance(self.policy, (UCB, SuccessiveElimination)) else 0.0
         if self.target <= first:  # every arm is pulled once
@@ -125,6 +126,7 @@ class Task:
         if needed is not None:
             given = f"{self.problem.noise!r}; use method='plain' or 'splitting'"
             return f"noise must be {needed} for importance sampling, but is {given}"
+        remembered(check_tilt, self.problem.noise, self.problem.means)
         if self.horizon > MOST_PLANNED:
             given = f"{self.horizon}; use method='plain'"
             return f"horizon must be at most {MOST_PLANNED} for importance sampling, but is {given}"

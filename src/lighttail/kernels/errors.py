@@ -1,0 +1,99 @@
+"""What numba cannot compile, in one sentence that names the author's class and function."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lighttail.validation import BadInput
+
+CALLED = re.compile(r"<function (\S+) at 0x")  # as numba names a function that it compiles
+LINE = re.compile(r" at (\S+) \((\d+)\)")  # and a line of it
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+NUMBA = ("numba", "numba_cuda")  # whose errors those of a compiler are
+REASONS = (  # of numba's lines, those that say what is wrong, the most telling first
+    "Unknown attribute",
+    "Untyped global name",
+    "NameError",
+    "Use of unsupported",
+    "Cannot unify",
+    "cannot determine Numba type",
+    "No implementation of function",
+    "Invalid use of",
+)
+LONGEST = 160  # characters of numba's reason
+HINT = "write it with + - * / and math, on floats"
+
+
+@contextmanager
+def compilable(*owners: Any) -> Iterator[None]:
+    """Turn an error of numba's into one sentence about the functions of these objects.
+
+    owners: whatever has the functions that a kernel calls, such as a policy, its bonus and a noise, or None.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not any(kind.__module__.partition(".")[0] in NUMBA for kind in type(error).__mro__):
+            raise
+        raise BadInput(sentence(COLOUR.sub("", str(error)), formulas_of(*owners))) from None
+
+
+def parts_of(policy: Any, problem: Any) -> tuple[Any, ...]:
+    """The objects whose functions a kernel of a policy on a problem calls."""
+    return (policy, getattr(policy, "bonus", None), problem.noise, getattr(problem, "actions", None))
+
+
+def formulas_of(*owners: Any) -> dict[str, types.FunctionType]:
+    """The static functions of the classes of these objects, by names such as "MyNoise.shock"."""
+    found: dict[str, types.FunctionType] = {}
+    for kind in (type(owner) for owner in owners if owner is not None):
+        for name in dir(kind):
+            member = inspect.getattr_static(kind, name)
+            function = getattr(
+                getattr(member, "__func__", None), "py_func", getattr(member, "__func__", None)
+            )
+            if (
+                isinstance(function, types.FunctionType)
+                and isinstance(member, staticmethod)
+                and name[0] != "_"
+            ):
+                found[f"{kind.__name__}.{name}"] = function
+    return found
+
+
+def sentence(text: str, formulas: dict[str, types.FunctionType]) -> str:
+    """What an author reads: the function that numba's text points to, and the reason that it gives."""
+    lines = [line.strip(" -^~") for line in text.splitlines()]
+    told = [line for start in REASONS for line in lines if line.startswith(start)]
+    reason = (told or [line for line in lines if line and not line.startswith("Failed in")] or ["no reason"])[
+        0
+    ]
+    reason = reason if len(reason) <= LONGEST else reason[: LONGEST - 4].rstrip() + " ..."
+    place = _guilty(text, formulas) or " or ".join(_own(formulas)) or "a formula"
+    return f"{place} must be a function that numba compiles: {HINT}; numba says: {reason.rstrip('.')}"
+
+
+def _own(formulas: dict[str, types.FunctionType]) -> list[str]:
+    """Those that are not ours; all, where there are none."""
+    ours = [place for place, function in formulas.items() if function.__module__.startswith("lighttail.")]
+    return [place for place in formulas if place not in ours] or list(formulas)
+
+
+def _guilty(text: str, formulas: dict[str, types.FunctionType]) -> str | None:
+    """The formula that numba names, or that holds the last of the lines which it names."""
+    called = set(CALLED.findall(text))
+    for place in _own(formulas):
+        if formulas[place].__qualname__ in called:
+            return place
+    for file, line in reversed(LINE.findall(text)):
+        for place, function in formulas.items():
+            code = function.__code__
+            last = max((number for *_, number in code.co_lines() if number), default=code.co_firstlineno)
+            if code.co_filename == file and code.co_firstlineno <= int(line) <= last:
+                return place
+    return None

@@ -1,0 +1,145 @@
+"""A short trial, in plain Python, of the functions that an author wrote, before numba compiles them.
+
+numba answers a mistake with a page about types. Here the same functions are called a few times first, with a
+generator that has what `uniform(rng)` and `standard_normal(rng)` need and nothing else; each mistake gets one
+sentence that names the class and the function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+import types
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from lighttail import streams
+from lighttail.validation import BadInput, shown
+
+DRAWS = 8  # of a function that draws
+ALONE = "must draw with uniform(rng) and standard_normal(rng) of lighttail alone"
+
+
+class Misused(Exception):
+    """A generator was asked for something itself."""
+
+
+class TrialGenerator:
+    """Random numbers for `lighttail.streams`, and for nobody who asks the generator itself."""
+
+    def __init__(self) -> None:
+        self._numbers = streams.block_generator(0, 0)
+
+    def standard_normal(self) -> float:
+        if sys._getframe(1).f_code is not streams.standard_normal.__code__:
+            raise Misused("standard_normal")
+        return self._numbers.standard_normal()
+
+    def random(self) -> float:
+        if sys._getframe(1).f_code is not streams.uniform.__code__:
+            raise Misused("random")
+        return self._numbers.random()
+
+    def __getattr__(self, name: str) -> Any:
+        raise Misused(name)
+
+
+def try_function(place: str, function: Any, takes: str, *args: Any) -> Any:
+    """What a function returns for these arguments; a mistake gets a sentence.
+
+    place: its name, such as "MyNoise.shock". takes: its arguments in words, such as "rng, *world".
+    """
+    plain = getattr(function, "py_func", function)  # a function that is compiled already
+    if not isinstance(plain, types.FunctionType):
+        raise BadInput(
+            f"{place} must be a plain Python function, which numba can compile, but is {shown(plain)}"
+        )
+    signature = inspect.signature(plain)
+    try:
+        signature.bind(*args)
+    except TypeError:
+        count = f"here {len(args)} arguments"
+        raise BadInput(f"{place} must take ({takes}), {count}, but takes {signature}") from None
+    try:
+        with np.errstate(all="ignore"):
+            return plain(*args)
+    except Misused as error:
+        raise BadInput(f"{place} {ALONE}, but asks rng for {error}") from None
+    except Exception as error:  # whatever an author's function may raise
+        raise BadInput(f"{place} must return a value for every draw, but {_raised(error)}") from None
+
+
+def check_number(place: str, value: Any) -> float:
+    """The number that a function returned; infinite ones are left to whoever knows the sizes."""
+    if isinstance(value, (Real, np.bool_)) and not math.isnan(value):
+        return float(value)
+    raise BadInput(f"{place} must return a finite number, but returned {shown(value)}")
+
+
+def try_noise(noise: Any, means: tuple[float, ...]) -> float:
+    """Try the functions of a noise; the largest size of a reward that was seen, which may be infinite."""
+    kind = type(noise)
+    world = _world(f"{kind.__name__}.world", noise, means)
+
+    def shocks() -> list[Any]:
+        rng, place = TrialGenerator(), f"{kind.__name__}.shock"
+        return [try_function(place, kind.shock, "rng, *world", rng, *world) for _ in range(DRAWS)]
+
+    drawn = shocks()
+    if not _same(drawn, shocks()):
+        raise BadInput(f"{kind.__name__}.shock {ALONE}, but its draws differ from call to call")
+    place, largest = f"{kind.__name__}.reward", 0.0
+    for arm in sorted({0, max(0, len(means) - 1)}):
+        for shock in drawn:
+            value = try_function(place, kind.reward, "shock, arm, *world", shock, arm, *world)
+            largest = max(largest, abs(check_number(place, value)))
+    return largest
+
+
+def check_finite(noise: Any, largest: float) -> None:
+    """Refuse a noise with a reward that was infinite in its trial."""
+    if math.isinf(largest):
+        place = f"{type(noise).__name__}.reward"
+        raise BadInput(f"{place} must return a finite number, but returned an infinite one")
+
+
+def check_formulas(noise: Any) -> None:
+    """Refuse a noise without the functions that make one."""
+    for name in ("shock", "reward"):
+        if not hasattr(type(noise), name):
+            kind = type(noise).__name__
+            raise BadInput(f"{kind} must have a static method {name}, as every noise, but has none")
+
+
+def _world(place: str, noise: Any, means: tuple[float, ...]) -> tuple[Any, ...]:
+    check_formulas(noise)
+    try:
+        world = noise.world(means)
+    except BadInput:
+        raise
+    except Exception as error:  # whatever an author's function may raise
+        raise BadInput(f"{place} must return a tuple of arrays and floats, but {_raised(error)}") from None
+    if not isinstance(world, tuple):
+        raise BadInput(f"{place} must return a tuple of arrays and floats, but returned {shown(world)}")
+    for part in world:
+        number = isinstance(part, (Real, np.bool_))
+        if not number and not (isinstance(part, np.ndarray) and part.dtype.kind in "fiub"):
+            what = f"returned a {type(part).__name__} among them"
+            raise BadInput(f"{place} must return a tuple of arrays of numbers and floats, but {what}")
+    if getattr(noise, "moves", False) and not (
+        world and isinstance(world[0], np.ndarray) and np.array_equal(world[0], np.array(means))
+    ):
+        raise BadInput(f"{place} must begin with the array of the means where moves = True, but does not")
+    return world
+
+
+def _same(first: list[Any], second: list[Any]) -> bool:
+    """Whether two lists of draws are equal; nan is nan."""
+    return all(repr(a) == repr(b) for a, b in zip(first, second, strict=True))
+
+
+def _raised(error: Exception) -> str:
+    return f"raised {type(error).__name__}: {' '.join(str(error).split())}"[:200]
