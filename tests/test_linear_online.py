@@ -189,7 +189,7 @@ def test_other_text_is_refused_in_one_sentence(text: str, message: str) -> None:
 
 
 def test_an_experiment_of_arms_refuses_a_linear_policy_and_the_other_way_round() -> None:
-    with pytest.raises(ValueError, match="policy must be one of UCB"):
+    with pytest.raises(ValueError, match="policy must be a policy of arms such as UCB"):
         lt.Experiment(LIGHT, ["A", "B"])
     with pytest.raises(ValueError, match="policy must be a linear policy"):
         start(lt.UCB(lt.AnyTime(0.3)))
