@@ -46,7 +46,7 @@ def endless(text: str) -> Any:
 
 def crashes_later(text: str) -> lt.Experiment:
     experiment = restore(text)
-    experiment._rule.active = [99]
+    experiment._standing.params = ()
     return experiment
 
 
@@ -58,8 +58,8 @@ def forgets(text: str) -> lt.Experiment:
 
 def plays_on_differently(text: str) -> lt.Experiment:
     experiment = restore(text)
-    experiment._rule.turn = next(TURNS)
-    experiment._rule.state = lambda: json.loads(text)["rule"]
+    experiment._standing.note[next(TURNS), 0] = 1.0  # an arm that nobody dropped
+    experiment._standing.to_plain = lambda: json.loads(text)["rule"]
     return experiment
 
 

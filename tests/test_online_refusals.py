@@ -11,12 +11,35 @@ from typing import Any
 import numpy as np
 import pytest
 from linear_cases import LIGHT, THOMPSON
-from live import start
+from live import ARMS, start
 
 import lighttail as lt
 
 EXP3 = lt.Exp3IX("loss", upper=1.0)
 ELIMINATION = lt.SuccessiveElimination(lt.LightTailed(0.05))
+
+
+@dataclass(frozen=True)
+class FailsAboveOne(lt.Policy):
+    """Always the first arm; its notes are infinite, and it cannot take in a reward above 1."""
+
+    notes = 2
+    memo = 1
+    needs_horizon = False
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return ()
+
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> int:
+        note[1, 0] = -math.inf
+        note[0, 1] = math.inf
+        return 0
+
+    @staticmethod
+    def learn(arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> None:
+        note[arm, 1] = reward
+        note[arm, 0] += 1.0 / (reward <= 1.0)
 
 
 def refused(call: Any, sentence: str) -> None:
@@ -52,14 +75,44 @@ def test_the_largest_rewards_of_all_are_saved_and_restored(policy: Any) -> None:
         assert type(experiment).from_json(experiment.to_json()).to_json() == experiment.to_json()
 
 
-def test_a_score_that_would_be_huge_is_refused() -> None:
-    experiment = start(lt.Exp3IX("reward", eta=1.0, gamma=1e-200))
-    experiment.ask()
-    experiment._memo_of[0] = 1e-150  # as if the arm had been drawn against all odds
+def saved_exactly(experiment: lt.Experiment) -> bool:
+    return lt.Experiment.from_json(experiment.to_json()).to_json() == experiment.to_json()
+
+
+def test_a_score_that_would_be_infinite_is_refused_and_changes_nothing() -> None:
+    experiment = start(lt.Exp3IX("reward", eta=1.0, gamma=1e-300))
+    while len(asked := experiment.open_trials) < 2 or asked[0].arm != asked[-1].arm:
+        experiment.ask()
+    first, last = asked[0].id, asked[-1].id
+    experiment.tell(first, 0.1)
+    experiment._memo_of[last - 1] = (1e-250,)  # as if the arm had been drawn against all odds
     before = experiment.to_json()
-    refused(lambda: experiment.tell(1, 1e60), "reward must be one that moves the score of its arm by at most")
+    refused(
+        lambda: experiment.tell(last, 1e60), "reward must be one with which the notes of Exp3IX stay finite"
+    )
+    assert experiment.to_json() == before  # the sum as well, from which 1e60 could not be taken away again
+    experiment.tell(last, 1e40)
+    assert saved_exactly(experiment)
+
+
+def test_scores_whose_sizes_add_up_to_more_than_a_float_holds_are_saved_and_restored() -> None:
+    experiment = start(lt.Exp3IX("reward", eta=1.0, gamma=1e-300), ["A", "B"])
+    for turn in range(12):
+        trial = experiment.ask()
+        experiment._memo_of[trial.id - 1] = (1e-250,)
+        experiment.tell(trial.id, 1.5e58 if turn % 2 else -1.5e58)
+    assert saved_exactly(experiment)
+
+
+def test_a_rule_that_fails_changes_nothing() -> None:
+    experiment = start(FailsAboveOne())
+    experiment.tell(experiment.ask().id, 0.25)
+    trial, before = experiment.ask(), experiment.to_json()
+    with pytest.raises(ZeroDivisionError):
+        experiment.tell(trial.id, 2.0)
     assert experiment.to_json() == before
-    experiment.tell(1, 1e40)
+    experiment.tell(trial.id, 1.0)
+    assert saved_exactly(experiment)
 
 
 def test_a_reward_that_makes_theta_hat_infinite_is_refused() -> None:
@@ -199,7 +252,7 @@ def state_of(policy: Any, bits: str = "SFC64") -> dict[str, Any]:
         experiment: Any = lt.LinearExperiment(policy, 2, seed=seed)
         trials = [experiment.ask(np.eye(2)) for _ in range(8)]
     else:
-        experiment = start(policy, seed=seed)
+        experiment = start(policy, range(12) if policy is UNTRIED else ARMS, seed=seed)
         trials = [experiment.ask() for _ in range(8)]
     for trial in trials[:6]:
         experiment.tell(trial.id, 0.5 * trial.id)
@@ -217,43 +270,55 @@ def changed(policy: Any, path: str, value: Any, bits: str = "SFC64") -> str:
 
 
 UCB = lt.UCB(lt.AnyTime(0.3))
+FIXED = lt.UCB(lt.LightTailed(0.2))
+UNTRIED = lt.UCB(lt.Standard(0.4))  # on more arms than there are trials
 DAMAGE: list[tuple[Any, str, Any, str]] = [
-    (
-        ELIMINATION,
-        "rule.active",
-        [0, 0, 1],
-        "rule.active must be the places of one arm or more in rising order",
-    ),
-    (ELIMINATION, "rule.active", [], "rule.active must be the places of one arm or more in rising order"),
-    (ELIMINATION, "rule.active", [0, 1, 7], "rule.active must be a whole number of at most 2, but is 7"),
-    (ELIMINATION, "rule.active", None, "rule.active must be a list"),
-    (ELIMINATION, "rule.active", [0, 2], "rule.turn must be the number of active arms that had their turn"),
-    (ELIMINATION, "rule.turn", 9, "rule.turn must be a whole number of at most 3"),
-    (ELIMINATION, "rule.turn", 0, "rule.turn must be the number of active arms that had their turn"),
-    (ELIMINATION, "rule.turn", "1", "rule.turn must be a whole number"),
-    (EXP3, "rule.scores", [0.0, 0.0, 0.0], "rule.scores must be "),
-    (EXP3, "rule.scores", [1, 2], "the length of rule.scores must be 3, but is 2"),
-    (EXP3, "rule.scores.1", math.inf, "rule.scores must be a finite number, but is inf"),
-    (EXP3, "trials.memo.0", None, "trials.memo must be a finite number, but is None"),
-    (EXP3, "trials.memo.7", 1.5, "trials.memo must be the probability with which the arm was drawn"),
+    (ELIMINATION, "rule.note.0.0", 0.5, "rule.note must be 0 or 1 for every arm, and not 1 for all"),
+    (ELIMINATION, "rule.note.0.0", "inf", "rule.note must be 0 or 1 for every arm"),
+    (ELIMINATION, "rule.note", [[1.0]] * 3, "rule.note must be 0 or 1 for every arm, and not 1 for all"),
+    (ELIMINATION, "rule.note.0.0", 1.0, "rule.note must be what the pulls [3, 3, 2] can have led to"),
+    (ELIMINATION, "rule.note.0.0", True, "rule.note must be a finite number, but is True"),
+    (ELIMINATION, "rule.note.0.0", "1", "rule.note must be a finite number, but is '1'"),
+    (ELIMINATION, "rule.note.0", [0.0, 0.0], "the length of rule.note must be 1, but is 2"),
+    (ELIMINATION, "rule.note", [[0.0]] * 2, "the length of rule.note must be 3, but is 2"),
+    (ELIMINATION, "rule.note", None, "rule.note must be a list of 3 entries"),
+    (EXP3, "rule.note.1.0", 0.0, "rule.note must be the score that the rewards of its arm give, but is 0.0"),
+    (EXP3, "rule.note.0", [1.0], "the length of rule.note must be 2, but is 1"),
+    (EXP3, "rule.note.1.0", math.inf, "rule.note must be a finite number, but is inf"),
+    (EXP3, "rule.note.1.0", "inf", "rule.note must be the score that the rewards of its arm give"),
+    (EXP3, "rule.note.1.1", -0.5, "rule.note must be a weight from 0 to 1 after the score of an arm"),
+    (EXP3, "trials.memo.0", None, "trials.memo must be a list of 1 entries"),
+    (EXP3, "trials.memo.0.0", None, "trials.memo must be a finite number, but is None"),
+    (EXP3, "trials.memo.0.0", 0.25, "rule.note must be the score that the rewards of its arm give"),
+    (EXP3, "trials.memo.7.0", 1.5, "trials.memo must be the probability with which the arm was drawn"),
+    (EXP3, "trials.memo.7.0", "inf", "trials.memo must be the probability with which the arm was drawn"),
     (EXP3, "trials.memo", [], "the length of trials.memo must be 8, but is 0"),
-    (UCB, "trials.memo.7", 0.5, "trials.memo must be null, as this policy keeps nothing with a pull"),
-    (UCB, "trials.reward.0", 0.75, "rule.sums must be "),
+    (FIXED, "rule.note.0.0", 9.0, "rule.note must be the index "),
+    (FIXED, "rule.note.1.1", 7.0, "rule.note must be an index that was worked out for "),
+    (FIXED, "rule.note.1", [math.inf, 0.0], "rule.note must be a finite number, but is inf"),
+    (FIXED, "rule.note.1", ["inf", 0.0], "rule.note must be an index that was worked out for "),
+    (UNTRIED, "rule.note.1.0", 0.0, "rule.note must be inf and then 0 for an arm that was never tried"),
+    (UNTRIED, "rule.note.1.1", 1.0, "rule.note must be inf and then 0 for an arm that was never tried"),
+    (UCB, "trials.memo.7", 0.5, "trials.memo must be a list of 0 entries, but is 0.5"),
+    (UCB, "trials.memo.7", [0.5], "the length of trials.memo must be 0, but is 1"),
+    (UCB, "trials.reward.0", 0.75, "rule.total must be "),
     (UCB, "trials.reward.0", 1e308, "trials.reward must be a number of at most 1e+100"),
     (UCB, "trials.reward.0", True, "trials.reward must be a finite number"),
-    (UCB, "trials.reward.0", None, "rule.received must be the counts "),
+    (UCB, "trials.reward.0", None, "rule.heard must be the counts "),
     (UCB, "trials.arm.0", 1.0, "trials.arm must be a whole number"),
     (UCB, "trials.arm.0", -1, "trials.arm must be a whole number of at least 0"),
-    (UCB, "rule.sums.0", math.nan, "rule.sums must be a finite number, but is nan"),
-    (UCB, "rule.sums.0", 10**400, "rule.sums must be a finite number"),
-    (UCB, "rule.pulls", [8, 0, 0], "rule.pulls must be the counts "),
-    (UCB, "rule.more", 1, "the name of a field of rule must be one of pulls, received, sums, but is 'more'"),
+    (UCB, "rule.total.0", math.nan, "rule.total must be a finite number, but is nan"),
+    (UCB, "rule.total.0", 10**400, "rule.total must be a finite number"),
+    (UCB, "rule.tried", [8, 0, 0], "rule.tried must be the counts "),
+    (UCB, "rule.heard", [6, 0, 0], "rule.heard must be the counts "),
+    (UCB, "rule.more", 1, "the name of a field of rule must be one of tried, heard, total, note, but is"),
     (UCB, "more", 1, "the name of a field of the text must be one of "),
     (UCB, "arms", {"A": 1, "B": 2, "C": 3}, "arms must be a list"),
     (UCB, "horizon", 10**400, "horizon must be a whole number of at most"),
-    (UCB, "format", True, "format must be 1 of an experiment, but is True of 'experiment'"),
-    (UCB, "format", 1.0, "format must be 1 of an experiment, but is 1.0 of 'experiment'"),
-    (UCB, "lighttail", "x" * 999, "format must be 1 of an experiment, but is 1 of 'xxx"),
+    (UCB, "format", True, "format must be 2 of an experiment, but is True of 'experiment'"),
+    (UCB, "format", 2.0, "format must be 2 of an experiment, but is 2.0 of 'experiment'"),
+    (UCB, "format", 1, "format must be 2 of an experiment, but is 1 of 'experiment'"),
+    (UCB, "lighttail", "x" * 999, "format must be 2 of an experiment, but is 2 of 'xxx"),
     (UCB, "policy.bonus.kappa", math.inf, "policy.bonus.kappa must be a finite number, but is inf"),
     (UCB, "policy.bonus.kappa", "1", "kappa must be a finite number above 0"),
     (UCB, "policy.bonus.sigma", 1.0, "the name of a field of policy.bonus must be one of type, kappa"),

@@ -63,8 +63,9 @@ def test_the_text_is_plain_versioned_json() -> None:
     experiment = start(lt.Exp3IX())
     experiment.ask()
     state = json.loads(experiment.to_json(), parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-    assert (state["lighttail"], state["format"]) == ("experiment", 1)
-    assert state["policy"]["type"] == "lighttail.policies:Exp3IX"
+    assert (state["lighttail"], state["format"]) == ("experiment", 2)
+    assert state["policy"]["type"] == "lighttail.policies.exponential:Exp3IX"
+    assert list(state["rule"]) == ["tried", "heard", "total", "note"]
 
 
 def changed(**changes: Any) -> str:
@@ -81,8 +82,8 @@ def changed(**changes: Any) -> str:
         ("[1, 2]", "not an experiment that lighttail wrote"),
         ("{}", "not an experiment that lighttail wrote"),
         ("null", "not an experiment that lighttail wrote"),
-        (changed(format=2), "format must be 1 of an experiment, but is 2"),
-        (changed(lighttail="outcome"), "but is 1 of 'outcome'"),
+        (changed(format=1), "format must be 2 of an experiment, but is 1"),
+        (changed(lighttail="outcome"), "but is 2 of 'outcome'"),
         (changed(trials=None), "not a whole experiment"),
         (changed(rule={}), "not a whole experiment"),
         (changed(rng=None), "not a whole experiment"),
@@ -99,7 +100,7 @@ def test_other_text_is_refused_in_one_sentence(text: str, message: str) -> None:
 
 
 def test_the_control_of_the_refusals_is_accepted() -> None:
-    assert lt.Experiment.from_json(changed(format=1)).pulls != {"A": 0, "B": 0, "C": 0}
+    assert lt.Experiment.from_json(changed(format=2)).pulls != {"A": 0, "B": 0, "C": 0}
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ def shared(experiment: Any) -> list[str]:
     if ids != list(range(1, THREADS * EACH + 1)):
         wrong.append("ids are not unique")
     at_once(lambda thread: [experiment.tell(id, float(id % 7)) for id in range(1, THREADS * EACH + 1)])
-    if sum(json.loads(experiment.to_json())["rule"]["sums"]) != sum(id % 7 for id in ids):
+    rule = json.loads(experiment.to_json())["rule"]
+    if sum(rule["sums" if "sums" in rule else "total"]) != sum(id % 7 for id in ids):
         wrong.append("the sums are not those of the rewards")  # which are whole, and so are the actions
     try:  # its sums are checked against its trials
         assert type(experiment).from_json(experiment.to_json()).to_json() == experiment.to_json()

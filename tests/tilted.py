@@ -51,12 +51,12 @@ def play(task: Task, mixture: Mixture, seed: int, paths: int) -> tuple[np.ndarra
             shock = noise.shock(rng, now, *rest)
             trial = experiment.ask()
             loss += problem.gaps[trial.arm]
-            active = getattr(experiment._rule, "active", range(problem.arms))
             rounds[path] = t
             if task.kind == "pseudo_regret":
-                last = active[0] if len(active) == 1 else None
-                rest_gap = max(problem.gaps) if last is None else problem.gaps[last]
-                sure = loss if last is None else loss + rest_gap * (task.horizon - t)
+                standing = experiment._standing
+                last = standing.rule.settled(standing.note)
+                rest_gap = max(problem.gaps) if last < 0 else problem.gaps[last]
+                sure = loss if last < 0 else loss + rest_gap * (task.horizon - t)
                 hit = sure >= task.target
                 if hit or loss + rest_gap * (task.horizon - t) < task.target:
                     break

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from lighttail.linear.bonuses import LinearBonus
 from lighttail.policies import Policy
+from lighttail.rules import Rule
 from lighttail.validation import accept, positive, refuse
 
 TIE = 1e-9  # indices that differ by less than this share of their terms are tied: rounding is far below
@@ -24,6 +25,10 @@ class LinearPolicy(Policy):
     @abstractmethod
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
         """The ridge, then the floats its formulas take; `horizon` is nan where none is known."""
+
+    def rule(self) -> Rule:
+        """There is none: its actions are vectors and no arms."""
+        raise refuse("policy", self, "a policy of arms such as UCB(AnyTime(kappa=0.5)), not of vectors")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lighttail.course import Beginning
-from lighttail.online.standing import Standing
+from lighttail.online.standing import Standing, plain_rows
 from lighttail.online.state import fields_of, listed, told
 from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
 from lighttail.policies import Policy
@@ -50,7 +50,7 @@ class Experiment(LiveExperiment):
     """
 
     kind = "experiment"
-    format = 2
+    version = 2
     parts = ("arms", "trials", "rule")
 
     def __init__(
@@ -122,7 +122,7 @@ class Experiment(LiveExperiment):
             return Beginning(self.policy, horizon, rounds, counts, note, pairs.reshape(-1, 2), memos)
 
     def _state(self) -> dict[str, Any]:
-        trials = {"arm": self._arm_of, "reward": self._reward_of, "memo": self._memo_of}
+        trials = {"arm": self._arm_of, "reward": self._reward_of, "memo": plain_rows(self._memo_of)}
         return {"arms": self.arms, "trials": trials, "rule": self._standing.to_plain()}
 
     @classmethod

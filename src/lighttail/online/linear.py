@@ -17,7 +17,7 @@ from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import ConvexSet
 from lighttail.linear.policies import TIE, LinearPolicy
 from lighttail.memory import free_memory, in_words
-from lighttail.online.state import ROUNDING, fields_of, listed, told
+from lighttail.online.state import fields_of, listed, told
 from lighttail.online.trials import (
     MOST_NAMES,
     Label,
@@ -27,6 +27,7 @@ from lighttail.online.trials import (
     known_horizon,
     or_nan,
 )
+from lighttail.policies.policy import ROUNDING
 from lighttail.streams import uniform
 from lighttail.validation import BadInput, number, refuse, whole
 
@@ -70,6 +71,7 @@ class LinearExperiment(LiveExperiment):
     """
 
     kind = "linear experiment"
+    version = 1
     parts = ("dim", "trials", "rule")
     policy: LinearPolicy
 

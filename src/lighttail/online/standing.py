@@ -7,6 +7,7 @@ index out of range raises.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,27 +62,25 @@ class Standing:
 
     def learn(self, arm: int, reward: float, memo: tuple[float, ...]) -> None:
         """Take in the reward of a pull; refuse one with which a note would not be finite."""
-        self.heard[arm] += 1.0
-        self.total[arm] += reward
+        heard, total = self.heard, self.total
+        before = heard[arm], total[arm]
+        heard[arm] += 1.0
+        total[arm] += reward
         if self.rule.learn is learn_nothing:
             return
-        note, notes = self.note, self.rule.notes
-        before = self._notes.tobytes()
-        for place, value in enumerate(memo, notes - len(memo)):
-            note[arm, place] = value
-        self.rule.learn(arm, reward, self.tried, self.heard, self.total, note, self.params)
-        for place in range(notes):
-            if not math.isfinite(note[arm, place]):
-                self._undo(arm, reward, before)
-
-    def _undo(self, arm: int, reward: float, before: bytes) -> None:
-        """Forget a reward again, and refuse it."""
-        self.heard[arm] -= 1.0
-        self.total[arm] -= reward
-        self._notes[:] = np.frombuffer(before).reshape(self._notes.shape)
-        raise refuse(
-            "reward", reward, f"one with which the notes of {type(self.policy).__name__} stay finite"
-        )
+        note, notes, noted = self.note, self.rule.notes, self._notes.tobytes()
+        try:
+            for place, value in enumerate(memo, notes - len(memo)):
+                note[arm, place] = value
+            self.rule.learn(arm, reward, self.tried, heard, total, note, self.params)
+            for place in range(notes):
+                if not math.isfinite(note[arm, place]):
+                    fit = f"one with which the notes of {type(self.policy).__name__} stay finite"
+                    raise refuse("reward", reward, fit)
+        except BaseException:  # of a rule of somebody's own, too: what is refused changes nothing
+            heard[arm], total[arm] = before
+            self._notes[:] = np.frombuffer(noted).reshape(self._notes.shape)
+            raise
 
     def arrays(self) -> tuple[Any, Any]:
         """Copies for a simulation that goes on from here: tried, heard, total, total again; the notes."""
@@ -89,13 +88,13 @@ class Standing:
 
     def memo_of(self, value: Any) -> tuple[float, ...]:
         """A memo from a text."""
-        return tuple(number("trials.memo", one) for one in listed("trials.memo", value, self.rule.memo))
+        return tuple(_row("trials.memo", value, self.rule.memo))
 
     def to_plain(self) -> dict[str, Any]:
         """All that changes as the rule plays, as plain lists and numbers."""
         counts = {name: list(map(int, getattr(self, name))) for name in ("tried", "heard")}
-        rows = [[_plain(value) for value in row] for row in self._notes[:, : self.rule.notes].tolist()]
-        return {**counts, "total": list(self.total), "note": rows}
+        rows = self._notes[:, : self.rule.notes].tolist()
+        return {**counts, "total": list(self.total), "note": plain_rows(rows)}
 
     def restore(self, state: Any, pulls: list[Pull]) -> None:
         """Continue from what `to_plain` returned; refused if it is not what these pulls can have led to."""
@@ -109,10 +108,16 @@ class Standing:
         self._counts[0] = same_counts("rule.tried", state["tried"], tried)
         self._counts[1] = same_counts("rule.heard", state["heard"], [len(known) for known in rewards])
         self._counts[2] = same_sums("rule.total", state["total"], rewards)
-        notes = [_row(row, self.rule.notes) for row in listed("rule.note", state["note"], self.arms)]
+        rows = listed("rule.note", state["note"], self.arms)
+        notes = [_row("rule.note", row, self.rule.notes) for row in rows]
         self._notes[:, : self.rule.notes] = notes
         tried, heard, total = (values.tolist() for values in self._counts)
         self.policy.check_notes(State(tried, heard, total, notes, self.params, pulls))
+
+
+def plain_rows(rows: Sequence[Sequence[float]]) -> list[list[float | str]]:
+    """Notes or memos as JSON has them."""
+    return [[_plain(value) for value in row] for row in rows]
 
 
 def _plain(value: float) -> float | str:
@@ -121,6 +126,6 @@ def _plain(value: float) -> float | str:
     return value if math.isfinite(value) else ("inf" if value > 0.0 else "-inf")
 
 
-def _row(value: Any, notes: int) -> list[float]:
-    row = listed("rule.note", value, notes)
-    return [INFINITE[one] if one in ("inf", "-inf") else number("rule.note", one) for one in row]
+def _row(field: str, value: Any, length: int) -> list[float]:
+    row = listed(field, value, length)
+    return [INFINITE[one] if one in ("inf", "-inf") else number(field, one) for one in row]

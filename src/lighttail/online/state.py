@@ -13,11 +13,11 @@ import numpy as np
 from lighttail.bonuses import Bonus
 from lighttail.linear import LinearBonus
 from lighttail.policies import Policy
+from lighttail.policies.policy import is_sum
 from lighttail.validation import BadInput, number, refuse, whole
 
 FOREIGN = "the text is not an experiment that lighttail wrote"
 LARGEST = 1e100  # a reward: no sum of such rewards, also times an action, is infinite
-ROUNDING = 2.0**-53  # of one addition, relative
 GENERATORS = ("SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937")
 MOST_OF = {
     "state": 2**128 - 1,
@@ -90,14 +90,10 @@ def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
 
 
 def same_sums(field: str, value: Any, terms: list[list[float]]) -> list[float]:
-    """`value` if it is the sums of these terms, but for the rounding of any order of adding them.
-
-    The last bits of a term itself may differ from one machine to another, which the 16 more additions cover.
-    """
+    """`value` if it is the sums of these terms, but for rounding."""
     have = [number(field, entry) for entry in listed(field, value, len(terms))]
     for total, parts in zip(have, terms, strict=True):
-        slack = ROUNDING * (len(parts) + 16) * math.fsum(map(abs, parts))
-        if not abs(total - math.fsum(parts)) <= slack:
+        if not is_sum(total, parts):
             raise refuse(
                 field, total, f"{math.fsum(parts)!r}, the sum that its trials give, but for rounding"
             )

@@ -44,7 +44,7 @@ class LiveExperiment(ABC):
     """
 
     kind: ClassVar[str]  # of the text that `to_json` writes
-    format: ClassVar[int] = 1  # of that text
+    version: ClassVar[int]  # of the fields of that text
     parts: ClassVar[tuple[str, ...]]  # fields of that text, besides those that all share
     policy: Policy
     horizon: int | None
@@ -114,7 +114,7 @@ class LiveExperiment(ABC):
         with self._lock:
             state = {
                 "lighttail": self.kind,
-                "format": self.format,
+                "format": self.version,
                 "policy": encode(self.policy),
                 "horizon": self.horizon,
                 "rng": encode_generator(self._rng),
@@ -147,10 +147,10 @@ class LiveExperiment(ABC):
     @classmethod
     def _check_kind(cls, kind: Any, version: Any) -> None:
         """Refuse the text of something else, or of another version of this; True and 1.0 are others, too."""
-        if kind != cls.kind or type(version) is not int or version != cls.format:
+        if kind != cls.kind or type(version) is not int or version != cls.version:
             article = "an" if cls.kind[0] in "aeiou" else "a"
             found = f"{reprlib.repr(version)} of {reprlib.repr(kind)}"
-            raise BadInput(f"format must be {cls.format} of {article} {cls.kind}, but is {found}")
+            raise BadInput(f"format must be {cls.version} of {article} {cls.kind}, but is {found}")
 
 
 def known_horizon(policy: Policy, horizon: Any, least: int, why: str, otherwise: str) -> int | None:

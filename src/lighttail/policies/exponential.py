@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from lighttail.policies.policy import CLOSE, Policy, State
+from lighttail.policies.policy import Policy, State, is_sum
 from lighttail.streams import uniform
 from lighttail.validation import accept, number, one_of, positive, refuse
 
@@ -99,10 +99,11 @@ class Exp3IX(Policy):
                 raise refuse("trials.memo", memo[0], "the probability with which the arm was drawn")
             if reward is not None:
                 gains[arm].append(gain_of(reward, memo[0], *state.params))
-        for row, parts in zip(state.note, gains, strict=True):
-            slack = CLOSE * math.fsum(map(abs, parts))
-            if not abs(row[0] - math.fsum(parts)) <= slack:
-                raise refuse("rule.note", row[0], f"the score {math.fsum(parts)!r} that its pulls give")
+        for (score, weight), parts in zip(state.note, gains, strict=True):
+            if not is_sum(score, parts):
+                raise refuse("rule.note", score, "the score that the rewards of its arm give")
+            if not 0.0 <= weight <= 1.0:
+                raise refuse("rule.note", weight, "a weight from 0 to 1 after the score of an arm")
 
     def __str__(self) -> str:
         given = {f.name: getattr(self, f.name) for f in fields(self)[1:]}

@@ -20,6 +20,8 @@ from lighttail.validation import BadInput, refuse
 
 PAGE = "docs/own-policies.md"
 CLOSE = 1e-9  # by so much the last bits of a formula may differ from one machine to another
+ROUNDING = 2.0**-53  # of one addition, relative
+HUGE = 1e200  # sums of numbers above it are worked out on a smaller scale, where none is infinite
 
 
 class Pull(NamedTuple):
@@ -97,6 +99,20 @@ class Policy(ABC):
         return
 
 
+def is_sum(value: float, terms: list[float]) -> bool:
+    """Whether a value is the sum of these terms, but for the rounding of any order of adding them.
+
+    The last bits of a term itself may differ from one machine to another, which the 16 more additions cover.
+    """
+    largest = max(map(abs, terms), default=0.0)
+    if not math.isfinite(largest):
+        return False
+    scale = 1.0 if largest < HUGE else 2.0**-64
+    parts = [scale * term for term in terms]
+    slack = ROUNDING * (len(parts) + 16) * math.fsum(map(abs, parts))
+    return abs(scale * value - math.fsum(parts)) <= slack
+
+
 def _check_static(cls: type, names: tuple[str, ...]) -> None:
     for name in names:
         member = inspect.getattr_static(cls, name, None)
@@ -139,13 +155,27 @@ class IndexPolicy(Policy):
         return reads(self.index_formula(), 2)
 
     def check_notes(self, state: State) -> None:
-        """The index that is kept of an arm whose rewards are all known is the one that they give."""
-        index, (tried, heard, total, note, params, _) = self.index_formula(), state
-        for k in range(len(tried)):
-            known = tried[k] == heard[k] and len(note[k]) == 2 and note[k][1] == tried[k]
-            if tried[k] == 0.0 and note[k][0] not in (0.0, math.inf):
-                raise refuse("rule.note", note[k], "infinite for an arm that was never tried")
-            if tried[k] > 0.0 and known:
-                found = index(tried[k], total[k] / heard[k], 0.0, *params)
-                if not math.isclose(note[k][0], found, rel_tol=CLOSE, abs_tol=CLOSE * abs(total[k])):
-                    raise refuse("rule.note", note[k], f"the index {found!r} that its pulls give")
+        """The index that is kept of an arm is the one that its pulls give; see `rules._standing`.
+
+        Where the rule works all indices out anew, in every round or because an arm has no reward yet, what is
+        kept is never read again, and any number will do.
+        """
+        untried = math.inf if state.pulls else 0.0
+        for k, row in enumerate(state.note):
+            if state.tried[k] == 0.0 and (row[0] != untried or any(row[1:])):
+                raise refuse("rule.note", row, f"{untried} and then 0 for an arm that was never tried")
+            if len(row) == 2 and state.tried[k] > 0.0:
+                self._check_index(k, row, state)
+
+    def _check_index(self, k: int, row: list[float], state: State) -> None:
+        """row[1] lacks the last pull of arm k if that came after the index was worked out."""
+        tried, heard, total = state.tried[k], state.heard[k], state.total[k]
+        just_pulled = state.pulls[-1].arm == k and heard < tried
+        counts = [0.0] if heard == 0.0 else [tried, tried - 1.0] if just_pulled else [tried]
+        if row[1] not in counts:
+            raise refuse("rule.note", row, f"an index that was worked out for {counts[0]:g} pulls")
+        if heard > 0.0:
+            mean = total / heard
+            found = self.index_formula()(row[1], mean, 0.0, *state.params)
+            if not math.isclose(row[0], found, rel_tol=CLOSE, abs_tol=CLOSE * abs(mean)):
+                raise refuse("rule.note", row, f"the index {found!r} that its pulls give")
