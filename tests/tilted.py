@@ -51,10 +51,10 @@ def play(task: Task, mixture: Mixture, seed: int, paths: int) -> tuple[np.ndarra
             shock = noise.shock(rng, now, *rest)
             trial = experiment.ask()
             loss += problem.gaps[trial.arm]
-            active = getattr(experiment._rule, "active", range(problem.arms))
+            final = task.policy.rule().settled(experiment._standing.note)
             rounds[path] = t
             if task.kind == "pseudo_regret":
-                last = active[0] if len(active) == 1 else None
+                last = final if final >= 0 else None
                 rest_gap = max(problem.gaps) if last is None else problem.gaps[last]
                 sure = loss if last is None else loss + rest_gap * (task.horizon - t)
                 hit = sure >= task.target
