@@ -274,7 +274,6 @@ def test_a_problem_with_almost_no_noise() -> None:
         (lt.UCB(lt.AnyTime(0.2)), PROBLEM, 50, "policy must be UCB with a bonus that does not change"),
         (lt.ThompsonSampling(0.2), PROBLEM, 50, "policy must be UCB"),
         (TUNED["Standard"], lt.Bandit([0.1, 0.2], lt.Laplace()), 50, "Gaussian noise or Bernoulli"),
-        (TUNED["Standard"], lt.Bandit([0.1, 0.2], lt.Gaussian(0.0)), 50, "sigma must be above 0"),
         (TUNED["Standard"], PROBLEM, 1, "horizon must be a whole number of at least 2"),
         (TUNED["Standard"], lt.Bandit([math.sqrt(k) for k in range(6)]), 50, "at most 5 different means"),
         (TUNED["Standard"], PROBLEM, 10**12, "would take more than a year"),

@@ -9,7 +9,7 @@ from cases import name
 from numba.extending import register_jitable
 
 import lighttail as lt
-from lighttail.kernels import _made, branching
+from lighttail.kernels import _made, accelerations
 from lighttail.tails.programme import programme_tail
 
 TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
@@ -75,7 +75,8 @@ def test_a_score_that_counts_bad_pulls_fails_that_test(monkeypatch) -> None:
     def count(n, s, note, missing, gaps, clock, left, world, params):
         return -missing
 
-    monkeypatch.setitem(branching.SCORES, lt.UCB, lambda *formulas: count)
+    counted = accelerations.fast(lt.UCB(lt.LightTailed(0.2)))._replace(score=(lambda *formulas: count, ()))
+    monkeypatch.setitem(accelerations.ACCELERATIONS, lt.UCB, lambda policy: counted)
     _made.cache_clear()
     policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Gaussian(0.5))
     exact = lt.exact_tail(policy, problem, horizon=200, regret=48.0)

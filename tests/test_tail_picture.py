@@ -137,7 +137,7 @@ def test_events_of_every_kind_get_a_true_sentence_and_a_picture(name: str) -> No
 
 def test_a_budget_that_ends_first_is_said_to(curve: TailCurve) -> None:
     found = tail_curve(lt.Exp3IX("reward"), TWO, 40, 15, seed=1, most_pulls=8000)
-    assert note(found, found.at(15)).startswith("The budget of pulls was spent before")
+    assert note(found, found.at(15)).startswith("The budget of 8,000 pulls was spent before")
     assert note(curve, curve.at(12)).endswith("(asked for: at most 0.05).")
 
 

@@ -187,13 +187,13 @@ def array_of(field: str, values: Any, allowed: str) -> npt.NDArray[np.float64]:
 
 
 def one_of(field: str, value: Any, allowed: Sequence[str]) -> str:
-    """`value` as the one of the allowed words that it is; an array equals none of them.
+    """`value` as the one of the allowed words that it is, a hyphen for an underscore; an array equals none.
 
-    >>> one_of("kind", "regret", ("regret", "pseudo_regret"))
-    'regret'
+    >>> one_of("kind", "pseudo-regret", ("regret", "pseudo_regret"))
+    'pseudo_regret'
     """
     for word in allowed:
-        if isinstance(value, str) and str.__eq__(word, value):
+        if isinstance(value, str) and str.__eq__(word, str.replace(value, "-", "_")):
             return word
     *others, last = map(repr, allowed)
     raise refuse(field, value, f"{', '.join(others)} or {last}")

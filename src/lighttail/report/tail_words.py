@@ -9,6 +9,7 @@ from lighttail.bounds import Bound
 from lighttail.report.format import precise
 from lighttail.report.tail import KnownBounds, TailCurve, TailPoint
 from lighttail.statistics import Estimate
+from lighttail.tails.noiseless import without_noise
 from lighttail.tails.task import TailEstimate
 
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
@@ -43,7 +44,8 @@ def note(curve: TailCurve, point: TailPoint) -> str:
     if estimate.reached:
         return f"Relative error {got:.2g} (asked for: at most {wanted:g})."
     error = f"the relative error is {got:.2g}" if math.isfinite(got) else "no path got there"
-    return f"The budget of pulls was spent before the relative error {wanted:g} was reached: {error}."
+    stopped = estimate.diagnostics.stopped or "the budget of pulls was spent"
+    return f"{stopped[0].upper()}{stopped[1:]} before the relative error {wanted:g} was reached: {error}."
 
 
 def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str, ...]]:
@@ -107,6 +109,11 @@ def _event(curve: TailCurve, regret: float) -> str:
 
 
 def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
+    if point.regret > 0.0 and without_noise(curve.problem.noise, curve.problem.means):
+        sure = "impossible" if point.estimate.value == 0.0 else "certain"
+        return (
+            f"{event[0].upper()}{event[1:]} is {sure}: without noise, every run of this policy is the same."
+        )
     if point.estimate.value == 0.0:
         return f"{event[0].upper()}{event[1:]} is impossible in {curve.horizon:,} pulls."
     why = "every policy loses 0 or more" if point.regret <= 0.0 else "every arm is pulled at least once"

@@ -110,6 +110,8 @@ class Groups:
         for _ in range(self.horizon - len(gaps)):
             index, gap, n = heapq.heappop(heap)
             other, _, m = heap[0]
+            if self.sigma == 0.0 and (other, m) == (index, n) and heap[0][1] == gap:
+                other = math.inf  # arms that are alike: it does not matter which is pulled
             noise = FARTHEST * self.sigma * (1.0 / math.sqrt(n) + 1.0 / math.sqrt(m))
             if other - index <= noise + rounded:
                 return None
@@ -123,17 +125,20 @@ def _coins(problem: Bandit) -> bool:
     return problem.noise.outcomes == (0.0, 1.0)
 
 
+def has_law(policy: Any) -> bool:
+    """Whether the law by levels is for this policy: an index mean + radius that ignores time."""
+    return isinstance(policy, UCB) and not policy.bonus.changes_with_time()
+
+
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
     """The groups of a problem; what has no exact law is refused."""
     if not has_arms(problem) or not (problem.noise.normal is not None or _coins(problem)):
         raise refuse("problem", problem, "a Bandit with Gaussian noise or Bernoulli rewards")
-    if not isinstance(policy, UCB) or policy.bonus.changes_with_time():
+    if not has_law(policy):
         raise refuse("policy", policy, "UCB with a bonus that does not change with time")
     each = f", one pull for each of the {problem.arms} arms"
     horizon = whole("horizon", horizon, problem.arms, each, most=EXACT)
     sigma = math.nan if problem.noise.normal is None else problem.noise.normal
-    if sigma == 0.0:
-        raise refuse("sigma", sigma, "above 0: without noise there is nothing to compute")
     counts = Counter(problem.means)
     means = tuple(sorted(counts, reverse=True))
     arms = tuple(counts[mean] for mean in means)

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable
 
 from lighttail.tails.exact import exact_seconds, exact_tail, why_not_exact
-from lighttail.tails.programme import programme_seconds, programme_tail, why_not_programme
+from lighttail.tails.groups import has_law
+from lighttail.tails.programme import has_programme, programme_seconds, programme_tail, why_not_programme
 from lighttail.tails.task import Task
 
+UCB_ALONE = "an exact law is known only for UCB with a bonus that does not change with time"
 ERROR = 1e-5  # relative error of an exact law that is integrated
 
 
@@ -25,6 +27,16 @@ def exact_way(task: Task) -> tuple[float, Callable[[], float]] | str:
         if why_no_law is None:
             seconds = exact_seconds(*settings, task.regret)
             ways.append((seconds, lambda: exact_tail(*settings, task.regret)))
-        why = why_no_law
+        why = _why_not(task, why_no_law)
     ways = [way for way in ways if math.isfinite(way[0])]
     return min(ways, key=lambda way: way[0]) if ways else why or "there is no exact law for this task"
+
+
+def _why_not(task: Task, why: str | None) -> str | None:
+    """The same, but for a policy that has an exact law with coins: then the noise is the obstacle."""
+    if why is None or has_law(task.policy) or not has_programme(task.policy):
+        return why
+    if why_not_programme(task.policy, task.problem, task.horizon, task.kind) is None:
+        return why
+    noise, policy = task.problem.noise, task.policy
+    return f"with {noise!r} rewards {UCB_ALONE}; with Bernoulli rewards at short horizons also for {policy}"

@@ -60,6 +60,11 @@ def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> str
     return None
 
 
+def has_programme(policy: Any) -> bool:
+    """Whether there is a programme for this policy, however long it may take."""
+    return _entry(policy) is not None
+
+
 def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float:
     """About how many seconds the programme takes, found at once; infinite where there is none that fits."""
     entry = _entry(policy)

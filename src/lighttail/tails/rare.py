@@ -18,8 +18,9 @@ from lighttail.problems import Problem
 from lighttail.simulate import Progress, check_settings, simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
+from lighttail.tails.noiseless import sure_chance
 from lighttail.tails.task import Diagnostics, Effort, Kind, TailEstimate, Task, certainly
-from lighttail.tails.weighted import FIRST, MOST_PATHS, derived, importance
+from lighttail.tails.weighted import FIRST, MOST_PATHS, certificate, derived, importance, most_paths
 from lighttail.validation import BadInput, confidence, number, one_of, positive, refuse, whole
 
 Method = Literal["auto", "exact", "importance", "plain", "splitting"]
@@ -77,15 +78,32 @@ def tail_probability(
             raise refuse("problem", problem, f"a Bandit for method {method!r}; use method='plain'")
         return _plain(task, effort)
     certain = task.certain()
-    return certainly(certain, level) if certain is not None else ANSWERS[method](task, effort)
+    certain = sure_chance(task) if certain is None else certain
+    return (
+        certainly(certain, level) if certain is not None else _possible(ANSWERS[method](task, effort), task)
+    )
+
+
+def _possible(found: TailEstimate, task: Task) -> TailEstimate:
+    """The same, not above what the chance cannot exceed, whatever the luck of the paths was."""
+    if found.method in ("certain", "exact") or found.value <= 0.0:
+        return found
+    most = certificate(task)
+    if found.high <= most:
+        return found
+    value = min(found.value, most)
+    low = min(found.low, value * found.low / found.value)  # as far below, where all of it was above
+    about = found.diagnostics
+    about = replace(about, sure_low=min(about.sure_low, low), sure_high=min(about.sure_high, most))
+    return replace(found, value=value, low=low, high=most, diagnostics=about)
 
 
 def _auto(task: Task, effort: Effort) -> TailEstimate:
     """The best of what is affordable."""
     way = exact_way(task)
     if not isinstance(way, str) and way[0] <= AFFORDABLE:
-        exact = _exactly(way[1], task, effort)
-        if exact.low > 0.0 or exact.high == 0.0:  # otherwise it is smaller than the exact law can tell
+        exact = _exactly_or_not(way[1], task, effort)
+        if exact is not None:
             return exact
     if task.no_tilts() is not None:
         return _plain(task, effort)
@@ -93,6 +111,15 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
     if found is None:
         return _without(task, effort)
     return _plain(task, effort) if _better_counted(found, task, effort) else found
+
+
+def _exactly_or_not(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate | None:
+    """None where the noise is too small for an exact law, or the chance smaller than the law can tell."""
+    try:
+        exact = _exactly(answer, task, effort)
+    except BadInput:
+        return None
+    return exact if exact.low > 0.0 or exact.high == 0.0 else None
 
 
 def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
@@ -137,7 +164,7 @@ def _plain(task: Task, effort: Effort) -> TailEstimate:
     work = work_of(task.policy, task.problem, task.horizon)
     if work > max(effort.most_pulls, MOST_PULLS):
         raise refuse("most_pulls", effort.most_pulls, f"at least {work:.0f}, the work of one path")
-    most = max(1, min(MOST_PATHS, int(effort.most_pulls / work), fitting_paths(task.problem)))
+    most, limit = most_paths(effort, work, fitting_paths(task.problem))
     paths = min(FIRST, most)
     while True:
         out = simulate(
@@ -158,8 +185,9 @@ def _plain(task: Task, effort: Effort) -> TailEstimate:
         paths = following
     found = statistics.proportion(hits, paths, effort.level)
     share = 1.0 / hits if hits else math.nan
-    limits = Diagnostics(hits, share, math.nan, math.nan, error, found.low, found.high, out.method)
     reached = error <= effort.relative_error
+    limits = Diagnostics(hits, share, math.nan, math.nan, error, found.low, found.high, out.method)
+    limits = limits if reached else replace(limits, stopped=limit)
     pulls = paths * task.horizon
     interval = (found.value, found.low, found.high, effort.level)
     return TailEstimate(*interval, paths, pulls, "plain simulation", reached, limits)

@@ -6,6 +6,7 @@ Only independent repetitions tell how far a repetition may be off, so the interv
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,42 +22,81 @@ if TYPE_CHECKING:
     from lighttail.tails.task import Effort, TailEstimate, Task
 
 PARTICLES, KILLED, LEVELS = 400, 20, 200
-REPETITIONS, MOST_REPETITIONS = 8, 512
+FIRST, FEWEST, MOST_REPETITIONS = 16, 32, 512  # repetitions: before the first look, and of an answer
+SHARE = 0.2  # of the sum of all repetitions that one may have at most in an answer to be trusted
 LONGEST = 10**6  # pulls of a path, of which every repetition plays hundreds
 
 
 def split(task: Task, effort: Effort) -> TailEstimate:
-    """Repetitions of adaptive splitting until their mean is exact enough, or the budget spent."""
-    from scipy.special import stdtrit
-
-    from lighttail.tails.task import Diagnostics, TailEstimate
-
+    """Repetitions of adaptive splitting: a first few say how many it takes, and those are then played."""
     if not isinstance(task.policy, (UCB, SuccessiveElimination, ThompsonSampling)):
         raise refuse("policy", task.policy, "UCB, SuccessiveElimination or ThompsonSampling with splitting")
     if task.horizon > LONGEST:
         raise refuse("horizon", task.horizon, f"at most {LONGEST} with splitting; use method='plain'")
-    values, rounds = np.empty(0), 0.0
+    spread = variances(task.problem.noise, task.problem.means)
+    values, rounds, following = np.empty(0), 0.0, FIRST
     while True:
-        more = _repeat(task, effort, values.size, max(REPETITIONS, values.size))
+        more = _repeat(task, effort, spread, values.size, following - values.size)
         values, rounds = np.append(values, more[:, 0]), rounds + float(more[:, 1].sum())
-        mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(values.size)
-        width = float(stdtrit(values.size - 1, 0.5 + effort.level / 2.0)) * error
-        relative = width / mean if mean > 0.0 else math.inf
-        reached = relative <= effort.relative_error
-        if reached or 2.0 * rounds > effort.most_pulls or 2 * values.size > MOST_REPETITIONS:
+        low, high = limits_of(values, effort.level)
+        mean = float(values.mean())
+        relative = (high - low) / (2.0 * mean) if mean > 0.0 else math.inf
+        enough = values.size >= FEWEST and relative <= effort.relative_error
+        wanted = max(FEWEST, values.size * min(8.0, max(2.0, 1.25 * (relative / effort.relative_error) ** 2)))
+        affordable = values.size * effort.most_pulls / max(1.0, rounds)
+        following = int(min(wanted, MOST_REPETITIONS, affordable))
+        if enough or following <= values.size:
             break
-    low, high = max(0.0, mean - width), min(1.0, mean + width) if mean > 0.0 else 1.0
+    limit = f"{MOST_REPETITIONS} repetitions were played, the most that there are"
+    if values.size < MOST_REPETITIONS:
+        limit = f"the budget of {effort.most_pulls:,} pulls was spent"
+    return _answer(values, (low, high), int(rounds), relative, "" if enough else limit, effort)
+
+
+def _answer(
+    values: Floats, limits: tuple[float, float], rounds: int, relative: float, limit: str, effort: Effort
+) -> TailEstimate:
+    from lighttail.tails.task import Diagnostics, TailEstimate
+
+    mean, spread = float(values.mean()), float(values.std())
+    low, high = max(0.0, limits[0]), min(1.0, limits[1]) if mean > 0.0 else 1.0
     largest = float(values.max() / values.sum()) if mean > 0.0 else math.nan
-    spread = float(values.std())
     kurtosis = float(np.mean((values - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
-    hits = int(np.count_nonzero(values))
-    about = Diagnostics(hits, largest, kurtosis, math.nan, relative, 0.0, 1.0)
-    paths = PARTICLES * values.size
-    return TailEstimate(mean, low, high, effort.level, paths, int(rounds), "splitting", reached, about)
+    doubt = ""
+    if mean <= 0.0:
+        doubt = "no path met the event"
+    elif largest > SHARE:
+        doubt = f"one repetition makes up {largest:.1%} of the estimate"
+    about = Diagnostics(int(np.count_nonzero(values)), largest, kurtosis, math.nan, relative, 0.0, 1.0)
+    about = replace(about, doubt=doubt, stopped="" if doubt else limit)
+    paths, reached = PARTICLES * values.size, not doubt and not limit
+    return TailEstimate(mean, low, high, effort.level, paths, rounds, "splitting", reached, about)
 
 
-def _repeat(task: Task, effort: Effort, first: int, count: int) -> Floats:
-    """(estimate, rounds, turns) of so many repetitions, numbered from `first`."""
+def limits_of(values: Floats, level: float) -> tuple[float, float]:
+    """Limits for the mean of independent repetitions, whose law is skewed.
+
+    T = (mean - mu) / s is not symmetric, but T + a T^2 + a^2 T^3 / 3 + a / (2 n) nearly is, with a = skewness
+    / 3 (Hall 1992): the limits are where that is a quantile of Student's law. A fifth of the risk is kept
+    back, for having looked at the repetitions before there were enough.
+    """
+    from scipy.special import stdtrit
+
+    n, mean, spread = values.size, float(values.mean()), float(values.std(ddof=1))
+    if spread == 0.0:
+        return mean, mean
+    a = float(np.mean((values - mean) ** 3)) / float(values.std()) ** 3 / 3.0
+    reach = float(stdtrit(n - 1, 1.0 - 0.4 * (1.0 - level))) / math.sqrt(n)
+
+    def back(y: float) -> float:
+        y -= a / (2.0 * n)
+        return y if abs(a) < 1e-6 else (float(np.cbrt(1.0 + 3.0 * a * y)) - 1.0) / a
+
+    return mean - spread * back(reach), mean - spread * back(-reach)
+
+
+def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) -> Floats:
+    """(estimate, rounds, turns) of so many repetitions, numbered from `first`; spread: `variances`."""
     from lighttail.kernels import branching_kernel_for, stream
     from lighttail.kernels.errors import compilable, parts_of
     from lighttail.progress import compiling, reporter
@@ -64,10 +104,10 @@ def _repeat(task: Task, effort: Effort, first: int, count: int) -> Floats:
     policy, problem, horizon = task.policy, task.problem, task.horizon
     kernel = branching_kernel_for(policy, problem)
     params, world = policy.params(horizon, problem.arms), problem.noise.world(problem.means)
-    arms = (np.array(problem.means), variances(problem.noise, problem.means), np.array(problem.gaps))
+    arms = (np.array(problem.means), spread, np.array(problem.gaps))
     stop = np.zeros(1, dtype=np.int64)
     clock = _clock(policy, horizon, params)
-    limits = (horizon, task.target, clock, _lowest(task, clock), task.whole, LEVELS)
+    limits = (horizon, task.target, clock, _lowest(task, clock, spread), task.whole, LEVELS)
     found = np.zeros((count, 3))
 
     def one(place: int, until: int, particles: int = PARTICLES) -> int:
@@ -101,7 +141,7 @@ def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
     return float(policy.bonus.clock(float(horizon), *params))
 
 
-def _lowest(task: Task, clock: float) -> float:
+def _lowest(task: Task, clock: float, spread: Floats) -> float:
     """Below the score of a path that saw each arm's mean once: scores start about there."""
     from lighttail.kernels import score_for
     from lighttail.kernels.branching import with_luck
@@ -114,7 +154,7 @@ def _lowest(task: Task, clock: float) -> float:
     state = (np.ones(problem.arms), means, np.zeros((problem.arms, max(1, policy.rule().notes))))
     lost = 0.0 if task.whole else gaps.sum()
     ahead = (task.target - lost, gaps, clock, float(task.horizon - problem.arms))
-    world = (means, variances(problem.noise, problem.means))
+    world = (means, spread)
     with np.errstate(all="ignore"):  # a cost that no float can hold is infinite
         start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms))
     return 1.25 * max(start, -1e4) - 5.0 if start < 0.0 else -5.0

@@ -31,6 +31,7 @@ class Diagnostics:
     (empirical Bernstein) and, where there is doubt, not above a bound that is known without simulation.
     played: "step" pull by pull, or "skip" where paths skip ahead. opinions: what each of the plans would
     have answered alone. doubt: a sentence that says why the estimate is not to be trusted; empty if it is.
+    stopped: what ended the run before the relative error was reached; empty if it was reached.
     """
 
     hits: int
@@ -43,6 +44,7 @@ class Diagnostics:
     played: str = "step"
     opinions: tuple[float, ...] = ()
     doubt: str = ""
+    stopped: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class TailEstimate(Estimate):
     """A probability with its interval, how it was found, and what it took.
 
     reached: whether the answer has the relative error that was asked for and can be trusted: weights that
-    are bounded, or two independent plans that agree. Where it is False, `diagnostics.doubt` says why,
-    unless the budget alone ended the run.
+    are bounded, or two independent plans that agree, or plain paths, or repetitions that were counted. Where
+    it is False, `diagnostics.doubt` says why the estimate cannot be trusted, or, if the interval is sound
+    but wide, `diagnostics.stopped` says what ended the run.
     """
 
     paths: int

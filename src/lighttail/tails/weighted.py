@@ -173,7 +173,7 @@ def _run(
         per_path = sample.pulls / paths if played == "step" else work  # in pulls
         if may_change and looks == 1 and _plain_is_cheaper(sample, per_path, work):
             return None
-        most = min(MOST_PATHS, int(effort.most_pulls / max(1e-9, per_path)))
+        most, limit = most_paths(effort, max(1e-9, per_path))
         found = _estimate(task, sample, plan, looks, most, effort, played, spent)
         error = found.diagnostics.relative_error / effort.relative_error
         vague = _vagueness(sample, found.value) if plan.plans > 1 else 0.0
@@ -183,8 +183,21 @@ def _run(
         wanted = paths * min(8.0, max(2.0, 1.2 * min(8.0, max(error, vague)) ** 2))
         following = whole_blocks(int(min(wanted, most)), task.horizon, played)
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
-            return found
+            about = found.diagnostics
+            short = error > 1.0 and not about.doubt
+            return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
         paths = following
+
+
+def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[int, str]:
+    """As many paths as there may be, each of so many pulls, and what limits them."""
+    limits = [
+        (MOST_PATHS, f"{MOST_PATHS:,} paths were played, the most that are kept"),
+        (int(effort.most_pulls / work), f"the budget of {effort.most_pulls:,} pulls was spent"),
+        (fitting, "as many paths were played as fit into memory"),
+    ]
+    most, limit = min(limits)
+    return max(1, most), limit
 
 
 def _vagueness(sample: Sample, value: float) -> float:
@@ -256,7 +269,7 @@ def _estimate(
     sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale)
     doubt = "" if helps else _doubt(task, sample, plan, hits, share)
     if doubt:
-        sure = sure[0], max(sure[0], min(sure[1], _certificate(task)))
+        sure = sure[0], max(sure[0], min(sure[1], certificate(task)))
     opinions = tuple(math.exp(one[0]) for one in sample.opinions()) if plan.plans > 1 else ()
     about = Diagnostics(
         hits=hits,
@@ -307,7 +320,7 @@ def _difference(first: tuple[float, float], second: tuple[float, float]) -> str:
     return ""
 
 
-def _certificate(task: Task) -> float:
+def certificate(task: Task) -> float:
     """What the chance cannot exceed, known without simulation; 1 where nothing is known."""
     try:
         return guarantee(task.policy, task.problem, task.horizon, task.regret, task.kind).value
