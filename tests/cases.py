@@ -25,6 +25,24 @@ POLICIES = [
     lt.Exp3IX("reward"),
 ]
 
+MORE_BONUSES = [lt.Moss(0.8), lt.Eqo(0.3), lt.TwoPart(0.4, 0.6, alpha=0.6, beta=0.3)]
+
+MORE_POLICIES = [  # played by the generic kernels, or by UCB's with a further bonus
+    *(lt.UCB(bonus) for bonus in MORE_BONUSES),
+    lt.SuccessiveElimination(lt.Eqo(0.05)),
+    lt.KlUcb(0.5),
+    lt.KlUcb(0.0, sigma=0.7),
+    lt.Imed(),
+    lt.Imed(sigma=0.7),
+    lt.BayesUcb(),
+    lt.BayesUcb(1.5),
+    lt.BetaThompson(),
+    lt.InflatedThompson(0.4),
+    lt.EpsilonGreedy(1.0, 0.5),
+    lt.ExploreThenCommit(5),
+    lt.EvenSplit(),
+]
+
 NOISES = [
     lt.Gaussian(1.0),
     lt.Bernoulli(),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import BONUSES, NOISES, POLICIES, name, problems
+from cases import BONUSES, MORE_BONUSES, MORE_POLICIES, NOISES, POLICIES, name, problems
 from scipy import stats
 
 import lighttail as lt
@@ -18,7 +18,8 @@ from lighttail.streams import block_generator
 
 Z = 5.0  # standard errors
 SAMPLES = {"A": [0.0, 1.0, 4.0], "B": [0.5, 2.0]}
-EVERYTHING = [*BONUSES, *POLICIES, *NOISES, *problems(3)]
+EVERYTHING = [*BONUSES, *POLICIES, *MORE_BONUSES, *MORE_POLICIES, *NOISES, *problems(3)]
+LEARNERS = [policy for policy in MORE_POLICIES if policy != lt.EvenSplit()]
 WRITTEN = [case for case in EVERYTHING if "Resampled" not in repr(case)]
 
 
@@ -58,6 +59,20 @@ BAD = [
     *with_kappa(lt.LightTailed),
     *with_kappa(lt.AnyTime),
     *with_kappa(lambda value: lt.ArmOptimal(value, 0.5)),
+    *with_kappa(lt.Moss),
+    *with_kappa(lt.Eqo),
+    *with_kappa(lambda value: lt.TwoPart(value, 0.5)),
+    *with_kappa(lt.InflatedThompson),
+    *((lambda value: lt.TwoPart(0.5, value), "cap", bad) for bad in (0.0, math.nan, "1")),
+    *((lambda value: lt.TwoPart(0.5, 0.5, alpha=value), "alpha", bad) for bad in (0.4, 1.0, "1", None)),
+    *((lambda value: lt.TwoPart(0.5, 0.5, beta=value), "beta", bad) for bad in (0.0, 0.6, math.inf)),
+    *((lt.KlUcb, "c", bad) for bad in (-0.5, math.nan, "0.5", None)),
+    *((lambda value: lt.KlUcb(0.0, sigma=value), "sigma", bad) for bad in (0.0, -1.0, "1", True)),
+    *((lt.Imed, "sigma", bad) for bad in (0.0, math.inf, "1")),
+    *((lt.BayesUcb, "c", bad) for bad in (-1.0, 50.5, 1e308, "5")),
+    *((lambda value: lt.EpsilonGreedy(value, 0.1), "c", bad) for bad in (0.0, -1.0, math.inf)),
+    *((lambda value: lt.EpsilonGreedy(5.0, value), "d", bad) for bad in (0.0, math.nan, "1")),
+    *((lt.ExploreThenCommit, "m", bad) for bad in (0, -3, 2.5, "20", True, None)),
     *with_kappa(lt.ThompsonSampling),
     *((lambda value: lt.ArmOptimal(0.2, value), "floor", bad) for bad in (-0.1, math.nan, "1", True)),
     *((lambda value: lt.ThompsonSampling(0.2, prior_sd=value), "prior_sd", bad) for bad in (0, -1, math.inf)),
@@ -115,10 +130,22 @@ def test_radius_is_positive_and_falls_with_the_pulls(bonus: lt.Bonus, arms: int)
         assert all(after < before for before, after in pairwise(radii))
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=name)
+@pytest.mark.parametrize("bonus", MORE_BONUSES, ids=name)
+@pytest.mark.parametrize("arms", [2, 16])
+def test_radius_falls_with_the_pulls_until_it_is_zero(bonus: lt.Bonus, arms: int) -> None:
+    params = bonus.params(1000, arms)
+    assert {type(value) for value in params} == {float}
+    for t in (2.0, 30.0, 1000.0):
+        radii = [bonus.radius(float(n), bonus.clock(t, *params), *params) for n in range(1, 1001)]
+        assert radii[0] > 0.0
+        assert all(after < before or after == before == 0.0 for before, after in pairwise(radii))
+        assert (radii[-1] == 0.0) == isinstance(bonus, lt.Moss)
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, *MORE_POLICIES], ids=name)
 def test_params_are_finite_floats(policy: lt.Policy) -> None:
     params = policy.params(1000, 3)
-    assert {type(value) for value in params} == {float}
+    assert {type(value) for value in params} <= {float}
     assert all(math.isfinite(value) for value in params)
 
 
@@ -160,7 +187,7 @@ class IgnoresItsClock(ReadsTheRound):
 
 @pytest.mark.parametrize(
     "bonus",
-    [*BONUSES, ReadsTheRound(), ReadsTheRoundInside(), IgnoresItsClock()],
+    [*BONUSES, *MORE_BONUSES, ReadsTheRound(), ReadsTheRoundInside(), IgnoresItsClock()],
     ids=lambda b: type(b).__name__,
 )
 def test_changes_with_time_says_what_is_true(bonus: lt.Bonus) -> None:
@@ -171,9 +198,11 @@ def test_both_kinds_of_bonus_are_among_the_cases() -> None:
     assert {varies(bonus) for bonus in BONUSES} == {True, False}
 
 
-@pytest.mark.parametrize("bonus", BONUSES, ids=name)
-def test_needs_horizon_says_what_is_true(bonus: lt.Bonus) -> None:
-    assert bonus.needs_horizon == any(math.isnan(value) for value in bonus.params(math.nan, 2))
+@pytest.mark.parametrize("case", [*BONUSES, *POLICIES, *MORE_BONUSES, *MORE_POLICIES], ids=name)
+def test_needs_horizon_says_what_is_true(case: lt.Bonus | lt.Policy) -> None:
+    assert case.needs_horizon == (case.params(100, 2) != case.params(10_000, 2))
+    if not case.needs_horizon:
+        assert all(math.isfinite(value) for value in case.params(math.nan, 2))
 
 
 def test_elimination_warns_with_a_bonus_that_needs_no_horizon() -> None:
@@ -188,7 +217,7 @@ def apart(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.max(np.abs(first.mean(axis=0) - second.mean(axis=0)) / error))
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=name)
+@pytest.mark.parametrize("policy", [*POLICIES, *LEARNERS], ids=name)
 def test_relabelling_the_arms_relabels_the_pulls(policy: lt.Policy) -> None:
     means, order = np.array([0.2, 0.8, 0.5]), [1, 2, 0]
     straight = lt.simulate(policy, lt.Bandit(means), horizon=150, paths=3000, seed=1).pulls
@@ -205,7 +234,13 @@ def unevenness(bonus: lt.Bonus, means: list[float]) -> float:
     return float(np.max(np.abs((pulls - 1).mean(axis=0) - 0.25)) / math.sqrt(0.25 * 0.75 / 20_000))
 
 
-@pytest.mark.parametrize("bonus", BONUSES, ids=name)
+def test_an_even_split_is_even_whatever_the_rewards_are() -> None:
+    out = lt.simulate(lt.EvenSplit(), lt.Bandit([0.2, 0.8, 0.5]), horizon=150, paths=30, seed=1)
+    assert np.all(out.pulls == 50)
+    assert np.unique(out.reward).size == 30
+
+
+@pytest.mark.parametrize("bonus", [*BONUSES, *MORE_BONUSES], ids=name)
 def test_ties_are_broken_at_random(bonus: lt.Bonus) -> None:
     assert unevenness(bonus, [0.5, 0.5, 0.5, 0.5]) < Z
     assert unevenness(bonus, [0.5, 0.5, 0.4, 0.5]) > Z  # negative control: three arms tied

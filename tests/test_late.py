@@ -9,7 +9,7 @@ from typing import Any
 import late
 import numpy as np
 import pytest
-from cases import POLICIES, name
+from cases import MORE_POLICIES, POLICIES, name
 
 import lighttail as lt
 from lighttail.validation import BadInput
@@ -30,7 +30,7 @@ def same(found: lt.Outcome, expected: tuple[np.ndarray, np.ndarray]) -> None:
     np.testing.assert_array_equal(found.reward, expected[0])
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=name)
+@pytest.mark.parametrize("policy", [*POLICIES, *MORE_POLICIES], ids=name)
 @pytest.mark.parametrize("course", COURSES, ids=str)
 def test_late_paths_are_those_of_an_experiment(policy: lt.Policy, course: dict[str, Any]) -> None:
     same(
@@ -39,7 +39,7 @@ def test_late_paths_are_those_of_an_experiment(policy: lt.Policy, course: dict[s
     )
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=name)
+@pytest.mark.parametrize("policy", [*POLICIES, *MORE_POLICIES], ids=name)
 def test_no_delay_and_a_delay_of_zero_are_the_same_bits(policy: lt.Policy) -> None:
     problem = lt.Bandit([0.2, 0.8, 0.4], lt.Gaussian(0.7))
     plain = lt.simulate(policy, problem, horizon=200, paths=20, seed=5, method="step")
@@ -67,7 +67,7 @@ def halfway(policy: lt.Policy, rounds: int = 25) -> lt.Experiment:
     return experiment
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=name)
+@pytest.mark.parametrize("policy", [*POLICIES, *MORE_POLICIES], ids=name)
 @pytest.mark.parametrize(
     "course", [{}, {"delay": 6, "batch": 4}, {"delay": lt.GeometricDelay(8.0, never=0.3)}], ids=str
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import POLICIES
+from cases import MORE_POLICIES, POLICIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from live import copy, follow, scripts, start
@@ -18,7 +18,7 @@ import lighttail as lt
 
 
 @settings(deadline=None, max_examples=80, derandomize=True)
-@given(scripts, scripts, st.sampled_from(POLICIES))
+@given(scripts, scripts, st.sampled_from([*POLICIES, *MORE_POLICIES]))
 def test_a_copy_through_text_continues_exactly(before: Any, after: Any, policy: lt.Policy) -> None:
     original, told = start(policy), {}
     follow(before, original, told=told)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import pytest
-from cases import POLICIES, name, problems, spread_means
+from cases import MORE_POLICIES, POLICIES, name, problems, spread_means
 from oracle import play
 
 import lighttail as lt
@@ -98,6 +98,15 @@ def test_every_policy_on_every_noise(policy: lt.Policy, noise: int) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("policy", MORE_POLICIES, ids=name)
+def test_further_policies(policy: lt.Policy) -> None:
+    """Normal rewards, some of them outside [0, 1], and those of Bernoulli laws."""
+    for arms in ARMS[:2] if PLAIN else ARMS:
+        for problem in problems(arms)[:2]:
+            assert_equal(policy, problem, horizon=60 if PLAIN else 180, paths=3 if PLAIN else 11)
+
+
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("policy", OWN, ids=name)
 def test_a_users_own_bonus(policy: lt.Policy) -> None:
     for arms in ARMS:
@@ -105,7 +114,7 @@ def test_a_users_own_bonus(policy: lt.Policy) -> None:
             assert_equal(policy, problem, horizon=60 if PLAIN else 180, paths=4 if PLAIN else 20)
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, SE_ANY_TIME, *OWN], ids=name)
+@pytest.mark.parametrize("policy", [*POLICIES, SE_ANY_TIME, *OWN, *MORE_POLICIES], ids=name)
 @pytest.mark.parametrize("arms", [2, 3])
 def test_pull_by_pull_at_every_short_horizon(policy: lt.Policy, arms: int) -> None:
     for horizon in range(arms, arms + 41, 5 if PLAIN else 1):
@@ -113,7 +122,7 @@ def test_pull_by_pull_at_every_short_horizon(policy: lt.Policy, arms: int) -> No
             assert_equal(policy, problem, horizon, paths=3, seed=horizon)
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, SE_ANY_TIME, *OWN], ids=name)
+@pytest.mark.parametrize("policy", [*POLICIES, SE_ANY_TIME, *OWN, *MORE_POLICIES], ids=name)
 def test_where_every_decision_is_a_tie(policy: lt.Policy) -> None:
     for arms in ARMS:
         assert_equal(policy, lt.Bandit([0.5] * arms, lt.Gaussian(0.0)), horizon=70, paths=4)

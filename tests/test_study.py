@@ -180,8 +180,11 @@ def test_keys_are_the_same_in_every_process() -> None:
 from lighttail.study.cells import formulas_digest
 from lighttail.words import BONUSES, NOISES, LINEAR_BONUSES, parse_noise, parse_policy
 import lighttail as lt
-for words in ["ucb:%s:1" % b for b in BONUSES if b != "armoptimal"] + ["ucb:armoptimal:1:1", "se:standard:1",
-              "ts:1", "exp3ix:reward", "exp3ix:loss:1"]:
+two = ("armoptimal", "twopart")
+for words in ["ucb:%s:1" % b for b in BONUSES if b not in two] + ["ucb:armoptimal:1:1", "se:standard:1",
+              "ts:1", "exp3ix:reward", "exp3ix:loss:1", "twopart:1:1", "klucb", "klucb:0:1", "imed", "imed:1",
+              "bayesucb:5",
+              "betats", "inflated:1", "egreedy:5:0.1", "etc:20", "evensplit"]:
     for noise in NOISES:
         print(words, noise, formulas_digest(parse_policy(words), lt.Bandit([0, 1], parse_noise(noise, None))))
 for words in ["linucb:lighttailed:1", "linucb:standard:1", "linucb:oful:1:0.1:1", "lints:1"]:
@@ -190,7 +193,7 @@ for words in ["linucb:lighttailed:1", "linucb:standard:1", "linucb:oful:1:0.1:1"
 """
     said = [subprocess.check_output([sys.executable, "-c", script], text=True) for _ in range(2)]
     assert said[0] == said[1]
-    assert len(said[0].splitlines()) == 8 * 5 + 4 * 3
+    assert len(said[0].splitlines()) == 21 * 5 + 4 * 3
 
 
 def test_a_key_changes_with_a_formula_and_with_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@
 """
 
 from lighttail import bounds
-from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import (
     BallActions,
@@ -25,7 +25,22 @@ from lighttail.linear import (
 )
 from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcome import Outcome
-from lighttail.policies import UCB, Exp3IX, IndexPolicy, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.policies import (
+    UCB,
+    BayesUcb,
+    BetaThompson,
+    EpsilonGreedy,
+    EvenSplit,
+    Exp3IX,
+    ExploreThenCommit,
+    Imed,
+    IndexPolicy,
+    InflatedThompson,
+    KlUcb,
+    Policy,
+    SuccessiveElimination,
+    ThompsonSampling,
+)
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.report.tail_figure import plot_tail
 from lighttail.rules import highest
@@ -43,19 +58,28 @@ __all__ = [
     "BallActions",
     "BallSet",
     "Bandit",
+    "BayesUcb",
     "Bernoulli",
+    "BetaThompson",
     "Bonus",
     "BoxSet",
     "Delay",
     "Diagnostics",
+    "EpsilonGreedy",
+    "Eqo",
     "Estimate",
+    "EvenSplit",
     "ExactLaw",
     "Exp3IX",
     "Experiment",
+    "ExploreThenCommit",
     "FixedDelay",
     "Gaussian",
     "GeometricDelay",
+    "Imed",
     "IndexPolicy",
+    "InflatedThompson",
+    "KlUcb",
     "Laplace",
     "LightTailed",
     "LinearBandit",
@@ -66,6 +90,7 @@ __all__ = [
     "LinearThompson",
     "LinearTrial",
     "LinearUCB",
+    "Moss",
     "Noise",
     "ObservedDelays",
     "Oful",
@@ -78,6 +103,7 @@ __all__ = [
     "TailEstimate",
     "ThompsonSampling",
     "Trial",
+    "TwoPart",
     "Uniform",
     "UniformDelay",
     "bounds",

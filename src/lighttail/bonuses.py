@@ -22,7 +22,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import ClassVar
 
 from lighttail.validation import BadInput, accept, non_negative, positive, refuse
@@ -54,6 +54,7 @@ class Bonus(ABC):
     needs_horizon: ClassVar[bool] = True
     light_tailed: ClassVar[bool] = False  # whether a theorem says so
     concave: ClassVar[bool] = False  # n * radius(n) in n; `simulate` may then skip ahead
+    unscaled: ClassVar[tuple[str, ...]] = ()  # fields that do not grow with the noise, such as exponents
     radius: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
     bend: ClassVar[Callable[..., float]] = staticmethod(nowhere)
@@ -63,8 +64,9 @@ class Bonus(ABC):
         """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
 
     def for_noise(self, sigma: float) -> Bonus:
-        """The same bonus tuned for another noise than 1: every radius, and so every field, scales with it."""
-        return type(self)(**{f.name: getattr(self, f.name) * sigma for f in fields(self)})  # type: ignore[arg-type]
+        """The same bonus tuned for another noise than 1: its radius, and what it is a multiple of, scales."""
+        names = [f.name for f in fields(self) if f.name not in self.unscaled]  # type: ignore[arg-type]
+        return replace(self, **{name: getattr(self, name) * sigma for name in names})  # type: ignore[type-var]
 
     def __init_subclass__(cls) -> None:
         for name in ("radius", "clock", "bend"):
@@ -259,3 +261,112 @@ class AnyTime(Bonus):
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return self.kappa / math.sqrt(arms), float(arms)
+
+
+@dataclass(frozen=True)
+class Moss(Bonus):
+    """The bonus of MOSS: radius(n) = kappa * sqrt(max(0, ln(T / (K n))) / n) (Audibert & Bubeck 2009).
+
+    Its worst-case mean regret has the best order in T and K; its tail is that of `Standard`.
+
+    kappa: 1 in the paper, for rewards in [0, 1]; 2 sigma in Lattimore & Szepesvari, Alg. 7.
+    T: the horizon, which must be known. K: the number of arms.
+
+    >>> bonus = Moss(kappa=1.0)
+    >>> round(bonus.radius(4.0, 1.0, *bonus.params(horizon=500, arms=2)), 4)
+    1.0168
+    """
+
+    concave: ClassVar[bool] = True
+    kappa: float = 1.0
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive)
+
+    @staticmethod
+    def radius(n: float, clock: float, kappa: float, share: float) -> float:
+        return kappa * math.sqrt(max(0.0, math.log(share / n)) / n)
+
+    @staticmethod
+    def bend(kappa: float, share: float) -> float:
+        """Where the radius reaches 0: n * radius(n) falls to it steeply and stays."""
+        return share
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return self.kappa, horizon / arms
+
+
+@dataclass(frozen=True)
+class Eqo(Bonus):
+    """LightTailed without its logarithm: radius(n) = kappa * sqrt(T / K) / n (Lee & Oh 2026).
+
+    "Exploration via quasi-optimism": with chance 1 - delta the regret is of order sqrt(K T) ln(1 / delta),
+    for all delta at once; the best order in T and K for the mean and for the tail.
+
+    kappa: sigma in the theory. T: the horizon, which must be known. K: the number of arms.
+
+    >>> bonus = Eqo(kappa=0.5)
+    >>> round(bonus.radius(4.0, 1.0, *bonus.params(horizon=500, arms=2)), 4)
+    1.9764
+    """
+
+    light_tailed: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
+    kappa: float
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive)
+
+    @staticmethod
+    def radius(n: float, clock: float, scale: float) -> float:
+        return scale / n
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa * math.sqrt(horizon / arms),)
+
+
+@dataclass(frozen=True)
+class TwoPart(Bonus):
+    """The two-part bonus of Simchi-Levi, Zheng & Zhu 2023 (arXiv 2304.04341), which needs no horizon:
+
+    radius_t(n) = min{kappa (t / K)^alpha sqrt(ln K) / n, cap sqrt(t^beta / n)}.
+
+    The mean regret is of order T^alpha in the worst case and T^beta on each problem, up to logarithms; the
+    chance of a linear regret falls like exp(-constant T^beta).
+
+    kappa, cap: eta_1 and eta_2 of the paper. alpha: from 1/2 to below 1. beta: above 0 and up to alpha.
+    t: the round, from 1. K: the number of arms.
+
+    >>> bonus = TwoPart(kappa=0.5, cap=0.5)
+    >>> params = bonus.params(horizon=math.nan, arms=2)
+    >>> round(bonus.radius(4.0, bonus.clock(100.0, *params), *params), 4)
+    0.7359
+    """
+
+    needs_horizon: ClassVar[bool] = False
+    light_tailed: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
+    unscaled: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    kappa: float
+    cap: float
+    alpha: float = 0.5
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive, cap=positive, alpha=positive, beta=positive)
+        if not 0.5 <= self.alpha < 1.0:
+            raise refuse("alpha", self.alpha, "a number from 0.5 up to but not including 1")
+        if self.beta > self.alpha:
+            raise refuse("beta", self.beta, f"a number above 0 and at most alpha, {self.alpha}")
+
+    @staticmethod
+    def clock(t: float, scale: float, cap: float, alpha: float, half_beta: float) -> float:
+        return math.log(t)
+
+    @staticmethod
+    def radius(n: float, clock: float, scale: float, cap: float, alpha: float, half_beta: float) -> float:
+        return min(scale * math.exp(alpha * clock) / n, cap * math.exp(half_beta * clock) / math.sqrt(n))
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        scale = self.kappa * math.sqrt(math.log(arms)) * math.exp(-self.alpha * math.log(arms))
+        return scale, self.cap, self.alpha, self.beta / 2.0

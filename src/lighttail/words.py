@@ -10,19 +10,22 @@ exp3ix:loss:1               Exp3IX("loss", upper=1)
 linucb:lighttailed:0.2      LinearUCB(LinearLightTailed(kappa=0.2)), and so on: standard:BETA,
 linucb:oful:1:0.05:1        LinearUCB(Oful(sigma=1, delta=0.05, bound=1))
 lints:1                     LinearThompson(scale=1)
+klucb:0.5                   KlUcb(c=0.5), klucb:0.5:1 with sigma=1; klucb, imed, imed:1, bayesucb, bayesucb:5,
+etc:20                      ExploreThenCommit(m=20); betats, inflated:0.5, egreedy:5:0.1, evensplit
+moss:1                      UCB(Moss(kappa=1)), as ucb:moss:1; eqo:0.5, twopart:0.5:1, twopart:0.5:1:0.5:0.3
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
 from lighttail.linear import (
     BallActions,
     LinearBandit,
@@ -36,7 +39,21 @@ from lighttail.linear import (
 )
 from lighttail.linear.actions import MOST_ACTIONS
 from lighttail.linear.problem import MOST_DIM
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.policies import (
+    UCB,
+    BayesUcb,
+    BetaThompson,
+    EpsilonGreedy,
+    EvenSplit,
+    Exp3IX,
+    ExploreThenCommit,
+    Imed,
+    InflatedThompson,
+    KlUcb,
+    Policy,
+    SuccessiveElimination,
+    ThompsonSampling,
+)
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.validation import EXACT, BadInput, positive, refuse, shown, whole
 
@@ -45,6 +62,9 @@ BONUSES: dict[str, type[Bonus]] = {
     "lighttailed": LightTailed,
     "armoptimal": ArmOptimal,
     "anytime": AnyTime,
+    "moss": Moss,
+    "eqo": Eqo,
+    "twopart": TwoPart,
 }
 LINEAR_BONUSES: dict[str, type[LinearBonus]] = {
     "lighttailed": LinearLightTailed,
@@ -58,6 +78,19 @@ NOISES: dict[str, Callable[..., Noise]] = {
     "laplace": Laplace,
     "studentt": StudentT,
 }
+BY_FIELDS: dict[str, type[Policy] | type[Bonus]] = {  # a bonus alone is UCB's
+    "klucb": KlUcb,
+    "imed": Imed,
+    "bayesucb": BayesUcb,
+    "betats": BetaThompson,
+    "inflated": InflatedThompson,
+    "egreedy": EpsilonGreedy,
+    "etc": ExploreThenCommit,
+    "evensplit": EvenSplit,
+    "moss": Moss,
+    "eqo": Eqo,
+    "twopart": TwoPart,
+}
 FORMS = {
     "ucb": "ucb:BONUS:KAPPA",
     "se": "se:BONUS:KAPPA",
@@ -65,6 +98,17 @@ FORMS = {
     "exp3ix": "exp3ix:reward or exp3ix:loss:UPPER",
     "linucb": "linucb:lighttailed:KAPPA, linucb:standard:BETA or linucb:oful:SIGMA:DELTA:BOUND",
     "lints": "lints:SCALE",
+    "klucb": "klucb, klucb:C or klucb:C:SIGMA",
+    "imed": "imed or imed:SIGMA",
+    "bayesucb": "bayesucb or bayesucb:C",
+    "betats": "betats",
+    "inflated": "inflated:KAPPA",
+    "egreedy": "egreedy:C:D",
+    "etc": "etc:M",
+    "evensplit": "evensplit",
+    "moss": "moss or moss:KAPPA",
+    "eqo": "eqo:KAPPA",
+    "twopart": "twopart:KAPPA:CAP or twopart:KAPPA:CAP:ALPHA:BETA",
 }
 
 
@@ -72,14 +116,8 @@ def parse_policy(text: str) -> Policy:
     """The policy that the text names."""
     word, *rest = text.strip().lower().split(":")
     known_word("policy", word, FORMS)
-    if word in ("ucb", "se"):
-        if not rest:
-            raise _wrong_form(text, word)
-        known_word("bonus", rest[0], BONUSES)
-        bonus_type = BONUSES[rest[0]]
-        names = [f.name for f in fields(bonus_type)]  # type: ignore[arg-type]
-        bonus = bonus_type(**_values(text, word, names, rest[1:]))
-        return UCB(bonus) if word == "ucb" else SuccessiveElimination(bonus)
+    if word in BY_FIELDS or word in ("ucb", "se"):
+        return _of_fields(text, word, rest)
     if word == "linucb":
         known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
         linear_type = LINEAR_BONUSES[rest[0]]
@@ -185,6 +223,27 @@ def known_word(field: str, word: str, known: Iterable[str]) -> None:
     raise BadInput(f"{field} must be one of {', '.join(known)}, but is {shown(word)}{hint}")
 
 
+def _of_fields(text: str, word: str, rest: list[str]) -> Policy:
+    """A policy by its fields, or one of the two rules with a bonus by its fields."""
+    if word in BY_FIELDS:
+        made = _by_fields(text, word, BY_FIELDS[word], rest)
+        return UCB(made) if word in BONUSES else made
+    if not rest:
+        raise _wrong_form(text, word)
+    known_word("bonus", rest[0], BONUSES)
+    bonus = _by_fields(text, word, BONUSES[rest[0]], rest[1:])
+    return UCB(bonus) if word == "ucb" else SuccessiveElimination(bonus)
+
+
+def _by_fields(text: str, word: str, kind: Any, parts: list[str]) -> Any:
+    """An instance by its fields in their order; the last ones may be left out if they have defaults."""
+    names = [f.name for f in fields(kind)]
+    needed = sum(f.default is MISSING for f in fields(kind))
+    if not needed <= len(parts) <= len(names):
+        raise _wrong_form(text, word)
+    return kind(**_values(text, word, names[: len(parts)], parts))
+
+
 def _values(text: str, word: str, names: list[str], parts: list[str]) -> dict[str, Any]:
     if len(parts) != len(names):
         raise _wrong_form(text, word)
@@ -193,7 +252,7 @@ def _values(text: str, word: str, names: list[str], parts: list[str]) -> dict[st
 
 def _wrong_form(text: str, word: str) -> BadInput:
     extra = (
-        f", BONUS one of {', '.join(BONUSES)} (armoptimal takes KAPPA:FLOOR)"
+        f", BONUS one of {', '.join(BONUSES)} (armoptimal takes KAPPA:FLOOR, twopart KAPPA:CAP)"
         if "BONUS" in FORMS[word]
         else ""
     )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
+from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Standard
 from lighttail.bounds.bound import is_gaussian, no_bound
 from lighttail.problems import Bandit
 
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> bound on P(pulled more than m times)
 LOOKED_AT = 10**6  # pulls after which the radius of a user's own bonus is looked at, one by one
 LARGE = 1e100  # in units of sigma: what is cut there makes a bound larger, and never overflows
-CLIMBS = (Standard, LightTailed, ArmOptimal)  # n radius(n) never falls with n: its least is at n = 1
+CLIMBS = (Standard, LightTailed, ArmOptimal, Eqo)  # n radius(n) never falls with n: its least is at n = 1
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from lighttail.problems import Bandit
 from lighttail.validation import refuse
 from lighttail.words import (
     BONUSES,
+    BY_FIELDS,
+    FORMS,
     parse_noise,
     parse_number,
     parse_numbers,
@@ -28,8 +30,10 @@ from lighttail.words import (
 LONGEST_LINE = 1000  # letters
 DEFAULT_MEANS, DEFAULT_NOISE = "0.2,0.8", "gaussian"
 POLICY_WORDS = (
-    f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; armoptimal takes KAPPA:FLOOR), "
-    "ts:KAPPA or ts:KAPPA:PRIOR_MEAN:PRIOR_SD, exp3ix:reward, exp3ix:loss:UPPER"
+    f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; "
+    "armoptimal takes KAPPA:FLOOR, twopart KAPPA:CAP), "
+    "ts:KAPPA or ts:KAPPA:PRIOR_MEAN:PRIOR_SD, exp3ix:reward, exp3ix:loss:UPPER, "
+    + ", ".join(FORMS[word] for word in BY_FIELDS)
 )
 
 Means = Annotated[

@@ -1,0 +1,209 @@
+"""Policies by an index other than mean + radius: KL-UCB, IMED and Bayes-UCB.
+
+Those for Bernoulli rewards take any rewards in [0, 1]; a mean outside is counted as the nearer end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from lighttail.policies.beta import beta_upper_quantile
+from lighttail.policies.policy import IndexPolicy, Policy
+from lighttail.rules import Formula, Rule, highest, learn_nothing, mean_heard, never_settled
+from lighttail.validation import accept, non_negative, positive, refuse
+
+MOST_POWER = 50.0  # of ln T in Bayes-UCB: the chance beyond its quantile stays a float above 0
+NEWTON_STEPS = 10  # from the right of the root of a convex function; eight reach it to rounding
+
+
+def bernoulli_divergence(p: float, q: float) -> float:
+    """KL(Bernoulli(p), Bernoulli(q)) for p <= q in [0, 1]; infinite if q = 1 > p."""
+    if q >= 1.0:
+        return 0.0 if p >= 1.0 else math.inf
+    miss = (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if p < 1.0 else 0.0
+    return miss + p * math.log(p / q) if p > 0.0 else miss
+
+
+def gaussian_divergence(p: float, q: float, sigma: float) -> float:
+    """KL(N(p, sigma^2), N(q, sigma^2))."""
+    distance = (q - p) / sigma
+    return 0.5 * distance * distance
+
+
+def bernoulli_upper(p: float, most: float) -> float:
+    """The largest q with KL(p, q) <= most, by Newton's method.
+
+    The divergence is convex and grows in q, so that from the right of the root every step comes closer. Two
+    bounds give the start: KL(p, q) >= 2 (q - p)^2, and KL(p, q) >= -H(p) - (1 - p) ln(1 - q).
+
+    >>> round(bernoulli_upper(0.3, 0.1), 6)
+    0.521028
+    """
+    if p >= 1.0:
+        return 1.0
+    rest = 1.0 - p
+    base = rest * math.log(rest) + (p * math.log(p) if p > 0.0 else 0.0)  # -H(p)
+    q = min(p + math.sqrt(0.5 * most), 1.0 - math.exp((base - most) / rest))
+    for _ in range(NEWTON_STEPS):
+        if q <= p or q >= 1.0:
+            break
+        found = base - rest * math.log(1.0 - q) - (p * math.log(q) if p > 0.0 else 0.0)
+        q -= (found - most) * q * (1.0 - q) / (q - p)
+    return min(1.0, max(p, q))
+
+
+def bernoulli_index(n: float, mean: float, clock: float, c: float) -> float:
+    return bernoulli_upper(min(1.0, max(0.0, mean)), clock / n)
+
+
+def gaussian_index(n: float, mean: float, clock: float, c: float, sigma: float) -> float:
+    return mean + sigma * math.sqrt(2.0 * clock / n)
+
+
+@dataclass(frozen=True)
+class KlUcb(IndexPolicy):
+    """KL-UCB: the index is the largest mean that the rewards do not rule out (Garivier & Cappe 2011, Alg. 1):
+
+    index = max{q: n KL(mean, q) <= ln t + c ln ln t}; ln ln t counts as 0 while ln t < 1.
+
+    c: 0 or more; 0 is what the authors advise, 3 what their theorem needs. sigma: None for the divergence of
+    Bernoulli laws, for rewards in [0, 1]; a number for that of normal laws with this noise, with which the
+    index is mean + sigma sqrt(2 (ln t + c ln ln t) / n) (Cappe et al. 2013). No horizon is needed.
+
+    >>> policy = KlUcb(0.5)
+    >>> params = policy.params(horizon=math.nan, arms=2)
+    >>> round(policy.index_formula()(10.0, 0.3, policy.clock(100.0, *params), *params), 4)
+    0.7847
+    """
+
+    c: float = 0.0
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        accept(self, c=non_negative, **({} if self.sigma is None else {"sigma": positive}))
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return False
+
+    def for_noise(self, sigma: float) -> Policy:
+        return self if self.sigma is None else replace(self, sigma=self.sigma * sigma)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.c,) if self.sigma is None else (self.c, self.sigma)
+
+    def index_formula(self) -> Callable[..., float]:
+        return bernoulli_index if self.sigma is None else gaussian_index
+
+    @staticmethod
+    def clock(t: float, c: float, *sigma: float) -> float:
+        return math.log(t) + c * math.log(max(1.0, math.log(t)))
+
+    def __str__(self) -> str:
+        return f"KL-UCB({self.c:g})" if self.sigma is None else f"KL-UCB({self.c:g}, sigma {self.sigma:g})"
+
+
+def bernoulli_cost(p: float, q: float) -> float:
+    return bernoulli_divergence(min(1.0, max(0.0, p)), min(1.0, max(0.0, q)))
+
+
+@cache
+def imed_rule(divergence: Formula) -> Rule:
+    """The rule of IMED; note[k, 0] is minus its index."""
+
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        best = -math.inf
+        for k in range(len(tried)):
+            if tried[k] > 0.0:
+                best = max(best, mean_heard(k, heard, total))
+        for k in range(len(tried)):
+            note[k, 0] = math.inf
+            if tried[k] > 0.0:
+                cost = divergence(mean_heard(k, heard, total), best, *params)
+                note[k, 0] = -(tried[k] * cost + math.log(tried[k]))
+        return highest(rng, note)
+
+    return Rule(choose, learn_nothing, 1, 0, never_settled)
+
+
+@dataclass(frozen=True)
+class Imed(Policy):
+    """Indexed minimum empirical divergence: pull the arm with the least (Honda & Takemura 2015, Alg. 1)
+
+    n KL(mean, best mean) + ln n.
+
+    sigma: None for the divergence of Bernoulli laws, for rewards in [0, 1]; a number for that of normal laws
+    with this noise. An arm never pulled comes first, ties are broken at random. No horizon is needed.
+
+    >>> round(10.0 * bernoulli_cost(0.3, 0.5) + math.log(10.0), 4)
+    3.1254
+    """
+
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        accept(self, **({} if self.sigma is None else {"sigma": positive}))
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return False
+
+    def for_noise(self, sigma: float) -> Policy:
+        return self if self.sigma is None else replace(self, sigma=self.sigma * sigma)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return () if self.sigma is None else (self.sigma,)
+
+    def rule(self) -> Rule:
+        return imed_rule(bernoulli_cost if self.sigma is None else gaussian_divergence)
+
+    def __str__(self) -> str:
+        return "IMED" if self.sigma is None else f"IMED(sigma {self.sigma:g})"
+
+
+@dataclass(frozen=True)
+class BayesUcb(IndexPolicy):
+    """Bayes-UCB: the index is a quantile of the arm's posterior (Kaufmann, Cappe & Garivier 2012, Alg. 1).
+
+    index = the 1 - 1/(t (ln T)^c) quantile of Beta(1 + s, 1 + n - s), s = n mean; ln T counts as 1 below 1.
+
+    c: from 0 to 50; 0 is what the authors advise, and needs no horizon T; 5 is what their theorem needs.
+
+    >>> policy = BayesUcb()
+    >>> params = policy.params(horizon=math.nan, arms=2)
+    >>> round(policy.index(10.0, 0.3, policy.clock(100.0, *params), *params), 4)
+    0.6604
+    """
+
+    c: float = 0.0
+
+    def __post_init__(self) -> None:
+        accept(self, c=non_negative)
+        if self.c > MOST_POWER:
+            raise refuse("c", self.c, f"a number from 0 to {MOST_POWER:g}")
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return self.c > 0.0
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (max(1.0, math.log(horizon)) ** self.c if self.c > 0.0 else 1.0,)
+
+    @staticmethod
+    def clock(t: float, scale: float) -> float:
+        """The chance of more than the index."""
+        return 1.0 / (t * scale)
+
+    @staticmethod
+    def index(n: float, mean: float, clock: float, scale: float) -> float:
+        earned = n * min(1.0, max(0.0, mean))
+        return beta_upper_quantile(clock, 1.0 + earned, 1.0 + (n - earned))
+
+    def __str__(self) -> str:
+        return f"Bayes-UCB({self.c:g})"

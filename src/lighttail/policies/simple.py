@@ -1,0 +1,171 @@
+"""The simple policies that people compare with, and that they run today."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lighttail.policies.policy import Policy, State
+from lighttail.rules import highest, mean_heard
+from lighttail.streams import uniform
+from lighttail.validation import accept, positive, refuse, whole, whole_float
+
+
+def fewest(tried: Any) -> int:
+    """The arm with the fewest pulls, the first of them if there are several."""
+    arm = 0
+    for k in range(1, len(tried)):
+        if tried[k] < tried[arm]:
+            arm = k
+    return arm
+
+
+def exploration(t: float, mass: float) -> float:
+    """epsilon_t = min(1, mass / t), mass = c K / d^2."""
+    return min(1.0, mass / t)
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Policy):
+    """Any arm with chance epsilon_t, the best mean otherwise (epsilon_n-greedy of Auer et al. 2002, Fig. 3):
+
+    epsilon_t = min(1, c K / (d^2 t)).
+
+    c, d: above 0; their theorem is for rewards in [0, 1], d up to the smallest gap, and c large (> 5 d^2
+    for the last term). K: the number of arms. Of arms never pulled the means count as infinite; ties are
+    broken at random. No horizon is needed.
+
+    >>> policy = EpsilonGreedy(c=5.0, d=0.5)
+    >>> round(exploration(100.0, *policy.params(horizon=math.nan, arms=2)), 4)
+    0.4
+    """
+
+    notes: ClassVar[int] = 1
+    c: float
+    d: float
+
+    def __post_init__(self) -> None:
+        accept(self, c=positive, d=positive)
+        mass = self.c / self.d / self.d
+        if not 0.0 < mass < math.inf:
+            raise refuse("c / d^2", mass, "a finite number above 0")
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return False
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.c * arms / self.d / self.d,)
+
+    @staticmethod
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        """Open pulls make an arm one that was tried; the means are those of the rewards received."""
+        if uniform(rng) < exploration(t, *params):
+            return int(uniform(rng) * len(tried))
+        for k in range(len(tried)):
+            note[k, 0] = mean_heard(k, heard, total) if tried[k] > 0.0 else math.inf
+        return highest(rng, note)
+
+    def __str__(self) -> str:
+        return f"EpsilonGreedy({self.c:g}, {self.d:g})"
+
+
+def committed(note: Any) -> int:
+    """The arm whose note is 1, or -1."""
+    for k in range(len(note)):
+        if note[k, 0] == 1.0:
+            return k
+    return -1
+
+
+@dataclass(frozen=True)
+class ExploreThenCommit(Policy):
+    """m rewards of each arm in turn, then the best mean until the end (Lattimore & Szepesvari, Alg. 1).
+
+    With two normal arms, gap D and noise sigma, the arm to commit to is the wrong one with chance
+    Phi(-D sqrt(m / 2) / sigma), at any horizon.
+
+    m: a whole number of at least 1. Ties are broken at random. No horizon is needed.
+
+    >>> import lighttail as lt
+    >>> out = lt.simulate(ExploreThenCommit(20), lt.Bandit([0.2, 0.8]), horizon=500, paths=5000, seed=1)
+    >>> print(out.mean("pseudo_regret"))
+    20.45 [19.17, 21.87]
+    """
+
+    notes: ClassVar[int] = 1
+    settled = staticmethod(committed)
+    m: int
+
+    def __post_init__(self) -> None:
+        accept(self, m=lambda field, value: whole(field, whole_float(value), 1, most=2**53))
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return False
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (float(self.m),)
+
+    @staticmethod
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        """note[k, 0] is 1 for the arm committed to: for good, so only after m rewards heard of every arm."""
+        arm = committed(note)
+        if arm >= 0:
+            return arm
+        least = heard[0]
+        for k in range(1, len(heard)):
+            least = min(least, heard[k])
+        if least < params[0]:
+            return fewest(tried)
+        for k in range(len(tried)):
+            note[k, 0] = total[k] / heard[k]
+        arm = highest(rng, note)
+        for k in range(len(tried)):
+            note[k, 0] = 1.0 if k == arm else 0.0
+        return arm
+
+    def check_notes(self, state: State) -> None:
+        marks = [row[0] for row in state.note]
+        if not set(marks) <= {0.0, 1.0} or sum(marks) > 1.0:
+            raise refuse("rule.note", marks, "0, or 1 for one arm")
+        if sum(marks) == 1.0 and min(state.heard) < self.m:
+            raise refuse("rule.note", marks, f"0 while an arm has fewer than {self.m} rewards")
+
+    def __str__(self) -> str:
+        return f"ExploreThenCommit({self.m})"
+
+
+@dataclass(frozen=True)
+class EvenSplit(Policy):
+    """Every arm in turn until the end: the A/B test. Its pseudo regret is T times the mean gap, for certain.
+
+    No horizon is needed, and nothing is learned.
+
+    >>> import lighttail as lt
+    >>> out = lt.simulate(EvenSplit(), lt.Bandit([0.2, 0.8]), horizon=500, paths=100, seed=1)
+    >>> round(float(out.mean("pseudo_regret").value), 6)
+    150.0
+    """
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return False
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return ()
+
+    @staticmethod
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        """Open pulls count like any other."""
+        return fewest(tried)
+
+    def __str__(self) -> str:
+        return "EvenSplit"

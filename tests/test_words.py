@@ -1,0 +1,75 @@
+"""The words of the command line for policies: what they make, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import lighttail as lt
+from lighttail.validation import BadInput
+from lighttail.words import BY_FIELDS, FORMS, parse_policy, with_assumed_sigma
+
+MADE = {
+    "klucb": lt.KlUcb(),
+    "klucb:0.5": lt.KlUcb(0.5),
+    "KLUCB:0.5:2": lt.KlUcb(0.5, sigma=2.0),
+    "imed": lt.Imed(),
+    "imed:0.7": lt.Imed(sigma=0.7),
+    "bayesucb": lt.BayesUcb(),
+    "bayesucb:5": lt.BayesUcb(5.0),
+    "betats": lt.BetaThompson(),
+    "inflated:0.5": lt.InflatedThompson(0.5),
+    "egreedy:5:0.1": lt.EpsilonGreedy(5.0, 0.1),
+    "etc:20": lt.ExploreThenCommit(20),
+    "evensplit": lt.EvenSplit(),
+    "moss": lt.UCB(lt.Moss()),
+    "moss:2": lt.UCB(lt.Moss(2.0)),
+    "ucb:moss:2": lt.UCB(lt.Moss(2.0)),
+    "eqo:0.5": lt.UCB(lt.Eqo(0.5)),
+    "se:eqo:0.1": lt.SuccessiveElimination(lt.Eqo(0.1)),
+    "twopart:0.5:1": lt.UCB(lt.TwoPart(0.5, 1.0)),
+    "ucb:twopart:0.5:1:0.6:0.2": lt.UCB(lt.TwoPart(0.5, 1.0, alpha=0.6, beta=0.2)),
+    "ucb:armoptimal:0.4:0.2": lt.UCB(lt.ArmOptimal(0.4, 0.2)),
+}
+
+
+@pytest.mark.parametrize("word", MADE)
+def test_a_word_makes_its_policy(word: str) -> None:
+    assert parse_policy(word) == MADE[word]
+
+
+def test_every_word_has_a_form_and_a_case() -> None:
+    assert set(BY_FIELDS) <= set(FORMS)
+    assert set(BY_FIELDS) <= {word.lower().split(":")[0] for word in MADE}
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("klucb:1:2:3", "policy must be of the form klucb, klucb:C or klucb:C:SIGMA, but is 'klucb:1:2:3'"),
+        ("klucb:much", "c must be a number, but is 'much'"),
+        ("egreedy:5", "policy must be of the form egreedy:C:D"),
+        ("etc:2.5", "m must be a whole number of at least 1, but is 2.5"),
+        ("etc", "policy must be of the form etc:M"),
+        ("evensplit:2", "policy must be of the form evensplit, but is"),
+        ("eqo", "policy must be of the form eqo:KAPPA"),
+        ("twopart:1", "policy must be of the form twopart:KAPPA:CAP or"),
+        ("ucb:eqo", "policy must be of the form ucb:BONUS:KAPPA"),
+        ("inflate:1", "did you mean 'inflated'?"),
+    ],
+)
+def test_another_form_is_refused(word: str, said: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse_policy(word)
+    assert said in str(caught.value)
+
+
+def test_an_assumed_noise_scales_what_grows_with_it_and_nothing_else() -> None:
+    scaled = {word: with_assumed_sigma(policy, 2.0) for word, policy in MADE.items()}
+    assert scaled["KLUCB:0.5:2"] == lt.KlUcb(0.5, sigma=4.0)
+    assert scaled["imed:0.7"] == lt.Imed(sigma=1.4)
+    assert scaled["inflated:0.5"] == lt.InflatedThompson(1.0)
+    assert scaled["moss"] == lt.UCB(lt.Moss(2.0))
+    assert scaled["ucb:twopart:0.5:1:0.6:0.2"] == lt.UCB(lt.TwoPart(1.0, 2.0, alpha=0.6, beta=0.2))
+    assert scaled["ucb:armoptimal:0.4:0.2"] == lt.UCB(lt.ArmOptimal(0.8, 0.4))
+    for word in ("klucb:0.5", "imed", "bayesucb:5", "betats", "egreedy:5:0.1", "etc:20", "evensplit"):
+        assert scaled[word] == MADE[word]
