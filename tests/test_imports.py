@@ -18,7 +18,7 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
     *("validation", "streams", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
-    *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "words", "kernels"),
+    *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "own", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
     *("gpu", "costs", "methods", "blocks", "executors", "keeping", "simulate"),
     *("online", "bounds", "tails"),

@@ -10,24 +10,28 @@ exp3ix:loss:1               Exp3IX("loss", upper=1)
 linucb:lighttailed:0.2      LinearUCB(LinearLightTailed(kappa=0.2)), and so on: standard:BETA,
 linucb:oful:1:0.05:1        LinearUCB(Oful(sigma=1, delta=0.05, bound=1))
 lints:1                     LinearThompson(scale=1)
+my.py:KlUcb(0.5)            the class KlUcb of the file my.py with that argument (lighttail.own); of a bonus
+my.py:MyBonus(0.3)          alone UCB(MyBonus(0.3)), or LinearUCB if it is a linear bonus; and with a rule:
+se:my.py:MyBonus(0.3)       SuccessiveElimination(MyBonus(0.3))
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from decimal import Decimal
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from lighttail import own
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, LightTailed, Standard
 from lighttail.linear import (
     BallActions,
     LinearBandit,
     LinearBonus,
     LinearLightTailed,
+    LinearPolicy,
     LinearStandard,
     LinearThompson,
     LinearUCB,
@@ -38,7 +42,7 @@ from lighttail.linear.actions import MOST_ACTIONS
 from lighttail.linear.problem import MOST_DIM
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.validation import EXACT, BadInput, positive, refuse, shown, whole
+from lighttail.validation import EXACT, BadInput, known_word, positive, refuse, whole
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
@@ -66,10 +70,35 @@ FORMS = {
     "linucb": "linucb:lighttailed:KAPPA, linucb:standard:BETA or linucb:oful:SIGMA:DELTA:BOUND",
     "lints": "lints:SCALE",
 }
+RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # that words may apply to one's own bonus
+    "ucb": (UCB, {"lighttail.Bonus": Bonus}),
+    "se": (SuccessiveElimination, {"lighttail.Bonus": Bonus}),
+    "linucb": (LinearUCB, {"lighttail.LinearBonus": LinearBonus}),
+}
+OWN_POLICIES: own.Kinds = {"lighttail.Policy": Policy, **RULES["ucb"][1], **RULES["linucb"][1]}
+OWN_NOISES: own.Kinds = {"lighttail.Noise": Noise}
+NOISE_LEVELS = ("kappa", "floor", "beta", "sigma", "scale")  # fields that are in units of the noise
 
 
-def parse_policy(text: str) -> Policy:
-    """The policy that the text names."""
+def names_own(text: str) -> bool:
+    """Whether words name a class of a file or a module other than lighttail, which they would run."""
+    prefix, _, rest = text.strip().partition(":")
+    found = own.split(rest if prefix.lower() in RULES else text)
+    return found is not None and found[0] != own.LIBRARY
+
+
+def parse_policy(text: str, load: own.Load | None = None) -> Policy:
+    """The policy that the text names. load: how files and modules in the text are loaded, if at all."""
+    prefix, _, named = text.strip().partition(":")
+    if prefix.lower() in RULES and own.split(named):
+        rule, kinds = RULES[prefix.lower()]
+        return rule(own.made("bonus", named, load, kinds))
+    if prefix.lower() not in FORMS and own.split(text):
+        return _as_policy(own.made("policy", text, load, OWN_POLICIES))
+    return _in_words(text)
+
+
+def _in_words(text: str) -> Policy:
     word, *rest = text.strip().lower().split(":")
     known_word("policy", word, FORMS)
     if word in ("ucb", "se"):
@@ -97,8 +126,25 @@ def parse_policy(text: str) -> Policy:
     raise _wrong_form(text, word)
 
 
-def parse_noise(text: str, sigma: float | None) -> Noise:
-    """The noise that the text names: a word, for studentt with its degrees of freedom."""
+def _as_policy(found: Any) -> Policy:
+    """A policy of one's own, or UCB with a bonus of one's own."""
+    for rule, kinds in (RULES["ucb"], RULES["linucb"]):
+        if isinstance(found, tuple(kinds.values())):
+            return rule(found)
+    if not isinstance(found, LinearPolicy):
+        found.rule()  # which refuses a policy without its functions
+    return found  # type: ignore[no-any-return]
+
+
+def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) -> Noise:
+    """The noise that the text names: a word, for studentt with its degrees of freedom, or one's own class.
+
+    load: as in `parse_policy`.
+    """
+    if own.split(text):
+        if sigma is not None:
+            raise refuse("sigma", sigma, f"left out with {text}, whose arguments say how large the noise is")
+        return own.made("noise", text, load, OWN_NOISES)  # type: ignore[no-any-return]
     word, *rest = text.strip().lower().split(":")
     known_word("noise", word, NOISES)
     if word == "bernoulli":
@@ -138,21 +184,21 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
 
 
 def with_assumed_sigma(policy: Policy, sigma: float) -> Policy:
-    """The same policy tuned for another noise: kappa = sigma * sqrt(eta), so kappa scales."""
-    positive("assumed-sigma", sigma)
-    match policy:
-        case UCB(bonus) | SuccessiveElimination(bonus):
-            scaled = {f.name: getattr(bonus, f.name) * sigma for f in fields(bonus)}  # type: ignore[arg-type]
-            return replace(policy, bonus=type(bonus)(**scaled))
-        case ThompsonSampling():
-            return replace(policy, kappa=policy.kappa * sigma)
-        case LinearUCB(linear):
-            noise = [f.name for f in fields(linear) if f.name in ("kappa", "beta", "sigma")]  # type: ignore[arg-type]
-            scaled = {name: getattr(linear, name) * sigma for name in noise}
-            return replace(policy, bonus=replace(linear, **scaled))  # type: ignore[type-var]
-        case LinearThompson():
-            return replace(policy, scale=policy.scale * sigma)
-    return policy  # EXP3-IX assumes no noise level
+    """The same policy tuned for another noise: kappa = sigma * sqrt(eta), so kappa scales, and so does every
+    field of a policy or its bonus that is in units of the noise. A policy without any stays as it is."""
+    return _scaled(policy, positive("assumed-sigma", sigma))  # type: ignore[no-any-return]
+
+
+def _scaled(part: Any, sigma: float) -> Any:
+    changed: dict[str, Any] = {}
+    for name in (field.name for field in fields(part)) if is_dataclass(part) else ():
+        value = getattr(part, name)
+        if isinstance(value, (Bonus, LinearBonus)):
+            inner = _scaled(value, sigma)
+            changed |= {} if inner is value else {name: inner}
+        elif name in NOISE_LEVELS and isinstance(value, float):
+            changed[name] = value * sigma
+    return replace(part, **changed) if changed else part
 
 
 def parse_number(field: str, text: str) -> float:
@@ -185,16 +231,6 @@ def parse_whole(field: str, text: str) -> int:
 def parse_numbers(field: str, text: str) -> list[float]:
     """Numbers separated by commas."""
     return [parse_number(field, part.strip()) for part in text.split(",")]
-
-
-def known_word(field: str, word: str, known: Iterable[str]) -> None:
-    """Refuse an unknown word; list the known ones and name the nearest."""
-    known = list(known)
-    if word in known:
-        return
-    near = get_close_matches(word, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise BadInput(f"{field} must be one of {', '.join(known)}, but is {shown(word)}{hint}")
 
 
 def _values(text: str, word: str, names: list[str], parts: list[str]) -> dict[str, Any]:

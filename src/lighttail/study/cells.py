@@ -21,13 +21,14 @@ from lighttail.gpu.run import (
     precision_for,
     used_device,
 )
-from lighttail.linear import LinearBandit
+from lighttail.linear import LinearBandit, LinearPolicy
 from lighttail.methods import Played, choose_method
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.progress import compiling
 from lighttail.simulate import block_paths
 from lighttail.study.file import Setting, Study
+from lighttail.study.told import facts_of
 from lighttail.validation import refuse
 
 PIECE_BLOCKS = 128
@@ -175,6 +176,8 @@ def _of_all_seeds(
         "piece_paths": size,
         **where,
     }
+    if facts := facts_of(policy, problem):
+        played["own"] = facts
     return [
         Cell(
             setting,
@@ -218,4 +221,6 @@ def formulas_digest(policy: Policy, problem: Bandit | LinearBandit) -> str:
             function = inspect.getattr_static(type(part), name)
             if isinstance(function, staticmethod) and not name.startswith("_"):
                 formulas[f"{type(part).__qualname__}.{name}"] = function.__func__
+    if not isinstance(policy, LinearPolicy):  # whose rule may be made of more than its class shows
+        formulas |= {f"rule.{name}": part for name, part in policy.rule()._asdict().items() if callable(part)}
     return digest(*(formulas[name] for name in sorted(formulas)))
