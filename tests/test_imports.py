@@ -19,7 +19,7 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", 
 ORDER = [
     *("validation", "streams", "trial", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
     *("records", "tilts", "rewards", "noises"),
-    *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "words", "kernels"),
+    *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "own", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
     *("gpu", "costs", "methods", "blocks", "executors", "keeping", "simulate"),
     *("online", "bounds", "tails"),

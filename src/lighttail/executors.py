@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lighttail import own
 from lighttail.blocks import POLL, Job, Keep, Part, play_blocks, probe_of
 from lighttail.course import Course
 from lighttail.interrupts import postponed_interrupts
@@ -56,9 +57,10 @@ def check_travels(**parts: Any) -> None:
 
 
 def pickled(part: Any) -> bytes:
-    """As bytes. What only this process could import travels by value where cloudpickle is installed."""
+    """As bytes. A class of a user's file travels with the file; what else only this process could import
+    travels by value where cloudpickle is installed."""
     with suppress(Exception):
-        plain = pickle.dumps(part)
+        plain = own.pickled(part)
         if b"__main__" not in plain:
             return plain
     try:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,16 @@ def one_of(field: str, value: Any, allowed: Sequence[str]) -> str:
             return word
     *others, last = map(repr, allowed)
     raise refuse(field, value, f"{', '.join(others)} or {last}")
+
+
+def known_word(field: str, word: str, known: Iterable[str]) -> None:
+    """Refuse an unknown word; list the known ones and name the nearest."""
+    known = list(known)
+    if word in known:
+        return
+    near = get_close_matches(word, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise BadInput(f"{field} must be one of {', '.join(known)}, but is {shown(word)}{hint}")
 
 
 def whole_float(value: Any) -> Any:

@@ -13,24 +13,28 @@ lints:1                     LinearThompson(scale=1)
 klucb:0.5                   KlUcb(c=0.5), klucb:0.5:1 with sigma=1; klucb, imed, imed:1, bayesucb, bayesucb:5,
 etc:20                      ExploreThenCommit(m=20); betats, inflated:0.5, egreedy:5:0.1, evensplit
 moss:1                      UCB(Moss(kappa=1)), as ucb:moss:1; eqo:0.5, twopart:0.5:1, twopart:0.5:1:0.5:0.3
+my.py:KlUcb(0.5)            the class KlUcb of the file my.py with that argument (lighttail.own); of a bonus
+my.py:MyBonus(0.3)          alone UCB(MyBonus(0.3)), or LinearUCB if it is a linear bonus; and with a rule:
+se:my.py:MyBonus(0.3)       SuccessiveElimination(MyBonus(0.3))
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from decimal import Decimal
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from lighttail import own
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
 from lighttail.linear import (
     BallActions,
     LinearBandit,
     LinearBonus,
     LinearLightTailed,
+    LinearPolicy,
     LinearStandard,
     LinearThompson,
     LinearUCB,
@@ -55,7 +59,7 @@ from lighttail.policies import (
     ThompsonSampling,
 )
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.validation import EXACT, BadInput, positive, refuse, shown, whole
+from lighttail.validation import EXACT, BadInput, known_word, positive, refuse, whole
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
@@ -110,10 +114,35 @@ FORMS = {
     "eqo": "eqo:KAPPA",
     "twopart": "twopart:KAPPA:CAP or twopart:KAPPA:CAP:ALPHA:BETA",
 }
+RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # that words may apply to one's own bonus
+    "ucb": (UCB, {"lighttail.Bonus": Bonus}),
+    "se": (SuccessiveElimination, {"lighttail.Bonus": Bonus}),
+    "linucb": (LinearUCB, {"lighttail.LinearBonus": LinearBonus}),
+}
+OWN_POLICIES: own.Kinds = {"lighttail.Policy": Policy, **RULES["ucb"][1], **RULES["linucb"][1]}
+OWN_NOISES: own.Kinds = {"lighttail.Noise": Noise}
+NOISE_LEVELS = ("kappa", "floor", "beta", "sigma", "scale")  # fields that are in units of the noise
 
 
-def parse_policy(text: str) -> Policy:
-    """The policy that the text names."""
+def names_own(text: str) -> bool:
+    """Whether words name a class of a file or a module other than lighttail, which they would run."""
+    prefix, _, rest = text.strip().partition(":")
+    found = own.split(rest if prefix.lower() in RULES else text)
+    return found is not None and found[0] != own.LIBRARY
+
+
+def parse_policy(text: str, load: own.Load | None = None) -> Policy:
+    """The policy that the text names. load: how files and modules in the text are loaded, if at all."""
+    prefix, _, named = text.strip().partition(":")
+    if prefix.lower() in RULES and own.split(named):
+        rule, kinds = RULES[prefix.lower()]
+        return rule(own.made("bonus", named, load, kinds))
+    if prefix.lower() not in FORMS and own.split(text):
+        return _as_policy(own.made("policy", text, load, OWN_POLICIES))
+    return _in_words(text)
+
+
+def _in_words(text: str) -> Policy:
     word, *rest = text.strip().lower().split(":")
     known_word("policy", word, FORMS)
     if word in BY_FIELDS or word in ("ucb", "se"):
@@ -135,8 +164,25 @@ def parse_policy(text: str) -> Policy:
     raise _wrong_form(text, word)
 
 
-def parse_noise(text: str, sigma: float | None) -> Noise:
-    """The noise that the text names: a word, for studentt with its degrees of freedom."""
+def _as_policy(found: Any) -> Policy:
+    """A policy of one's own, or UCB with a bonus of one's own."""
+    for rule, kinds in (RULES["ucb"], RULES["linucb"]):
+        if isinstance(found, tuple(kinds.values())):
+            return rule(found)
+    if not isinstance(found, LinearPolicy):
+        found.rule()  # which refuses a policy without its functions
+    return found  # type: ignore[no-any-return]
+
+
+def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) -> Noise:
+    """The noise that the text names: a word, for studentt with its degrees of freedom, or one's own class.
+
+    load: as in `parse_policy`.
+    """
+    if own.split(text):
+        if sigma is not None:
+            raise refuse("sigma", sigma, f"left out with {text}, whose arguments say how large the noise is")
+        return own.made("noise", text, load, OWN_NOISES)  # type: ignore[no-any-return]
     word, *rest = text.strip().lower().split(":")
     known_word("noise", word, NOISES)
     if word == "bernoulli":
@@ -211,16 +257,6 @@ def parse_whole(field: str, text: str) -> int:
 def parse_numbers(field: str, text: str) -> list[float]:
     """Numbers separated by commas."""
     return [parse_number(field, part.strip()) for part in text.split(",")]
-
-
-def known_word(field: str, word: str, known: Iterable[str]) -> None:
-    """Refuse an unknown word; list the known ones and name the nearest."""
-    known = list(known)
-    if word in known:
-        return
-    near = get_close_matches(word, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise BadInput(f"{field} must be one of {', '.join(known)}, but is {shown(word)}{hint}")
 
 
 def _of_fields(text: str, word: str, rest: list[str]) -> Policy:

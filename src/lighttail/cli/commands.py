@@ -15,6 +15,7 @@ import typer
 import lighttail
 from lighttail.cli.options import (
     DEFAULT_NOISE,
+    HERE,
     POLICY_WORDS,
     AsJson,
     Data,
@@ -39,11 +40,12 @@ from lighttail.executors import BlocksFailed
 from lighttail.files import in_a_sentence, output_folder
 from lighttail.gpu.run import check_device
 from lighttail.linear import LinearBandit
+from lighttail.own import blame
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
-from lighttail.validation import SHOWN, BadInput, positive, refuse, whole
-from lighttail.words import known_word, parse_linear, parse_noise, parse_number, parse_whole
+from lighttail.validation import SHOWN, BadInput, known_word, positive, refuse, whole
+from lighttail.words import parse_linear, parse_noise, parse_number, parse_whole
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
 TUNED = (
@@ -324,7 +326,7 @@ def _linear_problem(
 ) -> LinearBandit:
     left_out("with linear", means=means, data=data)
     scale = None if sigma is None else parse_number("sigma", sigma)
-    law = parse_noise(DEFAULT_NOISE if noise is None else noise, scale)
+    law = parse_noise(DEFAULT_NOISE if noise is None else noise, scale, HERE)
     with warnings_as_lines():
         return parse_linear(theta, dim, DEFAULT_ACTIONS if actions is None else actions, law)
 
@@ -337,6 +339,17 @@ def main() -> None:
 
 
 def _exit_code() -> int:
+    """Run the command; an error in a class that the user named is said in one line, too."""
+    try:
+        return _run_command()
+    except Exception as error:
+        if not (said := blame(error)):
+            raise
+        print_line(said)
+        return 2
+
+
+def _run_command() -> int:
     """Run the command; what ends it early is said in one line."""
     try:
         _check_words(sys.argv[1:])

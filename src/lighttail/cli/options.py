@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from lighttail.linear import LinearPolicy
+from lighttail.own import loader
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import refuse
@@ -28,12 +29,14 @@ from lighttail.words import (
 )
 
 LONGEST_LINE = 1000  # letters
+HERE = loader(lambda name: Path(name).expanduser(), Path())  # how files that a command names are loaded
 DEFAULT_MEANS, DEFAULT_NOISE = "0.2,0.8", "gaussian"
 POLICY_WORDS = (
     f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; "
     "armoptimal takes KAPPA:FLOOR, twopart KAPPA:CAP), "
     "ts:KAPPA or ts:KAPPA:PRIOR_MEAN:PRIOR_SD, exp3ix:reward, exp3ix:loss:UPPER, "
     + ", ".join(FORMS[word] for word in BY_FIELDS)
+    + ", or a class of your own, FILE.py:Class(ARGUMENTS) or package.module:Class(ARGUMENTS)"
 )
 
 Means = Annotated[
@@ -42,7 +45,9 @@ Means = Annotated[
 NoiseWord = Annotated[
     str | None,
     typer.Option(
-        help="gaussian, bernoulli, uniform, laplace, studentt or studentt:DF.", show_default=DEFAULT_NOISE
+        help="gaussian, bernoulli, uniform, laplace, studentt or studentt:DF, or a class of your own, "
+        "FILE.py:Class(ARGUMENTS).",
+        show_default=DEFAULT_NOISE,
     ),
 ]
 Sigma = Annotated[str | None, typer.Option(help="Standard deviation of the noise.", show_default="1")]
@@ -64,7 +69,7 @@ def problem_from(means: str | None, noise: str | None, sigma: str | None, data: 
     if data is None:
         scale = None if sigma is None else parse_number("sigma", sigma)
         numbers = parse_numbers("means", DEFAULT_MEANS if means is None else means)
-        return Bandit(numbers, parse_noise(DEFAULT_NOISE if noise is None else noise, scale))
+        return Bandit(numbers, parse_noise(DEFAULT_NOISE if noise is None else noise, scale, HERE))
     from lighttail.csvfile import read_rewards
 
     left_out("with data, which has its own", means=means, noise=noise, sigma=sigma)
@@ -126,7 +131,7 @@ def policies_from(words: Any, assumed_sigma: str | None = None, linear: bool = F
 
 def _policy_for(word: str, linear: bool) -> Policy:
     """The policy that the word names, if it is one for linear bandits or for arms, as it should be."""
-    policy = parse_policy(word)
+    policy = parse_policy(word, HERE)
     if isinstance(policy, LinearPolicy) != linear:
         allowed = "one for a linear bandit, such as linucb:" if linear else "one for arms, such as ucb:"
         raise refuse("policy", word, f"{allowed}lighttailed:0.2")

@@ -33,8 +33,8 @@ from lighttail.files import output_folder
 from lighttail.policies import Exp3IX, Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
-from lighttail.validation import BadInput, positive, refuse
-from lighttail.words import known_word, parse_number, parse_numbers, parse_whole
+from lighttail.validation import BadInput, known_word, positive, refuse
+from lighttail.words import parse_number, parse_numbers, parse_whole
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}

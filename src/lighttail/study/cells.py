@@ -27,6 +27,7 @@ from lighttail.problems import Problem
 from lighttail.progress import compiling
 from lighttail.simulate import block_paths
 from lighttail.study.file import Setting, Study
+from lighttail.study.told import facts_of
 from lighttail.validation import refuse
 
 PIECE_BLOCKS = 128
@@ -173,6 +174,8 @@ def _of_all_seeds(
         "piece_paths": size,
         **where,
     }
+    if facts := facts_of(policy, problem):
+        played["own"] = facts
     return [
         Cell(
             setting,
@@ -216,4 +219,6 @@ def formulas_digest(policy: Policy, problem: Problem) -> str:
             function = inspect.getattr_static(type(part), name)
             if isinstance(function, staticmethod) and not name.startswith("_"):
                 formulas[f"{type(part).__qualname__}.{name}"] = function.__func__
+    if not policy.linear:  # whose rule may be made of more than its class shows
+        formulas |= {f"rule.{name}": part for name, part in policy.rule()._asdict().items() if callable(part)}
     return digest(*(formulas[name] for name in sorted(formulas)))

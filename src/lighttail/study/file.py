@@ -10,10 +10,12 @@ from typing import Any, get_args
 from lighttail.csvfile import read_rewards
 from lighttail.linear import LinearBandit
 from lighttail.methods import Method, check_method, why_not_skip
+from lighttail.own import loader
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Noise
 from lighttail.simulate import MOST_PATHS, check_long, check_settings
 from lighttail.study.source import LONGEST_TEXT, Source, Table, name, several, text, texts
+from lighttail.study.told import Tell, told_noise, told_policy
 from lighttail.validation import (
     BadInput,
     file_path,
@@ -26,7 +28,7 @@ from lighttail.validation import (
     whole,
     whole_float,
 )
-from lighttail.words import parse_linear, parse_noise, parse_policy
+from lighttail.words import names_own, parse_linear, parse_noise, parse_policy
 
 KEYS = ("name", "paths", "seeds", "horizons", "sigmas", "method", "threshold", "problem", "policy")
 LINEAR_KEYS = ("actions", "dim", "theta")
@@ -54,7 +56,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study file says. text: the file itself. inputs: data files that it names, with their paths."""
+    """What a study file says. text: the file itself. inputs: data files and Python files that it names, with
+    their paths."""
 
     name: str
     paths: int
@@ -69,7 +72,10 @@ class Study:
 
 
 def read_study(path: str | Path) -> Study:
-    """The study in a file; the data files that it names are found from the file's folder."""
+    """The study in a file; the files that it names are found from the file's folder.
+
+    Python files and modules of policies and noises that it names are run.
+    """
     path = file_path("study", path)
     try:
         with open(path, "rb") as file:
@@ -84,8 +90,10 @@ def read_study(path: str | Path) -> Study:
     return parse_study(content, path.name, lambda file: path.parent / file)
 
 
-def parse_study(content: str, called: str, find: Find) -> Study:
-    """The study in a text. called: the file's name in a message. find: where a data file is.
+def parse_study(content: str, called: str, find: Find, tell: Tell | None = None) -> Study:
+    """The study in a text. called: the file's name in a message. find: where a file that it names is.
+
+    tell: the facts of policies and noises of one's own; with it nothing that the text names is run.
 
     >>> content = 'name = "a"' + chr(10) + 'paths = "9"'
     >>> parse_study(content, "study.toml", Path)
@@ -95,6 +103,7 @@ def parse_study(content: str, called: str, find: Find) -> Study:
     source = Source(called, content)
     source.check_keys((), "key", KEYS)
     inputs: dict[str, Path] = {}
+    words = _Words(find, inputs, tell)
     study = Study(
         name=source.given((), "name", name),
         paths=source.given((), "paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
@@ -102,14 +111,42 @@ def parse_study(content: str, called: str, find: Find) -> Study:
         horizons=source.given((), "horizons", several(_horizon)),
         method=source.given((), "method", _method, "auto"),
         threshold=source.given((), "threshold", positive, None),
-        problems=tuple(_problems(source, find, inputs)),
-        policies=_policies(source),
+        problems=tuple(_problems(source, words)),
+        policies=_policies(source, words),
         text=content,
         inputs=inputs,
     )
     _check_cells(study, source)
-    _check_pairs(study, source)
+    if tell is None:  # else they were when the study was played
+        _check_pairs(study, source)
     return study
+
+
+class _Words:
+    """Where the words of a study lead: to files beside it, or to what is told of one's own classes.
+
+    inputs: the files that were named so far.
+    """
+
+    def __init__(self, find: Find, inputs: dict[str, Path], tell: Tell | None) -> None:
+        self.find, self.inputs, self.tell = find, inputs, tell
+        self.load = loader(self.file, find("."))
+
+    def file(self, called: str) -> Path:
+        self.inputs[called] = self.find(called)
+        return self.inputs[called]
+
+    def policy(self, words: str, called: str) -> Policy:
+        """The policy of a name in these words."""
+        if self.tell is None or not names_own(words):
+            return parse_policy(words, self.load)
+        return told_policy(called, self.tell("policy", called))
+
+    def noise(self, words: str, sigma: float | None, called: str) -> Noise:
+        """The noise of a problem in these words."""
+        if self.tell is None or not names_own(words):
+            return parse_noise(words, sigma, self.load)
+        return told_noise(self.tell("noise", called))
 
 
 def _whole(key: str, value: Any, least: int, most: int | None = None) -> int:
@@ -129,14 +166,14 @@ def _method(key: str, value: Any) -> str:
     return str(value)
 
 
-def _policies(source: Source) -> dict[str, Policy]:
+def _policies(source: Source, way: _Words) -> dict[str, Policy]:
     policies: dict[str, Policy] = {}
     for place in source.tables("policy", POLICY_KEYS, MOST_POLICIES):
         words = source.given(place, "policy", text)
         called = source.given(place, "name", name, words)
         _check_fresh(source, place, list(policies), called)
         with source.at(*place, "policy"):
-            policy = parse_policy(words)
+            policy = way.policy(words, called)
             for other, same in policies.items():
                 if same == policy:
                     raise BadInput(
@@ -155,7 +192,7 @@ def _check_fresh(source: Source, place: Table, names: list[str], called: str) ->
             raise BadInput(f"{key}.name must be different for every {key}, but is {called!r} twice")
 
 
-def _problems(source: Source, find: Find, inputs: dict[str, Path]) -> Iterator[Setting]:
+def _problems(source: Source, way: _Words) -> Iterator[Setting]:
     shared = source.given((), "sigmas", several(non_negative), None)
     names: list[str] = []
     seen: list[Setting] = []
@@ -163,7 +200,7 @@ def _problems(source: Source, find: Find, inputs: dict[str, Path]) -> Iterator[S
         called = source.given(place, "name", name)
         _check_fresh(source, place, names, called)
         names.append(called)
-        for sigma, problem in _with_sigmas(source, place, shared, find, inputs):
+        for sigma, problem in _with_sigmas(source, place, shared, way):
             setting = Setting(called, sigma, problem)
             with source.at(*place):
                 if len(seen) == MOST_PROBLEMS:
@@ -181,7 +218,7 @@ def _problems(source: Source, find: Find, inputs: dict[str, Path]) -> Iterator[S
 
 
 def _with_sigmas(
-    source: Source, place: Table, shared: Any, find: Find, inputs: dict[str, Path]
+    source: Source, place: Table, shared: Any, way: _Words
 ) -> Iterator[tuple[float | None, Bandit | LinearBandit]]:
     """The problem of a table with each of its sigmas: its own, or those of the study."""
     table = source.table(place)
@@ -189,6 +226,7 @@ def _with_sigmas(
     if "data" in table:
         source.without(place, tuple(key for key in PROBLEM_KEYS[1:] if key != "data"), "with data")
     fixed = "data" if "data" in table else "bernoulli rewards" if noise.strip().lower() == "bernoulli" else ""
+    fixed = fixed or ("a noise of one's own" if names_own(noise) else "")
     if fixed:
         source.without(place, ("sigmas",), f"with {fixed}")
         if shared is not None:
@@ -198,13 +236,13 @@ def _with_sigmas(
                     f"does not, but is {list(shared)} for all of them"
                 )
     if "data" in table:
-        yield None, _resampled(source, place, find, inputs)
+        yield None, _resampled(source, place, way)
         return
     for sigma in source.given(place, "sigmas", several(non_negative), shared or (None,)):
         with source.at(*place, *(["noise"] if "noise" in table else [])):
-            law = parse_noise(noise, sigma)
+            law = way.noise(noise, sigma, table["name"].strip())
         if any(key in table for key in LINEAR_KEYS):
-            yield sigma, _linear(source, place, law, find, inputs)
+            yield sigma, _linear(source, place, law, way)
         else:
             yield sigma, _arms(source, place, law)
 
@@ -216,24 +254,21 @@ def _arms(source: Source, place: Table, law: Noise) -> Bandit:
     )
 
 
-def _resampled(source: Source, place: Table, find: Find, inputs: dict[str, Path]) -> Bandit:
+def _resampled(source: Source, place: Table, way: _Words) -> Bandit:
     def read(key: str, value: Any) -> Bandit:
-        called = text(key, value)
-        inputs[called] = find(called)
-        return Bandit.from_samples(read_rewards(inputs[called]))
+        return Bandit.from_samples(read_rewards(way.file(text(key, value))))
 
     return source.given(place, "data", read)  # type: ignore[no-any-return]
 
 
-def _linear(source: Source, place: Table, law: Noise, find: Find, inputs: dict[str, Path]) -> LinearBandit:
+def _linear(source: Source, place: Table, law: Noise, way: _Words) -> LinearBandit:
     source.without(place, ("means", "labels"), "in a linear bandit")
     theta = source.given(place, "theta", _vector, None)
     dim = source.given(place, "dim", lambda key, value: _whole(key, value, 1), None)
 
     def build(key: str, actions: Any) -> LinearBandit:
         if isinstance(actions, str) and actions.endswith(".npy"):
-            inputs[actions] = find(actions)
-            actions = inputs[actions]
+            actions = way.file(actions)
         elif not isinstance(actions, str):
             actions = _whole(key, actions, 2)
         return parse_linear(theta, None if dim is None else str(dim), str(actions), law)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from lighttail.study.file import Setting, Study, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
 from lighttail.study.manifest import MANIFEST, NoManifest, is_whole, read_manifest
 from lighttail.study.parquet import decode
-from lighttail.validation import BadInput, refuse
-from lighttail.words import known_word
+from lighttail.study.told import NOISE, POLICY, Facts, fits
+from lighttail.validation import BadInput, known_word, refuse
 
 ANEW = "run the study again to make it anew"
 
@@ -44,9 +45,20 @@ def load_study(folder: str | Path) -> Results:
     study = parse_study(
         manifest["study"],
         f"the study in {path / MANIFEST}",
-        lambda name: _copy(path, name, manifest["inputs"].get(name, "")),
+        lambda name: path if name == "." else _copy(path, name, manifest["inputs"].get(name, "")),
+        partial(_told, path, manifest),
     )
     return Results(path, study, manifest)
+
+
+def _told(path: Path, manifest: dict[str, Any], part: str, name: str) -> Facts:
+    """What the cells say of a policy or a problem's noise whose class is a user's own."""
+    key, types = ("policy", POLICY) if part == "policy" else ("problem", NOISE)
+    for cell in manifest["cells"]:
+        own = cell["played"].get("own")
+        if cell[key] == name and isinstance(own, dict) and fits(own.get(part), types):
+            return own[part]  # type: ignore[no-any-return]
+    raise Damaged(f"{path / MANIFEST} is damaged: it does not tell what the {part} of {name!r} is; {ANEW}")
 
 
 def _copy(path: Path, name: str, copy: str) -> Path:

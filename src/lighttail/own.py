@@ -1,0 +1,347 @@
+"""A user's own classes, named in words: `my_policies.py:KlUcb(0.5)` or `package.module:Class(0.5, name=2)`.
+
+Whoever names a file or a module has it run. So these words are taken from a command line and from a study
+file that a user hands over, and from nowhere else: no outcome, state, table or manifest ever gets here. The
+words themselves are read with `ast` and never evaluated: an argument is a number, a text, True, False, None,
+a tuple of these, or the call of a class of the same file or of lighttail, as in `my.py:Mine(Standard(1))`.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import inspect
+import io
+import pickle
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lighttail.validation import BadInput, known_word, refuse, refuse_file, shown
+
+LIBRARY = "lighttail"
+NAMES = "own_"  # with which the names of modules from files begin
+LONGEST_FILE = 10**6  # bytes
+LONGEST_WORDS = 1000  # characters
+FORM = "FILE.py:Class(arguments) or package.module:Class(arguments)"
+ARGUMENT = "a number, a text, True, False, None, a tuple of these or the call of a class"
+FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
+DOTTED = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):\s*([^\W\d]\w*\s*(?:\(.*\))?)", re.DOTALL)
+
+Load = Callable[[str, str], types.ModuleType]  # from a field and a place, a file or a module, to the module
+Kinds = dict[str, type]  # what a class may derive from, by the name that a message gives it
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """The place and the call of words that name a class of one's own; None for other words.
+
+    >>> split("my.py:KlUcb(0.5)"), split("my.package:KlUcb")
+    (('my.py', 'KlUcb(0.5)'), ('my.package', 'KlUcb'))
+    >>> split("ucb:standard:0.8"), split("exp3ix:reward")
+    (None, None)
+    """
+    text = text.strip()
+    if found := FILE.fullmatch(text):
+        return found[1].strip(), (found[2] or "").strip()
+    if (found := DOTTED.fullmatch(text)) and ("." in found[1] or found[2].endswith(")")):
+        return found[1], found[2].strip()
+    return None
+
+
+def loader(find: Callable[[str], Path], folder: Path) -> Load:
+    """Load files from where `find` says, and modules that Python finds, the last place being `folder`."""
+
+    def load(field: str, place: str) -> types.ModuleType:
+        if place.endswith(".py"):
+            return from_file(field, place, find(place))
+        return from_module(field, place, folder)
+
+    return load
+
+
+def from_file(field: str, called: str, path: Path) -> types.ModuleType:
+    """The module in a file. It has a name after path and content, under which it is run once.
+
+    The file's folder becomes the last place where Python looks, so that the file may import its neighbours.
+    """
+    try:
+        with open(path, "rb") as file:
+            source = file.read(LONGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        raise refuse_file(field, called, "a class of a Python file that can be read", error) from None
+    if len(source) > LONGEST_FILE:
+        raise refuse(field, called, f"a class of a file of at most {LONGEST_FILE:,} bytes")
+    place = path.resolve()
+    digest = hashlib.sha256(f"{place}\0".encode(errors="replace") + source).hexdigest()[:16]
+    name = f"{NAMES}{re.sub(r'[^0-9a-zA-Z]', '_', place.stem)}_{digest}"
+    _look_in(place.parent)
+    try:
+        return _module(name, str(place), source)
+    except SyntaxError as error:
+        if error.filename != str(place):
+            raise _stopped(field, called, error, str(place)) from None
+        where = f"line {error.lineno} of {called}" if error.lineno else called
+        raise BadInput(f"{field} must be a class of Python code, but {where} is not: {error.msg}") from None
+    except (Exception, SystemExit) as error:  # whatever a file may raise while it runs
+        raise _stopped(field, called, error, str(place)) from None
+
+
+def from_module(field: str, name: str, folder: Path) -> types.ModuleType:
+    """The module of that dotted name."""
+    _look_in(folder.resolve())
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _stopped(field, name, error, "") from None
+        raise BadInput(
+            f"{field} must be a class of a module that can be imported, but there is no module {error.name!r}"
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise _stopped(field, name, error, "") from None
+
+
+def made(field: str, text: str, load: Load | None, kinds: Kinds) -> Any:
+    """What the words name. load: None where words may not name files.
+
+    The classes are made twice, to see that two with the same arguments are equal: a dataclass.
+    """
+    place, call = split(text) or ("", "")
+    if load is None or not place:
+        raise refuse(field, text, "in lighttail's own words here, not a class of a file or a module")
+    module = load(field, place)
+    tree = _parsed(field, text, call, place, module, kinds)
+    first = _made(field, tree, place, module, kinds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said above
+        again = _made(field, tree, place, module, kinds)
+    _check_value(field, first, again, place)
+    return first
+
+
+def is_foreign(part: Any) -> bool:
+    """Whether the class of an object is not lighttail's."""
+    return type(part).__module__.partition(".")[0] != LIBRARY
+
+
+def _look_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))  # at the end: nothing that Python finds elsewhere changes
+
+
+def _module(name: str, file: str, source: bytes) -> types.ModuleType:
+    """The module of this name, which runs once in a process."""
+    if name in sys.modules:
+        return sys.modules[name]
+    module = types.ModuleType(name)
+    module.__file__ = file
+    sys.modules[name] = module
+    try:
+        exec(compile(source, file, "exec", dont_inherit=True), vars(module))
+    except BaseException:
+        del sys.modules[name]
+        raise
+    _sources[name] = file, source
+    return module
+
+
+_sources: dict[str, tuple[str, bytes]] = {}  # of the modules from files, by their names
+
+
+def _stopped(field: str, called: str, error: BaseException, file: str) -> BadInput:
+    """The error for a file or a module that does not run to its end."""
+    lines = [line for place, line in _trace(error) if place == file]
+    where = f"line {lines[-1]} of {called}" if lines else called
+    return BadInput(f"{field} must be a class of Python code that runs, but {where} raises {_reason(error)}")
+
+
+def blame(error: BaseException) -> str:
+    """One sentence for an error that came out of a file which a user named, or of numba's work on one; empty
+    for any other."""
+    files = {file for file, _ in _sources.values()}
+    places = [(file, line) for file, line in _trace(error) if file in files]
+    if places:
+        return f"line {places[-1][1]} of {places[-1][0]} raises {_reason(error)}"
+    if files and type(error).__module__.partition(".")[0] == "numba":
+        named = " or ".join(sorted(files))
+        return f"the functions of {named} must be such as numba compiles: + - * / and math, on floats"
+    return ""
+
+
+def _trace(error: BaseException) -> list[tuple[str, int]]:
+    """The files and lines through which an error came, the last one being where it began."""
+    places, trace = [], error.__traceback__
+    while trace is not None:
+        places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return places
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")[:200]
+
+
+def _parsed(field: str, text: str, call: str, place: str, module: types.ModuleType, kinds: Kinds) -> ast.expr:
+    """The call as a tree."""
+    if not call:
+        listed = ", ".join(_offered(module, kinds)) or f"there is none derived from {_names(kinds)}"
+        raise refuse(field, text, f"{place}: and one of its classes ({listed})")
+    try:
+        if len(call) > LONGEST_WORDS:
+            raise ValueError
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd escapes
+            tree = ast.parse(call, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise refuse(field, text, f"of the form {FORM}") from None
+    if not isinstance(tree, (ast.Call, ast.Name)):
+        raise refuse(field, text, f"of the form {FORM}")
+    return tree
+
+
+def _offered(module: types.ModuleType, kinds: Kinds) -> list[str]:
+    """The classes of these kinds that a module has."""
+    ours = module.__name__ == LIBRARY
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, tuple(kinds.values()))
+        and not inspect.isabstract(value)
+        and (ours or value.__module__.partition(".")[0] != LIBRARY)
+    ]
+
+
+def _names(kinds: Kinds) -> str:
+    *others, last = kinds
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _made(field: str, tree: ast.expr, place: str, module: types.ModuleType, kinds: Kinds) -> Any:
+    """An object of a class of the module that is of one of these kinds."""
+    node = tree.func if isinstance(tree, ast.Call) else tree
+    if not isinstance(node, ast.Name):
+        raise refuse(field, ast.unparse(tree), f"of the form {FORM}")
+    found, offered = vars(module).get(node.id), _offered(module, kinds)
+    if not isinstance(found, type):
+        if offered:
+            known_word(f"{field} in {place}", node.id, offered)
+        raise BadInput(
+            f"{field} must be a class of {place} derived from {_names(kinds)}, but there is none in it"
+        )
+    if not issubclass(found, tuple(kinds.values())):
+        listed = f"; there is {', '.join(offered)}" if offered else ""
+        raise BadInput(
+            f"{field} must be a class that is derived from {_names(kinds)}, "
+            f"but {node.id} of {place} is not{listed}"
+        )
+    return _called(found, tree, place, module)
+
+
+def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -> Any:
+    """The class with the arguments of a call."""
+    args: list[Any] = []
+    named: dict[str, Any] = {}
+    if isinstance(tree, ast.Call):
+        args = [_value(found, node, place, module) for node in tree.args]
+        for keyword in tree.keywords:
+            if keyword.arg is None:
+                raise refuse(f"an argument of {found.__name__}", f"**{ast.unparse(keyword.value)}", ARGUMENT)
+            named[keyword.arg] = _value(found, keyword.value, place, module)
+    try:
+        inspect.signature(found).bind(*args, **named)
+    except TypeError as error:
+        takes = ", ".join(inspect.signature(found).parameters)
+        raise BadInput(
+            f"the arguments of {found.__name__} must be ({takes}), but {place} was asked for "
+            f"{shown(ast.unparse(tree))} ({error})"
+        ) from None
+    except ValueError:  # a class without a signature
+        pass
+    try:
+        return found(*args, **named)
+    except BadInput:
+        raise
+    except Exception as error:  # whatever the author's class may raise
+        raise BadInput(
+            f"{found.__name__} of {place} must take the arguments of {shown(ast.unparse(tree))}, "
+            f"but raises {_reason(error)}"
+        ) from None
+
+
+def _value(owner: type, node: ast.expr, place: str, module: types.ModuleType) -> Any:
+    """An argument: a literal, or an object of a class of the same module or of lighttail."""
+    field = f"an argument of {owner.__name__}"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _called(_class(field, node.func.id, place, module), node, place, module)
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise refuse(field, ast.unparse(node), ARGUMENT) from None
+    if not _plain(value):
+        raise refuse(field, value, ARGUMENT)
+    return value
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _class(field: str, name: str, place: str, module: types.ModuleType) -> type:
+    """A class that the module defines, or one of lighttail's."""
+    library = importlib.import_module(LIBRARY)
+    found = vars(module).get(name)
+    if isinstance(found, type) and found.__module__ == module.__name__:
+        return found
+    found = getattr(library, name, None) if name in library.__all__ else None
+    if isinstance(found, type):
+        return found
+    raise BadInput(f"{field} must be a class of {place} or of lighttail, but there is no class {name!r}")
+
+
+def _check_value(field: str, first: Any, again: Any, place: str) -> None:
+    """Refuse what is not a value: it could be found neither in a table nor in a study again."""
+    try:
+        same = bool(first == again) and hash(first) == hash(again) and repr(first) == repr(again)
+    except Exception:  # such as that of a class without a hash
+        same = False
+    if not same:
+        raise BadInput(
+            f"{field} must be a frozen dataclass, so that equal arguments make equal objects, but "
+            f"{type(first).__name__} of {place} is not: write @dataclass(frozen=True) above it"
+        )
+
+
+def member(name: str, file: str, source: bytes, path: str) -> Any:
+    """In a worker: a class or function of a module from a file that only the caller may have."""
+    found: Any = _module(name, file, source)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+class _Pickler(pickle.Pickler):
+    """Sends what comes from a file with the file's text, which a worker runs under the same name.
+
+    By name and not by value: there a kernel is found in numba's cache, too.
+    """
+
+    def reducer_override(self, part: Any) -> Any:
+        if isinstance(part, (type, types.FunctionType)) and part.__module__ in _sources:
+            return member, (part.__module__, *_sources[part.__module__], part.__qualname__)
+        return NotImplemented
+
+
+def pickled(part: Any) -> bytes:
+    """As bytes, which any process with lighttail can read."""
+    content = io.BytesIO()
+    _Pickler(content, pickle.HIGHEST_PROTOCOL).dump(part)
+    return content.getvalue()

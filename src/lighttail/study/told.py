@@ -1,0 +1,125 @@
+"""Policies and noises of a user's own as a study's folder tells of them: names and facts, and no code.
+
+A folder may come from anybody, so reading one runs nothing. What a report needs of a class of one's own
+stands in the manifest as numbers and texts; what stands in for it here says these and can play nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lighttail.linear import LinearPolicy
+from lighttail.own import is_foreign
+from lighttail.policies import Policy
+from lighttail.problems import Noise
+from lighttail.validation import BadInput
+
+POLICY = {"text": str, "label": str, "linear": bool, "light_tailed": bool}
+NOISE = {"text": str, "name": str, "sub_gaussian": (float, int, type(None)), "sd": (float, int)}
+Facts = dict[str, Any]
+Tell = Callable[[str, str], Facts]  # "policy" or "noise" and the name of the policy or problem, to the facts
+
+
+def facts_of(policy: Policy, problem: Any) -> dict[str, Facts]:
+    """What a manifest keeps of a policy, or of a noise, whose class is not lighttail's; empty if all are."""
+    facts: dict[str, Facts] = {}
+    if is_foreign(policy) or is_foreign(getattr(policy, "bonus", policy)):
+        facts["policy"] = {
+            "text": repr(policy),
+            "label": str(policy),
+            "linear": isinstance(policy, LinearPolicy),
+            "light_tailed": bool(policy.light_tailed),
+        }
+    noise: Noise = problem.noise
+    if is_foreign(noise):
+        sigma = noise.sub_gaussian
+        facts["noise"] = {
+            "text": repr(noise),
+            "name": type(noise).__name__,
+            "sub_gaussian": sigma if sigma is None or isinstance(sigma, bool) else float(sigma),
+            "sd": float(noise.sd(problem.means)),
+        }
+    return facts
+
+
+def fits(facts: Any, types: dict[str, Any]) -> bool:
+    """Whether these are facts of these types."""
+    return isinstance(facts, dict) and all(isinstance(facts.get(key), types[key]) for key in types)
+
+
+def _cannot(what: str) -> BadInput:
+    return BadInput(
+        f"{what} must be loaded from the code that defines it to be played, but is only what a study's "
+        "folder tells of it: read_study(file) loads it"
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class _Told:
+    """name: in the study. text: its repr when it was played. label: its own name for tables."""
+
+    name: str
+    text: str
+    label: str
+    stated: bool  # by its author: whether it is light-tailed
+
+    @property
+    def light_tailed(self) -> bool:
+        return self.stated
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __str__(self) -> str:
+        return self.label
+
+    @property
+    def needs_horizon(self) -> bool:
+        return False
+
+    def params(self, horizon: float, size: int) -> tuple[float, ...]:
+        raise _cannot(self.text)
+
+
+class ToldPolicy(_Told, Policy):
+    """What a folder tells of a policy."""
+
+
+class ToldLinearPolicy(_Told, LinearPolicy):
+    """What a folder tells of a policy for linear bandits."""
+
+
+@dataclass(frozen=True, repr=False)
+class ToldNoise(Noise):
+    """What a folder tells of a noise; its class is named like the one that was played."""
+
+    text: str
+    stated: float | None
+    spread: float
+
+    @property
+    def sub_gaussian(self) -> float | None:  # type: ignore[override]
+        return self.stated
+
+    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
+        raise _cannot(self.text)
+
+    def sd(self, means: tuple[float, ...]) -> float:
+        return self.spread
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def told_policy(name: str, facts: Facts) -> Policy:
+    """The policy of which these are the facts."""
+    kind = ToldLinearPolicy if facts["linear"] else ToldPolicy
+    return kind(name, facts["text"], facts["label"], facts["light_tailed"])
+
+
+def told_noise(facts: Facts) -> Noise:
+    """The noise of which these are the facts."""
+    kind = type(facts["name"], (ToldNoise,), {})
+    return kind(facts["text"], facts["sub_gaussian"], facts["sd"])  # type: ignore[no-any-return]
