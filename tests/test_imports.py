@@ -20,7 +20,7 @@ ORDER = [
     *("validation", "streams", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
     *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
-    *("gpu", "costs", "methods", "blocks", "executors", "keeping", "simulate"),
+    *("costs", "methods", "blocks", "gpu", "executors", "keeping", "simulate"),
     *("online", "bounds", "tails"),
     *("report", "paper", "study"),
     "cli",

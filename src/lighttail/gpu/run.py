@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from lighttail.blocks import check_arms
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, Bernoulli, Resampled
@@ -139,10 +140,12 @@ def launches(
     size = min(paths, launch_paths(horizon))
     rewards = cuda.device_array(size, real)
     pulls = cuda.device_array((problem.arms, size), np.int32)
+    stop = cuda.to_device(np.zeros(1, np.int32))
     for first in range(0, paths, size):
         count = min(size, paths - first)
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
-        launch(kernel, count, threads, *args)
+        launch(kernel, count, threads, *args, stop)
+        check_arms(policy, stop.copy_to_host())
         yield first, rewards[:count], pulls[:, :count]
 
 

@@ -162,7 +162,7 @@ def _of_all_seeds(
             short = min(horizon, PROBE_PULLS + problem.arms)
             first = play_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision)
             probe = b"".join(part.tobytes() for part in first) + fingerprint(policy, problem, horizon)
-            where = used_device(precision) | {"sources": device_sources()}
+            where = used_device(precision) | {"sources": device_sources(), "rule": rule_digest(policy)}
             size = min(PIECE_NUMBERS // (1 + problem.arms), PIECE_LAUNCHES * launch_paths(horizon))
     played = {
         "policy": repr(policy),
@@ -205,6 +205,14 @@ def piece_paths(problem: Bandit | LinearBandit, horizon: int, method: str, block
     numbers = PIECE_NUMBERS // (block * columns)
     pulls = PIECE_BLOCKS if method == "skip" else PIECE_PULLS // (block * horizon)
     return block * max(1, min(PIECE_BLOCKS, pulls, numbers))
+
+
+def rule_digest(policy: Policy) -> str:
+    """Changes with whatever decides which arm a policy of a `Bandit` pulls."""
+    from lighttail.kernels.build import digest
+
+    rule = policy.rule()
+    return digest(rule.choose, rule.learn)
 
 
 def formulas_digest(policy: Policy, problem: Bandit | LinearBandit) -> str:
