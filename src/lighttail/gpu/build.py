@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numba import config, cuda
 
-from lighttail import streams
+from lighttail.delays import Delay
 from lighttail.gpu import draws
 from lighttail.gpu.accelerations import fast
-from lighttail.gpu.formulas import in_precision, on_device
+from lighttail.gpu.formulas import DRAWS, in_precision, on_device
 from lighttail.gpu.generic import stepping_kernel
 from lighttail.gpu.kernels import THREADS, path_kernel
+from lighttail.gpu.late import late_kernel
 from lighttail.kernels.build import Formula, digest
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -29,6 +30,13 @@ def device_kernel_for(policy: Policy, problem: Bandit, real: Any) -> tuple[Any, 
     rule = policy.rule()
     formulas = (rule.choose, rule.learn, *noise)
     return _stepping(rule.notes, problem.arms, real, digest(*formulas), *formulas), THREADS
+
+
+def late_device_kernel_for(policy: Policy, problem: Bandit, delay: Delay, real: Any) -> tuple[Any, int]:
+    """The same for rewards that come late, or paths that go on from a state."""
+    rule, noise = policy.rule(), type(problem.noise)
+    formulas = (rule.choose, rule.learn, noise.shock, noise.reward, type(delay).wait)
+    return _late(rule.notes, rule.memo, problem.arms, real, digest(*formulas), *formulas), THREADS
 
 
 class Maker:
@@ -51,8 +59,17 @@ class Maker:
 
     def functions(self, formulas: tuple[Formula, ...], device: Any) -> tuple[Any, ...]:
         """The formulas, and whatever they call, by `device` or `exact`."""
-        known = dict(zip((streams.standard_normal, streams.uniform), self.draws, strict=True))
+        known = dict(zip(DRAWS, self.draws, strict=True))
         return tuple(on_device(formula, self.real, device, known) for formula in formulas)
+
+    def of_rule(self, choose: Formula, learn: Formula, shock: Formula, reward: Formula) -> tuple[Any, ...]:
+        """What every generic kernel takes."""
+        return *self.functions((choose, learn), self.exact), *self.functions((shock, reward), self.device)
+
+    def wait(self, formula: Formula) -> Any:
+        """The formula of a delay, in double precision always: 23 random bits are few for a long one."""
+        known = dict(zip(DRAWS, draws.draws_for(np.float64, self.exact), strict=True))
+        return on_device(formula, np.float64, self.exact, known)
 
 
 def _same(function: Formula) -> Formula:
@@ -72,5 +89,14 @@ def _unrolled(make: Any, arms: int, real: Any, version: str, *formulas: Formula)
 def _stepping(notes: int, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
     """The generic kernel of a rule: choose, learn, and shock and reward of the noise."""
     maker = Maker(real)
-    parts = (*maker.functions(formulas[:2], maker.exact), *maker.functions(formulas[2:], maker.device))
+    parts = maker.of_rule(*formulas)
     return cuda.jit(stepping_kernel(arms, notes, real, maker.exact, maker.begin, parts))
+
+
+@cache
+def _late(notes: int, memo: int, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
+    """The kernel of late rewards: the same, and the formula of the delay."""
+    maker = Maker(real)
+    *rule, wait = formulas
+    parts = (*maker.of_rule(*rule), maker.wait(wait))
+    return cuda.jit(late_kernel(arms, notes, memo, real, maker.exact, maker.begin, parts))

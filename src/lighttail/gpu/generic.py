@@ -4,10 +4,10 @@ One thread plays one path. `stepping_kernel` makes the kernel of paths whose rew
 
     kernel[blocks, threads](seed, first, params, world, horizon, rewards, pulls, stop)
 
-`late_kernel` makes that of paths whose rewards come late, or that go on from a state; it takes what `waits`,
-`begun` and `queue` say besides. Both draw in the order of `lighttail.kernels.generic`. What a rule knows of
-its arms lies in local arrays of the kernel's precision. While the arms are few, an arm is found by comparing
-it with every number in turn, so that the compiler, which unrolls such loops, can keep all of it in registers.
+`lighttail.gpu.late` has that of paths whose rewards come late. Both draw in the order of
+`lighttail.kernels.generic`. What a rule knows of its arms lies in local arrays of the kernel's precision.
+While the arms are few, an arm is found by comparing it with every number in turn, so that the compiler, which
+unrolls such loops, can keep all of it in registers.
 
 The functions of the rule are compiled for exact arithmetic, in which infinity is a number as any other.
 """
@@ -29,13 +29,13 @@ def _same(function: Formula) -> Formula:
     return function
 
 
-def _in(real: Any, function: Formula, device: Any = _same) -> Any:
+def in_real(real: Any, function: Formula, device: Any = _same) -> Any:
     """The function with constants of this precision; what it closes over has it already."""
     return device(in_precision(function, real, _same))
 
 
 def taking_in(arms: int, real: Any, device: Any, learn: Any) -> Any:
-    """take(arm, value, tried, heard, total, note, params): heard and total take a reward in, then `learn`."""
+    """take(arm, value, tried, heard, total, note, params): a reward for heard, total and then `learn`."""
     few = arms <= FEW
 
     def take(arm: Any, value: Any, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> None:
@@ -50,7 +50,22 @@ def taking_in(arms: int, real: Any, device: Any, learn: Any) -> Any:
             total[arm] += value
             learn(arm, value, tried, heard, total, note, params)
 
-    return _in(real, take, device)
+    return in_real(real, take, device)
+
+
+def adding(arms: int, real: Any, device: Any) -> Any:
+    """add(values, arm, amount) to one of the values, each of which belongs to an arm."""
+    few = arms <= FEW
+
+    def add(values: Any, arm: Any, amount: Any) -> None:
+        if few:
+            for k in range(arms):
+                if k == arm:
+                    values[k] += amount
+        else:
+            values[arm] += amount
+
+    return in_real(real, add, device)
 
 
 def stepping_kernel(arms: int, notes: int, real: Any, device: Any, begin: Any, formulas: Any) -> Any:
@@ -88,4 +103,4 @@ def stepping_kernel(arms: int, notes: int, real: Any, device: Any, begin: Any, f
             pulls[k, me] = np.int32(tried[k])
         rewards[me] = earned
 
-    return _in(real, kernel)
+    return in_real(real, kernel)
