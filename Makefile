@@ -35,7 +35,7 @@ test: check
 	$(BIN)/pytest -n auto
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_oracle.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_linear_oracle.py -k decides
-	NUMBA_ENABLE_CUDASIM=1 $(BIN)/pytest -n auto tests/test_gpu.py
+	NUMBA_ENABLE_CUDASIM=1 $(BIN)/pytest -n auto tests/test_gpu.py tests/test_gpu_rules.py
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py

@@ -13,11 +13,16 @@ import math
 import platform
 import sys
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 import lighttail as lt
+from lighttail.course import STRAIGHT, Course
+from lighttail.delays import as_delay
 from lighttail.gpu.run import launches
 from lighttail.law import Law, layout_of
 
@@ -46,14 +51,80 @@ def bar(name: str, good: bool) -> str:
     return "yes" if good else "NO"
 
 
-def pulls_a_second(policy: lt.Policy, problem: lt.Bandit, horizon: int, precision: Any, paths: int) -> float:
+@dataclass(frozen=True)
+class Greedy(lt.Policy):
+    """A user's rule, with notes and draws of its own: with chance share / t a random arm, otherwise the
+    highest fading mean."""
+
+    share: float
+    fade: float
+    needs_horizon: ClassVar[bool] = False
+    notes: ClassVar[int] = 1
+
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> int:
+        if lt.uniform(rng) * t < params[0]:
+            return int(lt.uniform(rng) * len(tried))
+        return lt.highest(rng, note)
+
+    @staticmethod
+    def learn(arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> None:
+        note[arm, 0] += max(params[1], 1.0 / heard[arm]) * (reward - note[arm, 0])
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return self.share, self.fade
+
+
+@dataclass(frozen=True)
+class Squeezed(lt.IndexPolicy):
+    """A user's index, which changes with time: mean + kappa sqrt(ln(1 + t) / n)."""
+
+    kappa: float
+    needs_horizon: ClassVar[bool] = False
+
+    @staticmethod
+    def clock(t: float, kappa: float) -> float:
+        return kappa * math.sqrt(math.log(1.0 + t))
+
+    @staticmethod
+    def index(n: float, mean: float, clock: float, kappa: float) -> float:
+        return mean + clock / math.sqrt(n)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa,)
+
+
+OWN = (Greedy(2.0, 0.1), Squeezed(0.5))
+
+
+@contextmanager
+def without_table() -> Iterator[None]:
+    """Every policy by the generic kernel."""
+    from lighttail.gpu.accelerations import ACCELERATIONS
+
+    kept = dict(ACCELERATIONS)
+    ACCELERATIONS.clear()
+    try:
+        yield
+    finally:
+        ACCELERATIONS.update(kept)
+
+
+def pulls_a_second(
+    policy: lt.Policy,
+    problem: lt.Bandit,
+    horizon: int,
+    precision: Any,
+    paths: int,
+    course: Course = STRAIGHT,
+) -> float:
     """In G: of the play alone, the best of three."""
     from numba import cuda
 
     best = math.inf
     for _ in range(4):  # the first one compiles
         start = time.perf_counter()
-        for _ in launches(policy, problem, horizon, paths, 1, precision):
+        for _ in launches(policy, problem, horizon, paths, 1, precision, course=course):
             pass
         cuda.synchronize()
         best = min(best, time.perf_counter() - start)
@@ -94,6 +165,77 @@ def show_speed() -> None:
     for noise in NOISES[1:]:
         rate = pulls_a_second(LIGHT, spread(2, noise), 500, "float32", 1 << 24)
         print(f"| {noise} | {rate:.0f} |", flush=True)
+
+
+def show_rules() -> None:
+    """The generic kernel beside the unrolled ones, policies of a user's, and rewards that come late."""
+    print(
+        "\nG pulls a second of any policy, T = 500\n\n"
+        "| policy, kernel | K = 2 | K = 4 | K = 16 | K = 2, float64 |\n|---|---|---|---|---|"
+    )
+    late = Course(as_delay(100))
+    rows = [(f"{policy}, unrolled", policy, STRAIGHT, False) for policy in POLICIES]
+    rows += [(f"{policy}, generic", policy, STRAIGHT, True) for policy in POLICIES]
+    rows += [(f"{policy}, a user's", policy, STRAIGHT, False) for policy in OWN]
+    rows += [(f"{policy}, delay=100", policy, late, False) for policy in (*POLICIES, *OWN)]
+    for label, policy, course, generic in rows:
+        with without_table() if generic else nullcontext():
+            cells = [
+                pulls_a_second(policy, spread(arms), 500, precision, paths, course)
+                for arms, precision, paths in (
+                    *((arms, "float32", 1 << 22) for arms in (2, 4, 16)),
+                    (2, "float64", 1 << 21),
+                )
+            ]
+        print(f"| {label} | {' | '.join(f'{rate:.1f}' for rate in cells)} |", flush=True)
+
+
+def show_rule_laws() -> None:
+    """The generic kernel against the CPU's law: without the table, a user's policies, late, from a start."""
+    print("\nlargest standardised difference from the CPU's law (T = 200), float32 / float64\n")
+    print("| policy | generic, K = 2 | generic, K = 16 | delay, batch | start |\n|---|---|---|---|---|")
+    late = {"delay": lt.GeometricDelay(20.0, never=0.1), "batch": 5}
+    for row, policy in enumerate((*POLICIES, *OWN)):
+        start = lt.Experiment(policy, range(2), horizon=200, seed=row)
+        for trial in [start.ask() for _ in range(6)][:4]:
+            start.tell(trial.id, 0.25 * trial.id)
+        cases = [
+            (spread(2), {}),
+            (spread(16), {}),
+            (spread(4), late),
+            (spread(2), {"start": start, "delay": 9}),
+        ]
+        cells = []
+        for column, (problem, course) in enumerate(cases):
+            seed = 1000 + 100 * row + column
+            settings = {"horizon": 200, "seed": seed, **course}
+            cpu = lt.simulate(policy, problem, paths=300_000, method="step", **settings)
+            far = []
+            for precision in ("float32", "float64"):
+                with without_table():
+                    out = lt.simulate(
+                        policy, problem, paths=1_000_000, device="cuda", precision=precision, **settings
+                    )
+                far.append(furthest(out, cpu))
+                bar(f"{policy}, case {column} of the generic kernel in {precision}", far[-1] < 5.0)
+            cells.append(f"{far[0]:.1f} / {far[1]:.1f}")
+        print(f"| {policy} | {' | '.join(cells)} |", flush=True)
+
+
+def show_same_paths() -> None:
+    """How many paths of the generic kernel are those of the unrolled one, in double precision.
+
+    Not all: a device contracts a product and a sum into one rounding where it sees fit.
+    """
+    print("\npaths that the generic and the unrolled kernel play alike, of 100,000 in double precision\n")
+    for policy in POLICIES:
+        settings = {"horizon": 200, "paths": 100_000, "seed": 3, "device": "cuda", "precision": "float64"}
+        quick = lt.simulate(policy, spread(4), **settings)
+        with without_table():
+            slow = lt.simulate(policy, spread(4), **settings)
+        alike = int(np.sum(np.all(quick.pulls == slow.pulls, axis=1)))
+        print(f"- {policy}: {alike}", flush=True)
+        bar(f"{policy} alike", alike > 99_000)
 
 
 def show_tails() -> None:
@@ -179,7 +321,8 @@ def main() -> None:
         f"{datetime.date.today()}, {name.decode() if isinstance(name, bytes) else name}, "
         f"Python {platform.python_version()}, {', '.join(f'{k} {v}' for k, v in versions.items())}"
     )
-    for show in (show_billion, show_speed, show_tails, show_bits, show_laws):
+    shows = (show_billion, show_speed, show_rules, show_tails, show_bits, show_same_paths, show_laws)
+    for show in (*shows, show_rule_laws):
         show()
     print(f"\n{'all bars met' if not missed else 'missed: ' + ', '.join(missed)}")
     sys.exit(bool(missed))

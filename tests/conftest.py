@@ -4,4 +4,5 @@ from __future__ import annotations
 
 import os
 
-collect_ignore = [] if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" else ["test_gpu.py"]
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+collect_ignore = [] if SIMULATED else ["test_gpu.py", "test_gpu_rules.py"]

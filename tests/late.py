@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,19 @@ def play(
     delay: Any = 0,
     batch: int = 1,
     start: lt.Experiment | None = None,
+    own: Callable[[int], np.random.Generator] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """reward[paths] and pulls[paths, arms], as `simulate` must return them."""
+    """reward[paths] and pulls[paths, arms], as `simulate` must return them.
+
+    own: gives a path its own generator, as on a device.
+    """
     law, noise = as_delay(delay), problem.noise
     world, size = noise.world(problem.means), block_paths(horizon)
     reward, pulls = np.empty(paths), np.empty((paths, problem.arms), dtype=np.int64)
     for path in range(paths):
-        if path % size == 0:
+        if own is not None:
+            rng = own(path)
+        elif path % size == 0:
             rng = block_generator(seed, path // size)
         experiment = begun(policy, problem, horizon, start, rng)
         first = len(experiment._arm_of)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from cases import POLICIES, name, problems, spread_means
+from device import PathStream, on_simulator
 from oracle import play
 from scipy import stats
 
@@ -32,31 +33,6 @@ from lighttail.study.file import parse_study
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
 ARMS = (2, 3, 5, 9)  # nine are played on a tree
-
-
-class PathStream(np.random.Generator):
-    """The stream of one path in double precision, as a NumPy generator."""
-
-    def __init__(self, seed: int, path: int) -> None:
-        super().__init__(np.random.SFC64(0))
-        words, spare = np.zeros(5, np.uint32), np.zeros(1)
-        draws.begin(words, draws.seed_words(seed), np.uint64(path))
-        self.rng = (words, spare)
-        self.normal_of, self.uniform_of = draws.draws_for(np.float64, lambda function: function)
-
-    def standard_normal(self, size: int | None = None):
-        if size is not None:
-            return np.array([self.standard_normal() for _ in range(size)])
-        return float(self.normal_of(self.rng))
-
-    def random(self) -> float:
-        return float(self.uniform_of(self.rng))
-
-
-def on_simulator(policy, problem, horizon, paths, seed, precision):
-    settings = {"horizon": horizon, "paths": paths, "seed": seed}
-    out = lt.simulate(policy, problem, **settings, device="cuda", precision=precision)
-    return out.reward, out.pulls
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ ORDER = [
     *("records", "tilts", "rewards", "noises"),
     *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "own", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
-    *("gpu", "costs", "methods", "blocks", "executors", "keeping", "simulate"),
+    *("costs", "methods", "blocks", "gpu", "executors", "keeping", "simulate"),
     *("online", "bounds", "tails"),
     *("report", "paper", "study"),
     "cli",

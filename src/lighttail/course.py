@@ -59,6 +59,11 @@ class Course:
             found["start"] = self.start.rounds
         return found
 
+    @property
+    def open(self) -> int:
+        """Trials that are open at the beginning."""
+        return 0 if self.start is None else len(self.start.opened)
+
     def known_horizon(self, horizon: int) -> float:
         """The horizon that the policy reckons with."""
         return horizon if self.start is None else self.start.horizon

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 
 from lighttail.blocks import Keep, block_player
-from lighttail.course import check_course
+from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.executors import check_executor, check_travels, run_tasks
 from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
@@ -121,9 +121,7 @@ def simulate(
     progress = check_progress(progress)
     kept = kept_as(keep, problem, horizon, paths, threads)
     if device == "cuda":
-        if course.late:
-            raise refuse("device", device, "'cpu' with a delay, a batch or a start")
-        return _on_gpu(policy, problem, horizon, paths, seed, precision, keep, kept, progress)
+        return _on_gpu(policy, problem, horizon, paths, seed, precision, keep, kept, progress, course)
     stop = np.zeros(1, dtype=np.int64)
     from lighttail.progress import compiling, reporter
 
@@ -152,21 +150,23 @@ def _on_gpu(
     keep: Keep,
     kept: KeptPaths | KeptLaw,
     progress: bool | Progress,
+    course: Course,
 ) -> Outcome:
     """The same on a GPU, a launch of some million paths at a time."""
     from lighttail.progress import compiling, reporter
 
-    precision = precision_for(precision, problem, horizon)
+    precision = precision_for(precision, problem, horizon, course)
     with reporter(progress, str(policy), paths) as report:
         with compiling(str(policy), progress is not False):
-            for _ in launches(policy, problem, horizon, 1, seed, precision):
+            for _ in launches(policy, problem, horizon, 1, seed, precision, course=course):
                 pass  # one path, to compile the kernel
-        for first, rewards, pulls in launches(policy, problem, horizon, paths, seed, precision):
+        played = launches(policy, problem, horizon, paths, seed, precision, course=course)
+        for first, rewards, pulls in played:
             kept.take(first, rewards, pulls)
             report(first + rewards.size, paths)
     settings = settings_of(policy, problem, horizon, paths, seed, "step", keep)
     del settings["block_paths"]  # a path has a stream of its own there
-    return kept.outcome(settings | used_device(precision))
+    return kept.outcome(settings | used_device(precision) | course.said())
 
 
 def run_blocks(

@@ -8,48 +8,68 @@ from typing import Any
 import numpy as np
 from numba import config, cuda
 
-from lighttail import streams
-from lighttail.gpu import draws, kernels
-from lighttail.gpu.formulas import in_precision, on_device
+from lighttail.delays import Delay
+from lighttail.gpu import draws
+from lighttail.gpu.accelerations import fast
+from lighttail.gpu.formulas import DRAWS, in_precision, on_device
+from lighttail.gpu.generic import stepping_kernel
+from lighttail.gpu.kernels import THREADS, path_kernel
+from lighttail.gpu.late import late_kernel
 from lighttail.kernels.build import Formula, digest
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.policies import Policy
 from lighttail.problems import Bandit
-
-MANY = 8  # arms from which a tree in shared memory is faster than registers
-SHARED = 48 * 1024  # bytes of shared memory a block
-THREADS = 128  # a block, if there is room
-
-
-def threads_for(rule: str, arms: int, real: Any) -> int:
-    """Threads a block: as many as find room for their trees in shared memory."""
-    size = np.dtype(real).itemsize
-    each = (2 << (arms - 1).bit_length()) * (size + 2) + arms * 2 * size if rule == "tree" else 0
-    threads = THREADS
-    while threads * each > SHARED:
-        threads //= 2
-    return threads
 
 
 def device_kernel_for(policy: Policy, problem: Bandit, real: Any) -> tuple[Any, int]:
     """The kernel that plays one path a thread, compiled at its first launch, and its threads a block."""
-    moving = False
-    formulas: tuple[Formula, ...]
-    match policy:
-        case UCB(bonus):
-            moving, formulas = type(bonus).changes_with_time(), (type(bonus).radius, type(bonus).clock)
-            rule = "index" if moving or problem.arms < MANY else "tree"
-        case SuccessiveElimination(bonus):
-            rule, formulas = "elimination", (type(bonus).radius, type(bonus).clock)
-        case ThompsonSampling():
-            rule, formulas = "posterior", (policy.posterior_mean, policy.posterior_sd)
-        case Exp3IX():
-            rule, formulas = "weights", (policy.weight, policy.gain)
-        case _:
-            raise TypeError(f"no device plays {policy!r}")
-    noise = type(problem.noise)
-    formulas = (*formulas, noise.shock, noise.reward)
-    kernel = _made(rule, moving, problem.arms, real, digest(*formulas), *formulas)
-    return kernel, threads_for(rule, problem.arms, real)
+    noise = (type(problem.noise).shock, type(problem.noise).reward)
+    quick = fast(policy, problem.arms, real)
+    if quick is not None:
+        formulas = (*quick.formulas, *noise)
+        return _unrolled(quick.make, problem.arms, real, digest(*formulas), *formulas), quick.threads
+    rule = policy.rule()
+    formulas = (rule.choose, rule.learn, *noise)
+    return _stepping(rule.notes, problem.arms, real, digest(*formulas), *formulas), THREADS
+
+
+def late_device_kernel_for(policy: Policy, problem: Bandit, delay: Delay, real: Any) -> tuple[Any, int]:
+    """The same for rewards that come late, or paths that go on from a state."""
+    rule, noise = policy.rule(), type(problem.noise)
+    formulas = (rule.choose, rule.learn, noise.shock, noise.reward, type(delay).wait)
+    return _late(rule.notes, rule.memo, problem.arms, real, digest(*formulas), *formulas), THREADS
+
+
+class Maker:
+    """What turns plain functions into functions of the device in one precision.
+
+    device: for what is a number whatever happens: draws and rewards. In single precision it divides, takes
+    roots and logarithms by the device's approximations, which are as precise as its sums. exact: for rules
+    and delays, in which infinity is a number.
+    """
+
+    def __init__(self, real: Any) -> None:
+        self.real = real
+        self.fastmath = real is np.float32
+        self.device: Any = cuda.jit(device=True, fastmath=self.fastmath)
+        self.exact: Any = cuda.jit(device=True)
+        if config.ENABLE_CUDASIM:  # where a kernel calls plain functions
+            self.device = self.exact = _same
+        self.draws = draws.draws_for(real, self.device)
+        self.begin = self.device(in_precision(draws.begin, real, self.device))
+
+    def functions(self, formulas: tuple[Formula, ...], device: Any) -> tuple[Any, ...]:
+        """The formulas, and whatever they call, by `device` or `exact`."""
+        known = dict(zip(DRAWS, self.draws, strict=True))
+        return tuple(on_device(formula, self.real, device, known) for formula in formulas)
+
+    def of_rule(self, choose: Formula, learn: Formula, shock: Formula, reward: Formula) -> tuple[Any, ...]:
+        """What every generic kernel takes."""
+        return *self.functions((choose, learn), self.exact), *self.functions((shock, reward), self.device)
+
+    def wait(self, formula: Formula) -> Any:
+        """The formula of a delay, in double precision always: 23 random bits are few for a long one."""
+        known = dict(zip(DRAWS, draws.draws_for(np.float64, self.exact), strict=True))
+        return on_device(formula, np.float64, self.exact, known)
 
 
 def _same(function: Formula) -> Formula:
@@ -57,26 +77,26 @@ def _same(function: Formula) -> Formula:
 
 
 @cache
-def _made(rule: str, moving: bool, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
-    """In single precision with approximate division and functions, which are as precise as its sums."""
-    fastmath = real is np.float32
-    device: Any = cuda.jit(device=True, fastmath=fastmath)
-    if config.ENABLE_CUDASIM:  # where a kernel calls plain functions
-        device = _same
-    normal, uniform = draws.draws_for(real, device)
-    known = {streams.standard_normal: normal, streams.uniform: uniform}
-    parts = tuple(on_device(formula, real, device, known) for formula in formulas)
-    match rule:
-        case "index":
-            play = kernels.index_rule(arms, real, moving, uniform, parts)
-        case "tree":
-            play = kernels.tree_rule(arms, real, threads_for(rule, arms, real), uniform, parts)
-        case "elimination":
-            play = kernels.elimination_rule(arms, real, parts)
-        case "posterior":
-            play = kernels.posterior_rule(arms, real, normal, parts)
-        case _:
-            play = kernels.weights_rule(arms, real, uniform, parts)
-    begin = device(in_precision(draws.begin, real, device))
-    kernel = kernels.path_kernel(real, begin, device(in_precision(play, real, device)))
-    return cuda.jit(kernel, fastmath=fastmath)
+def _unrolled(make: Any, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
+    """The kernel of a rule in `lighttail.gpu.kernels`."""
+    maker = Maker(real)
+    play = make(arms, real, maker.draws, maker.functions(formulas, maker.device))
+    kernel = path_kernel(real, maker.begin, maker.device(in_precision(play, real, maker.device)))
+    return cuda.jit(kernel, fastmath=maker.fastmath)
+
+
+@cache
+def _stepping(notes: int, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
+    """The generic kernel of a rule: choose, learn, and shock and reward of the noise."""
+    maker = Maker(real)
+    parts = maker.of_rule(*formulas)
+    return cuda.jit(stepping_kernel(arms, notes, real, maker.exact, maker.begin, parts))
+
+
+@cache
+def _late(notes: int, memo: int, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
+    """The kernel of late rewards: the same, and the formula of the delay."""
+    maker = Maker(real)
+    *rule, wait = formulas
+    parts = (*maker.of_rule(*rule), maker.wait(wait))
+    return cuda.jit(late_kernel(arms, notes, memo, real, maker.exact, maker.begin, parts))

@@ -2,7 +2,8 @@
 
 A formula's text is compiled as it stands, but for two things. The draws of `lighttail.streams` become the
 device's. And its float constants get the precision of the kernel: a double constant would turn a formula
-in single precision into one in double, at a fraction of the speed.
+in single precision into one in double, at a fraction of the speed. Both hold for what a formula reaches by a
+bare name, such as `uniform`, and through a module, such as `lt.uniform` or `math.inf`.
 """
 
 from __future__ import annotations
@@ -32,12 +33,18 @@ def on_device(
 def in_precision(formula: Formula, real: Any, called: Callable[[Formula], Any]) -> Formula:
     """The same function with float constants of the type `real`, and called(f) in the place of a function f.
 
-    Globals and cells that hold floats count as constants, as they do for numba.
+    Globals, cells and members of modules that hold floats count as constants, as they do for numba.
     """
+    names = set(formula.__code__.co_names)
 
     def adapted(value: Any) -> Any:
         if isinstance(value, float):
             return real(value)
+        if type(value) is tuple:  # a, b = 0.0, 0.0 loads one
+            new = tuple(map(adapted, value))
+            return new if any(a is not b for a, b in zip(new, value, strict=True)) else value
+        if isinstance(value, types.ModuleType):
+            return _seen_by(value, names, adapted)
         foreign = isinstance(value, types.FunctionType) and value is not formula
         return called(value) if foreign and (value in DRAWS or not is_known(value)) else value
 
@@ -45,8 +52,29 @@ def in_precision(formula: Formula, real: Any, called: Callable[[Formula], Any]) 
     code = code.replace(co_consts=tuple(adapted(constant) for constant in code.co_consts))
     used = {name: adapted(value) for name, value in names_used(formula).items() if "." not in name}
     cells = tuple(types.CellType(used.pop(name)) for name in code.co_freevars)
-    names = formula.__globals__
-    changed = {name: value for name, value in used.items() if value is not names[name]}
+    known = formula.__globals__
+    changed = {name: value for name, value in used.items() if value is not known[name]}
     return types.FunctionType(
-        code, names | changed if changed else names, formula.__name__, formula.__defaults__, cells
+        code, known | changed if changed else known, formula.__name__, formula.__defaults__, cells
     )
+
+
+def _seen_by(module: types.ModuleType, names: set[str], adapted: Callable[[Any], Any]) -> types.ModuleType:
+    """A module with adapted members under these names; the module itself where nothing changes.
+
+    Modules within packages are followed, other modules that a module happens to import are not.
+    """
+    changed = {}
+    for name in names:
+        value = getattr(module, name, None)
+        within = f"{module.__name__}.{name}"
+        if isinstance(value, types.ModuleType) and value.__name__ != within:
+            continue
+        new = adapted(value)
+        if new is not value:
+            changed[name] = new
+    if not changed:
+        return module
+    shadow = types.ModuleType(module.__name__)
+    vars(shadow).update(vars(module) | changed)
+    return shadow

@@ -1,14 +1,16 @@
-"""The rules of play on a device: one thread a path.
+"""The rules of play of some policies on a device, unrolled: one thread a path.
 
 `path_kernel` makes the kernel
 
-    kernel[blocks, threads](seed, first, params, world, horizon, rewards, pulls)
+    kernel[blocks, threads](seed, first, params, world, horizon, rewards, pulls, stop)
 
 of a rule: `seed` is `seed_words(seed)`, `first` the number of the first path, `params` and `world` are what
-the kernels of the CPU take, in this precision; `rewards` and `pulls` (a row an arm) are filled in. A rule
-plays one path and returns its reward. The rules, their order of draws and their ties are those of
-`lighttail.kernels`. What a thread knows of the arms stays in registers: the arms are a constant of the
-kernel, every loop over them is unrolled, and which arm is meant is a select and not an address.
+the kernels of the CPU take, in this precision; `rewards` and `pulls` (a row an arm) are filled in; `stop` is
+for rules that may choose an arm that there is not. A rule is made by rule(arms, real, draws, formulas), draws
+being `standard_normal` and `uniform`; it plays one path and returns its reward. The rules, their order of
+draws and their ties are those of `lighttail.gpu.generic`, which plays any policy. What a thread knows of the
+arms stays in registers: the arms are a constant of the kernel, every loop over them is unrolled, and which
+arm is meant is a select and not an address.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from numba import cuda
 
 from lighttail.gpu.draws import WORD
 
+SHARED = 48 * 1024  # bytes of shared memory a block
+THREADS = 128  # a block, if there is room
 ONE = WORD(1)
 TIED = 1 << 10
 HIGHEST = 3e38  # stands for infinity, which approximate arithmetic does not know
@@ -29,7 +33,7 @@ def path_kernel(real: Any, begin: Any, play: Any) -> Any:
     """A thread plays one path from the beginning of that path's stream."""
 
     def kernel(
-        seed: Any, first: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any
+        seed: Any, first: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
     ) -> None:
         place = cuda.grid(1)
         if place >= rewards.size:
@@ -41,9 +45,20 @@ def path_kernel(real: Any, begin: Any, play: Any) -> Any:
     return kernel
 
 
-def index_rule(arms: int, real: Any, moving: bool, uniform: Any, formulas: Any) -> Any:
+def fixed_index_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
+    """UCB with a radius that does not change with time."""
+    return index_rule(arms, real, False, draws, formulas)
+
+
+def moving_index_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
+    """UCB with a radius that changes with time."""
+    return index_rule(arms, real, True, draws, formulas)
+
+
+def index_rule(arms: int, real: Any, moving: bool, draws: Any, formulas: Any) -> Any:
     """UCB with any bonus: the argmax of mean + radius; an arm never pulled comes first."""
     radius, clock, shock, reward = formulas
+    _, uniform = draws
     highest = real(HIGHEST)
 
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any) -> Any:
@@ -99,7 +114,17 @@ def index_rule(arms: int, real: Any, moving: bool, uniform: Any, formulas: Any) 
     return play
 
 
-def tree_rule(arms: int, real: Any, threads: int, uniform: Any, formulas: Any) -> Any:
+def tree_threads(arms: int, real: Any) -> int:
+    """Threads a block: as many as find room for their trees in shared memory."""
+    size = np.dtype(real).itemsize
+    each = (2 << (arms - 1).bit_length()) * (size + 2) + arms * 2 * size
+    threads = THREADS
+    while threads * each > SHARED:
+        threads //= 2
+    return threads
+
+
+def tree_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """UCB with a radius that does not change with time and many arms: a tournament tree a thread.
 
     A pull changes one index, hence the matches between its leaf and the root alone. The nodes lie in shared
@@ -107,6 +132,8 @@ def tree_rule(arms: int, real: Any, threads: int, uniform: Any, formulas: Any) -
     there, plus `TIED` if another one has the same index.
     """
     radius, _, shock, reward = formulas
+    _, uniform = draws
+    threads = tree_threads(arms, real)
     highest, lowest = real(HIGHEST), real(-HIGHEST)
     levels = (arms - 1).bit_length()
     size = 1 << levels
@@ -168,7 +195,7 @@ def tree_rule(arms: int, real: Any, threads: int, uniform: Any, formulas: Any) -
     return play
 
 
-def elimination_rule(arms: int, real: Any, formulas: Any) -> Any:
+def elimination_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """Successive elimination: phases over the active arms until one is left."""
     radius, clock, shock, reward = formulas
     lowest = real(-HIGHEST)
@@ -223,9 +250,10 @@ def elimination_rule(arms: int, real: Any, formulas: Any) -> Any:
     return play
 
 
-def posterior_rule(arms: int, real: Any, normal: Any, formulas: Any) -> Any:
+def posterior_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """Thompson sampling: the argmax of a normal draw an arm."""
     centre, spread, shock, reward = formulas
+    normal, _ = draws
     lowest = real(-HIGHEST)
 
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any) -> Any:
@@ -269,9 +297,10 @@ def posterior_rule(arms: int, real: Any, normal: Any, formulas: Any) -> Any:
     return play
 
 
-def weights_rule(arms: int, real: Any, uniform: Any, formulas: Any) -> Any:
+def weights_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """EXP3-IX: an arm drawn by its exponential weight."""
     weight, gain, shock, reward = formulas
+    _, uniform = draws
 
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any) -> Any:
         scores = cuda.local.array(arms, real)

@@ -13,6 +13,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from lighttail.blocks import check_arms
+from lighttail.course import STRAIGHT, Course
+from lighttail.memory import in_words
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Counts
@@ -23,6 +26,8 @@ Precision = Literal["float32", "float64"]
 LAUNCH_PULLS = 1 << 33  # some hundredths of a second, so that Ctrl-C is heard
 MOST_LAUNCHED = 1 << 22  # paths a launch
 FEWEST_LAUNCHED = 1 << 14  # fewer would leave most of a device idle
+QUEUE_SHARE = 0.5  # of the device's free memory, for rewards on their way
+FEWEST_LATE = 32  # paths a launch, which run in lockstep: fewer would be slower than a CPU
 MOST_SINGLE = 1 << 24  # counts in single precision end there
 MOST_ROUNDS = (1 << 31) - 1  # counts are 32-bit integers on the device
 MOST_ARMS = 64  # more do not fit into a thread's registers, and compiling takes minutes
@@ -78,19 +83,24 @@ def _check_present() -> None:
         )
 
 
-def precision_for(precision: Precision | None, problem: Bandit, horizon: int) -> Precision:
+def precision_for(
+    precision: Precision | None, problem: Bandit, horizon: int, course: Course = STRAIGHT
+) -> Precision:
     """Single precision unless asked otherwise, where the rounding of a path's sums is far below their noise
     and the noise states that 23 random bits are enough for a reward (`Noise.single`): none with a heavy
     tail or a small chance of a reward does.
 
     A sum of T rewards of size m is off by about sqrt(T) roundings of m T 2^-24 each at most, and its noise is
-    sd sqrt(T): their ratio (m + sd) T 2^-24 / sd may be `ROUNDING` at most.
+    sd sqrt(T): their ratio (m + sd) T 2^-24 / sd may be `ROUNDING` at most. Sums that were there at the
+    beginning count, too.
     """
     if precision is not None:
         return precision
     size, sd = problem.noise.single(problem.means), problem.noise.sd(problem.means)
     if size is None:
         return "float64"
+    if course.start is not None:
+        size = max(size, float(np.abs(course.start.counts[2:]).max()) / horizon)
     return "float32" if (size + sd) * horizon * 2.0**-24 <= ROUNDING * sd else "float64"
 
 
@@ -111,6 +121,7 @@ def launches(
     seed: int,
     precision: Precision,
     begin: int = 0,
+    course: Course = STRAIGHT,
 ) -> Iterator[tuple[int, Any, Any]]:
     """Play `paths` paths from number `begin` on, a launch at a time: how many were played before, and rewards
     and pulls on the device.
@@ -119,24 +130,64 @@ def launches(
     """
     from numba import cuda
 
-    from lighttail.gpu.build import device_kernel_for
     from lighttail.gpu.draws import seed_words
     from lighttail.kernels.errors import compilable, parts_of
 
     real: Any = np.dtype(precision).type
-    kernel, threads = device_kernel_for(policy, problem, real)
-    params = tuple(real(value) for value in policy.params(horizon, problem.arms))
+    size = min(paths, fitting_paths(policy, horizon, course, real))
+    kernel, threads, more = _kernel_for(policy, problem, horizon, course, real, size)
+    params = tuple(real(value) for value in policy.params(course.known_horizon(horizon), problem.arms))
     world = tuple(_on_device(part, real) for part in problem.noise.world(problem.means))
     key = cuda.to_device(seed_words(seed))
-    size = min(paths, launch_paths(horizon))
     rewards = cuda.device_array(size, real)
     pulls = cuda.device_array((problem.arms, size), np.int32)
+    stop = cuda.to_device(np.zeros(1, np.int32))
     for first in range(0, paths, size):
         count = min(size, paths - first)
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
         with compilable(*parts_of(policy, problem)):
-            launch(kernel, count, threads, *args)
+            launch(kernel, count, threads, *args, stop, *more)
+        check_arms(policy, stop.copy_to_host())
         yield first, rewards[:count], pulls[:, :count]
+
+
+def _kernel_for(
+    policy: Policy, problem: Bandit, horizon: int, course: Course, real: Any, size: int
+) -> tuple[Any, int, tuple[Any, ...]]:
+    """The kernel, its threads a block, and what it takes at the end for launches of so many paths."""
+    from lighttail.gpu.build import device_kernel_for, late_device_kernel_for
+    from lighttail.gpu.late import begun_on_device, queue_on_device
+
+    if not course.late:
+        return *device_kernel_for(policy, problem, real), ()
+    rule = policy.rule()
+    waits = tuple(_on_device(part, np.float64) for part in course.delay.params())
+    begun = begun_on_device(course, horizon, problem.arms, rule, real)
+    queue = queue_on_device(course, horizon, rule.memo, real, size)
+    return *late_device_kernel_for(policy, problem, course.delay, real), (waits, begun, queue)
+
+
+def fitting_paths(policy: Policy, horizon: int, course: Course, real: Any) -> int:
+    """Paths a launch; where rewards come late, as many as find room for those on their way."""
+    most = launch_paths(horizon)
+    if not course.late:
+        return most
+    from lighttail.gpu.late import bytes_per_path
+
+    each, free = bytes_per_path(course, horizon, policy.rule().memo, real), free_on_device()
+    fitting = int(min(float(most), QUEUE_SHARE * free / each))
+    if fitting < FEWEST_LATE:
+        need = f"about {in_words(each)} per path, of which {in_words(free)} are free"
+        allowed = f"such that {FEWEST_LATE} paths with their open rewards fit into the GPU's memory ({need})"
+        raise refuse("horizon", horizon, allowed)
+    return fitting
+
+
+def free_on_device() -> float:
+    """Bytes of the GPU's memory that may still be taken."""
+    from numba import cuda
+
+    return float(cuda.current_context().get_memory_info()[0])
 
 
 def launch_paths(horizon: int) -> int:

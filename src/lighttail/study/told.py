@@ -83,11 +83,11 @@ class _Told:
         raise _cannot(self.text)
 
 
-class ToldPolicy(_Told, Policy):
+class ToldPolicy(_Told, Policy):  # type: ignore[override]
     """What a folder tells of a policy."""
 
 
-class ToldLinearPolicy(_Told, LinearPolicy):
+class ToldLinearPolicy(_Told, LinearPolicy):  # type: ignore[override]
     """What a folder tells of a policy for linear bandits."""
 
 

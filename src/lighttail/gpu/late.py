@@ -1,0 +1,201 @@
+"""Any rule on a device with rewards that come late, or from a state: the kernel, and the queue it works with.
+
+`late_kernel` makes the kernel
+
+    kernel[blocks, threads](seed, first, params, world, horizon, rewards, pulls, stop, waits, begun, queue)
+
+It plays as `lighttail.kernels.generic.late_kernel` does, one path a thread. `waits` is what `wait` takes;
+`begun_on_device` and `queue_on_device` make the other two. The rewards on their way lie in the device's
+memory, a column a thread, so that threads that are at the same round touch neighbouring places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from lighttail.course import Course
+from lighttail.gpu.generic import adding, in_real, taking_in
+from lighttail.kernels.build import WRONG_ARM
+from lighttail.kernels.generic import PATIENCE
+from lighttail.rules import Rule
+
+
+def late_kernel(arms: int, notes: int, memo: int, real: Any, device: Any, begin: Any, formulas: Any) -> Any:
+    """The kernel of a rule. formulas: choose, learn, shock, reward, and `wait` in double precision."""
+    choose, learn, shock, reward, wait = formulas
+    put, add = device(put_in_queue), adding(arms, real, device)
+    tell = telling(arms, notes, memo, real, device, learn)
+    open_again = opening(notes, memo, real, device, (put, add, shock, reward, wait))
+    room, kept = max(1, notes), notes - memo
+
+    def kernel(
+        seed: Any,
+        first: Any,
+        params: Any,
+        world: Any,
+        horizon: Any,
+        rewards: Any,
+        pulls: Any,
+        stop: Any,
+        waits: Any,
+        begun: Any,
+        queue: Any,
+    ) -> None:
+        me = cuda.grid(1)
+        if me >= rewards.size:
+            return
+        words, spare = cuda.local.array(5, np.uint32), cuda.local.array(1, real)
+        begin(words, seed, np.uint64(first + np.uint64(me)))
+        rng = (words, spare)
+        tried, heard = cuda.local.array(arms, real), cuda.local.array(arms, real)
+        total, earned = cuda.local.array(arms, real), cuda.local.array(arms, real)
+        note = cuda.local.array((arms, room), real)
+        batch, ring, done, older, counts, noted, _, _ = begun
+        head, _, _, arm_of, value_of, memo_of = queue
+        for k in range(arms):
+            tried[k] = counts[0, k]
+            heard[k] = counts[1, k]
+            total[k] = counts[2, k]
+            earned[k] = counts[3, k]
+            for j in range(room):
+                note[k, j] = noted[k, j]
+        for place in range(ring):
+            head[place, me] = -1
+        for i in range(older):
+            open_again(i, me, rng, world, waits, horizon, earned, begun, queue)
+        here, told = 0, 0  # places in the ring: of this round, and of the first one that is not told yet
+        left = (batch - done % batch) % batch  # rounds until the next group
+        for t in range(done + 1, horizon + 1):
+            following = here + 1 if here + 1 < ring else 0
+            if left == 0:
+                left = batch
+                while told != following:
+                    tell(told, me, queue, tried, heard, total, note, params)
+                    told = told + 1 if told + 1 < ring else 0
+            left -= 1
+            z = shock(rng, *world)
+            arm = choose(rng, real(t), tried, heard, total, note, params)
+            if arm < 0 or arm >= arms:
+                stop[0] = WRONG_ARM
+                return
+            value = reward(z, arm, *world)
+            add(tried, arm, real(1.0))
+            add(earned, arm, value)
+            due = np.float64(t + 1) + wait(rng, *waits)
+            if due <= horizon:
+                arm_of[here, me] = arm
+                value_of[here, me] = value
+                for j in range(memo):
+                    memo_of[here, j, me] = note[arm, kept + j]
+                place = here + int(due) - t
+                put(place if place < ring else place - ring, here, me, queue)
+            here = following
+        sum = real(0.0)
+        for k in range(arms):
+            sum += earned[k]
+            pulls[k, me] = np.int32(tried[k])
+        rewards[me] = sum
+
+    return in_real(real, kernel)
+
+
+def put_in_queue(place: Any, slot: Any, me: Any, queue: Any) -> None:
+    """Put a trial at the end of those that are told in one round."""
+    head, tail, link, _, _, _ = queue
+    link[slot, me] = -1
+    if head[place, me] < 0:
+        head[place, me] = slot
+    else:
+        link[tail[place, me], me] = slot
+    tail[place, me] = slot
+
+
+def telling(arms: int, notes: int, memo: int, real: Any, device: Any, learn: Any) -> Any:
+    """tell(place, ...): all rewards that become known in one round, in the order in which they were put."""
+    take, kept = taking_in(arms, real, device, learn), notes - memo
+
+    def tell(
+        place: Any, me: Any, queue: Any, tried: Any, heard: Any, total: Any, note: Any, params: Any
+    ) -> None:
+        head, _, link, arm_of, value_of, memo_of = queue
+        slot = head[place, me]
+        head[place, me] = -1
+        while slot >= 0:
+            arm = np.int32(arm_of[slot, me])
+            for j in range(memo):
+                note[arm, kept + j] = memo_of[slot, j, me]
+            take(arm, value_of[slot, me], tried, heard, total, note, params)
+            slot = link[slot, me]
+
+    return in_real(real, tell, device)
+
+
+def opening(notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any:
+    """open_again(i, ...): draw the reward of a trial that was open at the beginning, and when it comes."""
+    put, add, shock, reward, wait = formulas
+
+    def open_again(
+        i: Any,
+        me: Any,
+        rng: Any,
+        world: Any,
+        waits: Any,
+        horizon: Any,
+        earned: Any,
+        begun: Any,
+        queue: Any,
+    ) -> None:
+        _, ring, done, _, _, _, opened, memos = begun
+        _, _, _, arm_of, value_of, memo_of = queue
+        arm, slot = opened[i, 0], ring + i
+        value = reward(shock(rng, *world), arm, *world)
+        add(earned, arm, value)
+        age = np.float64(done - opened[i, 1])
+        delay = age
+        for _ in range(PATIENCE):  # given that it is at least as long as the trial has been open
+            drawn = wait(rng, *waits)
+            if drawn >= age:
+                delay = drawn
+                break
+        if delay - age < horizon - done:
+            arm_of[slot, me] = arm
+            value_of[slot, me] = value
+            for j in range(memo):
+                memo_of[slot, j, me] = memos[i, j]
+            put(int(delay - age), slot, me, queue)
+
+    return in_real(real, open_again, device)
+
+
+def bytes_per_path(course: Course, horizon: int, memo: int, real: Any) -> int:
+    """What the queue of one path takes: head and tail, link, arm, reward and memo."""
+    size, ring = int(np.dtype(real).itemsize), course.ring(horizon)
+    return ring * 8 + (ring + course.open) * (5 + size * (1 + memo))
+
+
+def queue_on_device(course: Course, horizon: int, memo: int, real: Any, paths: int) -> tuple[Any, ...]:
+    """Room for the rewards on their way of so many paths; a path's kernel empties its column."""
+    ring = course.ring(horizon)
+    slots = ring + course.open
+    head, tail = (cuda.device_array((ring, paths), np.int32) for _ in range(2))
+    link, arm_of = (cuda.device_array((slots, paths), kind) for kind in (np.int32, np.int8))
+    value_of = cuda.device_array((slots, paths), real)
+    memo_of = cuda.device_array((slots, memo, paths) if memo else (1, 1, 1), real)
+    return head, tail, link, arm_of, value_of, memo_of
+
+
+def begun_on_device(course: Course, horizon: int, arms: int, rule: Rule, real: Any) -> tuple[Any, ...]:
+    """Where all paths begin: numbers, then arrays of at least one place each."""
+    _, batch, ring, done, counts, note, opened, memos = course.arguments(horizon, arms, rule.notes, rule.memo)
+    numbers = tuple(np.int32(value) for value in (batch, ring, done, course.open))
+    with np.errstate(over="ignore"):  # beyond single precision lies infinity
+        floats = [_padded(part).astype(real) for part in (counts, note, memos)]
+    return *numbers, *map(cuda.to_device, (floats[0], floats[1], _padded(opened), floats[2]))
+
+
+def _padded(array: Any) -> Any:
+    """With at least one row and one column."""
+    return np.pad(array, [(0, max(0, 1 - size)) for size in array.shape])
