@@ -1,4 +1,4 @@
-"""Policies as a user writes them: an index, and a rule with notes, a memo and draws of its own."""
+"""Policies as a user writes them: a bonus, an index, and a rule with notes, a memo and its own draws."""
 
 from __future__ import annotations
 
@@ -10,6 +10,25 @@ import lighttail as lt
 from lighttail import uniform
 
 FLOOR = 0.05
+WOBBLE = 0.125
+
+
+def shrink(scale: float, n: float) -> float:
+    return scale / math.sqrt(n)
+
+
+@dataclass(frozen=True)
+class Own(lt.Bonus):
+    """A bonus with a helper, a constant of its module and one of its own."""
+
+    kappa: float
+
+    @staticmethod
+    def radius(n: float, t: float, kappa: float) -> float:
+        return shrink(kappa * math.sqrt(math.log(1.0 + t)), n) + WOBBLE / (n + 3.0)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa,)
 
 
 def widened(n: float, clock: float) -> float:
