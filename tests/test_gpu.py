@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import pytest
 from cases import POLICIES, name, problems, spread_means
 from device import PathStream, on_simulator
 from oracle import play
+from own_policies import WOBBLE, Own, shrink
 from scipy import stats
 
 import lighttail as lt
@@ -33,27 +33,6 @@ from lighttail.study.file import parse_study
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
 ARMS = (2, 3, 5, 9)  # nine are played on a tree
-
-
-@dataclass(frozen=True)
-class Own(lt.Bonus):
-    """A user's bonus with a helper, a constant of its module and one of its own."""
-
-    kappa: float
-
-    @staticmethod
-    def radius(n: float, t: float, kappa: float) -> float:
-        return shrink(kappa * math.sqrt(math.log(1.0 + t)), n) + WOBBLE / (n + 3.0)
-
-    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
-        return (self.kappa,)
-
-
-WOBBLE = 0.125
-
-
-def shrink(scale: float, n: float) -> float:
-    return scale / math.sqrt(n)
 
 
 @pytest.mark.parametrize("arms", ARMS)

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from cases import POLICIES, name, problems
 from device import PathStream, on_simulator
+from device_policies import OWN, Fading, Lost, Own, Squeezed
 from numba import cuda
 from oracle import play
-from own_policies import OWN, Fading, Lost, Squeezed
 from scipy import stats
 from test_late import COURSES, PROBLEM, halfway
 
@@ -47,7 +47,7 @@ def test_a_policy_of_ones_own_equals_plain_python(policy: lt.Policy, arms: int) 
 
 
 @pytest.mark.parametrize("arms", [2, 9])
-@pytest.mark.parametrize("policy", POLICIES, ids=name)
+@pytest.mark.parametrize("policy", [*POLICIES, lt.UCB(Own(0.4))], ids=name)
 def test_without_its_table_the_library_plays_the_same_paths(
     policy: lt.Policy, arms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,8 +56,11 @@ def test_without_its_table_the_library_plays_the_same_paths(
     monkeypatch.setattr(accelerations, "ACCELERATIONS", {})
     for problem, (reward, pulls) in zip(cases, quick, strict=True):
         slow = on_simulator(policy, problem, arms + 24, 3, 5)
+        plain = play(policy, problem, arms + 24, 3, 5, own=lambda path: PathStream(5, path))
         assert np.array_equal(slow[1], pulls)
         assert np.array_equal(slow[0], reward)
+        assert np.array_equal(slow[1], plain.pulls)
+        assert np.array_equal(slow[0], plain.reward)
 
 
 def test_a_table_with_another_rule_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
