@@ -16,8 +16,8 @@ import pyarrow.parquet
 import pytest
 from cases import POLICIES, name, problems, spread_means
 from device import PathStream, on_simulator
+from device_policies import WOBBLE, Own, shrink
 from oracle import play
-from own_policies import WOBBLE, Own, shrink
 from scipy import stats
 
 import lighttail as lt
