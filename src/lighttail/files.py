@@ -16,12 +16,19 @@ class NotWritten(OSError):
     """A file could not be written; the text says which and why."""
 
 
+LONGEST_NAME = 300  # characters of a path in a sentence
+
+
 def in_a_sentence(error: OSError) -> str:
     """What the system said, with the file that it is about and without its number."""
     if error.strerror is None:  # it is a sentence already
         return str(error)
     reason = error.strerror.lower()
-    return reason if error.filename is None else f"{error.filename} cannot be used ({reason})"
+    if error.filename is None:
+        return reason
+    name = str(error.filename)
+    name = name if len(name) <= LONGEST_NAME else f"{name[:100]} ..."  # a whole path helps, a novel does not
+    return f"{name} cannot be used ({reason})"
 
 
 @contextmanager
