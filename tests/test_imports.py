@@ -29,7 +29,7 @@ ORDER = [
 FORMULA_FILES = [
     "rules.py",
     "bonuses.py",
-    *(f"policies/{file.name}" for file in (SOURCES / "policies").glob("*.py")),
+    *(f"policies/{file.name}" for file in (SOURCES / "policies").glob("*.py") if file.stem != "trial"),
 ]
 PLAIN_MODULES = {
     "__future__",
