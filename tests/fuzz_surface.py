@@ -152,7 +152,10 @@ def _settings() -> dict[str, Call]:
     )
     one: dict[str, Call] = {
         name: Call(getattr(lt, name), {"kappa": wide})
-        for name in ("Standard", "LightTailed", "AnyTime", "LinearLightTailed")
+        for name in (
+            *("Standard", "LightTailed", "AnyTime", "LinearLightTailed"),
+            *("Moss", "Eqo", "InflatedThompson"),
+        )
     }
     one |= {name: Call(getattr(lt, name), {"sigma": wide}) for name in ("Gaussian", "Laplace", "Uniform")}
     one |= {name: Call(getattr(lt, name), {"bonus": bonuses}) for name in ("UCB", "SuccessiveElimination")}
@@ -160,6 +163,12 @@ def _settings() -> dict[str, Call]:
     some = {"names": (["a", "b"], ("x", "y", "z"), ["a", "a"], [1, 2])}
     return one | {
         "ArmOptimal": Call(lt.ArmOptimal, {"kappa": wide, "floor": wide}),
+        "TwoPart": Call(lt.TwoPart, {"kappa": wide, "cap": wide, "alpha?": FRACTIONS, "beta?": FRACTIONS}),
+        "KlUcb": Call(lt.KlUcb, {"c?": wide, "sigma?": wide}),
+        "Imed": Call(lt.Imed, {"sigma?": wide}),
+        "BayesUcb": Call(lt.BayesUcb, {"c?": wide}),
+        "EpsilonGreedy": Call(lt.EpsilonGreedy, {"c": wide, "d": wide}),
+        "ExploreThenCommit": Call(lt.ExploreThenCommit, {"m": ARMS}),
         "StudentT": Call(lt.StudentT, {"df": (3.0, 2.0, 2.0000001, 1e300), "sigma?": wide}),
         "ThompsonSampling": Call(
             lt.ThompsonSampling, {"kappa": wide, "prior_mean?": NUMBER, "prior_sd?": wide}

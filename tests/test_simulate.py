@@ -263,6 +263,15 @@ VARIED = [
     (lt.ThompsonSampling(0.2), lt.ThompsonSampling(1, 3, 2)),
     (lt.Exp3IX(), lt.Exp3IX("loss", upper=2, eta=1, gamma=0.1)),
     (lt.Exp3IX(), lt.Exp3IX("reward")),
+    (lt.UCB(lt.Moss(1.0)), lt.UCB(lt.Moss(0.3))),
+    (lt.UCB(lt.TwoPart(0.4, 0.6)), lt.UCB(lt.TwoPart(1, 2, alpha=0.7, beta=0.1))),
+    (lt.KlUcb(), lt.KlUcb(3)),
+    (lt.KlUcb(0.5, sigma=1), lt.KlUcb(0, sigma=0.3)),
+    (lt.Imed(1), lt.Imed(0.3)),
+    (lt.BayesUcb(), lt.BayesUcb(5)),
+    (lt.InflatedThompson(1), lt.InflatedThompson(0.2)),
+    (lt.EpsilonGreedy(5, 0.1), lt.EpsilonGreedy(1, 0.5)),
+    (lt.ExploreThenCommit(3), lt.ExploreThenCommit(9)),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import BONUSES, name
+from cases import BONUSES, MORE_BONUSES, name
 from scipy import stats
 from test_skip import Moss
 
@@ -98,6 +98,13 @@ def test_the_law_is_that_of_every_pull(policy: lt.Policy, noise: lt.Noise, horiz
     means = (spread if noise == lt.Bernoulli() else equal) if index else one_good
     for arms in ARMS:
         assert of_size(policy, means(arms), noise, horizon) > ALPHA
+
+
+@pytest.mark.parametrize("bonus", MORE_BONUSES, ids=name)
+def test_the_law_of_further_bonuses_is_that_of_every_pull(bonus: lt.Bonus) -> None:
+    for arms in ARMS[:2]:
+        for noise, means in ((lt.Gaussian(1.0), equal), (lt.Bernoulli(), spread)):
+            assert of_size(lt.UCB(bonus), means(arms), noise, 500) > ALPHA
 
 
 def test_the_law_of_long_paths_with_a_gap() -> None:

@@ -17,7 +17,7 @@ from lighttail.rules import Formula, Rule, highest, learn_nothing, mean_heard, n
 from lighttail.validation import accept, non_negative, positive, refuse
 
 MOST_POWER = 50.0  # of ln T in Bayes-UCB: the chance beyond its quantile stays a float above 0
-NEWTON_STEPS = 10  # from the right of the root of a convex function; eight reach it to rounding
+NEWTON_STEPS = 10  # at most, from the right of the root of a convex function; eight reach it to rounding
 
 
 def bernoulli_divergence(p: float, q: float) -> float:
@@ -51,8 +51,10 @@ def bernoulli_upper(p: float, most: float) -> float:
     for _ in range(NEWTON_STEPS):
         if q <= p or q >= 1.0:
             break
-        found = base - rest * math.log(1.0 - q) - (p * math.log(q) if p > 0.0 else 0.0)
-        q -= (found - most) * q * (1.0 - q) / (q - p)
+        over = base - rest * math.log(1.0 - q) - (p * math.log(q) if p > 0.0 else 0.0) - most
+        if over <= 0.0:  # the root, to rounding
+            break
+        q -= over * q * (1.0 - q) / (q - p)
     return min(1.0, max(p, q))
 
 
