@@ -25,6 +25,7 @@ from lighttail.course import STRAIGHT, Course
 from lighttail.delays import as_delay
 from lighttail.gpu.run import launches
 from lighttail.law import Law, layout_of
+from lighttail.records import Counts
 
 PATHS = 1_000_000_000
 LIGHT = lt.UCB(lt.LightTailed(0.2))
@@ -303,7 +304,7 @@ def show_bits() -> None:
         paths = lt.simulate(LIGHT, problem, **settings)
         laws = [lt.simulate(LIGHT, problem, **settings, keep="law").law for _ in range(2)]
         plain = Law.empty(layout_of(problem, 300))
-        plain.add(paths.reward, paths.pulls)
+        plain.add(Counts(paths.reward, paths.pulls))
         states = [law.state() for law in (*laws, plain)]
         same = all(_agree(key, state[1][key], states[2][1][key]) for state in states for key in states[2][1])
         print(
