@@ -37,6 +37,15 @@ class Yielding(list[Any]):
         return entry
 
 
+class NoLock(contextlib.nullcontext[None]):
+    """Never waits."""
+
+    def acquire(self) -> None:
+        pass
+
+    release = acquire
+
+
 @pytest.fixture(autouse=True)
 def _threads_take_turns_often() -> Iterator[None]:
     before = sys.getswitchinterval()
@@ -107,7 +116,7 @@ def test_threads_share_a_linear_experiment(policy: Any) -> None:
 def test_without_the_lock_trials_are_lost_and_rewards_counted_twice() -> None:
     """Negative control."""
     experiment = start(lt.UCB(lt.AnyTime(0.3)))
-    experiment._lock = contextlib.nullcontext()
+    experiment._lock = NoLock()
     wrong = shared(experiment)
     assert "ids are not unique" in wrong
     assert "the sums are not those of the rewards" in wrong
@@ -116,7 +125,7 @@ def test_without_the_lock_trials_are_lost_and_rewards_counted_twice() -> None:
 def test_without_the_lock_a_linear_experiment_fails_as_well() -> None:
     """Negative control: an ask that looks for its trial before it is there, or what is wrong in the end."""
     experiment = linear(LIGHT)
-    experiment._lock = contextlib.nullcontext()
+    experiment._lock = NoLock()
     try:
         wrong = shared(experiment)
     except IndexError as error:

@@ -17,6 +17,8 @@ from lighttail.policies.policy import Pull
 from lighttail.policies.trial import try_out
 from lighttail.validation import refuse, whole
 
+_new = tuple.__new__  # a trial at the cost of a tuple
+
 
 class Trial(NamedTuple):
     """One pull: its number, by which its reward is told, and the arm to pull."""
@@ -74,13 +76,20 @@ class Experiment(LiveExperiment):
 
     def ask(self) -> Trial:
         """The next pull."""
-        with self._lock:
-            self._warn_if_over()
-            arm, memo = self._standing.choose(self._rng, len(self._arm_of) + 1)
-            self._arm_of.append(arm)
+        self._lock.acquire()  # not `with`, which takes twice as long
+        try:
+            arms = self._arm_of
+            asked = len(arms)
+            if asked == self.horizon:
+                self._warn_if_over()
+            stands = self._standing
+            arm = stands.choose(self._rng, asked + 1.0)
+            arms.append(arm)
             self._reward_of.append(None)
-            self._memo_of.append(memo)
-            return Trial(len(self._arm_of), self.arms[arm])
+            self._memo_of.append(stands.memo)
+            return _new(Trial, (asked + 1, self.arms[arm]))
+        finally:
+            self._lock.release()
 
     def _learn(self, place: int, reward: float) -> None:
         self._standing.learn(self._arm_of[place], reward, self._memo_of[place])

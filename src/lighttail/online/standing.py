@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -36,49 +37,53 @@ class Standing:
         views: list[Any] = [memoryview(row) for row in counts]
         self.tried, self.heard, self.total = views
         self.note: Any = memoryview(notes)
+        self._choose, self._learn = self.rule.choose, self.rule.learn
+        self._places = tuple(range(self.rule.notes))
+        self._memo = self._places[self.rule.notes - self.rule.memo :]
+        self.memo: tuple[float, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: a view belongs to its array."""
-        views = {*PARTS, "rule"}
-        return {name: value for name, value in self.__dict__.items() if name not in views}
+        """For copies and pickles: a view belongs to its array, and functions are found again."""
+        return {name: self.__dict__[name] for name in ("policy", "arms", "params", "_counts", "_notes")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.rule = self.policy.rule()
         self._use(self._counts.copy(), self._notes.copy())
 
-    def choose(self, rng: np.random.Generator, t: int) -> tuple[int, tuple[float, ...]]:
-        """The arm of round t, which counts as tried from now on, and the memo of this pull."""
+    def choose(self, rng: np.random.Generator, t: float) -> int:
+        """The arm of round t, which counts as tried from now on; `memo` is that of this pull."""
         tried = self.tried
-        arm = self.rule.choose(rng, float(t), tried, self.heard, self.total, self.note, self.params)
+        arm: int = self._choose(rng, t, tried, self.heard, self.total, self.note, self.params)
         if not 0 <= arm < self.arms:
             raise refuse(
                 f"the arm that choose of {type(self.policy).__name__} returns", arm, f"0 to {self.arms - 1}"
             )
         tried[arm] += 1.0
-        if not self.rule.memo:
-            return arm, ()
-        return arm, tuple(self.note[arm, j] for j in range(self.rule.notes - self.rule.memo, self.rule.notes))
+        if self._memo:
+            note = self.note
+            self.memo = tuple([note[arm, place] for place in self._memo])
+        return arm
 
     def learn(self, arm: int, reward: float, memo: tuple[float, ...]) -> None:
         """Take in the reward of a pull; refuse one with which a note would not be finite."""
         heard, total = self.heard, self.total
-        before = heard[arm], total[arm]
-        heard[arm] += 1.0
-        total[arm] += reward
-        if self.rule.learn is learn_nothing:
+        count, sum = heard[arm], total[arm]
+        heard[arm], total[arm] = count + 1.0, sum + reward
+        if self._learn is learn_nothing:
             return
-        note, notes, noted = self.note, self.rule.notes, self._notes.tobytes()
+        note, noted = self.note, self._notes.tobytes()
         try:
-            for place, value in enumerate(memo, notes - len(memo)):
-                note[arm, place] = value
-            self.rule.learn(arm, reward, self.tried, heard, total, note, self.params)
-            for place in range(notes):
-                if not math.isfinite(note[arm, place]):
+            if memo:
+                for place, value in zip(self._memo, memo, strict=True):
+                    note[arm, place] = value
+            self._learn(arm, reward, self.tried, heard, total, note, self.params)
+            for place in self._places:
+                if not isfinite(note[arm, place]):
                     fit = f"one with which the notes of {type(self.policy).__name__} stay finite"
                     raise refuse("reward", reward, fit)
         except BaseException:  # of a rule of somebody's own, too: what is refused changes nothing
-            heard[arm], total[arm] = before
+            heard[arm], total[arm] = count, sum
             self._notes[:] = np.frombuffer(noted).reshape(self._notes.shape)
             raise
 

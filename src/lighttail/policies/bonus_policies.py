@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from lighttail.bonuses import Bonus
 from lighttail.policies.policy import IndexPolicy, Policy, State
-from lighttail.rules import Rule, elimination_rule, index_of_radius
+from lighttail.rules import Rule, elimination_rule, index_of_radius, rule_of_radius
 from lighttail.validation import refuse
 
 
@@ -56,6 +56,9 @@ class UCB(_BonusPolicy, IndexPolicy):
     @property
     def light_tailed(self) -> bool:  # type: ignore[override]
         return self.bonus.light_tailed
+
+    def rule(self) -> Rule:
+        return rule_of_radius(type(self.bonus).radius, type(self.bonus).clock, self.moving())
 
     def index_formula(self) -> Callable[..., float]:
         return index_of_radius(type(self.bonus).radius)
