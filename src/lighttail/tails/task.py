@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lighttail.outcome import rounding
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
+from lighttail.policies import Policy
 from lighttail.problems import Bernoulli
 from lighttail.simulate import Progress
 from lighttail.statistics import Estimate
@@ -17,6 +17,7 @@ from lighttail.tails.index_routes import Quest
 from lighttail.tails.tilts import family_of, why_not_tilted
 
 MOST_PLANNED = 10**7  # pulls of a path: a plan looks at every number of them
+PAIRED = ("radius", "phases")  # what policies play by whose ways with two arms are all known
 Kind = Literal["pseudo_regret", "regret"]
 
 
@@ -31,7 +32,8 @@ class Diagnostics:
     (empirical Bernstein) and, where there is doubt, not above a bound that is known without simulation.
     played: "step" pull by pull, or "skip" where paths skip ahead. opinions: what each of the plans would
     have answered alone. doubt: a sentence that says why the estimate is not to be trusted; empty if it is.
-    stopped: what ended the run before the relative error was reached; empty if it was reached.
+    stopped: what ended the run before the relative error was reached; empty if it was reached. score: by
+    what the paths of splitting were split.
     """
 
     hits: int
@@ -45,6 +47,7 @@ class Diagnostics:
     opinions: tuple[float, ...] = ()
     doubt: str = ""
     stopped: str = ""
+    score: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class Task:
             best = max(self.problem.means) * self.horizon
             return 0.0 if isinstance(self.problem.noise, Bernoulli) and self.target > best else None
         gaps = self.problem.gaps
-        first = sum(gaps) if isinstance(self.policy, (UCB, SuccessiveElimination)) else 0.0
+        first = sum(gaps) if self.policy.pulls_every_arm_first else 0.0
         if self.target <= first:  # every arm is pulled once
             return 1.0
         pulls = self.horizon - (self.problem.arms - 1 if first else 0)
@@ -119,8 +122,7 @@ class Task:
     @property
     def every_way_counted(self) -> bool:
         """Whether a plan has every way to the event, so that no route means that it cannot happen."""
-        index_or_phases = isinstance(self.policy, (UCB, SuccessiveElimination))
-        return not self.whole and self.problem.arms == 2 and index_or_phases
+        return not self.whole and self.problem.arms == 2 and self.policy.plays_by in PAIRED
 
     def no_tilts(self) -> str | None:
         """Why importance sampling is not for this task, if it is not."""
@@ -131,9 +133,6 @@ class Task:
         if self.horizon > MOST_PLANNED:
             given = f"{self.horizon}; use method='plain'"
             return f"horizon must be at most {MOST_PLANNED} for importance sampling, but is {given}"
-        if isinstance(self.policy, Exp3IX):
-            given = f"{self.policy!r}; use method='plain'"
-            return f"policy must not be Exp3IX for importance sampling, but is {given}"
         return None
 
     def quest(self) -> Quest:
