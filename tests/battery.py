@@ -18,11 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from brute_force import tail_by_rule
+from own_policies import Bounded, Clipped, Commit, Greedy, KullbackLeibler, Timed
 
 import lighttail as lt
 from lighttail.tails.programme import programme_law, programme_seconds, why_not_programme
 
 RAREST = 1e-12
+OWN_LONGEST = 100  # pulls of a policy of the tests' own
+STATES = 3000  # states at most of a truth by brute force
 PLAIN = 2_000_000  # paths of a plain truth
 
 
@@ -45,8 +49,8 @@ class Truth:
     source: str
 
 
-def draw(rng: np.random.Generator, noise: str | None = None) -> Case:
-    """A policy, a problem, a horizon and a kind."""
+def draw(rng: np.random.Generator, noise: str | None = None, own: bool = False) -> Case:
+    """A policy, a problem, a horizon and a kind. own: a policy of the tests', as a user would write one."""
     arms = int(rng.choice([2, 2, 3, 3, 4, 5, 6]))
     noise = noise or str(rng.choice(["coins", "bell"]))
     if noise == "coins":
@@ -54,9 +58,9 @@ def draw(rng: np.random.Generator, noise: str | None = None) -> Case:
     else:
         unit = float(10.0 ** rng.uniform(-2.0, 1.0))
         problem = _bell(rng, arms, unit)
-    policy = _policy(rng, unit)
+    policy = _own_policy(rng, unit, noise) if own else _policy(rng, unit)
     kind = str(rng.choice(["pseudo_regret", "regret"]))
-    horizon = int(np.exp(rng.uniform(math.log(arms + 2), math.log(250))))
+    horizon = int(np.exp(rng.uniform(math.log(arms + 2), math.log(OWN_LONGEST if own else 250))))
     return Case(policy, problem, horizon, kind)
 
 
@@ -117,6 +121,14 @@ def _policy(rng: np.random.Generator, unit: float) -> lt.Policy:
     return lt.ThompsonSampling(kappa * 2.0, prior_sd=unit)
 
 
+def _own_policy(rng: np.random.Generator, unit: float, noise: str) -> lt.Policy:
+    """Rules and indices; those that are made for coins meet coins."""
+    c = unit * float(10.0 ** rng.uniform(-0.7, 0.5))
+    rules = [Commit(int(rng.integers(1, 7))), Timed(c), Bounded(c), Greedy(0.1)]
+    rules += [Clipped(c), KullbackLeibler(c)] if noise == "coins" else []
+    return rules[int(rng.integers(len(rules)))]
+
+
 def truths(
     case: Case,
     rng: np.random.Generator,
@@ -130,8 +142,17 @@ def truths(
         values, chances = programme_law(*settings)
         tails = np.cumsum(chances[::-1])[::-1]
         return _at_random(values, tails, rng)
+    if isinstance(case.problem.noise, lt.Bernoulli) and _few_states(case):
+        return _at_random(*tail_by_rule(case.policy, case.problem, case.horizon, case.kind), rng)
     exact = _exact(case, rng, most_seconds)
     return exact if exact is not None or exact_only else _plain(case, rng, plain)
+
+
+def _few_states(case: Case) -> bool:
+    """Whether brute force takes seconds: a policy that draws takes two hundred times as long."""
+    states = math.comb(case.horizon + 2 * case.problem.arms, 2 * case.problem.arms)
+    tie_free = case.problem.arms == 2 and not isinstance(case.policy, Greedy)
+    return tie_free and states <= 20 * STATES
 
 
 def _at_random(values: Any, tails: Any, rng: np.random.Generator) -> Truth | None:
@@ -231,6 +252,7 @@ def battery(
     show: bool = False,
     exact_only: bool = False,
     plain: int = PLAIN,
+    own: bool = False,
     **settings: Any,
 ) -> list[Verdict]:
     """So many problems, each asked about one regret. exact_only: those with an exact law within a second."""
@@ -239,7 +261,7 @@ def battery(
     while len(verdicts) < problems:
         rng = np.random.default_rng([seed, place])
         place += 1
-        case = draw(rng, noise)
+        case = draw(rng, noise, own)
         truth = truths(case, rng, 1.0 if exact_only else 5.0, exact_only, plain)
         if truth is None:
             continue
@@ -274,6 +296,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--noise", choices=["coins", "bell"])
     parser.add_argument("--method", default="auto")
+    parser.add_argument("--own", action="store_true", help="policies of the tests' own")
     parser.add_argument("--relative-error", type=float, default=0.1)
     parser.add_argument("--most-pulls", type=int, default=10**9)
     options = parser.parse_args()
@@ -282,6 +305,7 @@ def main() -> int:
         options.seed,
         options.noise,
         show=True,
+        own=options.own,
         method=options.method,
         relative_error=options.relative_error,
         most_pulls=options.most_pulls,

@@ -78,6 +78,57 @@ class Clipped(lt.IndexPolicy):
         return min(1.0, mean + c / math.sqrt(n))
 
 
+def kl_of_coins(p: float, q: float) -> float:
+    """The Kullback-Leibler divergence of a coin q from a coin p."""
+    p, q = min(max(p, 1e-12), 1.0 - 1e-12), min(max(q, 1e-12), 1.0 - 1e-12)
+    return p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
+
+
+@dataclass(frozen=True)
+class KullbackLeibler(lt.IndexPolicy):
+    """KL-UCB: the largest q with n kl(mean, q) <= c ln T, by bisection."""
+
+    c: float
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.c * math.log(horizon),)
+
+    @staticmethod
+    def index(n: float, mean: float, clock: float, limit: float) -> float:
+        low, high = min(max(mean, 0.0), 1.0), 1.0
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            if n * kl_of_coins(mean, middle) > limit:
+                high = middle
+            else:
+                low = middle
+        return low
+
+
+@dataclass(frozen=True)
+class Bounded(lt.Policy):
+    """A rule without a note or a draw: the highest mean + c / sqrt(n), the first of several; never a tie."""
+
+    c: float
+    needs_horizon: ClassVar[bool] = False
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.c,)
+
+    @staticmethod
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        best, arm = -math.inf, 0
+        for k in range(len(tried)):
+            if heard[k] == 0.0:
+                return k
+            value = total[k] / heard[k] + params[0] / math.sqrt(heard[k])
+            if value > best:
+                best, arm = value, k
+        return arm
+
+
 @dataclass(frozen=True)
 class Timed(lt.IndexPolicy):
     """An index that changes with time, with a clock of its own."""

@@ -9,7 +9,7 @@ from cases import name
 from numba.extending import register_jitable
 
 import lighttail as lt
-from lighttail.kernels import _made, accelerations
+from lighttail.kernels import _made, branching
 from lighttail.tails.programme import programme_tail
 
 TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
@@ -75,8 +75,7 @@ def test_a_score_that_counts_bad_pulls_fails_that_test(monkeypatch) -> None:
     def count(n, s, note, missing, gaps, clock, left, world, params):
         return -missing
 
-    counted = accelerations.fast(lt.UCB(lt.LightTailed(0.2)))._replace(score=(lambda *formulas: count, ()))
-    monkeypatch.setitem(accelerations.ACCELERATIONS, lt.UCB, lambda policy: counted)
+    monkeypatch.setitem(branching.SCORES, "radius", lambda policy: (lambda: count, (), "pulls"))
     _made.cache_clear()
     policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Gaussian(0.5))
     exact = lt.exact_tail(policy, problem, horizon=200, regret=48.0)
@@ -121,11 +120,6 @@ def test_intervals_from_repetitions_cover() -> None:
         found = lt.tail_probability(policy, TWO, 30, 14.4, relative_error=0.8, seed=seed, method="splitting")
         missed += not found.low <= exact <= found.high
     assert missed <= 8  # 3 expected
-
-
-def test_what_splitting_is_not_for_is_refused() -> None:
-    with pytest.raises(ValueError, match="policy must be UCB, SuccessiveElimination or ThompsonSampling"):
-        lt.tail_probability(lt.Exp3IX(), TWO, 40, 9.0, method="splitting")
 
 
 # -- The regret with its luck: decided by the last reward.

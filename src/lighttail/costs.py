@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.policies import Policy, SuccessiveElimination
+from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.streams import block_generator
 
@@ -92,7 +92,7 @@ MOVING = {
 def costs_of(policy: Any, problem: Bandit, horizon: int, start: float = 1.0) -> tuple[float, float]:
     """What a path costs pull by pull, with so much of what the start costs, and skipping ahead."""
     counts = pilots(policy, problem, horizon)
-    if isinstance(policy, SuccessiveElimination):  # numbers are pulls, but for the last arm's sum
+    if policy.plays_by == "phases":  # numbers are pulls, but for the last arm's sum
         return float(horizon), ELIMINATED * counts.numbers + LAST_SUM
     prices = prices_of(policy, problem)
     if isinstance(prices, Moving):

@@ -8,19 +8,21 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 from lighttail.costs import costs_of
-from lighttail.policies import UCB, Policy, SuccessiveElimination
+from lighttail.policies import Policy
+from lighttail.policies.trial import shipped
 from lighttail.problems import Bandit, Problem
 from lighttail.validation import BadInput, one_of
 
 Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]
+SKIPPING = ("radius", "phases")  # what policies that skip ahead play by
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
 LEAST_EACH = 16  # pulls of an arm at the shortest horizon that is tried first
 LONGEST_TRIED = 10**9  # pulls of a pilot path: where skipping does not pay there, a pilot takes long
 CLEARLY = 0.7  # of the cost pull by pull: skipping that costs less will do so at longer horizons, too
 
 
-def check_method(policy: Policy, problem: Any, horizon: int, method: Any, late: bool = False) -> Method:
+def check_method(policy: Any, problem: Any, horizon: int, method: Any, late: bool = False) -> Method:
     """Refuse a method that there is not, and a bonus that is not what it declares."""
     method = one_of("method", method, get_args(Method))
     if method == "step" or (late and method == "auto"):
@@ -28,7 +30,7 @@ def check_method(policy: Policy, problem: Any, horizon: int, method: Any, late: 
     obstacle = "with rewards that come late, or a start" if late else why_not_skip(policy, problem)
     if method == "skip" and obstacle:
         raise BadInput(f"method must be 'auto' or 'step' {obstacle}, but is 'skip'")
-    if not obstacle and isinstance(policy, UCB):
+    if not obstacle and policy.plays_by == "radius":
         policy.bonus.check_concave(horizon, problem.arms)
     return method  # type: ignore[no-any-return]
 
@@ -50,16 +52,16 @@ def work_of(policy: Policy, problem: Any, horizon: int) -> float:
     return horizon * min(1.0, skip / step)
 
 
-def why_not_skip(policy: Policy, problem: Problem) -> str:
+def why_not_skip(policy: Any, problem: Problem) -> str:
     """What keeps a policy on a problem from skipping ahead; empty if nothing does."""
     noise = problem.noise
-    if not isinstance(policy, (UCB, SuccessiveElimination)):
+    if policy.plays_by not in SKIPPING or not shipped(policy):
         return f"with {policy}, which draws or learns anew at every pull"
-    if noise.total is None or (isinstance(policy, UCB) and noise.clear is None):
+    if noise.total is None or (policy.plays_by == "radius" and noise.clear is None):
         return f"with {type(noise).__name__} noise, whose sums are not drawn at once"
     if noise.certain:
         return "with sigma 0, where every decision is a matter of rounding"
-    if isinstance(policy, UCB) and not policy.bonus.concave:
+    if policy.plays_by == "radius" and not policy.bonus.concave:
         return f"with {policy.bonus}, which does not declare that n * radius(n) is concave"
     return ""
 

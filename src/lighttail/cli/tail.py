@@ -30,7 +30,7 @@ from lighttail.cli.options import (
 )
 from lighttail.cli.sizes import check_regrets, check_tail
 from lighttail.files import output_folder
-from lighttail.policies import Exp3IX, Policy
+from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
 from lighttail.validation import BadInput, known_word, positive, refuse
@@ -234,9 +234,7 @@ def _check_method(method: str, policy: Policy, problem: Bandit) -> None:
     from lighttail.tails.tilts import family_of
 
     other, when = "", ""
-    if isinstance(policy, Exp3IX) and method in ("importance", "splitting"):
-        other, when = "auto or plain", "the policy exp3ix"
-    elif method == "importance" and family_of(problem.noise) is None:
+    if method == "importance" and family_of(problem.noise) is None:
         other, when = "auto, plain or splitting", "rewards that are not gaussian (sigma above 0) or bernoulli"
     if other:
         raise BadInput(f"method must be {other} with {when}, but is {method!r}")

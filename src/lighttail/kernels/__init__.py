@@ -17,10 +17,11 @@ from typing import Any
 
 from lighttail.delays import Delay
 from lighttail.kernels import accelerations
-from lighttail.kernels.branching import branching_kernel
+from lighttail.kernels.branching import SCORES, Score, branching_kernel
 from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream
 from lighttail.kernels.generic import late_kernel, stepping_kernel
+from lighttail.kernels.inverse import inverse_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.tilted import tilted_kernel
 from lighttail.policies import Policy
@@ -28,6 +29,7 @@ from lighttail.problems import Bandit
 
 __all__ = [
     "branching_kernel_for",
+    "inverse_kernel_for",
     "kernel_for",
     "late_kernel_for",
     "programme_kernel_for",
@@ -90,17 +92,19 @@ def tilted_skip_kernel_for(policy: Policy, problem: Any) -> Kernel:
     return skip_kernel_for(policy, problem, tilted=True)
 
 
-def score_for(policy: Policy) -> tuple[Callable[..., Any], tuple[Callable[..., Any], ...]]:
-    """The maker of the score by which a policy's paths are split, and its formulas."""
-    quick = accelerations.fast(policy)
-    if quick is None or quick.score is None:
-        raise TypeError(f"no score says how close a path of {policy!r} is")
-    return quick.score
+def inverse_kernel_for(policy: Any) -> Kernel:
+    """The kernel that finds the means of given indices (`lighttail.kernels.inverse`)."""
+    return _of(inverse_kernel, policy.index_formula())
+
+
+def score_for(policy: Policy) -> Score:
+    """The maker of the score by which a policy's paths are split, its formulas, and what it goes by."""
+    return SCORES[policy.plays_by](policy)
 
 
 def branching_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
     """The kernel that splits a policy's paths (`lighttail.kernels.branching`)."""
-    rule, (score, parts) = policy.rule(), score_for(policy)
+    rule, (score, parts, _) = policy.rule(), score_for(policy)
     noise = (type(problem.noise).shock, type(problem.noise).reward)
     version = digest(rule.choose, rule.learn, rule.settled, *parts, *noise)
     return _made(branching_kernel, version, rule, score, parts, *noise)  # type: ignore[no-any-return]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lighttail.kernels.branching import elimination_score, posterior_score, ucb_score
 from lighttail.kernels.elimination import elimination_kernel
 from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
 from lighttail.kernels.posterior import posterior_kernel
@@ -29,14 +28,12 @@ class Fast(NamedTuple):
 
     step: takes shock and reward of a noise, too. skip: all of a noise's functions for sums, or for
     elimination shock, reward and total. tilted_skip: the same under tilted laws. programme: exact laws.
-    score: of splitting.
     """
 
     step: tuple[Make, Parts]
     skip: tuple[Make, Parts, tuple[str, ...]] | None = None
     tilted_skip: tuple[Make, Parts, tuple[str, ...]] | None = None
     programme: tuple[Make, Parts] | None = None
-    score: tuple[Make, Parts] | None = None
 
 
 SUMS = ("total", "part", "clear", "proxy")
@@ -45,26 +42,25 @@ SUMS = ("total", "part", "clear", "proxy")
 def _ucb(policy: UCB) -> Fast:
     bonus = type(policy.bonus)
     timed = (bonus.radius, bonus.clock)
-    programme, score = (index_programme, timed), (ucb_score, (bonus.radius,))
+    programme = (index_programme, timed)
     if bonus.changes_with_time():
         lead = (lead_kernel, (*timed, bonus.bend), SUMS)
-        return Fast((moving_index_kernel, timed), lead, None, programme, score)
+        return Fast((moving_index_kernel, timed), lead, None, programme)
     parts = (bonus.radius, bonus.bend)
     level, tilted = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
-    return Fast((fixed_index_kernel, (bonus.radius,)), level, tilted, programme, score)
+    return Fast((fixed_index_kernel, (bonus.radius,)), level, tilted, programme)
 
 
 def _elimination(policy: SuccessiveElimination) -> Fast:
     parts = (type(policy.bonus).radius, type(policy.bonus).clock)
     skip = (elimination_kernel, parts, ("shock", "reward", "total"))
-    step, score = (elimination_kernel, parts), (elimination_score, parts)
-    return Fast(step, skip, None, (phase_width, parts), score)
+    return Fast((elimination_kernel, parts), skip, None, (phase_width, parts))
 
 
 def _thompson(policy: ThompsonSampling) -> Fast:
     parts = (policy.posterior_mean, policy.posterior_sd)
     step, programme = (posterior_kernel, parts), (posterior_programme, parts)
-    return Fast(step, programme=programme, score=(posterior_score, parts))
+    return Fast(step, programme=programme)
 
 
 def _weights(policy: Exp3IX) -> Fast:

@@ -28,22 +28,32 @@ def squared(x: Any) -> Any:
     return x * x
 
 
-def index_score(index: Callable[..., Any]) -> Any:
+@register_jitable
+def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
+    """Pulls and sum of an arm; one that was never pulled counts as if it had shown its mean once."""
+    if n[k] == 0.0:
+        return 1.0, means[k]
+    return n[k], s[k]
+
+
+def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
     """Minus the cost to go for a policy that pulls the arm with the highest index at the end.
 
     Some arm a must take the pulls that are missing. Its index after them is raised by y; every other
     arm must come below that with 0, 1, 2, 4, ... more pulls. A change e of the mean of n + k rewards
     that only the last k make costs (e (n + k))^2 / (2 variance k). The cheapest of all this.
+    every_arm: the policy pulls every arm first, so that a path that has not done so is nowhere yet.
     """
 
     @register_jitable
     def below(k: Any, ceiling: Any, n: Any, s: Any, clock: Any, left: Any, world: Any, params: Any) -> Any:
         means, variances = world
-        least = 0.0 if index(n[k], s[k], clock, params) <= ceiling else math.inf
+        pulls, total = seen(k, n, s, means)
+        least = 0.0 if index(pulls, total, clock, params) <= ceiling else math.inf
         more = 1.0
         while more <= left and least > 0.0:
-            count = n[k] + more
-            excess = index(count, s[k] + more * means[k], clock, params) - ceiling
+            count = pulls + more
+            excess = index(count, total + more * means[k], clock, params) - ceiling
             if excess <= 0.0:
                 return 0.0
             least = min(least, squared(excess * count) / (2.0 * variances[k] * more))
@@ -65,19 +75,21 @@ def index_score(index: Callable[..., Any]) -> Any:
         means, variances = world
         arms = n.size
         for k in range(arms):
-            if n[k] == 0.0:
+            if every_arm and n[k] == 0.0:
                 return -math.inf
         cheapest = math.inf
         for a in range(arms):
             more = np.ceil(missing / gaps[a]) - 1.0 if gaps[a] > 0.0 else math.inf
             if more >= left:
                 continue
-            count = n[a] + more
-            own = index(count, s[a] + more * means[a], clock, params)
+            pulls, total = seen(a, n, s, means)
+            count = pulls + more
+            own = index(count, total + more * means[a], clock, params)
             highest = own
             for k in range(arms):
                 if k != a:
-                    highest = max(highest, index(n[k], s[k], clock, params))
+                    pulls, total = seen(k, n, s, means)
+                    highest = max(highest, index(pulls, total, clock, params))
             for i in range(FRACTIONS):
                 lift = (highest - own) * i / (FRACTIONS - 1.0)
                 if lift > 0.0 and more == 0.0:
@@ -147,6 +159,53 @@ def ucb_score(radius: Formula, *clock: Formula) -> Any:
     return index_score(index)
 
 
+def any_index_score(formula: Formula) -> Any:
+    """For a policy with an index of its own."""
+    formula = prepare(formula)
+
+    @register_jitable
+    def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
+        return formula(n, s / n, clock, *params)
+
+    return index_score(index)
+
+
+def means_score() -> Any:
+    """For a rule of which nothing is known: as if it pulled the arm with the highest mean, or at random.
+
+    Minus the cheaper of two costs to go: that of means which favour a bad arm, and a nat for every pull of
+    the worst arm that is missing, about what a rule that explores by itself takes for one.
+    """
+
+    @register_jitable
+    def mean(n: Any, s: Any, clock: Any, params: Any) -> Any:
+        return s / n
+
+    favoured = index_score(mean, False)
+
+    @register_jitable
+    def score(
+        n: Any,
+        s: Any,
+        note: Any,
+        missing: Any,
+        gaps: Any,
+        clock: Any,
+        left: Any,
+        world: Any,
+        params: Any,
+    ) -> Any:
+        worst = gaps.max()
+        if missing <= 0.0:
+            return 0.0
+        if worst * left < missing:
+            return -math.inf
+        evidence = favoured(n, s, note, missing, gaps, clock, left, world, params)
+        return max(evidence, -missing / worst)
+
+    return score
+
+
 def posterior_score(centre: Formula, spread: Formula) -> Any:
     """For Thompson sampling: the index is the posterior mean + `clock` posterior deviations."""
     centre, spread = prepare(centre), prepare(spread)
@@ -156,6 +215,24 @@ def posterior_score(centre: Formula, spread: Formula) -> Any:
         return centre(n, s, *params) + clock * spread(n, *params)
 
     return index_score(index)
+
+
+Score = tuple[Callable[..., Any], tuple[Formula, ...], str]  # its maker, the formulas it takes, and in words
+SCORES: dict[str, Callable[[Any], Score]] = {  # by what a policy plays by
+    "radius": lambda policy: (ucb_score, (type(policy.bonus).radius,), "the policy's index"),
+    "index": lambda policy: (any_index_score, (policy.index_formula(),), "the policy's index"),
+    "phases": lambda policy: (
+        elimination_score,
+        (type(policy.bonus).radius, type(policy.bonus).clock),
+        "what it takes to drop the better arms",
+    ),
+    "posterior": lambda policy: (
+        posterior_score,
+        (policy.posterior_mean, policy.posterior_sd),
+        "the policy's posterior",
+    ),
+    "": lambda policy: (means_score, (), "the arms' means, since nothing else is known of the policy's rule"),
+}
 
 
 def with_luck(score: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from lighttail.bonuses import Bonus
 from lighttail.policies.policy import IndexPolicy, Policy, State
@@ -53,6 +54,8 @@ class UCB(_BonusPolicy, IndexPolicy):
     'UCB + LightTailed(0.2)'
     """
 
+    plays_by: ClassVar[str] = "radius"
+
     @property
     def light_tailed(self) -> bool:  # type: ignore[override]
         return self.bonus.light_tailed
@@ -84,6 +87,10 @@ class SuccessiveElimination(_BonusPolicy):
     >>> str(SuccessiveElimination(LightTailed(kappa=0.1)))
     'SE + LightTailed(0.1)'
     """
+
+    plays_by: ClassVar[str] = "phases"
+    pulls_every_arm_first: ClassVar[bool] = True
+    draws_for_itself: ClassVar[bool | None] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

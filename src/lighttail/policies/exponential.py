@@ -38,6 +38,7 @@ class Exp3IX(Policy):
     (0.04687, 0.02344, 1.0)
     """
 
+    draws_for_itself: ClassVar[bool | None] = True
     notes: ClassVar[int] = 2
     memo: ClassVar[int] = 1
     estimator: Literal["loss", "reward"] = "loss"

@@ -61,8 +61,19 @@ class Policy(ABC):
     learn: ClassVar[Callable[..., None]] = staticmethod(learn_nothing)
     settled: ClassVar[Callable[..., int]] = staticmethod(never_settled)  # see `Rule`
 
+    # What may be relied on where paths are weighted, split or skipped. Nothing is assumed of a class that
+    # does not say so, and a class that plays by another rule than the one it inherits from says so anew.
+    # plays_by: "index" (the highest index is pulled), "radius" (the index is mean + the radius of `bonus`),
+    # "phases" (elimination by the radius of `bonus`), "posterior" (Thompson sampling), or "" (anything else).
+    plays_by: ClassVar[str] = ""
+    pulls_every_arm_first: ClassVar[bool] = False
+    draws_for_itself: ClassVar[bool | None] = None  # but for ties; None: nobody says, and a trial tells
+
     def __init_subclass__(cls) -> None:
         _check_static(cls, ("choose", "learn", "settled"))
+        if {"choose", "learn", "rule"} & set(vars(cls)):
+            for fact in {"plays_by", "pulls_every_arm_first", "draws_for_itself"} - set(vars(cls)):
+                setattr(cls, fact, vars(Policy)[fact])
 
     @abstractmethod
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
@@ -130,12 +141,17 @@ class IndexPolicy(Policy):
     random.
     """
 
+    plays_by: ClassVar[str] = "index"
+    pulls_every_arm_first: ClassVar[bool] = True
+    draws_for_itself: ClassVar[bool | None] = False
     index: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         _check_static(cls, ("index", "clock"))
+        if {"index", "index_formula"} & set(vars(cls)) and "plays_by" not in vars(cls):
+            cls.plays_by = "index" if cls.plays_by else ""
 
     def rule(self) -> Rule:
         return rule_of_index(self.index_formula(), self.clock_formula(), self.moving())

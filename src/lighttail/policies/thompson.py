@@ -43,6 +43,8 @@ class ThompsonSampling(Policy):
     """
 
     needs_horizon: ClassVar[bool] = False
+    plays_by: ClassVar[str] = "posterior"
+    draws_for_itself: ClassVar[bool | None] = True
     kappa: float
     prior_mean: float = 0.0
     prior_sd: float = 1.0

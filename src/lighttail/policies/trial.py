@@ -32,12 +32,17 @@ class Nothing:
         raise IndexError
 
 
+def shipped(policy: object) -> bool:
+    """Whether the policy's class is one of lighttail's own."""
+    return type(policy).__module__.startswith("lighttail.")
+
+
 def try_out(policy: Policy, horizon: float, arms: int, late: bool) -> None:
     """Refuse a policy of somebody else's that fails in the first rounds on so many arms.
 
     late: whether rewards may come late, so that an arm can have been tried and no reward of it been heard.
     """
-    if type(policy).__module__.startswith("lighttail."):
+    if shipped(policy):
         return
     rule, params = policy.rule(), _checked_params(policy, horizon, arms)
     for count in dict.fromkeys((min(arms, MOST_TRIED), 2)):

@@ -30,7 +30,12 @@ def sentence(curve: TailCurve, point: TailPoint) -> str:
 
 
 def note(curve: TailCurve, point: TailPoint) -> str:
-    """Whether the estimate is as good as was asked for."""
+    """Whether the estimate is as good as was asked for; of splitting, by what the paths were split."""
+    score = point.estimate.diagnostics.score
+    return _how_good(curve, point) + (f" {score[0].upper()}{score[1:]}." if score else "")
+
+
+def _how_good(curve: TailCurve, point: TailPoint) -> str:
     estimate, wanted = point.estimate, curve.relative_error
     if estimate.method == "certain":
         return "Nothing had to be simulated."

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.policies import UCB
 from lighttail.problems import Bandit, has_arms
 from lighttail.statistics import Floats
 from lighttail.tails.levels import HOPELESS, GaussianArms
@@ -127,7 +126,7 @@ def _coins(problem: Bandit) -> bool:
 
 def has_law(policy: Any) -> bool:
     """Whether the law by levels is for this policy: an index mean + radius that ignores time."""
-    return isinstance(policy, UCB) and not policy.bonus.changes_with_time()
+    return getattr(policy, "plays_by", "") == "radius" and not policy.moving()
 
 
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:

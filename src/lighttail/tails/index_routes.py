@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from lighttail.bonuses import Bonus
-from lighttail.policies import UCB, Policy, ThompsonSampling
+from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.statistics import Floats
+from lighttail.tails.inverted import inverted_view
 from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import Table, pulls_tried, routes_of, settled, table_of
 from lighttail.tails.tilts import Family
@@ -63,64 +64,100 @@ class Quest:
         return gaps, credit
 
 
+class View(Protocol):
+    """How a level turns into bounds on an arm's mean after n and n - 1 pulls, and a mean into a level."""
+
+    @property
+    def horizon(self) -> int: ...
+
+    @property
+    def grid(self) -> tuple[Floats, Floats]: ...
+
+    @property
+    def slope(self) -> Floats:
+        """How fast the bound on the mean after n pulls changes with the level, about."""
+
+    @property
+    def unpulled(self) -> float:
+        """The index of an arm without a pull."""
+
+    def bounds(self, levels: Floats) -> tuple[Floats, Floats]:
+        """[cell, pulls]: the mean after n pulls is at most the first, after n - 1 at least the second."""
+
+    def indices(self, means: Floats) -> Floats:
+        """[mean, pulls]: the level at which an arm stands whose rewards have this mean."""
+
+
 @dataclass(frozen=True)
-class View:
-    """How a level turns into bounds on an arm's mean: slope * level - radius, after n and n - 1 pulls."""
+class Straight:
+    """A view in which the mean is slope * level - radius, after n and n - 1 pulls."""
 
     horizon: int
     grid: tuple[Floats, Floats]
-    slope: tuple[Floats, Floats]
+    slopes: tuple[Floats, Floats]
     radius: tuple[Floats, Floats]
-    unpulled: float = math.inf  # the index of an arm without a pull
+    unpulled: float = math.inf
 
-    def table(self, quest: Quest, levels: Floats, later: Floats) -> Table:
-        at = levels[:, None, None]
-        below, above = (
-            np.repeat(slope * at - radius, quest.problem.arms, axis=1)
-            for slope, radius in zip(self.slope, self.radius, strict=True)
-        )
-        below[:, :, self.grid[0] == 0.0] = math.inf  # an arm without a pull has nothing to show
-        above[:, :, self.grid[0] <= 1.0] = -math.inf
-        table = table_of(quest.family, quest.means, self.grid, below, above, later)
-        never = (self.grid[0] == 0.0) & (at < self.unpulled)  # such an arm would be pulled
-        return replace(table, cost=np.where(never, math.inf, table.cost))
+    @property
+    def slope(self) -> Floats:
+        return self.slopes[0]
+
+    def bounds(self, levels: Floats) -> tuple[Floats, Floats]:
+        at = levels[:, None]
+        now, before = (slope * at - radius for slope, radius in zip(self.slopes, self.radius, strict=True))
+        return now, before
+
+    def indices(self, means: Floats) -> Floats:
+        return (means[:, None] + self.radius[0]) / self.slopes[0]
+
+
+def _table(view: View, quest: Quest, levels: Floats, later: Floats) -> Table:
+    """What every arm's numbers of pulls cost at these levels."""
+    below, above = (np.repeat(part[:, None, :], quest.problem.arms, axis=1) for part in view.bounds(levels))
+    below[:, :, view.grid[0] == 0.0] = math.inf  # an arm without a pull has nothing to show
+    above[:, :, view.grid[0] <= 1.0] = -math.inf
+    table = table_of(quest.family, quest.means, view.grid, below, above, later)
+    never = (view.grid[0] == 0.0) & (levels[:, None, None] < view.unpulled)  # such an arm would be pulled
+    return replace(table, cost=np.where(never, math.inf, table.cost))
 
 
 def index_routes(quest: Quest) -> Routes | None:
-    """The routes of UCB or Thompson sampling; None where none is found."""
+    """The routes of a policy with an index, or of Thompson sampling; None where none is found."""
     views = _views(quest)
     found = [part for view in views if (part := _around(quest, view)) is not None]
     if not found:
         return None
-    if isinstance(quest.policy, ThompsonSampling):  # its index is made up: only its own levels compare
+    if quest.policy.plays_by == "posterior":  # its index is made up: only its own levels compare
         found = [part.normal() for part in found]
     return together(found)
 
 
 def _views(quest: Quest) -> list[View]:
-    policy, horizon, arms = quest.policy, quest.horizon, quest.problem.arms
+    policy: Any = quest.policy
+    horizon, arms = quest.horizon, quest.problem.arms
     params = policy.params(horizon, arms)
-    if isinstance(policy, ThompsonSampling):
+    if policy.plays_by == "posterior":
         return [_posterior_view(policy, horizon, params, reach) for reach in REACHES]
-    assert isinstance(policy, UCB)
-    bonus = policy.bonus
     times = [horizon]
-    if type(bonus).changes_with_time() and not quest.whole:
+    if policy.moving() and not quest.whole:
         soonest = max(arms + 1, math.ceil(quest.target / max(quest.problem.gaps)))
         times = sorted({int(t) for t in np.round(np.geomspace(min(soonest, horizon), horizon, TIMES))})
-    return [_bonus_view(bonus, time, params) for time in times]
+    if policy.plays_by == "radius":
+        return [_bonus_view(policy.bonus, time, params) for time in times]
+    views = [inverted_view(quest, time, params) for time in times]
+    return [view for view in views if view is not None]
 
 
-def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> View:
+def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> Straight:
     """The index of UCB as it is at the time `horizon`."""
     grid, clock = pulls_tried(horizon), bonus.clock(float(horizon), *params)
     now = np.array([bonus.radius(float(n), clock, *params) for n in grid[0]])
     before = np.array([bonus.radius(float(max(1.0, n - 1.0)), clock, *params) for n in grid[0]])
     one = np.ones(now.size)
-    return View(horizon, grid, (one, one), (now, before))
+    return Straight(horizon, grid, (one, one), (now, before))
 
 
-def _posterior_view(policy: ThompsonSampling, horizon: int, params: Any, reach: float) -> View:
+def _posterior_view(policy: Any, horizon: int, params: Any, reach: float) -> Straight:
     """The index of Thompson sampling is its posterior mean and `reach` times sqrt(2 ln T) deviations:
     to be passed over in T rounds takes about that."""
     reach *= math.sqrt(2.0 * math.log(max(2, horizon)))
@@ -135,7 +172,7 @@ def _posterior_view(policy: ThompsonSampling, horizon: int, params: Any, reach: 
 
     now, before = bound(np.maximum(1.0, grid[0])), bound(np.maximum(1.0, grid[0] - 1.0))
     unpulled = policy.posterior_mean(0.0, 0.0, *params) + reach * policy.posterior_sd(0.0, *params)
-    return View(horizon, grid, (now[0], before[0]), (now[1], before[1]), unpulled)
+    return Straight(horizon, grid, (now[0], before[0]), (now[1], before[1]), unpulled)
 
 
 def _around(quest: Quest, view: View) -> Routes | None:
@@ -145,7 +182,7 @@ def _around(quest: Quest, view: View) -> Routes | None:
     if not level.size:
         return None
     levels, later = levels[level], quest.lucks()[luck]
-    table = view.table(quest, levels, later)
+    table = _table(view, quest, levels, later)
     gaps, credit = quest.asked(later)
     price, premium, _ = settled(table, gaps, view.horizon, quest.target, credit, quest.whole)
     return routes_of(table, gaps, price, premium, share)
@@ -173,7 +210,7 @@ def fitting(share: Floats) -> tuple[Any, Any, Floats]:
 def _first_levels(quest: Quest, view: View) -> Floats:
     """Levels over the whole range where an arm's index may be, dense where indices are."""
     moved = quest.family.mean(quest.means[:, None], quest.lucks()[[0, -1]]).ravel()
-    every = ((moved[:, None] + view.radius[0]) / view.slope[0]).ravel()
+    every = view.indices(moved).ravel()
     lowest, highest = np.min(every), np.max(every)
     inner = np.quantile(every, np.linspace(0.0, 1.0, SCAN // 2))
     wide = np.linspace(lowest, highest, SCAN // 2)
@@ -204,7 +241,7 @@ def _shares(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
     """[level, luck] log shares, and how fast a path's log-likelihood changes with the level."""
     lucks = quest.lucks()
     later = np.tile(lucks, levels.size)
-    table = view.table(quest, np.repeat(levels, lucks.size), later)
+    table = _table(view, quest, np.repeat(levels, lucks.size), later)
     gaps, credit = quest.asked(later)
     price, premium, share = settled(table, gaps, view.horizon, quest.target, credit, quest.whole)
     each = price[:, None] - premium[:, None] * gaps
@@ -213,7 +250,7 @@ def _shares(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
         mass = np.exp(value - np.max(value, axis=2, keepdims=True))
         mass /= mass.sum(axis=2, keepdims=True)
         tilt = np.where(table.held, table.low, table.high) - later[:, None, None]
-        steep = np.sum(mass * np.abs(tilt) * table.pulls * view.slope[0], axis=(1, 2))
+        steep = np.sum(mass * np.abs(tilt) * table.pulls * view.slope, axis=(1, 2))
     steep = np.where(np.isfinite(steep), steep, 0.0).reshape(levels.size, lucks.size)
     shape = (levels.size, lucks.size)
     return needed(share.reshape(shape), premium.reshape(shape)), steep.max(axis=1)

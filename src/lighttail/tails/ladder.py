@@ -26,15 +26,18 @@ TOP = 0.1  # share of paths that come as far as the next rung
 ELITE = 96  # components
 MOST_RUNGS = 80
 SMALL = 4 * PULLS  # pulls that a ladder may take where the whole budget is less
-AHEAD = 1 << 40  # the blocks of the ladder are numbered from here
+AHEAD, BESIDE = 1 << 40, 1 << 50  # the blocks of a ladder, and of one with a start, are numbered from here
 PART = 2.0  # by so much the logarithm of a likelihood must grow to tell an arm's first rewards from the rest
 OPEN = 0.1  # share of untilted paths
 
 
-def ladder(task: Task, effort: Effort) -> tuple[Routes | None, int]:
-    """The routes of the last rung, or None where the ladder did not get there; and the pulls it took."""
-    climb = _Climb(task, effort)
-    plans: list[Routes] = []
+def ladder(task: Task, effort: Effort, start: Routes | None = None) -> tuple[Routes | None, int]:
+    """The routes of the last rung, or None where the ladder did not get there; and the pulls it took.
+
+    start: the tilts with which it sets out; from plain paths if there are none.
+    """
+    climb = _Climb(task, effort, AHEAD if start is None else BESIDE)
+    plans: list[Routes] = [] if start is None else [start]
     rung = -math.inf
     for _ in range(MOST_RUNGS):
         if climb.spent > max(effort.most_pulls, SMALL):
@@ -56,13 +59,13 @@ def ladder(task: Task, effort: Effort) -> tuple[Routes | None, int]:
 class _Climb:
     """Paths played for a ladder, in blocks that nobody else plays."""
 
-    def __init__(self, task: Task, effort: Effort) -> None:
+    def __init__(self, task: Task, effort: Effort, block: int) -> None:
         family = family_of(task.problem.noise)
         assert family is not None
         self.task, self.effort, self.family = task, effort, family
-        self.rng = np.random.default_rng([effort.seed & (2**64 - 1), 7])
+        self.rng = np.random.default_rng([effort.seed & (2**64 - 1), 7 if block == AHEAD else 8])
         self.most = int(max(FEWEST, PULLS / task.horizon))  # paths per rung
-        self.block, self.spent = AHEAD, 0
+        self.block, self.spent = block, 0
 
     def play(self, task: Task, mixture: Mixture, paths: int, **settings: Any) -> Paths:
         found = play_paths(task, mixture, self.effort, paths, first=self.block, **settings)

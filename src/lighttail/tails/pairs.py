@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from lighttail.policies import UCB, SuccessiveElimination
 from lighttail.problems import Bandit
 from lighttail.statistics import Floats
 from lighttail.tails.mixture import Routes
@@ -31,14 +31,14 @@ class Ways:
     least: Floats  # b
 
 
-def ways(policy: UCB | SuccessiveElimination, horizon: int, m: int) -> Ways:
+def ways(policy: Any, horizon: int, m: int) -> Ways:
     """How the bad arm of two can be chosen an (m + 1)-th time in so many rounds."""
     bonus, params = policy.bonus, policy.params(horizon, 2)
 
     def radius(n: float, t: float) -> float:
-        return bonus.radius(n, bonus.clock(t, *params), *params)
+        return float(bonus.radius(n, bonus.clock(t, *params), *params))
 
-    if isinstance(policy, UCB):  # its index is at least the best arm's
+    if policy.plays_by == "radius":  # its index is at least the best arm's
         n = np.arange(1.0, horizon - m)
         least = np.array([radius(k, k + m + 1.0) - radius(float(m), k + m + 1.0) for k in n])
         return Ways(n, np.full(n.size, float(m)), 1.0 / n, np.full(n.size, 1.0 / m), least)
@@ -79,9 +79,7 @@ def pair_tilts(where: Ways, means: tuple[float, float], family: Family) -> tuple
     return nu, np.where(impossible, math.inf, np.maximum(cost, 0.0))
 
 
-def pair_routes(
-    policy: UCB | SuccessiveElimination, problem: Bandit, family: Family, horizon: int, loss: float
-) -> Routes | None:
+def pair_routes(policy: Any, problem: Bandit, family: Family, horizon: int, loss: float) -> Routes | None:
     """The routes to a pseudo regret of two arms; None where no rewards lead to it."""
     bad, best = np.argsort(problem.means, kind="stable")
     m = max(1, math.ceil(loss / problem.gaps[bad] - 1e-9) - 1)
@@ -93,7 +91,7 @@ def pair_routes(
     lam = np.zeros((kept.size, 2, 1))
     lam[:, best, 0], lam[:, bad, 0] = -nu[kept] * where.best[kept], nu[kept] * where.bad[kept]
     caps = np.full(lam.shape, math.inf)
-    if isinstance(policy, SuccessiveElimination):  # the tilt ends with the phase
+    if policy.plays_by == "phases":  # the tilt ends with the phase
         caps[:, :, 0] = where.n[kept, None]
     log_bound = float(np.logaddexp.reduce(-cost))
     return Routes(-cost[kept], lam, caps, np.zeros(lam.shape), np.zeros((kept.size, 2)), log_bound)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.blocks import check_arms, within_arrays
 from lighttail.costs import words_drawn
 from lighttail.methods import Played, why_not_skip
-from lighttail.policies import UCB
 from lighttail.progress import compiling, reporter
 from lighttail.simulate import block_paths, run_blocks
 from lighttail.statistics import Floats
@@ -89,8 +89,8 @@ def block_of_paths(
 
 def may_skip(task: Task) -> bool:
     """Whether weighted paths of this task could skip ahead."""
-    policy = task.policy
-    if task.horizon < SHORT or not isinstance(policy, UCB) or type(policy.bonus).changes_with_time():
+    policy: Any = task.policy
+    if task.horizon < SHORT or policy.plays_by != "radius" or policy.moving():
         return False
     return not why_not_skip(policy, task.problem)
 
@@ -103,8 +103,8 @@ def choose_played(task: Task, mixture: Mixture, rarity: float) -> tuple[Played, 
     """
     if not may_skip(task) or not np.isinf(mixture.caps).all():
         return "step", float(task.horizon)
-    assert isinstance(task.policy, UCB)
-    task.policy.bonus.check_concave(task.horizon, task.problem.arms)
+    policy: Any = task.policy
+    policy.bonus.check_concave(task.horizon, task.problem.arms)
     generator = block_generator(0, 0)
     before = words_drawn(generator)
     paths = Paths.empty(PILOTS, mixture.groups.size - 1, task.problem.arms)
@@ -146,7 +146,9 @@ def play_paths(
 
     def block_of(block: int, until: int) -> int:
         place = slice(block * size, until)
-        play(block_generator(effort.seed, first + block), found, place, stop)
+        with within_arrays(task.policy):
+            play(block_generator(effort.seed, first + block), found, place, stop)
+        check_arms(task.policy, stop)
         return until - block * size
 
     with reporter(effort.progress, label or str(task.policy), paths) as report:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from lighttail.policies import UCB, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.policies import Policy
+from lighttail.policies.trial import shipped
 from lighttail.problems import Bandit, has_arms
 from lighttail.statistics import Floats
 from lighttail.tails.layers import Layers, multisets
@@ -49,8 +50,7 @@ def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> str
         return "an exact programme exists only for a Bandit with Bernoulli rewards"
     entry = _entry(policy)
     if entry is None:
-        names = ", ".join(known.__name__ for known in PROGRAMMES)
-        return f"an exact programme exists only for {names}, and not for {type(policy).__name__}"
+        return f"an exact programme exists only for {KNOWN}, and not for {type(policy).__name__}"
     seconds, memory = entry.cost(policy, problem.arms, horizon, kind)
     if memory > MEMORY:
         size = f"{problem.arms} arms and {horizon} rounds"
@@ -148,13 +148,14 @@ def _phases_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float
     return seconds, 40.0 * states
 
 
-PROGRAMMES: dict[type, _Entry] = {
-    UCB: _Entry(Layers, _layers_cost),
-    SuccessiveElimination: _Entry(Phases, _phases_cost),
-    ThompsonSampling: _Entry(Layers, _posterior_cost),
+PROGRAMMES: dict[str, _Entry] = {  # by what a policy plays by
+    "radius": _Entry(Layers, _layers_cost),
+    "phases": _Entry(Phases, _phases_cost),
+    "posterior": _Entry(Layers, _posterior_cost),
 }
+KNOWN = "UCB, SuccessiveElimination and ThompsonSampling"
 
 
 def _entry(policy: Any) -> _Entry | None:
-    """The entry of the policy's class or of the nearest class that it is derived from."""
-    return next((PROGRAMMES[known] for known in type(policy).__mro__ if known in PROGRAMMES), None)
+    """What there is for the policy; a class of somebody else's, even one derived from ours, has no kernel."""
+    return PROGRAMMES.get(getattr(policy, "plays_by", "")) if shipped(policy) else None

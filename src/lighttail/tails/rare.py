@@ -14,6 +14,7 @@ from lighttail import statistics
 from lighttail.keeping import fitting_paths
 from lighttail.methods import work_of
 from lighttail.policies import Policy
+from lighttail.policies.trial import try_out
 from lighttail.problems import Problem
 from lighttail.simulate import Progress, check_settings, simulate
 from lighttail.tails.exact import LEAST
@@ -66,6 +67,8 @@ def tail_probability(
     1.573e-18 [1.547e-18, 1.643e-18]
     """
     checked = check_settings(policy, problem, horizon, 1, seed, threads)
+    if hasattr(problem, "arms"):
+        try_out(policy, checked.horizon, problem.arms, late=False)
     regret, level = number("regret", regret), confidence("level", level)
     relative_error = positive("relative_error", relative_error)
     most_pulls = whole("most_pulls", most_pulls, 1)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.blocks import check_arms, within_arrays
 from lighttail.noises import Noise
-from lighttail.policies import UCB, SuccessiveElimination, ThompsonSampling
 from lighttail.simulate import run_blocks
 from lighttail.statistics import Floats
 from lighttail.streams import block_generator
@@ -29,8 +29,6 @@ LONGEST = 10**6  # pulls of a path, of which every repetition plays hundreds
 
 def split(task: Task, effort: Effort) -> TailEstimate:
     """Repetitions of adaptive splitting: a first few say how many it takes, and those are then played."""
-    if not isinstance(task.policy, (UCB, SuccessiveElimination, ThompsonSampling)):
-        raise refuse("policy", task.policy, "UCB, SuccessiveElimination or ThompsonSampling with splitting")
     if task.horizon > LONGEST:
         raise refuse("horizon", task.horizon, f"at most {LONGEST} with splitting; use method='plain'")
     spread = variances(task.problem.noise, task.problem.means)
@@ -50,7 +48,14 @@ def split(task: Task, effort: Effort) -> TailEstimate:
     limit = f"{MOST_REPETITIONS} repetitions were played, the most that there are"
     if values.size < MOST_REPETITIONS:
         limit = f"the budget of {effort.most_pulls:,} pulls was spent"
-    return _answer(values, (low, high), int(rounds), relative, "" if enough else limit, effort)
+    found = _answer(values, (low, high), int(rounds), relative, "" if enough else limit, effort)
+    return replace(found, diagnostics=replace(found.diagnostics, score=_by_what(task.policy)))
+
+
+def _by_what(policy: Any) -> str:
+    from lighttail.kernels import score_for
+
+    return f"paths were split by {score_for(policy)[2]}"
 
 
 def _answer(
@@ -112,8 +117,9 @@ def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) 
 
     def one(place: int, until: int, particles: int = PARTICLES) -> int:
         generator = block_generator(effort.seed, first + place)
-        with compilable(*parts_of(policy, problem)):
+        with compilable(*parts_of(policy, problem)), within_arrays(policy):
             found[place] = kernel(stream(generator), params, world, arms, limits, particles, KILLED, stop)
+        check_arms(policy, stop)
         return until - place
 
     with reporter(effort.progress, str(policy), count) as report:
@@ -136,9 +142,12 @@ def variances(noise: Noise, means: tuple[float, ...]) -> Floats:
 
 def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
     """The time at which the score looks at indices: the end; for Thompson sampling, deviations."""
-    if isinstance(policy, ThompsonSampling):
+    if policy.plays_by == "posterior":
         return math.sqrt(2.0 * math.log(horizon))
-    return float(policy.bonus.clock(float(horizon), *params))
+    if not policy.plays_by:
+        return 0.0
+    clock = policy.bonus.clock if policy.plays_by == "phases" else policy.clock_formula()
+    return float(clock(float(horizon), *params))
 
 
 def _lowest(task: Task, clock: float, spread: Floats) -> float:
@@ -147,7 +156,7 @@ def _lowest(task: Task, clock: float, spread: Floats) -> float:
     from lighttail.kernels.branching import with_luck
 
     policy, problem = task.policy, task.problem
-    make, parts = score_for(policy)
+    make, parts, _ = score_for(policy)
     score = make(*parts)
     score = with_luck(score) if task.whole else score
     means, gaps = np.array(problem.means), np.array(problem.gaps)

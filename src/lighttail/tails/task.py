@@ -10,13 +10,14 @@ import numpy as np
 
 from lighttail.bounds.bound import remembered
 from lighttail.outcome import rounding
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
+from lighttail.policies import Policy
 from lighttail.simulate import Progress
 from lighttail.statistics import Estimate
 from lighttail.tails.index_routes import Quest
 from lighttail.tails.tilts import check_tilt, family_of, why_not_tilted
 
 MOST_PLANNED = 10**7  # pulls of a path: a plan looks at every number of them
+PAIRED = ("radius", "phases")  # what policies play by whose ways with two arms are all known
 Kind = Literal["pseudo_regret", "regret"]
 
 
@@ -31,7 +32,8 @@ class Diagnostics:
     (empirical Bernstein) and, where there is doubt, not above a bound that is known without simulation.
     played: "step" pull by pull, or "skip" where paths skip ahead. opinions: what each of the plans would
     have answered alone. doubt: a sentence that says why the estimate is not to be trusted; empty if it is.
-    stopped: what ended the run before the relative error was reached; empty if it was reached.
+    stopped: what ended the run before the relative error was reached; empty if it was reached. score: by
+    what the paths of splitting were split.
     """
 
     hits: int
@@ -45,6 +47,7 @@ class Diagnostics:
     opinions: tuple[float, ...] = ()
     doubt: str = ""
     stopped: str = ""
+    score: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Task:
             most = math.inf if span is None else (max(self.problem.means) - span[0]) * self.horizon
             return 0.0 if self.target > most else None
         gaps = self.problem.gaps
-        first = sum(gaps) if isinstance(self.policy, (UCB, SuccessiveElimination)) else 0.0
+        first = sum(gaps) if self.policy.pulls_every_arm_first else 0.0
         if self.target <= first:  # every arm is pulled once
             return 1.0
         pulls = self.horizon - (self.problem.arms - 1 if first else 0)
@@ -120,8 +123,7 @@ class Task:
     @property
     def every_way_counted(self) -> bool:
         """Whether a plan has every way to the event, so that no route means that it cannot happen."""
-        index_or_phases = isinstance(self.policy, (UCB, SuccessiveElimination))
-        return not self.whole and self.problem.arms == 2 and index_or_phases
+        return not self.whole and self.problem.arms == 2 and self.policy.plays_by in PAIRED
 
     def no_tilts(self) -> str | None:
         """Why importance sampling is not for this task, if it is not."""
@@ -133,9 +135,6 @@ class Task:
         if self.horizon > MOST_PLANNED:
             given = f"{self.horizon}; use method='plain'"
             return f"horizon must be at most {MOST_PLANNED} for importance sampling, but is {given}"
-        if isinstance(self.policy, Exp3IX):
-            given = f"{self.policy!r}; use method='plain'"
-            return f"policy must not be Exp3IX for importance sampling, but is {given}"
         return None
 
     def quest(self) -> Quest:

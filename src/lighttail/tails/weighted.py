@@ -10,13 +10,15 @@ import numpy as np
 
 from lighttail import statistics
 from lighttail.bounds import guarantee
-from lighttail.policies import ThompsonSampling
 from lighttail.progress import compiling, noted
 from lighttail.statistics import Floats
+from lighttail.tails.alike import alike
 from lighttail.tails.ladder import ladder
 from lighttail.tails.mixture import DEFENCE, Mixture, Routes, mixed
+from lighttail.tails.own_luck import draws_for_itself
 from lighttail.tails.plan import routes
 from lighttail.tails.play import Paths, choose_played, may_skip, play_paths, whole_blocks
+from lighttail.tails.splitting import split
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 from lighttail.tails.tilts import family_of
 from lighttail.validation import BadInput
@@ -32,6 +34,9 @@ CLEAR, VAGUE = (
     0.12,
     0.2,
 )  # relative standard errors of an opinion to be heard, and of both beyond which they are none
+WITNESS = 0.25  # relative error of splitting where it is asked for its opinion,
+LEAST_OF_WITNESS, MOST_OF_WITNESS = 5_000_000, 60_000_000  # and pulls that it may take
+Opinion = tuple[float, float]  # the logarithm of an estimate, and its relative standard error
 APART, SIGMAS = 1.5, 3.0  # opinions that differ by this factor and by so many standard errors disagree
 
 
@@ -134,9 +139,15 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
         if found is None or found.reached or not _useless_bound(found, alone):
             return found
     second, spent = ladder(task, effort)
+    known = first is not None
+    if first is None:
+        first, more = ladder(task, effort, alike(task.quest()))
+        spent += more
     plans = [] if first is None else [replace(first, log_bound=math.nan)]
     plans += [] if second is None else [_uncapped(task, second)]
-    return _run(task, plan_of(task, plans), effort, may_change, spent, AFRESH) if plans else None
+    if not plans:
+        return None
+    return _run(task, plan_of(task, plans), effort, may_change, spent, AFRESH, third=not known)
 
 
 def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
@@ -145,11 +156,18 @@ def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
 
 
 def _run(
-    task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int, block: int = 0
+    task: Task,
+    plan: Plan,
+    effort: Effort,
+    may_change: bool,
+    spent: int,
+    block: int = 0,
+    third: bool = False,
 ) -> TailEstimate | None:
     """Look, and go on, until the error is small and both opinions are clear, or the budget spent.
 
-    block: the number of the first block, whose random numbers nothing else has used.
+    block: the number of the first block, whose random numbers nothing else has used. third: where the two
+    plans do not confirm each other, splitting is asked, too.
     """
     with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
         played, work = choose_played(task, plan.mixture, plan.rarity)
@@ -183,6 +201,10 @@ def _run(
         wanted = paths * min(8.0, max(2.0, 1.2 * min(8.0, max(error, vague)) ** 2))
         following = whole_blocks(int(min(wanted, most)), task.horizon, played)
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
+            if third and _may_be_confirmed(task, found):
+                witness, more_pulls = _witness(task, effort, sample.pulls + spent)
+                spent += more_pulls
+                found = _estimate(task, sample, plan, looks, most, effort, played, spent, witness)
             about = found.diagnostics
             short = error > 1.0 and not about.doubt
             return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
@@ -242,6 +264,7 @@ def _estimate(
     effort: Effort,
     played: str,
     spent: int,
+    witness: Opinion | None = None,
 ) -> TailEstimate:
     """From the weights of all paths so far; `most`: as many as there may be.
 
@@ -267,10 +290,15 @@ def _estimate(
     slip = (1.0 - effort.level) / (looks * (looks + 1))
     reach = bernstein(weights, bound, slip)
     sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale)
-    doubt = "" if helps else _doubt(task, sample, plan, hits, share)
+    whole = (
+        math.log(mean) + unit if hits else -math.inf,
+        float(weights.std()) / math.sqrt(weights.size) / mean if hits else math.inf,
+    )
+    doubt = "" if helps else _doubt(task, sample, plan, hits, share, whole, witness)
     if doubt:
         sure = sure[0], max(sure[0], min(sure[1], certificate(task)))
-    opinions = tuple(math.exp(one[0]) for one in sample.opinions()) if plan.plans > 1 else ()
+    heard = [*(sample.opinions() if plan.plans > 1 else []), *([] if witness is None else [witness])]
+    opinions = tuple(math.exp(one[0]) for one in heard)
     about = Diagnostics(
         hits=hits,
         largest_share=share,
@@ -295,23 +323,51 @@ def _estimate(
     return TailEstimate(*interval, weights.size, pulls, "importance sampling", reached, about)
 
 
-def _doubt(task: Task, sample: Sample, plan: Plan, hits: int, share: float) -> str:
-    """Why the estimate cannot be trusted; empty if it can."""
+def _may_be_confirmed(task: Task, found: TailEstimate) -> bool:
+    """Whether another opinion could end the doubt."""
+    about = found.diagnostics
+    settled = not about.doubt or not about.hits or about.largest_share > SHARE
+    return not settled and not draws_for_itself(task.policy, task.problem, task.horizon)
+
+
+def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
+    """What splitting says, which shares nothing with the tilts, and the pulls that took."""
+    left = max(LEAST_OF_WITNESS, min(MOST_OF_WITNESS, effort.most_pulls - spent))
+    found = split(task, replace(effort, relative_error=WITNESS, most_pulls=left))
+    if found.value <= 0.0 or found.diagnostics.doubt:
+        return (-math.inf, math.inf), found.pulls
+    return (math.log(found.value), found.diagnostics.relative_error / effort.z), found.pulls
+
+
+def _doubt(
+    task: Task,
+    sample: Sample,
+    plan: Plan,
+    hits: int,
+    share: float,
+    whole: Opinion,
+    witness: Opinion | None,
+) -> str:
+    """Why the estimate, `whole`, cannot be trusted; empty if it can. witness: what splitting says."""
     if not hits:
         return "no path met the event"
     if share > SHARE:
         return f"one path makes up {share:.1%} of the estimate"
     if plan.tight:
         return "the bound on the weights is too far above the estimate for so few paths"
-    if plan.plans < 2:
-        return "there is one plan only, and nothing to compare it with"
-    if isinstance(task.policy, ThompsonSampling):  # both may miss the same: the policy's own luck
+    if draws_for_itself(task.policy, task.problem, task.horizon):  # all may miss the same: its own luck
         return "neither plan tilts what the policy itself draws"
-    return _difference(*sample.opinions())
+    alone = plan.plans < 2
+    apart = (
+        "there is one plan only, and nothing to compare it with" if alone else _difference(*sample.opinions())
+    )
+    if not apart or witness is None:
+        return apart
+    return apart if _difference(whole, witness) else ""
 
 
-def _difference(first: tuple[float, float], second: tuple[float, float]) -> str:
-    """In what two opinions, each an estimate's logarithm and relative error, do not agree."""
+def _difference(first: Opinion, second: Opinion) -> str:
+    """In what two opinions do not agree."""
     errors, apart = math.hypot(first[1], second[1]), abs(first[0] - second[0])
     if not errors <= VAGUE:
         return "one of two plans is too vague to confirm the other"
