@@ -28,10 +28,10 @@ def check_policies(policies: Iterable[Policy]) -> None:
 
 
 def check_played(
-    policy: Policy, problem: Bandit | LinearBandit, horizon: int, paths: int, device: str
+    policy: Policy, problem: Bandit | LinearBandit, horizon: int, paths: int, device: str, late: bool = False
 ) -> None:
-    """Refuse a simulation that would take months, where every pull is played."""
-    if isinstance(problem, Bandit) and device == "cpu" and not why_not_skip(policy, problem):
+    """Refuse a simulation that would take months, where every pull is played. late: so are the rewards."""
+    if isinstance(problem, Bandit) and device == "cpu" and not late and not why_not_skip(policy, problem):
         return
     check_long(problem, horizon, "step")
     most = MOST_PLAYED[device]

@@ -9,6 +9,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from lighttail.blocks import Keep
+from lighttail.course import STRAIGHT, Course, check_course
+from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device
 from lighttail.linear import LinearBandit
 from lighttail.outcome import Outcome
@@ -108,6 +110,7 @@ class Comparison:
     seed: int | tuple[int, ...]  # several where paths of several seeds are put together
     threshold: float
     entries: tuple[Entry, ...]
+    course: Course = STRAIGHT
 
     @property
     def seeds(self) -> str:
@@ -153,6 +156,7 @@ class Comparison:
             "horizon": self.horizon,
             "paths": self.paths,
             "seed": self.seed,
+            **self.course.told(),
             "threshold": self.threshold,
             "verdict": self.verdict(),
             "policies": [entry.to_dict() for entry in self.entries],
@@ -172,14 +176,18 @@ def compare(
     progress: Callable[[str, int], None] | None = None,
     keep: Keep = "paths",
     device: Device = "cpu",
+    delay: DelayLike = None,
+    batch: int | None = None,
 ) -> Comparison:
     """Simulate every policy on the problem, each with the same seed.
 
     threshold: the regret whose chance is estimated; a third of the largest possible unless given.
     labels: the policies' names in tables and figures.
     progress: called with (policy, paths done, of all policies together).
-    keep: "paths" or "law", device: "cpu" or "cuda", as in `simulate`.
+    keep: "paths" or "law", device: "cpu" or "cuda", delay, batch: as in `simulate`.
     """
+    course = check_course(policies[0], problem, horizon, delay, batch)
+    late = f", {course.short()}" if course.late else ""
     threshold = default_threshold(problem, horizon) if threshold is None else threshold
     names = [str(policy) for policy in policies] if labels is None else list(labels)
     # Where short names are alike, the whole of it.
@@ -188,7 +196,7 @@ def compare(
     for turn, policy in enumerate(policies):
         report: bool | Callable[[int, int], None] = False
         if progress is not None:
-            report = partial(_shift, progress, labels[turn], turn * paths)
+            report = partial(_shift, progress, labels[turn] + late, turn * paths)
             report(0, paths)
         outcome = simulate(
             policy,
@@ -200,10 +208,12 @@ def compare(
             progress=report,
             keep=keep,
             device=device,
+            delay=delay,
+            batch=batch,
         )
-        proved = policy.light_tailed and covered(problem)
+        proved = policy.light_tailed and not uncovered(problem, course)
         entries.append(Entry(labels[turn], policy, proved, outcome, threshold, places[turn]))
-    return Comparison(problem, horizon, paths, seed, threshold, tuple(entries))
+    return Comparison(problem, horizon, paths, seed, threshold, tuple(entries), course)
 
 
 def turns(policies: Sequence[Policy]) -> list[int]:
@@ -226,8 +236,10 @@ def covered(problem: Bandit | LinearBandit) -> bool:
     return problem.noise.is_sub_gaussian
 
 
-def uncovered(problem: Bandit | LinearBandit) -> str:
+def uncovered(problem: Bandit | LinearBandit, course: Course = STRAIGHT) -> str:
     """Why no policy is light-tailed by theorem on a problem; empty where one may be."""
+    if course.late:
+        return "no theorem covers rewards that come late"
     if covered(problem):
         return ""
     if not problem.noise.is_sub_gaussian:
@@ -235,9 +247,9 @@ def uncovered(problem: Bandit | LinearBandit) -> str:
     return "no theorem covers this linear bandit"
 
 
-def legend_words(problem: Bandit | LinearBandit) -> str:
+def legend_words(problem: Bandit | LinearBandit, course: Course = STRAIGHT) -> str:
     """What the style of a line says."""
-    return uncovered(problem) or "solid: light-tailed by theorem"
+    return uncovered(problem, course) or "solid: light-tailed by theorem"
 
 
 def default_threshold(problem: Bandit | LinearBandit, horizon: int) -> float:

@@ -11,6 +11,8 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from lighttail import statistics
+from lighttail.course import STRAIGHT, Course, check_course
+from lighttail.delays import DelayLike
 from lighttail.keeping import fitting_paths
 from lighttail.linear import LinearBandit
 from lighttail.methods import work_of
@@ -42,6 +44,8 @@ def tail_probability(
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
     progress: bool | Progress = False,
+    delay: DelayLike = None,
+    batch: int | None = None,
 ) -> TailEstimate:
     """P(kind >= regret), however small.
 
@@ -55,6 +59,7 @@ def tail_probability(
         otherwise the cheaper of "importance" and "plain". A LinearBandit is simulated plainly. A chance
         below 2.2e-308 is given as that.
     seed, threads, progress: as in `simulate`.
+    delay, batch: as in `simulate`; paths whose rewards come late are counted, by "auto" or "plain" alone.
 
     `reached` is a promise: the weights are bounded, or two plans that were found independently agree. Where
     they do not, `diagnostics.doubt` says so and the interval is as wide as what is sure.
@@ -71,6 +76,9 @@ def tail_probability(
     most_pulls = whole("most_pulls", most_pulls, 1)
     asked: Any = one_of("kind", kind, get_args(Kind))
     method = cast(Method, one_of("method", method, get_args(Method)))
+    course = check_course(policy, problem, checked.horizon, delay, batch)
+    if course.late and method not in ("auto", "plain"):
+        raise refuse("method", method, "'auto' or 'plain' with a delay or a batch")
     task = Task(policy, problem, checked.horizon, regret, asked)
     effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
     if isinstance(problem, LinearBandit):
@@ -78,7 +86,9 @@ def tail_probability(
             raise refuse("problem", problem, f"a Bandit for method {method!r}; use method='plain'")
         return _plain(task, effort)
     certain = task.certain()
-    return certainly(certain, level) if certain is not None else ANSWERS[method](task, effort)
+    if certain is not None:
+        return certainly(certain, level)
+    return _plain(task, effort, course) if course.late else ANSWERS[method](task, effort)
 
 
 def _auto(task: Task, effort: Effort) -> TailEstimate:
@@ -135,9 +145,9 @@ def _without(task: Task, effort: Effort) -> TailEstimate:
     return _plain(task, effort)
 
 
-def _plain(task: Task, effort: Effort) -> TailEstimate:
+def _plain(task: Task, effort: Effort, course: Course = STRAIGHT) -> TailEstimate:
     """Count simulated paths."""
-    work = work_of(task.policy, task.problem, task.horizon)
+    work = float(task.horizon) if course.late else work_of(task.policy, task.problem, task.horizon)
     if work > max(effort.most_pulls, MOST_PULLS):
         raise refuse("most_pulls", effort.most_pulls, f"at least {work:.0f}, the work of one path")
     most = max(1, min(MOST_PATHS, int(effort.most_pulls / work), fitting_paths(task.problem)))
@@ -151,6 +161,8 @@ def _plain(task: Task, effort: Effort) -> TailEstimate:
             seed=effort.seed,
             threads=effort.threads,
             progress=effort.progress,
+            delay=course.delay,
+            batch=course.batch,
         )
         hits = int(np.sum(out.reaches(task.regret, task.kind)))
         error = effort.z * math.sqrt((1.0 - hits / paths) / hits) if hits else math.inf
