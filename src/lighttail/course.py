@@ -64,6 +64,25 @@ class Course:
         """Trials that are open at the beginning."""
         return 0 if self.start is None else len(self.start.opened)
 
+    def told(self) -> dict[str, Any]:
+        """The same for a file of results, and in words."""
+        return {**self.said(), "rewards": self.words()} if self.late else {}
+
+    def short(self) -> str:
+        """For a title: "delay 2,000, batch 100"; empty where paths go straight ahead."""
+        never = f"{100 * self.delay.never:g} % never known" if self.delay.never else ""
+        batch = f"batch {self.batch:,}" if self.batch > 1 else ""
+        return ", ".join(filter(None, (self.delay.short(), never, batch)))
+
+    def words(self) -> str:
+        """In sentences; empty where paths go straight ahead.
+
+        >>> Course(batch=10).words()
+        'Decisions are made 10 at a time, before their rewards are known.'
+        """
+        made = f"Decisions are made {self.batch:,} at a time, before their rewards are known."
+        return " ".join(filter(None, (self.delay.words(), made if self.batch > 1 else "")))
+
     def known_horizon(self, horizon: int) -> float:
         """The horizon that the policy reckons with."""
         return horizon if self.start is None else self.start.horizon

@@ -1,4 +1,4 @@
-"""A user's own observations from a CSV file with the columns arm and reward."""
+"""A user's own observations from CSV files: rewards with the columns arm and reward, and delays."""
 
 from __future__ import annotations
 
@@ -39,6 +39,44 @@ def read_rewards(path: str | Path) -> dict[str, list[float]]:
     if len(rewards) < 2:
         raise BadInput(f"data must name at least two arms, but {path} names {len(rewards)}")
     return rewards
+
+
+def read_delays(path: str | Path) -> list[float]:
+    """Delays in pulls, one per line, or those in the column delay; `inf` is a reward that never came.
+
+    A fault is reported with its line number.
+    """
+    path = file_path("delay", path)
+    delays: list[float] = []
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, skipinitialspace=True)
+            column = 0
+            for row in rows:
+                names = [name.strip().lower() for name in row]
+                if not delays and "delay" in names:
+                    column = names.index("delay")
+                elif any(names):
+                    text = row[column].strip() if column < len(row) else ""
+                    delays.append(_pulls(text, f"line {rows.line_num} of {path}"))
+    except OSError as error:
+        raise refuse_file("delay", path, "a file that can be read", error) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"delay must be a CSV file in UTF-8, but {path} is not ({error})") from None
+    if not delays:
+        raise BadInput(f"delay must be a file with a delay in every line, but {path} has none")
+    return delays
+
+
+def _pulls(text: str, place: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value >= 0.0 or (math.isfinite(value) and not value.is_integer()):
+        allowed = "a whole number of pulls, or inf for a reward that never came,"
+        raise BadInput(f"delay must be {allowed} in {place}, but is {shown(text)}")
+    return value
 
 
 def _reward(text: str, place: str) -> float:

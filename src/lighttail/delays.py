@@ -76,6 +76,24 @@ class Delay(ABC):
     def longest(self) -> float:
         """No reward that comes takes longer; infinite where there is no such number."""
 
+    def short(self) -> str:
+        """For a title, such as "delay 2,000"; empty if every reward is known at once."""
+        return f"delay {self!r}"
+
+    def late(self) -> str:
+        """What follows "Every reward becomes known"; empty if it is at once."""
+        return f"after {self!r}"
+
+    def words(self) -> str:
+        """In a sentence or two; empty if every reward is known at once.
+
+        >>> FixedDelay(2000, never=0.1).words()
+        'Every reward becomes known 2,000 pulls late. 10 % of the rewards never become known.'
+        """
+        known = f"Every reward becomes known {self.late()}." if self.late() else ""
+        never = f"{100 * self.never:g} % of the rewards never become known." if self.never else ""
+        return " ".join(filter(None, (known, never)))
+
 
 @dataclass(frozen=True)
 class FixedDelay(Delay):
@@ -94,6 +112,12 @@ class FixedDelay(Delay):
 
     def params(self) -> tuple[Any, ...]:
         return self.never, float(self.pulls)
+
+    def short(self) -> str:
+        return f"delay {self.pulls:,}" if self.pulls else ""
+
+    def late(self) -> str:
+        return f"{self.pulls:,} pull{'s' if self.pulls > 1 else ''} late" if self.pulls else ""
 
     @property
     def longest(self) -> float:
@@ -116,6 +140,12 @@ class UniformDelay(Delay):
     def params(self) -> tuple[Any, ...]:
         return self.never, float(self.low), float(self.high)
 
+    def short(self) -> str:
+        return f"delay {self.low:,} to {self.high:,}"
+
+    def late(self) -> str:
+        return f"{self.low:,} to {self.high:,} pulls late, each number with the same chance"
+
     @property
     def longest(self) -> float:
         return float(self.high)
@@ -137,6 +167,12 @@ class GeometricDelay(Delay):
     def params(self) -> tuple[Any, ...]:
         return self.never, math.log(self.mean) - math.log1p(self.mean) if self.mean > 0.0 else 0.0
 
+    def short(self) -> str:
+        return f"delay {self.mean:,.10g} on average"
+
+    def late(self) -> str:
+        return f"{self.mean:,.10g} pulls late on average, by a geometric law"
+
     @property
     def longest(self) -> float:
         return ENDLESS if self.mean > 0.0 else 0.0
@@ -156,6 +192,16 @@ class ObservedDelays(Delay):
 
     def params(self) -> tuple[Any, ...]:
         return self.never, self.delays
+
+    def short(self) -> str:
+        return f"{len(self.delays):,} observed delays"
+
+    def late(self) -> str:
+        known = self.delays[np.isfinite(self.delays)]
+        mean = f", {known.mean():,.4g} pulls on average" if known.size else ""
+        lost = 1.0 - known.size / self.delays.size
+        never = f", {100 * lost:.3g} % of which never came" if lost else ""
+        return f"late by one of {len(self.delays):,} observed delays{mean}{never}"
 
     @property
     def longest(self) -> float:

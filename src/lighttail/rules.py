@@ -111,7 +111,7 @@ def mean_of_all(heard: Any, total: Any) -> float:
 
 def mean_heard(k: int, heard: Any, total: Any) -> float:
     """The mean of an arm's rewards; of all rewards so far while the arm has none."""
-    return total[k] / heard[k] if heard[k] > 0.0 else mean_of_all(heard, total)  # type: ignore[no-any-return]
+    return total[k] / heard[k] if heard[k] > 0.0 else mean_of_all(heard, total)
 
 
 @cache

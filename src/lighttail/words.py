@@ -22,13 +22,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from lighttail import own
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
+from lighttail.csvfile import read_delays
+from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import (
     BallActions,
     LinearBandit,
@@ -59,7 +61,7 @@ from lighttail.policies import (
     ThompsonSampling,
 )
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.validation import EXACT, BadInput, known_word, positive, refuse, whole
+from lighttail.validation import EXACT, BadInput, known_word, positive, refuse, shown, whole
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
@@ -121,6 +123,7 @@ RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # that words may 
 }
 OWN_POLICIES: own.Kinds = {"lighttail.Policy": Policy, **RULES["ucb"][1], **RULES["linucb"][1]}
 OWN_NOISES: own.Kinds = {"lighttail.Noise": Noise}
+DELAYS = "D pulls, geometric:MEAN, uniform:LOW:HIGH or FILE.csv"
 NOISE_LEVELS = ("kappa", "floor", "beta", "sigma", "scale")  # fields that are in units of the noise
 
 
@@ -196,6 +199,43 @@ def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) ->
     if rest:
         raise refuse("noise", text, f"{word} or studentt:DF")
     return NOISES[word](**scale)
+
+
+def parse_course(
+    delay: str | None, batch: str | None, never: str | None, find: Callable[[str], Path] = Path
+) -> tuple[Delay | None, int | None]:
+    """The delay and the batch that the texts name; None where there is none. find: where a file is.
+
+    delay: D, geometric:MEAN, uniform:LOW:HIGH, or a CSV file of observed delays.
+
+    >>> parse_course("geometric:500", "100", "0.1")
+    (GeometricDelay(mean=500.0, never=0.1), 100)
+    """
+    group = None if batch is None else whole("batch", parse_whole("batch", batch), 1)
+    if delay is None and never is None:
+        return None, group
+    found = FixedDelay(0) if delay is None else _delay(delay.strip(), find)
+    return (found if never is None else replace(found, never=parse_number("never", never))), group  # type: ignore[type-var]
+
+
+def _delay(text: str, find: Callable[[str], Path]) -> Delay:
+    if text.lower().endswith(".csv"):
+        return ObservedDelays(read_delays(find(text)))  # type: ignore[arg-type]
+    word, *rest = text.lower().split(":")
+    kinds: dict[tuple[str, int], tuple[Callable[..., Delay], Callable[[str, str], Any]]] = {
+        ("geometric", 1): (GeometricDelay, parse_number),
+        ("uniform", 2): (UniformDelay, parse_whole),
+        ("fixed", 1): (FixedDelay, parse_whole),
+    }
+    kind = (word, len(rest)) if rest else ("fixed", 1)
+    try:
+        numbers = [kinds[kind][1]("delay", part) for part in rest or [word]]
+    except (KeyError, BadInput):
+        raise refuse("delay", text, f"of the form {DELAYS}") from None
+    try:
+        return kinds[kind][0](*numbers)
+    except BadInput as error:
+        raise BadInput(f"delay {shown(text)} is out of range: {error}") from None
 
 
 def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise) -> LinearBandit:

@@ -18,9 +18,12 @@ from lighttail.cli.options import (
     HERE,
     POLICY_WORDS,
     AsJson,
+    Batch,
     Data,
+    DelayWord,
     Horizon,
     Means,
+    Never,
     NoiseWord,
     Out,
     Seed,
@@ -36,6 +39,7 @@ from lighttail.cli.options import (
     warnings_as_lines,
 )
 from lighttail.cli.sizes import check_played, check_policies
+from lighttail.course import check_course
 from lighttail.executors import BlocksFailed
 from lighttail.files import in_a_sentence, output_folder
 from lighttail.gpu.run import check_device
@@ -45,7 +49,7 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
 from lighttail.validation import SHOWN, BadInput, known_word, positive, refuse, whole
-from lighttail.words import parse_linear, parse_noise, parse_number, parse_whole
+from lighttail.words import parse_course, parse_linear, parse_noise, parse_number, parse_whole
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
 TUNED = (
@@ -131,6 +135,9 @@ def compare(
             help="Sweep the noise that the policies assume: each kappa is multiplied by each of these."
         ),
     ] = None,
+    delay: DelayWord = None,
+    never: Never = None,
+    batch: Batch = None,
     horizon_text: Horizon = "500",
     paths_text: Annotated[
         str, typer.Option("--paths", metavar="N", help="Simulated paths a policy.")
@@ -176,10 +183,14 @@ def compare(
     check_policies(policies)
     kept: Any = "paths" if keep is None else keep
     check_device(device, problem, horizon, threads=threads)
+    wait, group = parse_course(delay, batch, never)
     for one in policies:
         use = 1 if threads is None else threads
         check_settings(one, problem, horizon, paths, seed, use, kept, together=len(policies))
-        check_played(one, problem, horizon, paths, device)
+        late = check_course(one, problem, horizon, wait, group).late
+        if late and device != "cpu":
+            raise refuse("device", device, "cpu with a delay or a batch")
+        check_played(one, problem, horizon, paths, device, late)
     loss = default_threshold(problem, horizon)
     if threshold is not None:
         positive("threshold", threshold)
@@ -194,6 +205,9 @@ def compare(
         **named,
         policy=words,
         assumed_sigma=assumed_sigma,
+        delay=delay,
+        never=never,
+        batch=batch,
         horizon=horizon,
         paths=paths,
         seed=seed,
@@ -203,7 +217,8 @@ def compare(
         out=out,
     )
     with output_folder("out", out):
-        _run(policies, problem, (horizon, paths, seed, loss, threads, kept, device), out, command, as_json)
+        settings = (horizon, paths, seed, loss, threads, kept, device, wait, group)
+        _run(policies, problem, settings, out, command, as_json)
 
 
 @app.command()
@@ -275,7 +290,7 @@ def _run(
     from lighttail import report
     from lighttail.progress import bar
 
-    horizon, paths, seed, threshold, threads, keep, device = settings
+    horizon, paths, seed, threshold, threads, keep, device, delay, batch = settings
     quiet = as_json or not sys.stderr.isatty()
 
     def run(progress: Any) -> report.Comparison:
@@ -291,6 +306,8 @@ def _run(
             progress=progress,
             keep=keep,
             device=device,
+            delay=delay,
+            batch=batch,
         )
 
     if quiet:

@@ -20,6 +20,7 @@ from lighttail.validation import refuse
 from lighttail.words import (
     BONUSES,
     BY_FIELDS,
+    DELAYS,
     FORMS,
     parse_noise,
     parse_number,
@@ -54,6 +55,25 @@ Sigma = Annotated[str | None, typer.Option(help="Standard deviation of the noise
 Data = Annotated[
     Path | None,
     typer.Option(help="CSV file with columns arm,reward: resample these instead of means and noise."),
+]
+DelayWord = Annotated[
+    str | None,
+    typer.Option(
+        "--delay",
+        metavar="PULLS",
+        help=f"After how many pulls a reward becomes known: {DELAYS} (a delay per line, or a column delay).",
+        show_default="0",
+    ),
+]
+Never = Annotated[
+    str | None,
+    typer.Option(metavar="CHANCE", help="The chance that a reward never becomes known.", show_default="0"),
+]
+Batch = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N", help="Decisions per group, which see no reward of their own group.", show_default="1"
+    ),
 ]
 Horizon = Annotated[str, typer.Option("--horizon", metavar="N", help="Pulls a path.")]
 Seed = Annotated[str, typer.Option("--seed", metavar="N", help="The same seed gives the same numbers.")]

@@ -26,9 +26,11 @@ def check_policies(policies: Iterable[Policy]) -> None:
         raise refuse("the number of policies", count, f"at most {MOST_POLICIES} in one comparison")
 
 
-def check_played(policy: Policy, problem: Problem, horizon: int, paths: int, device: str) -> None:
-    """Refuse a simulation that would take months, where every pull is played."""
-    if device == "cpu" and not why_not_skip(policy, problem):
+def check_played(
+    policy: Policy, problem: Problem, horizon: int, paths: int, device: str, late: bool = False
+) -> None:
+    """Refuse a simulation that would take months, where every pull is played. late: so are the rewards."""
+    if device == "cpu" and not late and not why_not_skip(policy, problem):
         return
     check_long(problem, horizon, "step")
     most = MOST_PLAYED[device] * PRODUCTS // max(PRODUCTS, problem.products)

@@ -151,9 +151,10 @@ def _size(study: Any, cells: Any) -> str:
     for cell in cells:
         columns = 1 + (len(cell.problem.means) or 2)
         room += 8 * cell.paths * columns + len(cell.pieces) * (FRAME + COLUMN * columns)
+    late = "".join(f"\n{one.title}: {one.course.words()}" for one in study.problems if one.course.late)
     return (
         f"{study.name}: {counted(len(cells), 'cell')}, {counted(paths, 'path')}, {pulls:,} pulls, "
-        f"about {in_words(room)} at most on disk"
+        f"about {in_words(room)} at most on disk{late}"
     )
 
 
@@ -221,4 +222,5 @@ def report(
 def _place(one: dict[str, Any]) -> str:
     """The problem, sigma and horizon of an entry of results.json."""
     sigma = "" if one["sigma"] is None else f", sigma {one['sigma']:g}"
-    return f"{one['name']}{sigma}, {one['horizon']:,} pulls"
+    late = f" ({one['rewards'].rstrip('.')})" if "rewards" in one else ""
+    return f"{one['name']}{sigma}, {one['horizon']:,} pulls{late}"

@@ -14,9 +14,12 @@ from lighttail.cli.commands import app
 from lighttail.cli.options import (
     POLICY_WORDS,
     AsJson,
+    Batch,
     Data,
+    DelayWord,
     Horizon,
     Means,
+    Never,
     NoiseWord,
     Out,
     Seed,
@@ -29,12 +32,13 @@ from lighttail.cli.options import (
     problem_options,
 )
 from lighttail.cli.sizes import check_regrets, check_tail
+from lighttail.course import check_course
 from lighttail.files import output_folder
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.simulate import check_settings
 from lighttail.validation import BadInput, known_word, positive, refuse
-from lighttail.words import parse_number, parse_numbers, parse_whole
+from lighttail.words import parse_course, parse_number, parse_numbers, parse_whole
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
@@ -62,6 +66,9 @@ def tail(
     sigma: Sigma = None,
     data: Data = None,
     policy_words: PolicyWords = None,
+    delay: DelayWord = None,
+    never: Never = None,
+    batch: Batch = None,
     horizon_text: Horizon = "500",
     regret: Regret = None,
     kind: KindWord = "pseudo-regret",
@@ -85,11 +92,17 @@ def tail(
     policy, problem, regrets = _asked(means, noise, sigma, data, policy_text, horizon, regret)
     check_settings(policy, problem, horizon, 1, seed, 1 if threads is None else threads)
     check_tail(problem, horizon)
+    wait, group = parse_course(delay, batch, never)
+    if check_course(policy, problem, horizon, wait, group).late and method not in ("auto", "plain"):
+        raise refuse("method", method, "auto or plain with a delay or a batch")
     _check_method(method, policy, problem)
     command = command_line(
         "tail",
         **problem_options(means, noise, sigma, data),
         policy=policy_text,
+        delay=delay,
+        never=never,
+        batch=batch,
         horizon=horizon,
         regret=regret,
         kind=kind,
@@ -99,6 +112,7 @@ def tail(
         out=out,
     )
     settings = {"kind": which, "relative_error": error, "method": method, "seed": seed}
+    settings |= {"delay": wait, "batch": group}
     with output_folder("out", out):
         _make_tail(
             (policy, problem, horizon, regrets), settings | {"threads": threads}, out, command, as_json

@@ -9,6 +9,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from lighttail.blocks import Keep
+from lighttail.course import STRAIGHT, Course, check_course
+from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
@@ -107,6 +109,7 @@ class Comparison:
     seed: int | tuple[int, ...]  # several where paths of several seeds are put together
     threshold: float
     entries: tuple[Entry, ...]
+    course: Course = STRAIGHT
 
     @property
     def seeds(self) -> str:
@@ -152,6 +155,7 @@ class Comparison:
             "horizon": self.horizon,
             "paths": self.paths,
             "seed": self.seed,
+            **self.course.told(),
             "threshold": self.threshold,
             "verdict": self.verdict(),
             "policies": [entry.to_dict() for entry in self.entries],
@@ -171,14 +175,18 @@ def compare(
     progress: Callable[[str, int], None] | None = None,
     keep: Keep = "paths",
     device: Device = "cpu",
+    delay: DelayLike = None,
+    batch: int | None = None,
 ) -> Comparison:
     """Simulate every policy on the problem, each with the same seed.
 
     threshold: the regret whose chance is estimated; a third of the largest possible unless given.
     labels: the policies' names in tables and figures.
     progress: called with (policy, paths done, of all policies together).
-    keep: "paths" or "law", device: "cpu" or "cuda", as in `simulate`.
+    keep: "paths" or "law", device: "cpu" or "cuda", delay, batch: as in `simulate`.
     """
+    course = check_course(policies[0], problem, horizon, delay, batch)
+    late = f", {course.short()}" if course.late else ""
     threshold = default_threshold(problem, horizon) if threshold is None else threshold
     names = [str(policy) for policy in policies] if labels is None else list(labels)
     # Where short names are alike, the whole of it.
@@ -187,7 +195,7 @@ def compare(
     for turn, policy in enumerate(policies):
         report: bool | Callable[[int, int], None] = False
         if progress is not None:
-            report = partial(_shift, progress, labels[turn], turn * paths)
+            report = partial(_shift, progress, labels[turn] + late, turn * paths)
             report(0, paths)
         outcome = simulate(
             policy,
@@ -199,10 +207,12 @@ def compare(
             progress=report,
             keep=keep,
             device=device,
+            delay=delay,
+            batch=batch,
         )
-        proved = policy.light_tailed and covered(problem)
+        proved = policy.light_tailed and not uncovered(problem, course)
         entries.append(Entry(labels[turn], policy, proved, outcome, threshold, places[turn]))
-    return Comparison(problem, horizon, paths, seed, threshold, tuple(entries))
+    return Comparison(problem, horizon, paths, seed, threshold, tuple(entries), course)
 
 
 def turns(policies: Sequence[Policy]) -> list[int]:
@@ -221,8 +231,10 @@ def covered(problem: Problem) -> bool:
     return problem.covered
 
 
-def uncovered(problem: Problem) -> str:
+def uncovered(problem: Problem, course: Course = STRAIGHT) -> str:
     """Why no policy is light-tailed by theorem on a problem; empty where one may be."""
+    if course.late:
+        return "no theorem covers rewards that come late"
     if covered(problem):
         return ""
     if not problem.noise.is_sub_gaussian:
@@ -230,9 +242,9 @@ def uncovered(problem: Problem) -> str:
     return "no theorem covers this linear bandit"
 
 
-def legend_words(problem: Problem) -> str:
+def legend_words(problem: Problem, course: Course = STRAIGHT) -> str:
     """What the style of a line says."""
-    return uncovered(problem) or "solid: light-tailed by theorem"
+    return uncovered(problem, course) or "solid: light-tailed by theorem"
 
 
 def default_threshold(problem: Problem, horizon: int) -> float:

@@ -70,7 +70,9 @@ def survival_figure(comparison: Comparison) -> Figure:
     axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
     axes.set_ylabel("chance of a regret of x or more (log scale)")
     axes.set_title("Who loses how much, how often; shaded: 95 % intervals", loc="left")
-    figure.legend(loc="outside right upper", frameon=False, title=legend_words(comparison.problem))
+    figure.legend(
+        loc="outside right upper", frameon=False, title=legend_words(comparison.problem, comparison.course)
+    )
     return figure
 
 
@@ -95,7 +97,7 @@ def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
         axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.1), frameon=False, fontsize=8)
     figure.supxlabel(
         f"regret x after {comparison.horizon:,} pulls (in units of reward); "
-        f"{legend_words(comparison.problem)}; shaded: 95 % intervals",
+        f"{legend_words(comparison.problem, comparison.course)}; shaded: 95 % intervals",
         fontsize=10,
     )
     figure.supylabel("chance of a regret of x or more (log scale)", fontsize=10)

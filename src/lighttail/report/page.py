@@ -20,7 +20,7 @@ def page(comparison: Comparison, command: str, survival: bytes, histograms: byte
     made = ", ".join(f"{name} {version}" for name, version in versions.items())
     body = f"""{above}<h1>What is the chance of losing {comparison.threshold:g} or more?</h1>
 <p>{policies}, {comparison.horizon:,} pulls a path, {comparison.paths:,}
-simulated paths each. {escape(about(problem))}</p>
+simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.course.words()))))}</p>
 <p class="verdict">{unbroken(comparison.verdict())}</p>
 <h2>The numbers</h2>
 <div class="scroll"><table>{_head(comparison)}{_rows(comparison)}</table></div>
@@ -31,7 +31,7 @@ event that no path showed, with its upper limit.</p>
 <h2>The chance of a large regret</h2>
 {figure(survival, "The chance that the regret is x or more, for each policy")}
 <h2>The regret of every path</h2>
-{figure(histograms, _histograms(problem))}
+{figure(histograms, _histograms(comparison))}
 <h2>How to read this</h2>
 <p>A policy has a heavy tail here if, with 95 % confidence, more than {100 * RARE:g}&nbsp;% of its paths
 pull bad arms until {comparison.threshold:g} or more is lost (pseudo regret), and that lies far above
@@ -47,9 +47,9 @@ it may still be visible.</p>
     return document(f"lighttail: {policies} compared", body)
 
 
-def _histograms(problem: Problem) -> str:
+def _histograms(comparison: Comparison) -> str:
     """The caption of the histograms."""
-    why = uncovered(problem)
+    why = uncovered(comparison.problem, comparison.course)
     fills = f"{why[0].upper()}{why[1:]}" if why else "Filled: light-tailed by theorem; hatched: not"
     return f"{fills}. Triangle: the mean; dotted line: the threshold"
 

@@ -13,6 +13,8 @@ import numpy as np
 from lighttail import bounds
 from lighttail.bounds import Bound, NoBound
 from lighttail.bounds.bound import check_kind
+from lighttail.course import STRAIGHT, Course, check_course
+from lighttail.delays import DelayLike
 from lighttail.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -53,6 +55,9 @@ class KnownBounds:
         """The smaller of the two."""
         known = [bound for bound in (self.certificate, self.theorem) if bound is not None]
         return min(known, key=float) if known else None
+
+
+LATE = KnownBounds(None, None, *["rewards come late"] * 2)
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,7 @@ class TailCurve:
     bound_regrets: Floats
     certificates: Floats
     theorems: Floats
+    course: Course = STRAIGHT
 
     def at(self, regret: float) -> TailPoint:
         """The point at one of the regrets."""
@@ -130,6 +136,7 @@ class TailCurve:
             "horizon": self.horizon,
             "kind": self.kind,
             "seed": self.seed,
+            **self.course.told(),
             "relative_error": self.relative_error,
             "simulated_paths": self.outcome.paths,
             "sentences": list(sentences),
@@ -153,6 +160,8 @@ def tail_curve(
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
     progress: Report | None = None,
+    delay: DelayLike = None,
+    batch: int | None = None,
 ) -> TailCurve:
     """Simulate, estimate, compute and bound P(kind >= x), from where simulation thins out to the end.
 
@@ -162,6 +171,7 @@ def tail_curve(
     relative_error, method, most_pulls: as in `tail_probability`, for the regrets that were asked for; for
         the points between, a relative error of 0.1 and a tenth of the budget will do.
     progress: called with (what is being done, steps done of `steps`).
+    delay, batch: as in `simulate`; where rewards come late, nothing is known but what simulation shows.
 
     >>> import lighttail as lt
     >>> curve = tail_curve(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8]), 50, 12, seed=1)
@@ -175,8 +185,9 @@ def tail_curve(
     checked = check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths, seed, threads = checked.horizon, checked.paths, checked.seed, checked.threads
     kind, asked = check_kind(kind), asked_regrets(regret, problem, horizon)
+    course = check_course(policy, problem, horizon, delay, batch)
     say: Report = (lambda label, done: None) if progress is None else progress
-    common: dict[str, Any] = {"seed": seed, "threads": threads}
+    common: dict[str, Any] = {"seed": seed, "threads": threads, "delay": course.delay, "batch": course.batch}
     common["progress"] = False if progress is None else _silent  # says when it compiles
 
     def estimate(x: float, done: int, **effort: Any) -> TailEstimate:
@@ -187,20 +198,23 @@ def tail_curve(
     estimates = {x: estimate(x, done, method=method, **effort) for done, x in enumerate(asked)}
     say("plain simulation", len(asked))
     outcome = simulate(policy, problem, horizon=horizon, paths=paths, **common)
-    if Task(policy, problem, horizon, 0.0, kind).no_tilts() is None:  # else plain simulation says it all
+    tilted = not course.late and Task(policy, problem, horizon, 0.0, kind).no_tilts() is None
+    if tilted:  # else plain simulation says it all
         less = {"relative_error": max(relative_error, ROUGH), "most_pulls": max(1, int(most_pulls * SHARE))}
         end = math.inf if regret is None else max(asked)
         _add_between(estimates, outcome, kind, problem, end, lambda x, done: estimate(x, done, **less))
     say("exact values and bounds", steps(len(asked)) - 1)
-    points = tuple(_point(policy, problem, outcome, kind, x, estimates[x], asked) for x in sorted(estimates))
+    points = tuple(
+        _point(policy, problem, outcome, kind, x, estimates[x], asked, course.late) for x in sorted(estimates)
+    )
     grid = _bound_regrets(points, outcome, kind)
-    curves = [bounds_at(policy, problem, horizon, float(x), kind) for x in grid]
+    curves = [LATE if course.late else bounds_at(policy, problem, horizon, float(x), kind) for x in grid]
     certificates, theorems = (
         np.array([math.nan if bound is None else bound.value for bound in several])
         for several in ([known.certificate for known in curves], [known.theorem for known in curves])
     )
     settings = (policy, problem, horizon, kind, seed, relative_error, asked)
-    return TailCurve(*settings, outcome, points, grid, certificates, theorems)
+    return TailCurve(*settings, outcome, points, grid, certificates, theorems, course)
 
 
 def steps(asked: int) -> int:
@@ -292,7 +306,10 @@ def _point(
     regret: float,
     estimate: TailEstimate,
     asked: Sequence[float],
+    late: bool = False,
 ) -> TailPoint:
+    if late:
+        return TailPoint(regret, estimate, outcome.exceedance(regret, kind), None, LATE)
     horizon = outcome.horizon
     seconds = ASKED_SECONDS if regret in asked else CURVE_SECONDS
     if estimate.method == "exact":

@@ -37,7 +37,7 @@ def page(curve: TailCurve, command: str, svg: bytes) -> str:
     kind = kind_words(curve.kind)
     versions = ", ".join(f"{name} {v}" for name, v in curve.outcome.settings["versions"].items())
     parts = [f"<h1>What is the chance of losing {_losses(curve)} or more?</h1>"]
-    parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls.</p>")
+    parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls. {escape(curve.course.words())}</p>")
     for regret in curve.asked:
         point = curve.at(regret)
         parts.append(f'<p class="verdict">{escape(sentence(curve, point))}</p>')

@@ -100,7 +100,8 @@ def subject(curve: TailCurve) -> str:
     problem = curve.problem
     means = ", ".join(f"{mean:.4g}" for mean in problem.means)
     arms = f"means {means}" if problem.arms <= MANY_ARMS else f"{problem.arms} arms"
-    return f"{curve.policy}; {arms}; {problem.noise!r}"
+    late = f"; {curve.course.short()}" if curve.course.late else ""
+    return f"{curve.policy}; {arms}; {problem.noise!r}{late}"
 
 
 def kind_words(kind: str) -> str:

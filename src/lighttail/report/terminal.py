@@ -25,6 +25,8 @@ def table(comparison: Comparison, width: int) -> Table:
         f"Regret after {comparison.horizon:,} pulls, {comparison.paths:,} paths, "
         f"{comparison.seeds}; 95 % intervals in brackets"
     )
+    if comparison.course.late:
+        title = f"{title}\n{comparison.course.words()}"
     result = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     result.add_column("policy", no_wrap=True)
     for heading in headings(comparison):

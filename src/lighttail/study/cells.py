@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from lighttail.blocks import PROBE_PATHS, PROBE_PULLS, fingerprint, probe_of
+from lighttail.course import STRAIGHT, Course
 from lighttail.gpu.run import (
     Precision,
     check_device,
@@ -61,6 +62,10 @@ class Cell:
     @property
     def problem(self) -> Problem:
         return self.setting.problem
+
+    @property
+    def course(self) -> Course:
+        return self.setting.course
 
     @cached_property
     def key(self) -> str:
@@ -146,13 +151,16 @@ def _of_all_seeds(
 ) -> list[Cell]:
     name, policy = named
     problem: Any = setting.problem
+    course = setting.course
     check_device(device, problem, horizon, method=study.method)
+    if device != "cpu" and course.late:
+        raise refuse("device", device, f"'cpu' with a delay or a batch, as with problem {setting.title!r}")
     precision: Precision | None = None
     where = {"device": device}
     with compiling(str(policy), shown):
         if device == "cpu":
-            method = choose_method(policy, problem, horizon, study.method)
-            probe = probe_of(policy, problem, horizon, method)
+            method = "step" if course.late else choose_method(policy, problem, horizon, study.method)
+            probe = probe_of(policy, problem, horizon, method, course)
             block = block_paths(horizon, method, problem.dear)
             size = piece_paths(problem, horizon, method, block)
         else:
@@ -169,10 +177,11 @@ def _of_all_seeds(
         "horizon": horizon,
         "method": method,
         "block_paths": block,
-        "formulas": formulas_digest(policy, problem),
+        "formulas": formulas_digest(policy, problem, course),
         "probe": hashlib.sha256(probe).hexdigest(),  # a machine that rounds otherwise plays other paths
         "piece_paths": size,
         **where,
+        **course.said(),
     }
     if facts := facts_of(policy, problem):
         played["own"] = facts
@@ -208,13 +217,14 @@ def piece_paths(problem: Problem, horizon: int, method: str, block: int) -> int:
     return block * max(1, min(PIECE_BLOCKS, pulls, numbers))
 
 
-def formulas_digest(policy: Policy, problem: Problem) -> str:
-    """Changes with any formula of the policy, its bonus, the noise or the actions, and with the kernels."""
+def formulas_digest(policy: Policy, problem: Problem, course: Course = STRAIGHT) -> str:
+    """Changes with any formula of the policy, its bonus, the noise, the actions or the delay, and with the
+    kernels."""
     from lighttail.kernels.build import digest
 
-    parts = (policy, getattr(policy, "bonus", None), problem.noise, getattr(problem, "actions", None))
+    parts = [policy, getattr(policy, "bonus", None), problem.noise, getattr(problem, "actions", None)]
     formulas = {}
-    for part in parts:
+    for part in [*parts, course.delay] if course.late else parts:
         for name in dir(type(part)):
             function = inspect.getattr_static(type(part), name)
             if isinstance(function, staticmethod) and not name.startswith("_"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.csvfile import read_rewards
 from lighttail.linear import LinearBandit
 from lighttail.methods import Method, check_method, why_not_skip
@@ -14,6 +15,7 @@ from lighttail.own import loader
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Noise
 from lighttail.simulate import MOST_PATHS, check_long, check_settings
+from lighttail.study.late import LINEAR_KEYS, course_of
 from lighttail.study.source import LONGEST_TEXT, Source, Table, name, several, text, texts
 from lighttail.study.told import Tell, told_noise, told_policy
 from lighttail.validation import (
@@ -30,10 +32,11 @@ from lighttail.validation import (
 )
 from lighttail.words import names_own, parse_linear, parse_noise, parse_policy
 
-KEYS = ("name", "paths", "seeds", "horizons", "sigmas", "method", "threshold", "problem", "policy")
-LINEAR_KEYS = ("actions", "dim", "theta")
-PROBLEM_KEYS = ("name", "means", "noise", "sigmas", "labels", "data", *LINEAR_KEYS)
+LATE_KEYS = ("delay", "never", "batch")
+PROBLEM_KEYS = ("name", "means", "noise", "sigmas", "labels", "data", *LINEAR_KEYS, *LATE_KEYS)
 POLICY_KEYS = ("name", "policy")
+SETTINGS = ("name", "paths", "seeds", "horizons", "sigmas", "method", "threshold")
+KEYS = (*SETTINGS, *LATE_KEYS, "problem", "policy")
 MOST_PROBLEMS = 1000  # each with one of its sigmas
 MOST_POLICIES = 1000
 MOST_CELLS = 10**5
@@ -47,11 +50,13 @@ class Setting:
     name: str
     sigma: float | None
     problem: Bandit | LinearBandit
+    course: Course = STRAIGHT
 
     @property
     def title(self) -> str:
-        """The name, with the sigma where there is one."""
-        return self.name if self.sigma is None else f"{self.name}, sigma {self.sigma:g}"
+        """The name, with the sigma, the delay and the batch where there are any."""
+        sigma = "" if self.sigma is None else f"sigma {self.sigma:g}"
+        return ", ".join(filter(None, (self.name, sigma, self.course.short())))
 
 
 @dataclass(frozen=True)
@@ -200,15 +205,16 @@ def _problems(source: Source, way: _Words) -> Iterator[Setting]:
         called = source.given(place, "name", name)
         _check_fresh(source, place, names, called)
         names.append(called)
+        course = course_of(source, place, way.file)
         for sigma, problem in _with_sigmas(source, place, shared, way):
-            setting = Setting(called, sigma, problem)
+            setting = Setting(called, sigma, problem, course)
             with source.at(*place):
                 if len(seen) == MOST_PROBLEMS:
                     raise BadInput(
                         f"problems must be at most {MOST_PROBLEMS:,} with their sigmas, but are more"
                     )
                 for other in seen:
-                    if other.problem == problem:
+                    if (other.problem, other.course) == (problem, course):
                         raise BadInput(
                             "problem must be different under every name, "
                             f"but {other.title!r} and {setting.title!r} are the same"
@@ -224,7 +230,9 @@ def _with_sigmas(
     table = source.table(place)
     noise = source.given(place, "noise", text, "gaussian")
     if "data" in table:
-        source.without(place, tuple(key for key in PROBLEM_KEYS[1:] if key != "data"), "with data")
+        source.without(
+            place, tuple(key for key in PROBLEM_KEYS[1:] if key not in ("data", *LATE_KEYS)), "with data"
+        )
     fixed = "data" if "data" in table else "bernoulli rewards" if noise.strip().lower() == "bernoulli" else ""
     fixed = fixed or ("a noise of one's own" if names_own(noise) else "")
     if fixed:
@@ -300,9 +308,11 @@ def _check_pairs(study: Study, source: Source) -> None:
         for turn, policy in enumerate(study.policies.values()):
             for horizon in study.horizons:
                 try:
+                    late = setting.course.late
                     check_settings(policy, problem, horizon, study.paths, 0, 1, keep="law")
-                    check_method(policy, problem, horizon, study.method)
-                    if study.method == "step" or why_not_skip(policy, problem):
+                    check_course(policy, problem, horizon, setting.course.delay, setting.course.batch)
+                    check_method(policy, problem, horizon, study.method, late)
+                    if late or study.method == "step" or why_not_skip(policy, problem):
                         check_long(problem, horizon, "step")
                 except BadInput as error:
                     word = str(error).split(maxsplit=1)[0]

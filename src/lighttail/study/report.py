@@ -192,7 +192,8 @@ In brackets: 95 % intervals.</p>
 
 def _section(results: Results, setting: Setting, summaries: list[Summary]) -> str:
     """The table and the figure of one problem; what of it is not played is named."""
-    heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(about(setting.problem))}</p>\n"
+    told = " ".join(filter(None, (about(setting.problem), setting.course.words())))
+    heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(told)}</p>\n"
     names = (
         "policy",
         "mean regret",
@@ -252,7 +253,7 @@ def _picture(summaries: list[Summary]) -> str:
         axes.grid(axis="y", color="0.9", linewidth=0.8)
         axes.set_xlabel("horizon (pulls; log scale)")
         axes.set_ylabel("chance (log scale)")
-        title = legend_words(summaries[0].setting.problem)
+        title = legend_words(summaries[0].setting.problem, summaries[0].setting.course)
         canvas.legend(loc="outside right upper", frameon=False, handlelength=3, title=title)
     losses = ", ".join(f"{one.threshold:g} after {one.horizon:,} pulls" for one in summaries)
     caption = (

@@ -13,7 +13,7 @@ from lighttail.files import in_a_sentence
 from lighttail.keeping import fits_memory, kept_as
 from lighttail.outcome import Outcome
 from lighttail.records import Record
-from lighttail.report.comparison import Comparison, Entry, covered, default_threshold, turns
+from lighttail.report.comparison import Comparison, Entry, default_threshold, turns, uncovered
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
@@ -117,9 +117,9 @@ class Results:
         for name in there:
             outcome = self._outcome(setting, name, horizon, paths, together=len(there))
             policy = study.policies[name]
-            proved = policy.light_tailed and covered(problem)
+            proved = policy.light_tailed and not uncovered(problem, setting.course)
             entries.append(Entry(name, policy, proved, outcome, threshold, places[name]))
-        return Comparison(problem, horizon, paths, study.seeds, threshold, tuple(entries))
+        return Comparison(problem, horizon, paths, study.seeds, threshold, tuple(entries), setting.course)
 
     def not_played(self, setting: Setting, horizon: int) -> list[str]:
         """The policies of which no piece is finished there."""
@@ -149,6 +149,7 @@ class Results:
             "seed": [cell["seed"] for cell in cells],
             "keep": keep,
             "versions": {name: self.manifest["versions"][name] for name in self.manifest["versions"]},
+            **setting.course.said(),
         }
         kept = kept_as(keep, problem, horizon, paths)
         done = 0

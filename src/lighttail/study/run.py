@@ -174,7 +174,7 @@ def _jobs(missing: Iterable[Piece], flag: Path) -> Iterator[tuple[Piece, Job]]:
     """Every piece with the job of its cell; one job for all pieces of a cell that follow each other."""
     for cell, pieces in groupby(missing, key=lambda piece: piece.cell):
         played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method)
-        job = Job(*played, cell.block, cell.probe, "paths", str(flag))
+        job = Job(*played, cell.block, cell.probe, "paths", str(flag), cell.course)
         for piece in pieces:
             yield piece, job
 

@@ -11,6 +11,8 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from lighttail import statistics
+from lighttail.course import STRAIGHT, Course, check_course
+from lighttail.delays import DelayLike
 from lighttail.keeping import fitting_paths
 from lighttail.methods import work_of
 from lighttail.policies import Policy
@@ -43,6 +45,8 @@ def tail_probability(
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
     progress: bool | Progress = False,
+    delay: DelayLike = None,
+    batch: int | None = None,
 ) -> TailEstimate:
     """P(kind >= regret), however small.
 
@@ -56,6 +60,7 @@ def tail_probability(
         otherwise the cheaper of "importance" and "plain". A LinearBandit is simulated plainly. A chance
         below 2.2e-308 is given as that.
     seed, threads, progress: as in `simulate`.
+    delay, batch: as in `simulate`; paths whose rewards come late are counted, by "auto" or "plain" alone.
 
     `reached` is a promise: the weights are bounded, or two plans that were found independently agree. Where
     they do not, `diagnostics.doubt` says so and the interval is as wide as what is sure.
@@ -74,6 +79,9 @@ def tail_probability(
     most_pulls = whole("most_pulls", most_pulls, 1)
     asked: Any = one_of("kind", kind, get_args(Kind))
     method = cast(Method, one_of("method", method, get_args(Method)))
+    course = check_course(policy, problem, checked.horizon, delay, batch)
+    if course.late and method not in ("auto", "plain"):
+        raise refuse("method", method, "'auto' or 'plain' with a delay or a batch")
     task = Task(policy, problem, checked.horizon, regret, asked)
     effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
     if not problem.independent:
@@ -81,10 +89,12 @@ def tail_probability(
             raise refuse("problem", problem, f"a Bandit for method {method!r}; use method='plain'")
         return _plain(task, effort)
     certain = task.certain()
-    certain = sure_chance(task) if certain is None else certain
-    return (
-        certainly(certain, level) if certain is not None else _possible(ANSWERS[method](task, effort), task)
-    )
+    certain = sure_chance(task) if certain is None and not course.late else certain
+    if certain is not None:
+        return certainly(certain, level)
+    if course.late:
+        return _plain(task, effort, course)
+    return _possible(ANSWERS[method](task, effort), task)
 
 
 def _possible(found: TailEstimate, task: Task) -> TailEstimate:
@@ -162,9 +172,9 @@ def _without(task: Task, effort: Effort) -> TailEstimate:
     return _plain(task, effort)
 
 
-def _plain(task: Task, effort: Effort) -> TailEstimate:
+def _plain(task: Task, effort: Effort, course: Course = STRAIGHT) -> TailEstimate:
     """Count simulated paths."""
-    work = work_of(task.policy, task.problem, task.horizon)
+    work = float(task.horizon) if course.late else work_of(task.policy, task.problem, task.horizon)
     if work > max(effort.most_pulls, MOST_PULLS):
         raise refuse("most_pulls", effort.most_pulls, f"at least {work:.0f}, the work of one path")
     most, limit = most_paths(effort, work, fitting_paths(task.problem))
@@ -178,6 +188,8 @@ def _plain(task: Task, effort: Effort) -> TailEstimate:
             seed=effort.seed,
             threads=effort.threads,
             progress=effort.progress,
+            delay=course.delay,
+            batch=course.batch,
         )
         hits = int(np.sum(out.reaches(task.regret, task.kind)))
         error = effort.z * math.sqrt((1.0 - hits / paths) / hits) if hits else math.inf
