@@ -21,7 +21,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lighttail.bonuses import Bonus
 from lighttail.course import STRAIGHT, Course
 from lighttail.law import Law, layout_of
 from lighttail.methods import Played
@@ -139,7 +138,7 @@ def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
     for part in problem.numbers:
         numbers.append(hashlib.sha256(part.tobytes()).hexdigest() if isinstance(part, np.ndarray) else part)
     bonus = getattr(policy, "bonus", None)
-    if isinstance(bonus, Bonus):
+    if hasattr(bonus, "sample"):
         numbers += bonus.sample(horizon, problem.size)
     return repr(numbers).encode()
 

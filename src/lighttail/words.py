@@ -36,7 +36,6 @@ from lighttail.linear import (
     LinearBandit,
     LinearBonus,
     LinearLightTailed,
-    LinearPolicy,
     LinearStandard,
     LinearThompson,
     LinearUCB,
@@ -172,7 +171,7 @@ def _as_policy(found: Any) -> Policy:
     for rule, kinds in (RULES["ucb"], RULES["linucb"]):
         if isinstance(found, tuple(kinds.values())):
             return rule(found)
-    if not isinstance(found, LinearPolicy):
+    if not found.linear:
         found.rule()  # which refuses a policy without its functions
     return found  # type: ignore[no-any-return]
 

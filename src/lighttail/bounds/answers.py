@@ -29,10 +29,10 @@ from lighttail.bounds.bound import (
     with_noise,
 )
 from lighttail.bounds.chances import best_arm_dropped
-from lighttail.bounds.proved import chances, tails, theorem_of
+from lighttail.bounds.proved import chances, has_linear_theorem, tails, theorem_of
 from lighttail.bounds.simplified import Simplified
 from lighttail.bounds.split import Arm, Split
-from lighttail.linear import LinearBandit, LinearLightTailed, LinearUCB
+from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.validation import BadInput, fraction, number, refuse
@@ -82,7 +82,7 @@ def tail(policy: Policy, problem: Any, horizon: int, regret: float, kind: Kind =
 
 def _linear_tail(policy: Any, problem: LinearBandit, horizon: int, regret: float, kind: Any) -> Bound:
     """Thm linear, for what it is for."""
-    if not isinstance(policy, LinearUCB) or not isinstance(policy.bonus, LinearLightTailed):
+    if not has_linear_theorem(policy):
         raise refuse(
             "policy", policy, "LinearUCB with LinearLightTailed, for which a theorem bounds the tail"
         )

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
-from lighttail.linear import LinearPolicy
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Problem, has_arms
 from lighttail.validation import BadInput, number, one_of, positive, refuse, whole
@@ -77,7 +76,7 @@ def check(policy: Any, problem: Any, horizon: Any, kind: Any = "regret", regret:
     """Refuse what no bound is for."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
-    if isinstance(policy, LinearPolicy):
+    if policy.linear:
         raise refuse("policy", policy, "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit")
     if not has_arms(problem):
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")

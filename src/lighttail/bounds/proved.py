@@ -15,6 +15,7 @@ from lighttail.bounds.bound import Chance, Kind, no_bound, with_noise
 from lighttail.bounds.chances import Chances, elimination_chances, index_chances
 from lighttail.bounds.simplified import Simplified, simplified_k_armed, simplified_k_armed_optimal
 from lighttail.bounds.theorems import Terms
+from lighttail.linear import LinearLightTailed, LinearUCB
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
 from lighttail.problems import Bandit
 
@@ -116,6 +117,14 @@ PROVED: dict[type[Policy], Proved] = {
     UCB: Proved("UCB", index_chances, SHARED | {AnyTime: Theorem(_any_time_tails)}),
     SuccessiveElimination: Proved("SE", elimination_chances, SHARED),
 }
+
+
+LINEAR = {(LinearUCB, LinearLightTailed)}  # policies and bonuses that Thm linear is for
+
+
+def has_linear_theorem(policy: Any) -> bool:
+    """Whether Thm linear is for this policy."""
+    return (type(policy), type(getattr(policy, "bonus", None))) in LINEAR
 
 
 def theorem_of(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> tuple[Theorem, Case] | None:

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.linear import LinearPolicy
 from lighttail.own import loader
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -152,7 +151,7 @@ def policies_from(words: Any, assumed_sigma: str | None = None, linear: bool = F
 def _policy_for(word: str, linear: bool) -> Policy:
     """The policy that the word names, if it is one for linear bandits or for arms, as it should be."""
     policy = parse_policy(word, HERE)
-    if isinstance(policy, LinearPolicy) != linear:
+    if policy.linear != linear:
         allowed = "one for a linear bandit, such as linucb:" if linear else "one for arms, such as ucb:"
         raise refuse("policy", word, f"{allowed}lighttailed:0.2")
     return policy

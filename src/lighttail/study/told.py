@@ -29,7 +29,7 @@ def facts_of(policy: Policy, problem: Any) -> dict[str, Facts]:
         facts["policy"] = {
             "text": repr(policy),
             "label": str(policy),
-            "linear": isinstance(policy, LinearPolicy),
+            "linear": policy.linear,
             "light_tailed": bool(policy.light_tailed),
         }
     noise: Noise = problem.noise
