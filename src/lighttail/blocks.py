@@ -137,7 +137,7 @@ def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
     numbers: list[Any] = [policy.params(horizon, problem.size)]
     for part in problem.numbers:
         numbers.append(hashlib.sha256(part.tobytes()).hexdigest() if isinstance(part, np.ndarray) else part)
-    bonus = getattr(policy, "bonus", None)
+    bonus: Any = getattr(policy, "bonus", None)
     if hasattr(bonus, "sample"):
         numbers += bonus.sample(horizon, problem.size)
     return repr(numbers).encode()
