@@ -180,7 +180,14 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                     for j in range(memo):
                         memo_of[here, j] = note[leader, notes - memo + j]
                     place = here + int(due) - t
-                    queue(head, tail, link, place if place < ring else place - ring, here)
+                    if place >= ring:
+                        place -= ring
+                    link[here] = -1  # `queue` by hand: as a call it would count references to its arrays
+                    if head[place] < 0:
+                        head[place] = here
+                    else:
+                        link[tail[place]] = here
+                    tail[place] = here
                 here = following
                 breath += 1
                 if breath == BREATH:
