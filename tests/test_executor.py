@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -430,7 +430,7 @@ def check_a_failing_task(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def check_an_interrupt(client: Any, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on other machines, where nobody sees the caller's files: the cluster itself calls the tasks back."""
     with monkeypatch.context() as patched:
-        patched.setattr(executors, "Job", lambda *job: blocks.Job(*job[:-1], flag="/nowhere/to/be/seen"))
+        patched.setattr(executors, "Job", lambda *job: replace(blocks.Job(*job), flag="/nowhere/to/be/seen"))
         patched.setattr(executors, "wait", StopHere(lambda: sum(map(len, client.processing().values())) >= 3))
         with pytest.raises(KeyboardInterrupt):
             run(executor=pool, horizon=ENDLESS, paths=40)
