@@ -34,7 +34,8 @@ POLICIES = (
     "ucb:standard:0.8", "se:standard:0.4", "ucb:lighttailed:0.2", "se:lighttailed:0.1", "ts:0.8", "ts:3:10:5",
     "exp3ix:reward", "exp3ix:loss:1", "ucb:anytime:0.3", "ucb:armoptimal:0.4:0.2", "UCB:Standard:1",
     "ts:1e-300", "ucb:standard:0", "ts:1e200", "ucb:standard:nan", "se:anytime:1", "exp3ix:loss:-1",
-    "linucb:standard:1",
+    "linucb:standard:1", "klucb:0.5", "klucb:1e300:5e-324", "etc:20", "etc:1e300", "egreedy:5:0.1",
+    "bayesucb:1e300", "twopart:0.5:1:0.6:0.3", "moss", "eqo:1e308", "inflated:0", "evensplit:1",
 )  # fmt: skip
 LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1", "lints:1", "lints:0",
           "linucb:oful:1:2:1", "linucb:standard:1e300", "ucb:standard:1")  # fmt: skip

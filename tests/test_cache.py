@@ -187,6 +187,33 @@ print(json.dumps(dict(hits=hits, reward=[out.reward.tolist() for out in runs])))
 """
 
 
+APART = """
+import sys
+
+import lighttail as lt
+
+for word in sys.argv[1:]:
+    policy = lt.UCB({"standard": lt.Standard, "lighttailed": lt.LightTailed}[word](0.2))
+    out = lt.simulate(policy, lt.Bandit([0.2, 0.8, 0.5]), horizon=2000, paths=20, seed=3, method="skip")
+    print(word, out.reward.tolist())
+"""
+
+
+def test_kernels_from_different_processes_keep_to_their_own_helpers(tmp_path: Path) -> None:
+    """Each is compiled alone; together in one process both must still play as they did alone."""
+    known = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(SOURCES)}
+
+    def played(*words: str) -> list[str]:
+        command = [sys.executable, "-c", APART, *words]
+        return subprocess.run(
+            command, env=known, text=True, capture_output=True, check=True
+        ).stdout.splitlines()
+
+    alone = played("standard") + played("lighttailed")
+    assert played("standard", "lighttailed") == alone
+    assert played("lighttailed", "standard") == alone[::-1]
+
+
 def test_a_kernel_that_skips_ahead_is_loaded_and_not_compiled_again(tmp_path: Path) -> None:
     """Its inner functions are made anew in every process, and still have the same key."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(SOURCES)}

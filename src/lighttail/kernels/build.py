@@ -7,6 +7,8 @@ a digest of everything it calls: closure cells are part of numba's cache key.
 from __future__ import annotations
 
 import hashlib
+import itertools
+import os
 import sys
 import types
 import uuid
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numba.core import config
+from numba.core.bytecode import FunctionIdentity
 from numba.extending import register_jitable
 
 from lighttail import streams
@@ -28,6 +31,21 @@ BREATH = 1 << 16  # pulls between two looks at the stop flag
 WRONG_ARM = 2  # what that flag says of a rule that chose an arm that there is not
 LIBRARIES = ("math", "numpy", "numba", "builtins")  # what numba compiles by itself
 PROCESS = uuid.uuid4().hex
+
+
+def number_apart() -> None:
+    """Give the functions that numba compiles from now on names that no other process gives.
+
+    numba numbers them from 1 in every process, and the number is part of a function's symbol in a kernel on
+    disk. A kernel that was compiled in one process could then call the helper of one from another process, as
+    the linker takes the first symbol of that name. So the numbers begin at random, in a forked process anew.
+    """
+    FunctionIdentity._unique_ids = itertools.count(uuid.uuid4().int >> 68)
+
+
+number_apart()
+if hasattr(os, "register_at_fork"):  # where processes can fork
+    os.register_at_fork(after_in_child=number_apart)
 FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
 
 
