@@ -367,8 +367,6 @@ def test_what_has_no_tilts_is_refused_with_the_way_out() -> None:
     laplace = lt.Bandit([0.2, 0.8], lt.Laplace(1.0))
     with pytest.raises(ValueError, match=r"noise must be Gaussian or Bernoulli.*use method='plain'"):
         lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), laplace, 50, 10, method="importance")
-    with pytest.raises(ValueError, match=r"policy must not be Exp3IX.*use method='plain'"):
-        lt.tail_probability(lt.Exp3IX(), TWO, 50, 10, method="importance")
 
 
 SURE = [(0.0, 0.5), (0.5, 1.0), (0.0, 0.5, 1.0), (0.0, 1.0)]

@@ -295,10 +295,6 @@ BAD_TAIL = {
         ["--policy", "ts:0.8", "--method", "exact"],
         "method must be another than 'exact' here",
     ),
-    "exp3ix": (
-        ["--policy", "exp3ix:reward", "--method", "splitting"],
-        "auto or plain with the policy exp3ix",
-    ),
     "folder": (["--out", "x" * 300], "out must be a folder that can be written"),
 }
 

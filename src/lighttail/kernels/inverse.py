@@ -7,7 +7,7 @@ from typing import Any
 
 from lighttail.kernels.build import Formula, compiler, digest, prepare
 
-HALVINGS = 60
+HALVINGS = 40
 
 
 def inverse_kernel(index: Formula) -> Any:

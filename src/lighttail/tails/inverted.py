@@ -35,11 +35,12 @@ class Inverted:
     slope = np.ones(1)  # about: it decides how many levels are looked at
 
     def bounds(self, levels: Floats) -> tuple[Floats, Floats]:
-        below, above = (np.empty((levels.size, self.grid[0].size)) for _ in range(2))
+        once, place = np.unique(levels, return_inverse=True)  # a level comes with several shares of luck
+        below, above = (np.empty((once.size, self.grid[0].size)) for _ in range(2))
         before = np.maximum(1.0, self.grid[0] - 1.0)
-        self.kernel(self.params, self.clock, levels, self.grid[0], *self.ends, False, below)
-        self.kernel(self.params, self.clock, levels, before, *self.ends, True, above)
-        return below, above
+        self.kernel(self.params, self.clock, once, self.grid[0], *self.ends, False, below)
+        self.kernel(self.params, self.clock, once, before, *self.ends, True, above)
+        return below[place], above[place]
 
     def indices(self, means: Floats) -> Floats:
         return self.values(self.grid[0], means).T

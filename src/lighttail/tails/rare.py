@@ -54,11 +54,10 @@ def tail_probability(
     relative_error: stop once half the interval's width is this share of the value.
     most_pulls: stop at this budget if it is not; the estimate's `reached` is then False.
     method: "exact" works the chance out (UCB with a bonus that ignores time; Bernoulli rewards at short
-        horizons), "importance" draws paths under tilted laws and weights them (UCB,
-        SuccessiveElimination and ThompsonSampling; Gaussian and Bernoulli rewards), "plain" counts simulated
-        paths, "splitting" is a slow check of both; "auto" takes an exact law that costs a second or two,
-        otherwise the cheaper of "importance" and "plain". A LinearBandit is simulated plainly. A chance
-        below 2.2e-308 is given as that.
+        horizons), "importance" draws paths under tilted laws and weights them (every policy; Gaussian and
+        Bernoulli rewards), "plain" counts simulated paths, "splitting" is a slow check of both; "auto" takes
+        an exact law that costs a second or two, otherwise the cheaper of "importance" and "plain". A
+        LinearBandit is simulated plainly. A chance below 2.2e-308 is given as that.
     seed, threads, progress: as in `simulate`.
     delay, batch: as in `simulate`; paths whose rewards come late are counted, by "auto" or "plain" alone.
 

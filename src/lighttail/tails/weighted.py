@@ -10,6 +10,7 @@ import numpy as np
 
 from lighttail import statistics
 from lighttail.bounds import guarantee
+from lighttail.policies.trial import shipped
 from lighttail.progress import compiling, noted
 from lighttail.statistics import Floats
 from lighttail.tails.alike import alike
@@ -35,7 +36,7 @@ CLEAR, VAGUE = (
     0.2,
 )  # relative standard errors of an opinion to be heard, and of both beyond which they are none
 WITNESS = 0.25  # relative error of splitting where it is asked for its opinion,
-LEAST_OF_WITNESS, MOST_OF_WITNESS = 5_000_000, 60_000_000  # and pulls that it may take
+LEAST_OF_WITNESS, MOST_OF_WITNESS = 5_000_000, 20_000_000  # and pulls that it may take
 Opinion = tuple[float, float]  # the logarithm of an estimate, and its relative standard error
 APART, SIGMAS = 1.5, 3.0  # opinions that differ by this factor and by so many standard errors disagree
 
@@ -378,6 +379,10 @@ def _difference(first: Opinion, second: Opinion) -> str:
 
 def certificate(task: Task) -> float:
     """What the chance cannot exceed, known without simulation; 1 where nothing is known."""
+    if not task.policy.plays_by and not shipped(task.policy):
+        return (
+            1.0  # no theorem is about a rule of which nothing is stated, whatever its class is derived from
+        )
     try:
         return guarantee(task.policy, task.problem, task.horizon, task.regret, task.kind).value
     except BadInput:
