@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +46,7 @@ def play(
         for trial in experiment.open_trials:
             value = float(noise.reward(noise.shock(rng, *world), trial.arm, *world))
             earned[trial.arm] += value
-            wait = first - trial.id
+            wait = math.inf if law.never else first - trial.id
             for _ in range(1000):
                 drawn = law.wait(rng, *law.params())
                 if drawn >= first - trial.id:

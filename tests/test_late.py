@@ -72,16 +72,21 @@ def halfway(policy: lt.Policy, rounds: int = 25) -> lt.Experiment:
     return experiment
 
 
+def numbered(start: lt.Experiment) -> lt.Experiment:
+    """The same experiment with its arms by number."""
+    other = lt.Experiment.from_json(start.to_json())
+    other.arms = [0, 1, 2]
+    return other
+
+
 @pytest.mark.parametrize("policy", [*POLICIES, *MORE_POLICIES], ids=name)
 @pytest.mark.parametrize(
     "course", [{}, {"delay": 6, "batch": 4}, {"delay": lt.GeometricDelay(8.0, never=0.3)}], ids=str
 )
 def test_a_start_goes_on_from_an_experiment(policy: lt.Policy, course: dict[str, Any]) -> None:
     start = halfway(policy)
-    numbered = halfway(policy)
-    numbered.arms = [0, 1, 2]
     found = lt.simulate(policy, PROBLEM, horizon=60, paths=5, seed=2, start=start, **course)
-    same(found, late.play(policy, PROBLEM, 60, 5, 2, start=numbered, **course))
+    same(found, late.play(policy, PROBLEM, 60, 5, 2, start=numbered(start), **course))
     assert (found.pulls.sum(axis=1) == 60).all()
 
 
@@ -136,6 +141,28 @@ def test_rewards_that_never_come_leave_everything_to_chance() -> None:
 def test_bad_input_is_named(course: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         lt.simulate(lt.UCB(lt.Standard(0.4)), PROBLEM, **({"horizon": 60, "paths": 5, "seed": 1} | course))
+
+
+def test_a_delay_of_ones_own_is_refused() -> None:
+    """Nothing would hold its `wait` to its `longest`, and a place outside of the ring ends the process."""
+
+    class Mine(lt.FixedDelay):
+        longest = 3.0  # type: ignore[assignment]
+
+    with pytest.raises(BadInput, match="delay must be a whole number of at least 0 of pulls, a delay"):
+        lt.simulate(lt.UCB(lt.Standard(0.4)), PROBLEM, horizon=60, paths=5, delay=Mine(400))
+
+
+def test_a_reward_that_may_never_come_is_not_expected_when_it_is_overdue() -> None:
+    policy = lt.UCB(lt.Standard(0.4))
+    start = halfway(policy, 40)
+    for trial in start.open_trials[1:]:
+        start.tell(trial.id, 1.0)
+    rare = lt.FixedDelay(1, never=1e-4)
+    out = lt.simulate(policy, PROBLEM, horizon=60, paths=50, seed=2, start=start, delay=rare)
+    np.testing.assert_array_equal(
+        out.pulls, late.play(policy, PROBLEM, 60, 50, 2, start=numbered(start), delay=rare)[1]
+    )
 
 
 def test_a_start_must_fit() -> None:

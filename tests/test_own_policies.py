@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import random
 import re
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -192,7 +193,22 @@ class OddParams(HalfAnArm):
         return [1.0]  # type: ignore[return-value]
 
 
+class ChangesTotal(Base):
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> int:
+        total[0] += 100.0
+        return 0
+
+
+class ForeignLuck(Base):
+    @staticmethod
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> int:
+        return int(random.random() * 2)
+
+
 BAD = {
+    ChangesTotal: "choose of ChangesTotal must not change tried, heard or total",
+    ForeignLuck: r"choose of ForeignLuck must draw with uniform\(rng\)",
     WrongLater: "choose of WrongLater must return the number of an arm",
     LeavesLater: "choose and learn of LeavesLater must stay within their arrays",
     HalfAnArm: "choose of HalfAnArm must return an arm, a whole number from 0 to 1, but returned 0.5 in ",
@@ -217,6 +233,71 @@ def test_a_rule_that_forgets_open_pulls_plays_where_rewards_are_known_at_once() 
         lt.simulate(FirstOfTied(0.7), PROBLEM, horizon=100, paths=2, seed=1, delay=3)
     with pytest.raises(BadInput, match="ZeroDivisionError"):
         lt.Experiment(FirstOfTied(0.7), ["a", "b"])
+
+
+def test_a_fact_is_not_inherited_by_another_rule() -> None:
+    class Rule:
+        def rule(self) -> Any:
+            return Greedy(0.5).rule()
+
+    class Mixed(Rule, lt.UCB):  # type: ignore[misc]
+        pass
+
+    facts = (Mixed.plays_by, Mixed.pulls_every_arm_first, Mixed.draws_for_itself)
+    assert facts == ("", False, None)
+    assert (lt.UCB.plays_by, lt.UCB.pulls_every_arm_first, lt.UCB.draws_for_itself) == ("radius", True, False)
+    assert (Clipped.plays_by, Clipped.pulls_every_arm_first) == ("index", False)
+
+
+def test_an_index_that_nobody_would_play_is_refused_where_it_is_defined() -> None:
+    with pytest.raises(TypeError, match="index of Other is not played: UCB plays its bonus"):
+
+        class Other(lt.UCB):
+            @staticmethod
+            def index(n: float, mean: float, clock: float, *params: float) -> float:
+                return -mean
+
+
+def test_an_infinite_note_stays_where_it_was() -> None:
+    experiment = lt.Experiment(Remembers(0.1), ["a", "b"], seed=1)
+    for _ in range(6):
+        trial = experiment.ask()
+        experiment.tell(trial.id, 1.0)
+    assert sum(experiment.pulls.values()) == 6
+
+
+@dataclass(frozen=True)
+class Remembers(Greedy):
+    """Greedy, whose first note is infinite for an arm without a reward, and which counts squares besides."""
+
+    notes: ClassVar[int] = 2
+
+    @staticmethod
+    def learn(
+        arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> None:
+        note[arm, 1] += reward * reward
+
+
+def test_a_radius_may_have_a_default() -> None:
+    policy = lt.UCB(WithDefault(0.3))
+    plain = lt.simulate(policy, PROBLEM, horizon=50, paths=4, seed=1)
+    late_ones = lt.simulate(policy, PROBLEM, horizon=50, paths=4, seed=1, delay=0, batch=1)
+    np.testing.assert_array_equal(plain.reward, late_ones.reward)
+    lt.simulate(policy, PROBLEM, horizon=50, paths=4, seed=1, delay=3)
+    lt.Experiment(policy, ["a", "b"], horizon=50, seed=1).ask()
+
+
+@dataclass(frozen=True)
+class WithDefault(lt.Bonus):
+    c: float
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.c,)
+
+    @staticmethod
+    def radius(n: float, clock: float, c: float, power: float = 2.0) -> float:
+        return c * power / n
 
 
 def test_a_method_that_is_not_static_is_named_where_it_is_defined() -> None:

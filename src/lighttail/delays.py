@@ -242,7 +242,7 @@ DelayLike = Delay | int | Sequence[float] | npt.NDArray[np.float64] | None
 
 def as_delay(value: Any) -> Delay:
     """A delay, a number of pulls, or a list or array of observed delays, as a `Delay`."""
-    if isinstance(value, Delay):
+    if type(value).__module__ == __name__ and isinstance(value, Delay):  # whose `longest` is what they wait
         return value
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0):
         return ObservedDelays(value)  # type: ignore[arg-type]

@@ -158,7 +158,8 @@ def _score_of_radius(radius: Formula) -> Formula:
         return mean + radius(n, clock, params[0], params[1])  # type: ignore[no-any-return]
 
     code = getattr(radius, "__code__", None)
-    taken = None if code is None or code.co_flags & inspect.CO_VARARGS else code.co_argcount
+    plain = code is not None and not code.co_flags & inspect.CO_VARARGS and not radius.__defaults__
+    taken = code.co_argcount if code is not None and plain else None
     return {3: score_of_one, 4: score_of_two}.get(taken or 0, score)
 
 

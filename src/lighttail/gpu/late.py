@@ -11,6 +11,7 @@ memory, a column a thread, so that threads that are at the same round touch neig
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,7 @@ def opening(notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any
         value = reward(shock(rng, *world), arm, *world)
         add(earned, arm, value)
         age = np.float64(done - opened[i, 1])
-        delay = age
+        delay = math.inf if waits[0] > 0.0 else age  # a reward that may never come did not come so far
         for _ in range(PATIENCE):  # given that it is at least as long as the trial has been open
             drawn = wait(rng, *waits)
             if drawn >= age:

@@ -8,6 +8,7 @@ that go on from a state.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
             delay = wait(rng, *waits)
             if delay >= age:
                 return delay
-        return age
+        return math.inf if waits[0] > 0.0 else age  # a reward that may never come did not come so far
 
     @compiler(*formulas)
     def kernel(

@@ -72,14 +72,14 @@ class Standing:
         heard[arm], total[arm] = count + 1.0, sum + reward
         if self._learn is learn_nothing:
             return
-        note, noted = self.note, self._notes.tobytes()
+        note, noted, width = self.note, self._notes.tobytes(), self._notes.shape[1]
         try:
             if memo:
                 for place, value in zip(self._memo, memo, strict=True):
                     note[arm, place] = value
             self._learn(arm, reward, self.tried, heard, total, note, self.params)
             for place in self._places:
-                if not isfinite(note[arm, place]):
+                if not isfinite(note[arm, place]) and isfinite(np.frombuffer(noted)[arm * width + place]):
                     fit = f"one with which the notes of {type(self.policy).__name__} stay finite"
                     raise refuse("reward", reward, fit)
         except BaseException:  # of a rule of somebody's own, too: what is refused changes nothing

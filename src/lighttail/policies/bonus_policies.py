@@ -55,6 +55,15 @@ class UCB(_BonusPolicy, IndexPolicy):
     """
 
     plays_by: ClassVar[str] = "radius"
+    pulls_every_arm_first: ClassVar[bool] = True
+    draws_for_itself: ClassVar[bool | None] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.rule is UCB.rule and any("index" in vars(kind) for kind in cls.__mro__):
+            raise TypeError(
+                f"index of {cls.__name__} is not played: UCB plays its bonus; derive from IndexPolicy"
+            )
 
     @property
     def light_tailed(self) -> bool:  # type: ignore[override]

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from lighttail.policies.beta import beta_upper_quantile
 from lighttail.policies.policy import IndexPolicy, Policy
@@ -82,6 +82,7 @@ class KlUcb(IndexPolicy):
     0.7847
     """
 
+    pulls_every_arm_first: ClassVar[bool] = True  # no index is infinite
     c: float = 0.0
     sigma: float | None = None
 
@@ -183,6 +184,7 @@ class BayesUcb(IndexPolicy):
     0.6604
     """
 
+    pulls_every_arm_first: ClassVar[bool] = True  # no index is infinite
     c: float = 0.0
 
     def __post_init__(self) -> None:

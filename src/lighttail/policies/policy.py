@@ -71,8 +71,9 @@ class Policy(ABC):
 
     def __init_subclass__(cls) -> None:
         _check_static(cls, ("choose", "learn", "settled"))
-        if {"choose", "learn", "rule"} & set(vars(cls)):
-            for fact in {"plays_by", "pulls_every_arm_first", "draws_for_itself"} - set(vars(cls)):
+        nearest = min(_place(cls, name) for name in ("choose", "learn", "settled", "rule"))
+        for fact in ("plays_by", "pulls_every_arm_first", "draws_for_itself"):
+            if _place(cls, fact) > nearest:  # stated of another rule than the one it plays by
                 setattr(cls, fact, vars(Policy)[fact])
 
     @abstractmethod
@@ -110,6 +111,11 @@ class Policy(ABC):
         return
 
 
+def _place(cls: type, name: str) -> float:
+    """How far up a class's line the class that defines `name` is."""
+    return next((place for place, one in enumerate(cls.__mro__) if name in vars(one)), math.inf)
+
+
 def is_sum(value: float, terms: list[float]) -> bool:
     """Whether a value is the sum of these terms, but for the rounding of any order of adding them.
 
@@ -142,7 +148,7 @@ class IndexPolicy(Policy):
     """
 
     plays_by: ClassVar[str] = "index"
-    pulls_every_arm_first: ClassVar[bool] = True
+    # pulls_every_arm_first is not stated: an infinite index of an arm that was pulled ties with new arms.
     draws_for_itself: ClassVar[bool | None] = False
     index: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
@@ -150,8 +156,11 @@ class IndexPolicy(Policy):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         _check_static(cls, ("index", "clock"))
-        if {"index", "index_formula"} & set(vars(cls)) and "plays_by" not in vars(cls):
+        nearest = min(_place(cls, name) for name in ("index", "index_formula", "clock", "clock_formula"))
+        if _place(cls, "plays_by") > nearest:
             cls.plays_by = "index" if cls.plays_by else ""
+        if _place(cls, "pulls_every_arm_first") > nearest:
+            cls.pulls_every_arm_first = False
 
     def rule(self) -> Rule:
         return rule_of_index(self.index_formula(), self.clock_formula(), self.moving())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from numbers import Integral
+from types import ModuleType
 from typing import Any
 
 from lighttail.policies.policy import PAGE, Policy
@@ -45,9 +46,20 @@ def try_out(policy: Policy, horizon: float, arms: int, late: bool) -> None:
     if shipped(policy):
         return
     rule, params = policy.rule(), _checked_params(policy, horizon, arms)
+    for part, function in (("choose", rule.choose), ("learn", rule.learn)):
+        _check_draws(f"{part} of {type(policy).__name__}", function)
     for count in dict.fromkeys((min(arms, MOST_TRIED), 2)):
         given = params if count == arms else _checked_params(policy, horizon, count)
         _play(policy, rule, given, count, horizon, LATEST if late else 1)
+
+
+def _check_draws(place: str, function: Any) -> None:
+    """Refuse random numbers that no seed decides: of Python's or NumPy's modules."""
+    names = function.__code__.co_names
+    used = [function.__globals__.get(name) for name in names]
+    homes = {getattr(value, "__name__", "") for value in used if isinstance(value, ModuleType)}
+    if "random" in homes or "numpy.random" in homes or ("numpy" in homes and "random" in names):
+        raise BadInput(f"{place} {ALONE}; {PAGE} shows how")
 
 
 def _checked_params(policy: Policy, horizon: float, arms: int) -> tuple[float, ...]:
@@ -74,6 +86,7 @@ def _play(
     name, rng, luck = type(policy).__name__, TrialGenerator(), random.Random(1)
     view: Any = memoryview
     tried, heard, total = (view(np.zeros(arms)) for _ in range(3))
+    seen = (tried.toreadonly(), heard.toreadonly(), total.toreadonly())
     note = view(np.zeros((arms, rule.notes))) if rule.notes else Nothing()
     open_pulls: list[
         tuple[int, int, float, list[float]]
@@ -85,13 +98,9 @@ def _play(
                 note[arm, place] = value
             heard[arm] += 1.0
             total[arm] += reward
-            _call(
-                f"learn of {name}", t, latest > 1, rule.learn, arm, reward, tried, heard, total, note, params
-            )
+            _call(f"learn of {name}", t, latest > 1, rule.learn, arm, reward, *seen, note, params)
         open_pulls = [entry for entry in open_pulls if entry[0] > t]
-        arm = _call(
-            f"choose of {name}", t, latest > 1, rule.choose, rng, float(t), tried, heard, total, note, params
-        )
+        arm = _call(f"choose of {name}", t, latest > 1, rule.choose, rng, float(t), *seen, note, params)
         if isinstance(arm, bool) or not isinstance(arm, Integral) or not 0 <= int(arm) < arms:
             returned = f"returned {shown(arm)} in round {t} of a trial"
             raise BadInput(
@@ -113,6 +122,9 @@ def _call(place: str, t: int, late: bool, function: Any, *args: Any) -> Any:
             f"{place} must stay within its arrays, but did not in round {t} of a trial: {keeps}"
         ) from None
     except Exception as error:  # whatever a foreign formula may raise
+        if "read-only memory" in str(error):
+            own = "keep numbers of your own in note"
+            raise BadInput(f"{place} must not change tried, heard or total, but did: {own}") from None
         hint = " with late rewards (heard[k] may be 0 where tried[k] is not)"
         trial = f"a trial{hint if late and isinstance(error, (ArithmeticError, ValueError)) else ''}"
         why = f"{_said(error)}; {PAGE} shows the contract"
