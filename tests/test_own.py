@@ -58,8 +58,8 @@ def test_a_file_runs_once_for_each_content(tmp_path: Path) -> None:
 
 
 def test_a_noise_level_that_is_assumed_scales_what_is_in_its_units() -> None:
-    around = policy("user_classes.py:Around(OneOverN(1.5))")
-    assert with_assumed_sigma(around, 2.0) == policy("user_classes.py:Around(OneOverN(3.0))")
+    own_bonus = policy("ucb:user_classes.py:OneOverN(1.5)")
+    assert with_assumed_sigma(own_bonus, 2.0) == policy("ucb:user_classes.py:OneOverN(3.0)")
     plain = policy("user_classes.py:RootIndex(0.5)")
     assert with_assumed_sigma(plain, 2.0) is plain
     assert with_assumed_sigma(lt.UCB(lt.ArmOptimal(0.4, 0.2)), 2.0) == lt.UCB(lt.ArmOptimal(0.8, 0.4))
@@ -74,7 +74,7 @@ WRONG = [
         "user_classes.py:RotIndex(1)",
         rf"policy in user_classes.py must be one of {LISTED}, but is 'RotIndex'; did you mean 'RootIndex'",
     ),
-    ("user_classes.py:NotOne()", f"derived from lighttail.Policy.*but NotOne of own_pol.* there is {LISTED}"),
+    ("user_classes.py:NotOne()", f"derived from lighttail.Policy.*but NotOne of user_.* there is {LISTED}"),
     ("user_classes.py:Skewed(1)", "derived from lighttail.Policy.*but Skewed of user_classes.py is not"),
     ("ucb:user_classes.py:RootIndex(1)", "bonus must be .* derived from lighttail.Bonus, but RootIndex"),
     ("user_classes.py:RootIndex(1, 'a', 3)", r"arguments of RootIndex must be \(c, name\).*too many"),
@@ -343,5 +343,5 @@ def test_an_error_within_a_file_is_one_line(
     assert run(monkeypatch, "compare", *words) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "bad.py raises ZeroDivisionError" in said
+    assert "params of RootIndex failed with 2 arms and horizon 500: ZeroDivisionError" in said
     assert own.blame(KeyError("not of a file")) == ""  # negative control

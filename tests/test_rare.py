@@ -300,7 +300,7 @@ def test_exact_answers_are_those_of_the_exact_laws() -> None:
     [
         (lt.UCB(lt.LightTailed(0.2)), TWO, "regret", "only for a Bandit with Bernoulli rewards"),
         (lt.UCB(lt.AnyTime(0.2)), TWO, "pseudo_regret", "AnyTime"),
-        (lt.ThompsonSampling(0.8), TWO, "pseudo_regret", "ThompsonSampling"),
+        (lt.ThompsonSampling(0.8), TWO, "pseudo_regret", r"with Gaussian\(sigma=1.0\) rewards"),
         (lt.Exp3IX(), COINS, "regret", "Exp3IX"),
         (lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Laplace(1.0)), "pseudo_regret", "Laplace"),
     ],

@@ -39,7 +39,7 @@ def managed(rng: Any, means: Any, sigma: float) -> float:
         return uniform(rng) if found is None else standard_normal(rng)
 
 
-ALONE = "must draw with uniform(rng) and standard_normal(rng) of lighttail.streams alone, but"
+ALONE = "must draw with uniform(rng) and standard_normal(rng) of lighttail alone, but"
 MISTAKES: dict[str, tuple[lt.Noise, str]] = {
     "the generator itself": (
         made(shock=lambda rng, means, sigma: rng.standard_normal()),

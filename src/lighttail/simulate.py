@@ -75,26 +75,32 @@ def simulate(
 ) -> Outcome:
     """Play `policy` on `problem` for `horizon` pulls, `paths` times over.
 
-    problem: a `Bandit`, or a `LinearBandit` with a policy for those. horizon: pulls a path, at least one an
-        arm. paths: independent repetitions. seed: the same seed gives the same bits, whatever the threads or
-        the executor. Without one a fresh seed is taken; it stands in the outcome's settings. threads: one for
-        each usable processor unless given. progress: True shows a bar on a terminal; a function is called
-        with (paths done, paths). method: "step" plays every pull; "skip" draws many at once, with the same
-        law to a total variation below 1e-12 a path and other bits; "auto" takes the faster one. The outcome
-        says which it was. executor: where to play instead of on threads of this process: any
-        `concurrent.futures.Executor`, such as a `ProcessPoolExecutor` or a Dask client's `get_executor()`.
-        Policy and problem must pickle. It stays open. docs/cluster.md says what happens when a worker dies.
-        keep: "paths" keeps reward and pulls of every path; "law" only counts them, in memory that does not
-        depend on how many there are. All estimates work on both (docs/streaming.md). device: "cpu", or "cuda"
-        for an NVIDIA GPU: one thread a path, the same law and other bits (docs/gpu.md). precision: of a GPU's
-        arithmetic, "float32" or "float64"; unless given, the first where a path's sums lose less than a
-        thousandth of their noise by it. delay: of every reward, in pulls: a number, a `FixedDelay`,
-        `UniformDelay` or `GeometricDelay`, or an array of observed delays to draw from; with `never=` the
-        chance that a reward does not come. A reward counts in the outcome whether it comes or not; what is
-        late is that the policy knows it (docs/delays.md).
-    batch: decisions per group, which see no reward of their own group. start: an `Experiment` with the same
-    policy, from whose state every path goes on, open trials included. The
-        horizon and the outcome count its pulls and rewards, too.
+    policy: any policy, also one of your own (docs/own-policies.md).
+    problem: a `Bandit`, or a `LinearBandit` with a policy for those.
+    horizon: pulls per path, at least one per arm.
+    paths: independent repetitions.
+    seed: the same seed gives the same bits, whatever the threads or the executor. Without one a fresh seed is
+        taken; it stands in the outcome's settings.
+    threads: one for each usable processor unless given.
+    progress: True shows a bar on a terminal; a function is called with (paths done, paths).
+    method: "step" plays every pull; "skip" draws many at once, with the same law to a total variation
+        below 1e-12 per path and other bits; "auto" takes the faster one. The outcome says which it was.
+    executor: where to play instead of on threads of this process: any `concurrent.futures.Executor`, such as
+        a `ProcessPoolExecutor` or a Dask client's `get_executor()`. Policy and problem must pickle. It
+        stays open. docs/cluster.md says what happens when a worker dies.
+    keep: "paths" keeps reward and pulls of every path; "law" only counts them, in memory that does not
+        depend on how many there are. All estimates work on both (docs/streaming.md).
+    device: "cpu", or "cuda" for an NVIDIA GPU: one thread per path, the same law and other bits (docs/gpu.md).
+    precision: of a GPU's arithmetic, "float32" or "float64"; unless given, the first where a path's sums
+        lose less than a thousandth of their noise by it.
+    delay: of every reward, in pulls: a number, a `FixedDelay`, `UniformDelay` or `GeometricDelay`, or an
+        array of observed delays to draw from; with `never=` the chance that a reward does not come. A reward
+        counts in the outcome whether it comes or not; what is late is that the policy knows it
+        (docs/delays.md).
+    batch: decisions per group, which see no reward of their own group.
+    start: an `Experiment` with the same policy, from whose state every path goes on, open trials included.
+        The horizon and the outcome count its pulls and rewards, too; the policy keeps the horizon that the
+        experiment was made with.
 
     Paths are played in blocks; a block's random numbers depend on the seed and the block's number
     alone. The first use of a policy with a kind of noise on a machine compiles for about a

@@ -14,6 +14,7 @@ from lighttail.linear import LinearPolicy
 from lighttail.own import is_foreign
 from lighttail.policies import Policy
 from lighttail.problems import Noise
+from lighttail.rewards import normal_shock, scaled_reward
 from lighttail.validation import BadInput
 
 POLICY = {"text": str, "label": str, "linear": bool, "light_tailed": bool}
@@ -98,6 +99,8 @@ class ToldNoise(Noise):
     text: str
     stated: float | None
     spread: float
+    shock = staticmethod(normal_shock)  # never drawn: `world` refuses
+    reward = staticmethod(scaled_reward)
 
     @property
     def sub_gaussian(self) -> float | None:  # type: ignore[override]

@@ -26,6 +26,7 @@ from lighttail.tails.task import Diagnostics, Effort, Kind, TailEstimate, Task, 
 from lighttail.tails.weighted import FIRST, MOST_PATHS, certificate, derived, importance, most_paths
 from lighttail.validation import BadInput, confidence, number, one_of, positive, refuse, whole
 
+MOST_ASKED = 10**18  # pulls of a budget: more would be the same, and no float
 Method = Literal["auto", "exact", "importance", "plain", "splitting"]
 MOST_PULLS = 2_000_000_000
 AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law
@@ -75,7 +76,7 @@ def tail_probability(
         try_out(policy, checked.horizon, problem.arms, late=False)
     regret, level = number("regret", regret), confidence("level", level)
     relative_error = positive("relative_error", relative_error)
-    most_pulls = whole("most_pulls", most_pulls, 1)
+    most_pulls = min(whole("most_pulls", most_pulls, 1), MOST_ASKED)
     asked: Any = one_of("kind", kind, get_args(Kind))
     method = cast(Method, one_of("method", method, get_args(Method)))
     course = check_course(policy, problem, checked.horizon, delay, batch)
