@@ -90,7 +90,7 @@ def simulate(
         stays open. docs/cluster.md says what happens when a worker dies.
     keep: "paths" keeps reward and pulls of every path; "law" only counts them, in memory that does not
         depend on how many there are. All estimates work on both (docs/streaming.md).
-    device: "cpu", or "cuda" for an NVIDIA GPU: one thread per path, the same law and other bits (docs/gpu.md).
+    device: "cpu", or "cuda" for an NVIDIA GPU: one thread per path, the same law, other bits (docs/gpu.md).
     precision: of a GPU's arithmetic, "float32" or "float64"; unless given, the first where a path's sums
         lose less than a thousandth of their noise by it.
     delay: of every reward, in pulls: a number, a `FixedDelay`, `UniformDelay` or `GeometricDelay`, or an
