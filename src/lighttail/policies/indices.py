@@ -89,9 +89,7 @@ class KlUcb(IndexPolicy):
     def __post_init__(self) -> None:
         accept(self, c=non_negative, **({} if self.sigma is None else {"sigma": positive}))
 
-    @property
-    def needs_horizon(self) -> bool:  # type: ignore[override]
-        return False
+    needs_horizon: ClassVar[bool] = False
 
     def for_noise(self, sigma: float) -> Policy:
         return self if self.sigma is None else replace(self, sigma=self.sigma * sigma)
@@ -153,9 +151,7 @@ class Imed(Policy):
     def __post_init__(self) -> None:
         accept(self, **({} if self.sigma is None else {"sigma": positive}))
 
-    @property
-    def needs_horizon(self) -> bool:  # type: ignore[override]
-        return False
+    needs_horizon: ClassVar[bool] = False
 
     def for_noise(self, sigma: float) -> Policy:
         return self if self.sigma is None else replace(self, sigma=self.sigma * sigma)

@@ -51,9 +51,7 @@ class EpsilonGreedy(Policy):
         if not 0.0 < mass < math.inf:
             raise refuse("c / d^2", mass, "a finite number above 0")
 
-    @property
-    def needs_horizon(self) -> bool:  # type: ignore[override]
-        return False
+    needs_horizon: ClassVar[bool] = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (self.c * arms / self.d / self.d,)
@@ -103,9 +101,7 @@ class ExploreThenCommit(Policy):
     def __post_init__(self) -> None:
         accept(self, m=lambda field, value: whole(field, whole_float(value), 1, most=2**53))
 
-    @property
-    def needs_horizon(self) -> bool:  # type: ignore[override]
-        return False
+    needs_horizon: ClassVar[bool] = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (float(self.m),)
@@ -136,6 +132,8 @@ class ExploreThenCommit(Policy):
             raise refuse("rule.note", marks, "0, or 1 for one arm")
         if sum(marks) == 1.0 and min(state.heard) < self.m:
             raise refuse("rule.note", marks, f"0 while an arm has fewer than {self.m} rewards")
+        if sum(marks) == 1.0 and marks[state.pulls[-1].arm] != 1.0:
+            raise refuse("rule.note", marks, "1 for the arm that was pulled last")
 
     def __str__(self) -> str:
         return f"ExploreThenCommit({self.m})"
@@ -153,9 +151,7 @@ class EvenSplit(Policy):
     150.0
     """
 
-    @property
-    def needs_horizon(self) -> bool:  # type: ignore[override]
-        return False
+    needs_horizon: ClassVar[bool] = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return ()

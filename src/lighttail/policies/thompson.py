@@ -101,9 +101,7 @@ class BetaThompson(Policy):
     6.97 [6.713, 7.304]
     """
 
-    @property
-    def needs_horizon(self) -> bool:  # type: ignore[override]
-        return False
+    needs_horizon: ClassVar[bool] = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return ()
@@ -146,9 +144,7 @@ class InflatedThompson(Policy):
     def __post_init__(self) -> None:
         accept(self, kappa=positive)
 
-    @property
-    def needs_horizon(self) -> bool:  # type: ignore[override]
-        return False
+    needs_horizon: ClassVar[bool] = False
 
     def for_noise(self, sigma: float) -> Policy:
         return replace(self, kappa=self.kappa * sigma)
