@@ -70,6 +70,8 @@ class UCB(_BonusPolicy, IndexPolicy):
         return self.bonus.light_tailed
 
     def rule(self) -> Rule:
+        if type(self).index_formula is not UCB.index_formula:  # of a class that is derived from this one
+            return IndexPolicy.rule(self)
         return rule_of_radius(type(self.bonus).radius, type(self.bonus).clock, self.moving())
 
     def index_formula(self) -> Callable[..., float]:
