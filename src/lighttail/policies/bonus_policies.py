@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lighttail.bonuses import Bonus
 from lighttail.policies.policy import IndexPolicy, Policy, State
@@ -70,7 +70,8 @@ class UCB(_BonusPolicy, IndexPolicy):
         return self.bonus.light_tailed
 
     def rule(self) -> Rule:
-        if type(self).index_formula is not UCB.index_formula:  # of a class that is derived from this one
+        mine: Any = self.index_formula
+        if mine.__func__ is not UCB.index_formula:  # of a class that is derived from this one
             return IndexPolicy.rule(self)
         return rule_of_radius(type(self.bonus).radius, type(self.bonus).clock, self.moving())
 
