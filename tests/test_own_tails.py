@@ -241,3 +241,45 @@ def test_a_class_derived_from_ours_is_answered_like_ours() -> None:
 @dataclass(frozen=True)
 class Derived(lt.UCB):
     """UCB by another name."""
+
+
+@dataclass(frozen=True)
+class DrawsLate(lt.IndexPolicy):
+    """An index whose rule draws only after more rounds than any trial plays."""
+
+    needs_horizon: ClassVar[bool] = False
+    notes: ClassVar[int] = 1
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return ()
+
+    def rule(self) -> Any:
+        return lt.Policy.rule(self)
+
+    @staticmethod
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        if t > 1e6:
+            return int(lt.uniform(rng) * len(tried))
+        for k in range(len(tried)):
+            note[k, 0] = total[k] / heard[k] if heard[k] > 0.0 else math.inf
+        return lt.highest(rng, note)
+
+
+def test_a_draw_that_no_trial_reaches_is_found_in_the_code() -> None:
+    from lighttail.tails.own_luck import draws_for_itself
+
+    problem = lt.Bandit([0.2, 0.8])
+    assert draws_for_itself(DrawsLate(), problem, 10**7)
+    assert not draws_for_itself(OnlyTies(), problem, 100)  # control: a tie is no luck of its own
+
+
+class OnlyTies(DrawsLate):
+    @staticmethod
+    def choose(
+        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    ) -> int:
+        for k in range(len(tried)):
+            note[k, 0] = total[k] / heard[k] if heard[k] > 0.0 else math.inf
+        return lt.highest(rng, note)

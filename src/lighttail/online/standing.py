@@ -51,7 +51,7 @@ class Standing:
         self.rule = self.policy.rule()
         self._use(self._counts.copy(), self._notes.copy())
 
-    def choose(self, rng: np.random.Generator, t: float) -> int:
+    def choose(self, rng: Any, t: float) -> int:
         """The arm of round t, which counts as tried from now on; `memo` is that of this pull."""
         tried = self.tried
         arm: int = self._choose(rng, t, tried, self.heard, self.total, self.note, self.params)

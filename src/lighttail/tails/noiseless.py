@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.online.standing import Standing
 from lighttail.policies import Policy
 from lighttail.problems import Noise
 from lighttail.tails.task import Task
@@ -58,20 +59,16 @@ def sure_chance(task: Task) -> float | None:
 
 def _only_path(policy: Policy, problem: Any, horizon: int) -> tuple[Any, Any]:
     """The pulls and sums of rewards of the path that all paths are."""
-    rule, params = policy.rule(), policy.params(horizon, problem.arms)
-    counts, notes = np.zeros((2, problem.arms)), np.zeros((problem.arms, max(1, rule.notes)))
-    view: Any = memoryview  # item access gives plain floats
-    tried, total, note = view(counts[0]), view(counts[1]), view(notes)
-    highest_index = hasattr(policy, "index_formula")
+    standing = Standing(policy, horizon, problem.arms)
     for t in range(1, horizon + 1):
-        rng = _Draws()
-        arm = rule.choose(rng, float(t), tried, tried, total, note, params)
-        if rng.asked and not (highest_index and _all_alike(notes[:, 0], counts, problem.means)):
-            raise _Drawn
-        tried[arm] += 1.0
-        total[arm] += problem.means[arm]
-        rule.learn(arm, problem.means[arm], tried, tried, total, note, params)
-    return counts[0], counts[1]
+        rng, pulls = _Draws(), np.array(standing.tried)
+        arm = standing.choose(rng, float(t))
+        if rng.asked:
+            index = np.array(standing.note)[:, 0]
+            if policy.plays_by not in ("index", "radius") or not _all_alike(index, pulls, problem.means):
+                raise _Drawn
+        standing.learn(arm, problem.means[arm], standing.memo)
+    return np.array(standing.tried), np.array(standing.total)
 
 
 def _all_alike(index: Any, counts: Any, means: tuple[float, ...]) -> bool:
@@ -80,5 +77,5 @@ def _all_alike(index: Any, counts: Any, means: tuple[float, ...]) -> bool:
     Arms that were never pulled will all be pulled first; arms of the same mean with as many pulls are alike.
     """
     tied = np.flatnonzero(index == index.max())
-    pulls = counts[0, tied]
+    pulls = counts[tied]
     return not pulls.any() or len({(means[arm], n) for arm, n in zip(tied, pulls, strict=True)}) == 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from types import FunctionType
 from typing import Any
 
-import numpy as np
-
+from lighttail.online.standing import Standing
 from lighttail.policies import Policy
+from lighttail.rules import highest
+from lighttail.streams import standard_normal, uniform
 
 ROUNDS = 2000  # of a trial
 
@@ -35,22 +37,31 @@ def draws_for_itself(policy: Policy, problem: Any, horizon: int) -> bool:
     """
     if policy.draws_for_itself is not None:
         return bool(policy.draws_for_itself)
-    rule, params = policy.rule(), policy.params(horizon, problem.arms)
+    if any(names_draws(formula, set()) for formula in (policy.rule().choose, policy.rule().learn)):
+        return True  # perhaps only in rounds that no trial reaches
+    standing = Standing(policy, horizon, problem.arms)
     rng, luck = Counted(), random.Random(1)
-    view: Any = memoryview  # item access gives plain floats
-    counts, notes = np.zeros((2, problem.arms)), np.zeros((problem.arms, max(1, rule.notes)))
-    tried, total, note = view(counts[0]), view(counts[1]), view(notes)
     for t in range(1, min(horizon, ROUNDS + problem.arms) + 1):
-        arm = rule.choose(rng, float(t), tried, tried, total, note, params)
+        arm = standing.choose(rng, float(t))
         if t <= problem.arms:
             rng.drawn = 0
         if rng.drawn:
             return True
-        reward = _reward(problem, arm, luck)
-        tried[arm] += 1.0
-        total[arm] += reward
-        rule.learn(arm, reward, tried, tried, total, note, params)
+        standing.learn(arm, _reward(problem, arm, luck), standing.memo)
     return False
+
+
+def names_draws(formula: Any, seen: set[Any]) -> bool:
+    """Whether a function, or one that it calls, names a draw; those of `highest` only break ties."""
+    from lighttail.kernels.build import names_used
+
+    if formula in seen or formula is highest:
+        return False
+    seen.add(formula)
+    used = [value for value in names_used(formula).values() if isinstance(value, FunctionType)]
+    if uniform in used or standard_normal in used:
+        return True
+    return any(names_draws(part, seen) for part in used if part.__module__ != highest.__module__)
 
 
 def _reward(problem: Any, arm: int, luck: random.Random) -> float:
