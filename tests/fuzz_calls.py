@@ -37,7 +37,7 @@ from lighttail import bounds
 from lighttail.statistics import Estimate
 from lighttail.validation import shown
 
-SECONDS = 60.0  # of processors that a call may take: few need one, but a kernel may have to be compiled
+SECONDS = 120.0  # of processors that a call may take: few need one, but a budget of 1e12 pulls takes 75
 DEAF = 900.0  # more by the clock until a call that does not listen ends the process
 LONGEST = 400  # characters of a message
 

@@ -184,3 +184,29 @@ def test_limits_allow_for_a_skewed_law() -> None:
         [[v.mean(), v.std(ddof=1) / math.sqrt(32)] for v in (skewed(32, rng) for _ in range(2000))]
     )
     assert np.mean(np.abs(plain[:, 0] - 1.0) > 2.04 * plain[:, 1]) > 0.08  # negative control: Student's alone
+
+
+# -- Weights far below their bound, as of coins that nearly always fall on one side.
+
+
+SIDED = lt.Bandit([1e-300, 0.9999999999999999], lt.Bernoulli())
+
+
+def test_weights_below_any_float_leave_the_bound_where_it_is() -> None:
+    """20,000 plain paths at seed 5 show a chance of 5e-5; one path of weight 1e-320 must not hide it."""
+    found = lt.tail_probability(lt.Exp3IX(upper=5.0), SIDED, 9000, 1800, seed=3, most_pulls=100, threads=1)
+    assert found.diagnostics.doubt
+    assert found.value < 1e-300
+    assert found.high > 5e-5
+
+
+def test_weights_of_any_spread_make_a_plan_in_finite_time() -> None:
+    found = lt.tail_probability(lt.Exp3IX(upper=5.0), SIDED, 9000, 4006.6, seed=1, most_pulls=100, threads=1)
+    assert found.low <= found.value <= found.high
+
+
+def test_a_precision_whose_square_no_float_holds_is_a_precision() -> None:
+    coins = lt.Bandit([0.2, 0.8], lt.Bernoulli())
+    asked = {"seed": 1, "relative_error": 1e-160, "most_pulls": 100, "threads": 1}
+    found = lt.tail_probability(lt.Exp3IX("reward", eta=1.0), coins, 9000, 2768.0, **asked)
+    assert not found.reached

@@ -3,7 +3,7 @@
 `stepping_kernel` plays paths whose rewards are known at once. What makes it fast: the functions of the rule
 are inlined, and the arm of a round is compared with that of the round before by a branch, so that the
 processor runs ahead on the guess that the arm stays. `late_kernel` plays paths whose rewards come late, or
-that go on from a state.
+that go on from a state; its places are unsigned numbers, as numba looks at the sign of every other index.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
 
 
 @register_jitable(forceinline=True)
-def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any) -> None:
-    """Put a trial at the end of those that are told in one round."""
-    link[slot] = -1
-    if head[place] < 0:
+def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any, nobody: Any) -> None:
+    """Put a trial at the end of those that are told in one round; `nobody` stands where there is no trial."""
+    link[slot] = nobody
+    if head[place] == nobody:
         head[place] = slot
     else:
         link[tail[place]] = slot
@@ -124,14 +124,15 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
         arms, older = pulls.shape[1], opened.shape[0]
         tried, heard, total, earned = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
         note = np.empty((arms, notes))
-        head, tail = np.empty(ring, np.int64), np.empty(ring, np.int64)
-        link, arm_of = np.empty(ring + older, np.int64), np.empty(ring + older, np.int64)
+        size, one, nobody = np.uint64(ring), np.uint64(1), np.uint64(ring + older)
+        head, tail = np.empty(ring, np.uint64), np.empty(ring, np.uint64)
+        link, arm_of = np.empty(ring + older, np.uint64), np.empty(ring + older, np.uint64)
         value_of, memo_of = np.empty(ring + older), np.empty((ring + older, memo))
         breath = 0
         for path in range(rewards.size):
             tried[:], heard[:], total[:], earned[:] = counts[0], counts[1], counts[2], counts[3]
             note[:, :] = begun
-            head[:] = -1
+            head[:] = nobody
             for i in range(older):
                 arm, slot = opened[i, 0], ring + i
                 value = reward(shock(rng, *world), arm, *world)
@@ -141,18 +142,19 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                 if ahead < horizon - first:
                     arm_of[slot], value_of[slot] = arm, value
                     memo_of[slot, :] = memos[i]
-                    queue(head, tail, link, int(ahead), slot)
-            here, told = 0, 0  # places in the ring: of this round, and of the first one that is not told yet
+                    queue(head, tail, link, np.uint64(ahead), np.uint64(slot), nobody)
+            here, told = np.uint64(0), np.uint64(0)  # in the ring: this round, and the first one not told yet
             left = (batch - first % batch) % batch  # rounds until the next group
-            leader, n, s = np.uint64(arms), 0.0, 0.0
+            leader, n, s = np.uint64(0), tried[0], earned[0]
             for t in range(first + 1, horizon + 1):
-                following = here + 1 if here + 1 < ring else 0
+                following = here + one if here + one < size else np.uint64(0)
                 if left == 0:
                     left = batch
                     while told != following:
                         slot = head[told]
-                        head[told] = -1
-                        while slot >= 0:
+                        if slot != nobody:
+                            head[told] = nobody
+                        while slot != nobody:
                             arm, value = np.uint64(arm_of[slot]), value_of[slot]
                             for j in range(memo):
                                 note[arm, notes - memo + j] = memo_of[slot, j]
@@ -160,7 +162,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                             total[arm] += value
                             learn(arm, value, tried, heard, total, note, params)
                             slot = link[slot]
-                        told = told + 1 if told + 1 < ring else 0
+                        told = told + one if told + one < size else np.uint64(0)
                 left -= 1
                 z = shock(rng, *world)
                 chosen = choose(rng, float(t), tried, heard, total, note, params)
@@ -168,23 +170,23 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                     stop[0] = WRONG_ARM
                     return
                 if np.uint64(chosen) != leader:
+                    earned[leader] = s
                     leader = np.uint64(chosen)
                     n, s = tried[leader], earned[leader]
                 value = reward(z, leader, *world)
                 n += 1.0
                 s += value
                 tried[leader] = n
-                earned[leader] = s
                 due = t + 1 + wait(rng, *waits)
                 if due <= horizon:
                     arm_of[here], value_of[here] = chosen, value
                     for j in range(memo):
                         memo_of[here, j] = note[leader, notes - memo + j]
-                    place = here + int(due) - t
-                    if place >= ring:
-                        place -= ring
-                    link[here] = -1  # `queue` by hand: as a call it would count references to its arrays
-                    if head[place] < 0:
+                    place = here + np.uint64(int(due) - t)
+                    if place >= size:
+                        place -= size
+                    link[here] = nobody  # `queue` by hand: as a call it would count references to its arrays
+                    if head[place] == nobody:
                         head[place] = here
                     else:
                         link[tail[place]] = here
@@ -195,6 +197,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                     breath = 0
                     if stop[0] != 0:
                         return
+            earned[leader] = s
             sum = 0.0
             for k in range(arms):
                 sum += earned[k]

@@ -106,9 +106,11 @@ def _elite(hits: Paths, task: Task, family: Family, rng: np.random.Generator) ->
     on = np.flatnonzero(np.isfinite(log_weight))
     if on.size < SEEN:
         return None
-    weight = np.exp(log_weight[on] - log_weight[on].max())
+    above = log_weight[on] - log_weight[on].max()
+    weight = np.exp(above)
     while weight.sum() ** 2 / np.sum(weight**2) < min(ELITE, on.size) / 3.0:
-        weight = weight**0.7  # a few heavy paths alone would show too little
+        above *= 0.7  # a few heavy paths alone would show too little
+        weight = np.exp(above)
     chosen = on[rng.choice(on.size, size=min(ELITE, on.size), p=weight / weight.sum())]
     lam, caps, later = _two_parts(
         hits.pulls[chosen], hits.totals[chosen], np.array(task.problem.means), family

@@ -139,7 +139,8 @@ def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
     """Whether there is doubt, and as many plain paths as make an end of it can be afforded."""
     if not found.diagnostics.doubt or found.value <= 0.0:
         return False
-    paths = (effort.z / effort.relative_error) ** 2 / found.value
+    precision = min(effort.z / effort.relative_error, MOST_PATHS)  # whose square a float can hold
+    paths = precision**2 / found.value
     work = work_of(task.policy, task.problem, task.horizon)
     return paths <= MOST_PATHS and paths * work <= effort.most_pulls - found.pulls
 

@@ -25,6 +25,7 @@ from lighttail.tails.tilts import family_of
 from lighttail.validation import BadInput
 
 FIRST = 4096  # paths before the first look
+LARGEST = 700.0  # the logarithm of a number that a float still holds
 MOST_PATHS = 4_000_000  # whose weights are kept
 DEARER = 2.5  # a tilted pull costs about so many plain ones
 SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
@@ -276,9 +277,10 @@ def _estimate(
     """
     weights, unit = _scaled(sample.log_weight, plan.log_bound)
     scale, hits = math.exp(unit), int(np.count_nonzero(weights))
-    bound = math.exp(min(700.0, plan.log_bound - unit))
+    beyond = plan.log_bound - unit > LARGEST  # the bound in these units is beyond any float
+    bound = math.exp(min(LARGEST, plan.log_bound - unit))
     mean, largest = float(weights.mean()), float(weights.max())
-    helps = plan.tight and 4.0 * bound <= effort.relative_error * mean * most
+    helps = plan.tight and not beyond and 4.0 * bound <= effort.relative_error * mean * most
     end = bound if helps or not hits else min(bound, UNSEEN * largest)
     guess = statistics.mean(weights, (0.0, end), effort.level)
     share, error, kurtosis = math.nan, math.inf, math.nan
@@ -290,7 +292,8 @@ def _estimate(
     # One interval for each look, so that stopping when it looks good does no harm.
     slip = (1.0 - effort.level) / (looks * (looks + 1))
     reach = bernstein(weights, bound, slip)
-    sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale)
+    top = bernstein(np.zeros(weights.size), math.exp(plan.log_bound), slip) if beyond else 0.0
+    sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale + top)
     whole = (
         math.log(mean) + unit if hits else -math.inf,
         float(weights.std()) / math.sqrt(weights.size) / mean if hits else math.inf,
