@@ -21,6 +21,7 @@ ORDER = [
     *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "reading"),
     *("kernels", "outcomes", "costs", "gpu", "running"),
     *("online", "bounds", "tails"),
+    "compare",
     *("report", "paper", "study"),
     "cli",
 ]
