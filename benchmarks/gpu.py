@@ -24,7 +24,7 @@ import lighttail as lt
 from lighttail.course import STRAIGHT, Course
 from lighttail.delays import as_delay
 from lighttail.gpu.run import launches
-from lighttail.law import Law, layout_of
+from lighttail.outcomes.law import Law, layout_of
 from lighttail.records import Counts
 
 PATHS = 1_000_000_000

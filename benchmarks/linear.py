@@ -22,7 +22,7 @@ from speed import seconds
 
 import lighttail as lt
 from lighttail.kernels import kernel_for, stream
-from lighttail.streams import standard_normal
+from lighttail.random.streams import standard_normal
 
 HORIZON = 1000
 ROUNDS = 60  # short ones: on a shared machine some of them are left alone

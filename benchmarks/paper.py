@@ -8,7 +8,7 @@ import time
 from speed import numpy_draw
 
 from lighttail.paper import EXPERIMENTS, Setting, settings_in
-from lighttail.simulate import simulate, usable_processors
+from lighttail.running.simulate import simulate, usable_processors
 
 PATHS = 5000
 

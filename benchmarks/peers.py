@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 import lighttail as lt
-from lighttail.statistics import Estimate, mean
+from lighttail.outcomes.estimates import Estimate, mean
 
 MEANS, HORIZON = (0.2, 0.8), 1000
 GAP = MEANS[1] - MEANS[0]

@@ -22,7 +22,7 @@ from speed import numpy_draw
 
 import lighttail as lt
 from lighttail import costs
-from lighttail.methods import choose_method
+from lighttail.running.methods import choose_method
 
 ROUNDS = 6
 NEAR = 2.5

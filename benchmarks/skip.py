@@ -14,7 +14,7 @@ from speed import numpy_draw, seconds
 
 import lighttail as lt
 from lighttail.kernels import kernel_for, skip_kernel_for, stream
-from lighttail.methods import choose_method
+from lighttail.running.methods import choose_method
 
 ROUNDS = 40
 LONG = 10**6

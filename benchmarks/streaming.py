@@ -9,9 +9,9 @@ import time
 import numpy as np
 
 import lighttail as lt
-from lighttail.blocks import block_player
-from lighttail.law import Law, layout_of
-from lighttail.simulate import block_paths
+from lighttail.outcomes.law import Law, layout_of
+from lighttail.running.blocks import block_player
+from lighttail.running.simulate import block_paths
 
 HORIZON = 500
 ROUNDS = 15

@@ -15,8 +15,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import lighttail as lt
-from lighttail.files import whole_file
 from lighttail.report.figures import SETTINGS, draw
+from lighttail.system.files import whole_file
 
 LEVELS = (0.5, 0.99, 0.999)
 Ways = dict[str, dict[str, Any]]

@@ -7,9 +7,9 @@ from pathlib import Path
 import matplotlib
 
 import lighttail as lt
-from lighttail.files import whole_file
 from lighttail.report import compare
 from lighttail.report.figures import SETTINGS, draw, survival_figure
+from lighttail.system.files import whole_file
 
 HORIZON, PATHS = 2000, 1_000_000
 

@@ -34,8 +34,8 @@ from fuzz_surface import Call, Loss, Pool, surface
 from fuzz_values import drawn
 
 from lighttail import bounds
-from lighttail.statistics import Estimate
-from lighttail.validation import shown
+from lighttail.checks import shown
+from lighttail.outcomes.estimates import Estimate
 
 SECONDS = 120.0  # of processors that a call may take: few need one, but a budget of 1e12 pulls takes 75
 DEAF = 900.0  # more by the clock until a call that does not listen ends the process

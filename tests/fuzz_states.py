@@ -26,7 +26,7 @@ from cases import POLICIES
 from linear_cases import LIGHT, OFUL, OWN, THOMPSON, unit_rows
 
 import lighttail as lt
-from lighttail.validation import BadInput, shown
+from lighttail.checks import BadInput, shown
 
 DIM = 2
 LONGEST_MESSAGE = 400

@@ -40,7 +40,7 @@ from fuzz_values import (
 
 import lighttail as lt
 from lighttail import bounds
-from lighttail.statistics import Estimate
+from lighttail.outcomes.estimates import Estimate
 
 
 class Pool:

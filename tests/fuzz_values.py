@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import lighttail as lt
-from lighttail.rewards import normal_shock, scaled_reward
+from lighttail.noises.formulas import normal_shock, scaled_reward
 
 
 class Unwritable:

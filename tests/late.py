@@ -10,8 +10,8 @@ import numpy as np
 
 import lighttail as lt
 from lighttail.delays import as_delay
-from lighttail.simulate import block_paths
-from lighttail.streams import block_generator
+from lighttail.random.streams import block_generator
+from lighttail.running.simulate import block_paths
 
 
 def play(

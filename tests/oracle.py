@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 import lighttail as lt
-from lighttail.simulate import block_paths
-from lighttail.streams import block_generator
+from lighttail.random.streams import block_generator
+from lighttail.running.simulate import block_paths
 
 
 class Played(NamedTuple):

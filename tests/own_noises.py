@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import lighttail as lt
-from lighttail.streams import standard_normal, uniform
-from lighttail.tilts import BernoulliTilt, Family
+from lighttail.noises.tilts import BernoulliTilt, Family
+from lighttail.random.streams import standard_normal, uniform
 
 
 @dataclass(frozen=True)

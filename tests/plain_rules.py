@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
-from lighttail.streams import uniform
+from lighttail.random.streams import uniform
 
 
 def added(values: Iterable[float]) -> float:

@@ -16,13 +16,15 @@ from typing import Any
 import pytest
 
 import lighttail as lt
-from lighttail import cli, files, keeping
+from lighttail import cli
+from lighttail.checks import BadInput
 from lighttail.kernels import compiled
 from lighttail.report import compare
 from lighttail.report import comparison as comparison_module
 from lighttail.report.figures import looks, survival_figure
 from lighttail.report.page import page
-from lighttail.validation import BadInput
+from lighttail.running import kept as keeping
+from lighttail.system import files
 
 FILES = {"report.html", "results.json"} | {
     f"{name}.{form}" for name in ("survival", "histograms") for form in ("png", "svg")

@@ -14,7 +14,7 @@ from cases import BONUSES, MORE_BONUSES, MORE_POLICIES, NOISES, POLICIES, name, 
 from scipy import stats
 
 import lighttail as lt
-from lighttail.streams import block_generator
+from lighttail.random.streams import block_generator
 
 Z = 5.0  # standard errors
 SAMPLES = {"A": [0.0, 1.0, 4.0], "B": [0.5, 2.0]}

@@ -12,7 +12,7 @@ import pytest
 import lighttail as lt
 from lighttail import costs
 from lighttail.kernels.build import BREATH
-from lighttail.methods import SHORT, choose_method, work_of
+from lighttail.running.methods import SHORT, choose_method, work_of
 
 PATHS, HORIZON = 100, 4000
 EVEN, SPREAD = (0.5,) * 4, (0.2, 0.4, 0.6, 0.8)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lighttail.counts import MARGIN, STRETCH, binomial, deviance, hypergeometric, surprise
 from lighttail.kernels import stream
 from lighttail.kernels.build import prepare
-from lighttail.streams import block_generator
+from lighttail.random.binomial import MARGIN, STRETCH, binomial, deviance, hypergeometric, surprise
+from lighttail.random.streams import block_generator
 
 draw_binomial, draw_hypergeometric = prepare(binomial), prepare(hypergeometric)
 

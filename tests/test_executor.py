@@ -24,10 +24,11 @@ from cases import POLICIES, name, problems
 from linear_cases import LIGHT, OWN, THOMPSON, problem_of
 
 import lighttail as lt
-from lighttail import blocks, executors
-from lighttail.blocks import Part
+from lighttail.running import blocks
+from lighttail.running import pool as executors
+from lighttail.running.blocks import Part
 
-simulation = importlib.import_module("lighttail.simulate")
+simulation = importlib.import_module("lighttail.running.simulate")
 POLICY, PROBLEM = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8, 0.5])
 PATIENCE = 30.0  # seconds for what happens at once, on a machine that is busy
 ENDLESS = 10**10

@@ -14,9 +14,9 @@ from fuzz_values import OwnNoise, Unwritable, Word
 
 import lighttail as lt
 from lighttail import bounds
-from lighttail.rewards import scaled_reward
-from lighttail.statistics import Estimate
-from lighttail.validation import BadInput, numbers, one_of, refuse, shown, whole
+from lighttail.checks import BadInput, numbers, one_of, refuse, shown, whole
+from lighttail.noises.formulas import scaled_reward
+from lighttail.outcomes.estimates import Estimate
 
 CALLS = int(os.environ.get("LIGHTTAIL_FUZZ_CALLS", "1000"))
 

@@ -13,7 +13,7 @@ import pytest
 from live import start
 
 import lighttail as lt
-from lighttail.validation import BadInput
+from lighttail.checks import BadInput
 
 TEXT = start(lt.SuccessiveElimination(lt.LightTailed(0.2))).to_json()
 TURNS = itertools.cycle([0, 1, 2])

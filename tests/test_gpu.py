@@ -25,9 +25,9 @@ from lighttail import cli
 from lighttail.gpu import draws
 from lighttail.gpu.formulas import in_precision, on_device
 from lighttail.gpu.run import precision_for
-from lighttail.law import Law, layout_of
+from lighttail.outcomes.law import Law, layout_of
+from lighttail.random.streams import standard_normal, uniform
 from lighttail.records import Counts
-from lighttail.streams import standard_normal, uniform
 from lighttail.study import run_study
 from lighttail.study.file import parse_study
 
@@ -174,7 +174,7 @@ def test_a_law_counted_on_the_device_is_that_of_its_paths(
     monkeypatch.setattr("lighttail.gpu.run.FEWEST_LAUNCHED", 90)
     monkeypatch.setattr("lighttail.gpu.run.MOST_LAUNCHED", 90)
     monkeypatch.setattr("lighttail.gpu.tally.PARTS", 64)
-    monkeypatch.setattr("lighttail.tally.TOP", 40)
+    monkeypatch.setattr("lighttail.outcomes.tally.TOP", 40)
     problem = lt.Bandit(means, noise)
     settings = {"horizon": 12, "paths": 200, "seed": 3, "device": "cuda"}
     paths = lt.simulate(POLICIES[1], problem, **settings)

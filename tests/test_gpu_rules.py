@@ -23,15 +23,15 @@ from scipy import stats
 from test_late import COURSES, PROBLEM, halfway
 
 import lighttail as lt
+from lighttail.checks import BadInput
 from lighttail.course import Course
 from lighttail.gpu import accelerations
 from lighttail.gpu.formulas import in_precision, on_device
 from lighttail.gpu.run import precision_for
+from lighttail.random.streams import uniform
 from lighttail.rules import mean_heard
-from lighttail.streams import uniform
 from lighttail.study.cells import cells_of
 from lighttail.study.file import parse_study
-from lighttail.validation import BadInput
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
 

@@ -17,11 +17,9 @@ HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", 
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 ORDER = [
-    *("validation", "streams", "trial", "counts", "progress", "interrupts", "memory", "files", "csvfile"),
-    *("records", "tilts", "rewards", "noises"),
-    *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "own", "words", "kernels"),
-    *("samples", "tally", "law", "statistics", "outcome"),
-    *("costs", "methods", "blocks", "gpu", "executors", "keeping", "simulate"),
+    *("checks", "system", "random", "rehearsal", "records", "noises"),
+    *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "reading"),
+    *("kernels", "outcomes", "costs", "gpu", "running"),
     *("online", "bounds", "tails"),
     *("report", "paper", "study"),
     "cli",
@@ -29,7 +27,7 @@ ORDER = [
 FORMULA_FILES = [
     "rules.py",
     "bonuses.py",
-    *(f"policies/{file.name}" for file in (SOURCES / "policies").glob("*.py") if file.stem != "trial"),
+    *(f"policies/{file.name}" for file in (SOURCES / "policies").glob("*.py") if file.stem != "rehearsal"),
 ]
 PLAIN_MODULES = {
     "__future__",
@@ -121,14 +119,18 @@ def test_no_layer_imports_a_higher_one(file: Path) -> None:
 @pytest.mark.parametrize(
     ("layer", "source", "found"),
     [
-        ("statistics", "from lighttail.outcome import Outcome", {"outcome"}),
+        ("outcomes", "from lighttail.running.simulate import simulate", {"running"}),
         ("policies", "def f():\n    from lighttail import kernels", {"kernels"}),
-        ("simulate", "import lighttail.report.page", {"report"}),
+        ("running", "import lighttail.report.page", {"report"}),
         ("online", "from lighttail import simulate, Bandit", {"lighttail"}),
-        ("outcome", "import lighttail\nlighttail.simulate()\nlighttail.__version__", {"lighttail"}),
-        ("outcome", "import lighttail\nlighttail.__version__", set()),
-        ("outcome", "if TYPE_CHECKING:\n    import lighttail.report\nimport lighttail.cli", {"cli"}),
-        ("report", "from lighttail.outcome import Outcome\nfrom lighttail.report.page import page", set()),
+        ("outcomes", "import lighttail\nlighttail.simulate()\nlighttail.__version__", {"lighttail"}),
+        ("outcomes", "import lighttail\nlighttail.__version__", set()),
+        ("outcomes", "if TYPE_CHECKING:\n    import lighttail.report\nimport lighttail.cli", {"cli"}),
+        (
+            "report",
+            "from lighttail.outcomes.outcome import Outcome\nfrom lighttail.report.page import page",
+            set(),
+        ),
     ],
 )
 def test_the_check_notices_an_import_upwards(layer: str, source: str, found: set[str]) -> None:

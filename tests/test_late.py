@@ -12,7 +12,7 @@ import pytest
 from cases import MORE_POLICIES, POLICIES, name
 
 import lighttail as lt
-from lighttail.validation import BadInput
+from lighttail.checks import BadInput
 
 PROBLEM = lt.Bandit([0.3, 0.6, 0.5], lt.Bernoulli())
 COURSES: list[dict[str, Any]] = [

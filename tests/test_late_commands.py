@@ -11,14 +11,14 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
+from lighttail.checks import BadInput
 from lighttail.course import Course
-from lighttail.csvfile import read_delays
 from lighttail.delays import FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
+from lighttail.reading.csvfile import read_delays
+from lighttail.reading.words import parse_course
 from lighttail.study import load_study, report_study, run_study
 from lighttail.study.cells import cells_of
 from lighttail.study.file import Study, parse_study
-from lighttail.validation import BadInput
-from lighttail.words import parse_course
 
 POLICY, PROBLEM = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
 QUICK = ["--policy", "ucb:lighttailed:0.2", "--paths", "300", "--horizon", "100"]

@@ -18,12 +18,14 @@ from cases import problems, spread_means
 from linear_cases import LIGHT, problem_of
 
 import lighttail as lt
-from lighttail import memory, statistics, tally
 from lighttail import simulate as simulate_function
-from lighttail.law import Law, Layout, lattice_of, layout_of
-from lighttail.outcome import LawOutcome
+from lighttail.outcomes import estimates as statistics
+from lighttail.outcomes import tally
+from lighttail.outcomes.law import Law, Layout, lattice_of, layout_of
+from lighttail.outcomes.outcome import LawOutcome
+from lighttail.outcomes.samples import Sample
 from lighttail.records import Counts, Losses
-from lighttail.samples import Sample
+from lighttail.system import memory
 
 simulation: Any = __import__("sys").modules[simulate_function.__module__]
 
@@ -351,14 +353,14 @@ def test_memory_does_not_grow_with_the_paths() -> None:
 
 
 def test_what_does_not_fit_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lighttail.keeping.free_memory", lambda: 12e9)
+    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 12e9)
     monkeypatch.setattr(simulation, "run_blocks", lambda *args: pytest.fail("work was done"))
     settings: Any = {"horizon": 500, "seed": 1}
     with pytest.raises(ValueError, match=r"^paths must be so few .*, but is 4000000000$") as caught:
         lt.simulate(UCB, lt.Bandit([0.2, 0.8]), paths=4 * 10**9, **settings)
     assert "(about 384 GB, of which 12 GB are free; keep='law' needs " in str(caught.value)
     assert "MB whatever the paths)" in str(caught.value)
-    monkeypatch.setattr("lighttail.keeping.free_memory", lambda: 1e6)
+    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 1e6)
     with pytest.raises(ValueError, match=r"^horizon must be so short .*, but is 500$"):
         lt.simulate(UCB, lt.Bandit([0.2, 0.8]), paths=10**12, keep="law", **settings)
 

@@ -14,7 +14,9 @@ from linear_cases import LIGHT, unit_rows
 
 import lighttail as lt
 
-simulation = importlib.import_module("lighttail.simulate")  # `lighttail.simulate` is the function
+simulation = importlib.import_module(
+    "lighttail.running.simulate"
+)  # `lighttail.running.simulate` is the function
 PLANE = [[1.0, 0.0], [0.0, 1.0]]
 
 

@@ -12,9 +12,9 @@ from own_noises import Coins, Exponential, Outspoken, Silent, Wrong
 import lighttail as lt
 from lighttail import bounds
 from lighttail.gpu.run import precision_for
-from lighttail.methods import why_not_skip
 from lighttail.noises import FACTS, SUMS
 from lighttail.report.comparison import covered, uncovered
+from lighttail.running.methods import why_not_skip
 
 UCB = lt.UCB(lt.LightTailed(0.2))
 MEANS = (0.2, 0.8)

@@ -19,11 +19,13 @@ from oracle import play
 import lighttail as lt
 from lighttail.kernels import stream
 from lighttail.kernels.build import BREATH
-from lighttail.simulate import block_paths
-from lighttail.streams import block_generator, standard_normal, uniform
+from lighttail.random.streams import block_generator, standard_normal, uniform
+from lighttail.running.simulate import block_paths
 
 PLAIN = bool(numba.config.DISABLE_JIT)
-simulation = importlib.import_module("lighttail.simulate")  # `lighttail.simulate` is the function
+simulation = importlib.import_module(
+    "lighttail.running.simulate"
+)  # `lighttail.running.simulate` is the function
 ARMS = (2, 3, 5, 16)
 
 with pytest.warns(UserWarning, match="not light-tailed"):

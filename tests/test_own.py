@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 
 import lighttail as lt
-from lighttail import cli, own
-from lighttail.executors import pickled
+from lighttail import cli
+from lighttail.checks import BadInput
+from lighttail.reading import own
+from lighttail.reading.words import parse_noise, parse_policy, with_assumed_sigma
+from lighttail.running.pool import pickled
 from lighttail.study import load_study, read_study, report_study, run_study
 from lighttail.study.cells import cells_of
-from lighttail.validation import BadInput
-from lighttail.words import parse_noise, parse_policy, with_assumed_sigma
 
 FILE = Path(__file__).with_name("user_classes.py")
 LOAD = own.loader(lambda name: FILE.parent / name, FILE.parent)
@@ -173,8 +174,8 @@ def test_kernels_of_a_file_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.
     file.write_text(FILE.read_text())
     script = f"""
 import sys; from pathlib import Path
-import lighttail as lt; from lighttail import own; from lighttail.kernels import kernel_for
-from lighttail.words import parse_policy
+import lighttail as lt; from lighttail.reading import own; from lighttail.kernels import kernel_for
+from lighttail.reading.words import parse_policy
 load = own.loader(lambda name: Path({str(tmp_path)!r}) / name, Path())
 policy = parse_policy("kept.py:RootIndex(0.5)", load)
 problem = lt.Bandit([0.2, 0.8])

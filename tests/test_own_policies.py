@@ -20,8 +20,8 @@ from cases import POLICIES, name
 from own_policies import OWN_POLICIES, Clipped, Greedy
 
 import lighttail as lt
+from lighttail.checks import BadInput
 from lighttail.kernels import accelerations
-from lighttail.validation import BadInput
 
 PROBLEM = lt.Bandit([0.3, 0.6, 0.5], lt.Bernoulli())
 

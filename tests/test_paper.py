@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from lighttail import cli
-from lighttail.outcome import Outcome
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.outcome import Outcome
 from lighttail.paper import EXPERIMENTS, Setting, run, settings_in, tails_in, write_paper
 from lighttail.paper.decay import Chance
 from lighttail.paper.figures import decay_figure
@@ -22,8 +23,7 @@ from lighttail.paper.page import TABLES
 from lighttail.paper.published import MEANS
 from lighttail.paper.run import Results
 from lighttail.paper.tables import mean_cells, means_table
-from lighttail.simulate import simulate
-from lighttail.statistics import Estimate
+from lighttail.running.simulate import simulate
 
 running = importlib.import_module("lighttail.paper.run")
 PATHS = 40

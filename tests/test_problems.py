@@ -113,11 +113,11 @@ def asked_classes(source: str) -> list[str]:
 # three tables: kernels/accelerations.py, gpu/accelerations.py and bounds/proved.py.
 ALLOWED = {
     "problems.py": ["Problem", "Noise"],
-    "noises.py": ["Resampled", "Noise"],
+    "noises/noise.py": ["Resampled", "Noise"],
     "policies/bonus_policies.py": ["Bonus"],
     "linear/policies.py": ["LinearBonus"],
     "linear/problem.py": ["Noise"],
-    "simulate.py": ["Policy", "Problem"],
+    "running/simulate.py": ["Policy", "Problem"],
     "online/experiment.py": ["Policy"],
     "online/linear.py": ["LinearPolicy"],
     "bounds/bound.py": ["Policy"],

@@ -17,9 +17,11 @@ from numba.core import event
 
 import lighttail as lt
 from lighttail.kernels import kernel_for
-from lighttail.simulate import block_paths
+from lighttail.running.simulate import block_paths
 
-simulation = importlib.import_module("lighttail.simulate")  # `lighttail.simulate` is the function
+simulation = importlib.import_module(
+    "lighttail.running.simulate"
+)  # `lighttail.running.simulate` is the function
 PROBLEM = lt.Bandit([0.2, 0.8, 0.5])
 POLICY = lt.UCB(lt.LightTailed(0.2))
 GOOD: dict[str, Any] = {"policy": POLICY, "problem": PROBLEM, "horizon": 200, "paths": 60, "seed": 4}

@@ -16,10 +16,12 @@ from test_simulate import Compilations
 
 import lighttail as lt
 from lighttail.kernels import skip, skip_kernel_for
-from lighttail.methods import choose_method
-from lighttail.rewards import bernoulli_clear, normal_clear
+from lighttail.noises.formulas import bernoulli_clear, normal_clear
+from lighttail.running.methods import choose_method
 
-simulation = importlib.import_module("lighttail.simulate")  # `lighttail.simulate` is the function
+simulation = importlib.import_module(
+    "lighttail.running.simulate"
+)  # `lighttail.running.simulate` is the function
 POLICIES = [
     *(lt.UCB(bonus) for bonus in BONUSES),
     lt.SuccessiveElimination(lt.Standard(0.4)),

@@ -14,7 +14,7 @@ from scipy import stats
 from test_skip import Moss
 
 import lighttail as lt
-from lighttail.rewards import (
+from lighttail.noises.formulas import (
     bernoulli_clear,
     bernoulli_part,
     bernoulli_proxy,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import lighttail as lt
-from lighttail import statistics
+from lighttail.outcomes import estimates as statistics
 
 ROUNDING = 1e-9  # relative
 

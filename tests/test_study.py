@@ -18,13 +18,13 @@ import pyarrow.parquet
 import pytest
 
 import lighttail as lt
-from lighttail.executors import BlocksFailed
+from lighttail.checks import BadInput
+from lighttail.reading.words import parse_noise, parse_policy
+from lighttail.running.pool import BlocksFailed
 from lighttail.study import Done, folder, load_study, run_study, workers
 from lighttail.study import cells as cells_module
 from lighttail.study.cells import Cell, cells_of, formulas_digest, piece_paths
 from lighttail.study.file import Study, parse_study
-from lighttail.validation import BadInput
-from lighttail.words import parse_noise, parse_policy
 
 BASE = """
 name = "small"
@@ -178,7 +178,7 @@ def test_keys_are_the_same_in_every_process() -> None:
     """A formula that refers to something of this process alone would never be found again."""
     script = """
 from lighttail.study.cells import formulas_digest
-from lighttail.words import BONUSES, NOISES, LINEAR_BONUSES, parse_noise, parse_policy
+from lighttail.reading.words import BONUSES, NOISES, LINEAR_BONUSES, parse_noise, parse_policy
 import lighttail as lt
 two = ("armoptimal", "twopart")
 for words in ["ucb:%s:1" % b for b in BONUSES if b not in two] + ["ucb:armoptimal:1:1", "se:standard:1",

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from lighttail.files import in_a_sentence
+from lighttail.checks import BadInput
 from lighttail.study import Done, load_study, report_study, run_study
 from lighttail.study import cells as cells_module
 from lighttail.study.file import parse_study
 from lighttail.study.results import Damaged
-from lighttail.validation import BadInput
+from lighttail.system.files import in_a_sentence
 
 TEXT = """
 name = "clicks"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import lighttail as lt
+from lighttail.checks import BadInput
+from lighttail.reading.words import parse_whole
 from lighttail.study.file import Study, parse_study, read_study
-from lighttail.validation import BadInput
-from lighttail.words import parse_whole
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLE = (DOCS / "study.toml").read_text()

@@ -14,12 +14,12 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
+from lighttail.checks import BadInput
 from lighttail.cli import study as study_command
 from lighttail.report.figures import looks
 from lighttail.study import Results, cells, load_study, report_study, run_study
 from lighttail.study import manifest as manifest_module
 from lighttail.study.file import parse_study
-from lighttail.validation import BadInput
 
 TEXT = """
 name = "small study"
@@ -343,7 +343,7 @@ def test_more_paths_than_fit_into_memory_are_compared_by_their_law(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = results.comparison(results.study.problems[0], 200)
-    monkeypatch.setattr("lighttail.keeping.free_memory", lambda: 1e4)
+    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 1e4)
     laws = results.comparison(results.study.problems[0], 200)
     assert paths is not None
     assert laws is not None

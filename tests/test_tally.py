@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import lighttail as lt
-from lighttail import statistics, tally
 from lighttail.kernels.build import prepare
-from lighttail.samples import Sample
-from lighttail.tally import BINS, FINE, SIDE, Tally, edges, exact, place, power_below
+from lighttail.outcomes import estimates as statistics
+from lighttail.outcomes import tally
+from lighttail.outcomes.samples import Sample
+from lighttail.outcomes.tally import BINS, FINE, SIDE, Tally, edges, exact, place, power_below
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e30, max_value=1e30)
 units = st.integers(-40, 20).map(lambda power: 2.0**power)

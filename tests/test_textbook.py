@@ -19,7 +19,7 @@ from scipy import special
 import lighttail as lt
 from lighttail.policies.beta import beta_draw, beta_upper_quantile, log_gamma
 from lighttail.policies.indices import bernoulli_divergence, bernoulli_upper
-from lighttail.streams import block_generator
+from lighttail.random.streams import block_generator
 
 Z = 4.0
 HORIZON = 120

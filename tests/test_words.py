@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import lighttail as lt
-from lighttail.validation import BadInput
-from lighttail.words import BY_FIELDS, FORMS, parse_policy, with_assumed_sigma
+from lighttail.checks import BadInput
+from lighttail.reading.words import BY_FIELDS, FORMS, parse_policy, with_assumed_sigma
 
 MADE = {
     "klucb": lt.KlUcb(),

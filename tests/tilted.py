@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 import lighttail as lt
-from lighttail.streams import block_generator, uniform
+from lighttail.random.streams import block_generator, uniform
 from lighttail.tails.mixture import Mixture
 from lighttail.tails.task import Task
 

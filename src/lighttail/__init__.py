@@ -24,7 +24,8 @@ from lighttail.linear import (
     SphereActions,
 )
 from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
-from lighttail.outcome import Outcome
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import (
     UCB,
     BayesUcb,
@@ -42,11 +43,10 @@ from lighttail.policies import (
     ThompsonSampling,
 )
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
+from lighttail.random.streams import standard_normal, uniform
 from lighttail.report.tail_figure import plot_tail
 from lighttail.rules import highest
-from lighttail.simulate import simulate
-from lighttail.statistics import Estimate
-from lighttail.streams import standard_normal, uniform
+from lighttail.running.simulate import simulate
 from lighttail.tails import Diagnostics, ExactLaw, TailEstimate, exact_law, exact_tail, tail_probability
 
 __version__ = "0.1.0"

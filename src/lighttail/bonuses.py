@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import ClassVar
 
-from lighttail.validation import BadInput, accept, non_negative, positive, refuse
+from lighttail.checks import BadInput, accept, non_negative, positive, refuse
 
 
 def same_time(t: float, *params: float) -> float:

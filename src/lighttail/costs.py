@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.streams import block_generator
+from lighttail.random.streams import block_generator
 
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lighttail.checks import BadInput, refuse, whole
 from lighttail.delays import Delay, FixedDelay, as_delay
 from lighttail.policies import Policy
-from lighttail.validation import BadInput, refuse, whole
 
 MOST_OPEN = 2 * 10**7  # rewards that may be on their way at the same time: a thread keeps all of them
 

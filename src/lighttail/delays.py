@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.streams import uniform
-from lighttail.validation import accept, non_negative, number, refuse, whole
+from lighttail.checks import accept, non_negative, number, refuse, whole
+from lighttail.random.streams import uniform
 
 LONGEST = 10**9  # pulls of a fixed, uniform or observed delay
 ENDLESS = math.inf

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lighttail.checks import UNORDERED, array_of, numbers, refuse, shown, whole
 from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, Resampled, StudentT, Uniform
 from lighttail.records import Counts, Record
-from lighttail.trial import check_finite, try_noise
-from lighttail.validation import UNORDERED, array_of, numbers, refuse, shown, whole
+from lighttail.rehearsal import check_finite, try_noise
 
 __all__ = [
     "MOST_PULLS",

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from lighttail.streams import uniform
+from lighttail.random.streams import uniform
 
 Formula = Callable[..., Any]
 

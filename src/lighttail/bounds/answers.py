@@ -32,10 +32,10 @@ from lighttail.bounds.chances import best_arm_dropped
 from lighttail.bounds.proved import chances, has_linear_theorem, tails, theorem_of
 from lighttail.bounds.simplified import Simplified
 from lighttail.bounds.split import Arm, Split
+from lighttail.checks import BadInput, fraction, number, refuse
 from lighttail.linear import LinearBandit
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.validation import BadInput, fraction, number, refuse
 
 WITH_THEOREM = (
     "UCB or SuccessiveElimination with LightTailed or ArmOptimal, UCB with AnyTime, or Exp3IX with the "

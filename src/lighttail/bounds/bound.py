@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
+from lighttail.checks import BadInput, number, one_of, positive, refuse, whole
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Problem, has_arms
-from lighttail.validation import BadInput, number, one_of, positive, refuse, whole
 
 Kind = Literal["regret", "pseudo_regret"]
 Chance = Callable[[float], float]  # an upper bound on P(something >= x), never rising in x

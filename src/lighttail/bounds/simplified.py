@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from lighttail.bounds.theorems import MOST
-from lighttail.validation import fraction, non_negative, number, positive, refuse, whole
+from lighttail.checks import fraction, non_negative, number, positive, refuse, whole
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import math
 import sys
 from typing import Literal
 
-from lighttail.validation import non_negative, number, one_of, positive, whole
+from lighttail.checks import non_negative, number, one_of, positive, whole
 
 Rule = Literal["SE", "UCB"]
 Terms = tuple[float, ...]

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import lighttail
+from lighttail.checks import SHOWN, BadInput, known_word, positive, refuse, whole
 from lighttail.cli.options import (
     DEFAULT_NOISE,
     HERE,
@@ -40,16 +41,15 @@ from lighttail.cli.options import (
 )
 from lighttail.cli.sizes import check_played, check_policies
 from lighttail.course import check_course
-from lighttail.executors import BlocksFailed
-from lighttail.files import in_a_sentence, output_folder
 from lighttail.gpu.run import check_device
 from lighttail.linear import LinearBandit
-from lighttail.own import blame
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.simulate import check_settings
-from lighttail.validation import SHOWN, BadInput, known_word, positive, refuse, whole
-from lighttail.words import parse_course, parse_linear, parse_noise, parse_number, parse_whole
+from lighttail.reading.own import blame
+from lighttail.reading.words import parse_course, parse_linear, parse_noise, parse_number, parse_whole
+from lighttail.running.pool import BlocksFailed
+from lighttail.running.simulate import check_settings
+from lighttail.system.files import in_a_sentence, output_folder
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
 TUNED = (
@@ -256,7 +256,7 @@ def paper(
 
 def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, ...]) -> None:
     from lighttail.paper import run, run_tails, settings_in, tails_in, write_paper
-    from lighttail.progress import bar
+    from lighttail.system.progress import bar
 
     paths, seed, threads = settings
     (out / "outcomes").mkdir(exist_ok=True)
@@ -288,7 +288,7 @@ def _run(
     as_json: bool,
 ) -> None:
     from lighttail import report
-    from lighttail.progress import bar
+    from lighttail.system.progress import bar
 
     horizon, paths, seed, threshold, threads, keep, device, delay, batch = settings
     quiet = as_json or not sys.stderr.isatty()

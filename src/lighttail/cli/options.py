@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.own import loader
+from lighttail.checks import refuse
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.validation import refuse
-from lighttail.words import (
+from lighttail.reading.own import loader
+from lighttail.reading.words import (
     BONUSES,
     BY_FIELDS,
     DELAYS,
@@ -89,7 +89,7 @@ def problem_from(means: str | None, noise: str | None, sigma: str | None, data: 
         scale = None if sigma is None else parse_number("sigma", sigma)
         numbers = parse_numbers("means", DEFAULT_MEANS if means is None else means)
         return Bandit(numbers, parse_noise(DEFAULT_NOISE if noise is None else noise, scale, HERE))
-    from lighttail.csvfile import read_rewards
+    from lighttail.reading.csvfile import read_rewards
 
     left_out("with data, which has its own", means=means, noise=noise, sigma=sigma)
     return Bandit.from_samples(read_rewards(data))

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from lighttail.checks import positive, refuse
 from lighttail.cli.commands import Stopped, app
 from lighttail.cli.options import print_line, warnings_as_lines
-from lighttail.memory import in_words
-from lighttail.validation import positive, refuse
-from lighttail.words import parse_whole
+from lighttail.reading.words import parse_whole
+from lighttail.system.memory import in_words
 
 FRAME, COLUMN = 2000, 400  # bytes of a file, and of a column, that hold no paths
 UNFINISHED = 3  # the exit code of a run that its budget ended
@@ -159,9 +159,9 @@ def _size(study: Any, cells: Any) -> str:
 
 
 def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None:
-    from lighttail.progress import bar
     from lighttail.report.format import counted
     from lighttail.study import run_study
+    from lighttail.system.progress import bar
 
     if sys.stderr.isatty():
         paths = (
@@ -198,9 +198,9 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a study.")],
 ) -> None:
     """Draw the comparison from a study's folder, finished or not."""
-    from lighttail.progress import bar
     from lighttail.study import load_study, report_study
     from lighttail.study.report import not_played_words
+    from lighttail.system.progress import bar
 
     with warnings_as_lines():
         results = load_study(folder)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lighttail.checks import BadInput, known_word, positive, refuse
 from lighttail.cli.commands import app
 from lighttail.cli.options import (
     POLICY_WORDS,
@@ -33,12 +34,11 @@ from lighttail.cli.options import (
 )
 from lighttail.cli.sizes import check_regrets, check_tail
 from lighttail.course import check_course
-from lighttail.files import output_folder
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.simulate import check_settings
-from lighttail.validation import BadInput, known_word, positive, refuse
-from lighttail.words import parse_course, parse_number, parse_numbers, parse_whole
+from lighttail.reading.words import parse_course, parse_number, parse_numbers, parse_whole
+from lighttail.running.simulate import check_settings
+from lighttail.system.files import output_folder
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}

@@ -71,7 +71,7 @@ def next_word(words: Any) -> Any:
 
 
 def draws_for(real: Any, device: Any) -> tuple[Any, Any]:
-    """standard_normal(rng) and uniform(rng) of `lighttail.streams` in one precision; rng = (words, spare).
+    """standard_normal(rng) and uniform(rng) of `lighttail.random` in one precision; rng = (words, spare).
 
     device: what makes a function callable on the device.
     """

@@ -1,6 +1,6 @@
 """From plain scalar formulas to device functions of one precision.
 
-A formula's text is compiled as it stands, but for two things. The draws of `lighttail.streams` become the
+A formula's text is compiled as it stands, but for two things. The draws of `lighttail.random` become the
 device's. And its float constants get the precision of the kernel: a double constant would turn a formula
 in single precision into one in double, at a fraction of the speed. Both hold for what a formula reaches by a
 bare name, such as `uniform`, and through a module, such as `lt.uniform` or `math.inf`.
@@ -12,8 +12,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from lighttail import streams
 from lighttail.kernels.build import Formula, is_known, names_used
+from lighttail.random import streams
 
 DRAWS = (streams.standard_normal, streams.uniform)
 

@@ -13,13 +13,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lighttail.blocks import check_arms
+from lighttail.checks import BadInput, one_of, refuse, whole
 from lighttail.course import STRAIGHT, Course
-from lighttail.memory import in_words
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Counts
-from lighttail.validation import BadInput, one_of, refuse, whole
+from lighttail.system.memory import in_words
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["float32", "float64"]
@@ -132,7 +131,7 @@ def launches(
 
     from lighttail.gpu.accelerations import fast
     from lighttail.gpu.draws import seed_words
-    from lighttail.kernels.errors import compilable, parts_of
+    from lighttail.kernels.errors import check_arms, compilable, parts_of
 
     real: Any = np.dtype(precision).type
     size = min(paths, fitting_paths(policy, horizon, course, real))

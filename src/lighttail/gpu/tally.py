@@ -15,8 +15,8 @@ import numpy as np
 from numba import config, cuda
 
 from lighttail.gpu.run import launch
-from lighttail.law import Law, Layout
-from lighttail.tally import Tally, place
+from lighttail.outcomes.law import Law, Layout
+from lighttail.outcomes.tally import Tally, place
 
 PARTS = 1 << 14  # threads that sum a launch
 THREADS = 128

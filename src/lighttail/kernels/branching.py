@@ -16,8 +16,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from lighttail.kernels.build import WRONG_ARM, Formula, compiler, digest, prepare
+from lighttail.random.streams import uniform
 from lighttail.rules import Rule
-from lighttail.streams import uniform
 
 FRACTIONS = 9  # of a raise of the bad arm's index that are tried
 

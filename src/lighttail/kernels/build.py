@@ -23,8 +23,8 @@ from numba.core import config
 from numba.core.bytecode import FunctionIdentity
 from numba.extending import register_jitable
 
-from lighttail import streams
 from lighttail.kernels.compiled import keep_compiled
+from lighttail.random import streams
 
 Formula = Callable[..., Any]
 BREATH = 1 << 16  # pulls between two looks at the stop flag

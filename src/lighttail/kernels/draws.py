@@ -1,4 +1,4 @@
-"""The two draws of `lighttail.streams`, compiled: NumPy's numbers without NumPy's call.
+"""The two draws of `lighttail.random.streams`, compiled: NumPy's numbers without NumPy's call.
 
 A kernel is handed the address of an SFC64 bit generator's state and steps it in place, so the
 generator continues in Python where the kernel left it. `standard_normal` and `uniform` return the
@@ -27,7 +27,7 @@ from numba.np.random._constants import (
     ziggurat_nor_r,
 )
 
-from lighttail.streams import standard_normal, uniform
+from lighttail.random.streams import standard_normal, uniform
 
 ONE = np.uint64(1)
 EIGHT = np.uint64(8)

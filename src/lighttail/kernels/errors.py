@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lighttail.validation import BadInput
+from lighttail.checks import BadInput
+from lighttail.kernels.build import WRONG_ARM
 
 CALLED = re.compile(r"<function (\S+) at 0x")  # as numba names a function that it compiles
 LINE = re.compile(r" at (\S+) \((\d+)\)")  # and a line of it
@@ -97,3 +98,10 @@ def _guilty(text: str, formulas: dict[str, types.FunctionType]) -> str | None:
             if code.co_filename == file and code.co_firstlineno <= int(line) <= last:
                 return place
     return None
+
+
+def check_arms(policy: Any, stop: Any) -> None:
+    """Refuse a policy that chose an arm that there is not, which a kernel says by its stop flag."""
+    if stop[0] == WRONG_ARM:
+        name = type(policy).__name__
+        raise BadInput(f"choose of {name} must return the number of an arm, but returned another number")

@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
-from lighttail.streams import uniform
+from lighttail.random.streams import uniform
 
 ONE = np.uint64(1)
 

@@ -31,7 +31,7 @@ from lighttail.kernels.ridge import (
     widths,
 )
 from lighttail.linear.policies import TIE
-from lighttail.streams import standard_normal, uniform
+from lighttail.random.streams import standard_normal, uniform
 
 BREATH = 1 << 11  # rounds between two looks at the stop flag
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
-from lighttail.streams import standard_normal
+from lighttail.random.streams import standard_normal
 
 
 def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: Formula) -> Any:

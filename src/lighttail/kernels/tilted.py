@@ -19,8 +19,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, digest, prepare
+from lighttail.random.streams import uniform
 from lighttail.rules import Rule
-from lighttail.streams import uniform
 
 FAR = 40.0  # terms that are so much smaller on a log scale add nothing
 

@@ -33,7 +33,7 @@ from lighttail.kernels.skip import (
     wider,
 )
 from lighttail.kernels.tilted import drawn, log_mixture
-from lighttail.streams import uniform
+from lighttail.random.streams import uniform
 
 
 @register_jitable

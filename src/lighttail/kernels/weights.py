@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
-from lighttail.streams import uniform
+from lighttail.random.streams import uniform
 
 
 def weights_kernel(weight: Formula, gain: Formula, shock: Formula, reward: Formula) -> Any:

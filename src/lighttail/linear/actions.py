@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.streams import standard_normal, uniform
-from lighttail.validation import array_of, file_path, refuse, refuse_file, whole
+from lighttail.checks import array_of, file_path, refuse, refuse_file, whole
+from lighttail.random.streams import standard_normal, uniform
 
 Floats = npt.NDArray[np.float64]
 MOST_ACTIONS = 10**6  # a round

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import ClassVar
 
-from lighttail.validation import BadInput, accept, fraction, non_negative, positive, refuse
+from lighttail.checks import BadInput, accept, fraction, non_negative, positive, refuse
 
 
 def same_round(t: float, growth: float, ridge: float, *params: float) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.validation import accept, numbers, positive, refuse, shown, whole
+from lighttail.checks import accept, numbers, positive, refuse, shown, whole
 
 Floats = npt.NDArray[Any]
 MOST_DIM = 10**4  # dimensions that are searched; a matrix of more would take over a GB

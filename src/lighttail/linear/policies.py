@@ -6,10 +6,10 @@ from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
+from lighttail.checks import accept, positive, refuse
 from lighttail.linear.bonuses import LinearBonus
 from lighttail.policies import Policy
 from lighttail.rules import Rule
-from lighttail.validation import accept, positive, refuse
 
 TIE = 1e-9  # indices that differ by less than this share of their terms are tied: rounding is far below
 

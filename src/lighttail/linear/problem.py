@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lighttail.checks import numbers, refuse, whole
 from lighttail.linear.actions import Actions, Floats, as_actions
 from lighttail.noises import Gaussian, Noise
 from lighttail.problems import MOST_PULLS, Problem
 from lighttail.records import Counts, Losses, Record
-from lighttail.validation import numbers, refuse, whole
 
 MOST_DIM = 10**5  # whose matrices would take 80 GB each
 SLACK = 1e-9  # lengths that are 1 but for rounding are 1

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
 from lighttail.online.standing import Standing, plain_rows
 from lighttail.online.state import fields_of, listed, told
 from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
-from lighttail.policies.trial import try_out
-from lighttail.validation import refuse, whole
+from lighttail.policies.rehearsal import try_out
 
 _new = tuple.__new__  # a trial at the cost of a tuple
 

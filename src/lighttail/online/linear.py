@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lighttail.checks import BadInput, number, refuse, whole
 from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import ConvexSet
 from lighttail.linear.policies import TIE, LinearPolicy
-from lighttail.memory import free_memory, in_words
 from lighttail.online.state import fields_of, listed, told
 from lighttail.online.trials import (
     MOST_NAMES,
@@ -28,8 +28,8 @@ from lighttail.online.trials import (
     or_nan,
 )
 from lighttail.policies.policy import ROUNDING
-from lighttail.streams import uniform
-from lighttail.validation import BadInput, number, refuse, whole
+from lighttail.random.streams import uniform
+from lighttail.system.memory import free_memory, in_words
 
 Floats = npt.NDArray[Any]
 MOST_DIM = 10_000

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.checks import BadInput, number, refuse
 from lighttail.online.state import fields_of, listed, same_counts, same_sums
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull, State
 from lighttail.rules import learn_nothing
-from lighttail.validation import BadInput, number, refuse
 
 PARTS = ("tried", "heard", "total", "note")
 INFINITE = {"inf": math.inf, "-inf": -math.inf}  # a text in JSON, which has no such numbers

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from lighttail.bonuses import Bonus
+from lighttail.checks import BadInput, number, refuse, whole
 from lighttail.linear import LinearBonus
 from lighttail.policies import Policy
 from lighttail.policies.policy import is_sum
-from lighttail.validation import BadInput, number, refuse, whole
 
 FOREIGN = "the text is not an experiment that lighttail wrote"
 LARGEST = 1e100  # a reward: no sum of such rewards, also times an action, is infinite

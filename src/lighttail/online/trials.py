@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from lighttail.checks import EXACT, BadInput, refuse, whole
 from lighttail.online.state import (
     FOREIGN,
     GENERATORS,
@@ -28,7 +29,6 @@ from lighttail.online.state import (
     told,
 )
 from lighttail.policies import Policy
-from lighttail.validation import EXACT, BadInput, refuse, whole
 
 SMALLEST = -LARGEST  # a reward
 SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # fields of every such text

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.files import whole_file
+from lighttail.outcomes.estimates import Estimate, Floats
 from lighttail.paper.experiments import NEW, Experiment, Setting
 from lighttail.paper.figures import COLOURS, MARKERS
 from lighttail.paper.run import Results
-from lighttail.simulate import settings_of
-from lighttail.statistics import Estimate, Floats
+from lighttail.running.simulate import settings_of
+from lighttail.system.files import whole_file
 from lighttail.tails import exact_tail, tail_probability
 from lighttail.tails.exact import exact_seconds
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.outcomes.estimates import Floats
 from lighttail.paper.experiments import NEW, STANDARD, Experiment
 from lighttail.paper.run import Results
 from lighttail.report.figures import LIGHT, OTHER
-from lighttail.statistics import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

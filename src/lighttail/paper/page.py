@@ -8,7 +8,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from lighttail.files import whole_files
 from lighttail.paper.decay import Chances, exponents_figure
 from lighttail.paper.experiments import EXPERIMENTS, Experiment
 from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure, rewards_figure
@@ -17,6 +16,7 @@ from lighttail.paper.run import Results
 from lighttail.paper.tables import Table, arms_table, means_table, reach_table, readings_table
 from lighttail.report.document import document, figure
 from lighttail.report.figures import SETTINGS, draw
+from lighttail.system.files import whole_files
 
 FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
     "certain": certain_figure,

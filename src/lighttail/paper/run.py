@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from lighttail.outcome import Outcome
+from lighttail.outcomes.outcome import Outcome
 from lighttail.paper.experiments import Experiment
-from lighttail.simulate import settings_of, simulate
+from lighttail.running.simulate import settings_of, simulate
 
 Results = dict[Any, Outcome]  # by Setting or LinearSetting
 

@@ -14,12 +14,12 @@ from html import escape
 from typing import Any
 
 from lighttail import bounds
-from lighttail.outcome import Outcome
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.outcome import Outcome
 from lighttail.paper.experiments import Experiment, Setting
 from lighttail.paper.published import MEANS, PATHS
 from lighttail.paper.run import Results
 from lighttail.report.format import chance, interval, probability
-from lighttail.statistics import Estimate
 from lighttail.tails import exact_tail
 
 MARK = 4.0  # |z| above which a cell is marked

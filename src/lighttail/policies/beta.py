@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lighttail.streams import standard_normal, uniform
+from lighttail.random.streams import standard_normal, uniform
 
 HALF_LOG_TWO_PI = 0.9189385332046728
 NEWTON_STEPS = 60  # at most; from the left of a concave function no step goes past the root

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from lighttail.bonuses import Bonus
+from lighttail.checks import refuse
 from lighttail.policies.policy import IndexPolicy, Policy, State
 from lighttail.rules import Rule, elimination_rule, index_of_radius, rule_of_radius
-from lighttail.validation import refuse
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
+from lighttail.checks import accept, number, one_of, positive, refuse
 from lighttail.policies.policy import Policy, State, is_sum
-from lighttail.streams import uniform
-from lighttail.validation import accept, number, one_of, positive, refuse
+from lighttail.random.streams import uniform
 
 
 def exponential_weight(score: float, best: float, eta: float, gamma: float, shift: float) -> float:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
+from lighttail.checks import accept, non_negative, positive, refuse
 from lighttail.policies.beta import beta_upper_quantile
 from lighttail.policies.policy import IndexPolicy, Policy
 from lighttail.rules import Formula, Rule, highest, learn_nothing, mean_heard, never_settled
-from lighttail.validation import accept, non_negative, positive, refuse
 
 MOST_POWER = 50.0  # of ln T in Bayes-UCB: the chance beyond its quantile stays a float above 0
 NEWTON_STEPS = 10  # at most, from the right of the root of a convex function; eight reach it to rounding

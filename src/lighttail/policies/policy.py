@@ -15,8 +15,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from lighttail.bonuses import reads, same_time
+from lighttail.checks import BadInput, refuse
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
-from lighttail.validation import BadInput, refuse
 
 PAGE = "docs/own-policies.md"
 CLOSE = 1e-9  # by so much the last bits of a formula may differ from one machine to another

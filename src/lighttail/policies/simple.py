@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from lighttail.checks import accept, positive, refuse, whole, whole_float
 from lighttail.policies.policy import Policy, State
+from lighttail.random.streams import uniform
 from lighttail.rules import highest, mean_heard
-from lighttail.streams import uniform
-from lighttail.validation import accept, positive, refuse, whole, whole_float
 
 
 def fewest(tried: Any) -> int:

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from lighttail.checks import accept, number, positive, refuse
 from lighttail.policies.beta import beta_draw
 from lighttail.policies.policy import Policy
+from lighttail.random.streams import standard_normal
 from lighttail.rules import highest, mean_heard
-from lighttail.streams import standard_normal
-from lighttail.validation import accept, number, positive, refuse
 
 
 def posterior_mean(n: float, total: float, kappa: float, weight: float, prior_mean: float) -> float:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from lighttail.blocks import Keep
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device
-from lighttail.outcome import Outcome
+from lighttail.outcomes.estimates import Estimate, exceedance, interpolated
+from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Problem
 from lighttail.report.format import chance
-from lighttail.simulate import simulate
-from lighttail.statistics import Estimate, exceedance, interpolated
+from lighttail.running.blocks import Keep
+from lighttail.running.simulate import simulate
 
 MANY = 6  # policies, more than which a sentence does not name
 FEW = 100  # paths that say nothing about a tail

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.outcomes.estimates import Floats, interpolated, proportion_limits
+from lighttail.outcomes.samples import Sample, Values, sample_of
 from lighttail.report.comparison import legend_words
-from lighttail.samples import Sample, Values, sample_of
-from lighttail.statistics import Floats, interpolated, proportion_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

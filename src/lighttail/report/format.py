@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lighttail.statistics import Estimate
+from lighttail.outcomes.estimates import Estimate
 
 
 def number(value: float) -> str:

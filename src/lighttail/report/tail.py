@@ -13,20 +13,20 @@ import numpy as np
 from lighttail import bounds
 from lighttail.bounds import Bound, NoBound
 from lighttail.bounds.bound import check_kind
+from lighttail.checks import BadInput, number, refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
-from lighttail.outcome import Outcome
+from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
+from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.comparison import default_threshold
-from lighttail.simulate import check_settings, simulate
-from lighttail.statistics import Estimate, Floats, proportion_limits
+from lighttail.running.simulate import check_settings, simulate
 from lighttail.tails import TailEstimate, tail_probability
 from lighttail.tails.exact_costs import in_words
 from lighttail.tails.known import exact_way
 from lighttail.tails.rare import MOST_PULLS, Method
 from lighttail.tails.task import Task
-from lighttail.validation import BadInput, number, refuse
 
 Kind = Literal["pseudo_regret", "regret"]
 Report = Callable[[str, int], None]

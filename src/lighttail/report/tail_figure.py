@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.checks import refuse
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS
 from lighttail.report.tail import Kind, Report, TailCurve, steps, tail_curve
 from lighttail.report.tail_words import kind_words, sentence, subject
-from lighttail.simulate import check_progress
-from lighttail.validation import refuse
+from lighttail.running.simulate import check_progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def with_bar(policy: Policy, problem: Bandit, horizon: int, regret: Any, **setti
     """`tail_curve` behind a bar on a terminal, and without one elsewhere."""
     import sys
 
-    from lighttail.progress import bar
+    from lighttail.system.progress import bar
 
     if not sys.stderr.isatty():
         return tail_curve(policy, problem, horizon, regret, **settings)

@@ -6,12 +6,12 @@ import json
 from html import escape
 from pathlib import Path
 
-from lighttail.files import whole_files
 from lighttail.report.document import document, figure
 from lighttail.report.figures import draw
 from lighttail.report.tail import TailCurve, TailPoint
 from lighttail.report.tail_figure import tail_figure
 from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
+from lighttail.system.files import whole_files
 
 CAPTION = "The chance of losing x or more: simulated, estimated, exact where it can be had, and bounded"
 

@@ -6,9 +6,9 @@ import math
 import sys
 
 from lighttail.bounds import Bound
+from lighttail.outcomes.estimates import Estimate
 from lighttail.report.format import precise
 from lighttail.report.tail import KnownBounds, TailCurve, TailPoint
-from lighttail.statistics import Estimate
 from lighttail.tails.noiseless import without_noise
 from lighttail.tails.task import TailEstimate
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lighttail.files import whole_files
 from lighttail.report.comparison import Comparison
 from lighttail.report.figures import SETTINGS, draw, histogram_figure, survival_figure
 from lighttail.report.page import page
+from lighttail.system.files import whole_files
 
 FILES = ("survival.png", "survival.svg", "histograms.png", "histograms.svg", "results.json", "report.html")
 

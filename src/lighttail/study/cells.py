@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lighttail.blocks import PROBE_PATHS, PROBE_PULLS, fingerprint, probe_of
+from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course
 from lighttail.gpu.run import (
     Precision,
@@ -22,14 +22,14 @@ from lighttail.gpu.run import (
     precision_for,
     used_device,
 )
-from lighttail.methods import Played, choose_method
 from lighttail.policies import Policy
 from lighttail.problems import Problem
-from lighttail.progress import compiling
-from lighttail.simulate import block_paths
+from lighttail.running.blocks import PROBE_PATHS, PROBE_PULLS, fingerprint, probe_of
+from lighttail.running.methods import Played, choose_method
+from lighttail.running.simulate import block_paths
 from lighttail.study.file import Setting, Study
 from lighttail.study.told import facts_of
-from lighttail.validation import refuse
+from lighttail.system.progress import compiling
 
 PIECE_BLOCKS = 128
 PIECE_PULLS = 1 << 26  # a second or so; where pulls are skipped, the number of blocks is limit enough

@@ -7,18 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from lighttail.course import STRAIGHT, Course, check_course
-from lighttail.csvfile import read_rewards
-from lighttail.linear import LinearBandit
-from lighttail.methods import Method, check_method, why_not_skip
-from lighttail.own import loader
-from lighttail.policies import Policy
-from lighttail.problems import MOST_PULLS, Bandit, Noise
-from lighttail.simulate import MOST_PATHS, check_long, check_settings
-from lighttail.study.late import LINEAR_KEYS, course_of
-from lighttail.study.source import LONGEST_TEXT, Source, Table, name, several, text, texts
-from lighttail.study.told import Tell, told_noise, told_policy
-from lighttail.validation import (
+from lighttail.checks import (
     BadInput,
     file_path,
     non_negative,
@@ -30,7 +19,18 @@ from lighttail.validation import (
     whole,
     whole_float,
 )
-from lighttail.words import names_own, parse_linear, parse_noise, parse_policy
+from lighttail.course import STRAIGHT, Course, check_course
+from lighttail.linear import LinearBandit
+from lighttail.policies import Policy
+from lighttail.problems import MOST_PULLS, Bandit, Noise
+from lighttail.reading.csvfile import read_rewards
+from lighttail.reading.own import loader
+from lighttail.reading.words import names_own, parse_linear, parse_noise, parse_policy
+from lighttail.running.methods import Method, check_method, why_not_skip
+from lighttail.running.simulate import MOST_PATHS, check_long, check_settings
+from lighttail.study.late import LINEAR_KEYS, course_of
+from lighttail.study.source import LONGEST_TEXT, Source, Table, name, several, text, texts
+from lighttail.study.told import Tell, told_noise, told_policy
 
 LATE_KEYS = ("delay", "never", "batch")
 PROBLEM_KEYS = ("name", "means", "noise", "sigmas", "labels", "data", *LINEAR_KEYS, *LATE_KEYS)
@@ -103,7 +103,7 @@ def parse_study(content: str, called: str, find: Find, tell: Tell | None = None)
     >>> content = 'name = "a"' + chr(10) + 'paths = "9"'
     >>> parse_study(content, "study.toml", Path)
     Traceback (most recent call last):
-    lighttail.validation.BadInput: study.toml, line 2: paths must be a whole number of at least 1, but is '9'
+    lighttail.checks.BadInput: study.toml, line 2: paths must be a whole number of at least 1, but is '9'
     """
     source = Source(called, content)
     source.check_keys((), "key", KEYS)

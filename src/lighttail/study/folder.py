@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from lighttail.files import NotWritten, in_a_sentence, leftovers, output_folder, whole_file
+from lighttail.checks import BadInput, refuse
 from lighttail.study.cells import KEY_LETTERS, Cell, Piece, slug
 from lighttail.study.file import Study
 from lighttail.study.manifest import (
@@ -24,7 +24,7 @@ from lighttail.study.manifest import (
     versions,
 )
 from lighttail.study.parquet import fits
-from lighttail.validation import BadInput, refuse
+from lighttail.system.files import NotWritten, in_a_sentence, leftovers, output_folder, whole_file
 
 CELLS, INPUTS, REPORT, LOCK = "cells", "inputs", "report", ".lock"
 PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lighttail.checks import refuse, whole, whole_float
 from lighttail.course import STRAIGHT, Course
 from lighttail.delays import Delay, as_delay
+from lighttail.reading.words import DELAYS, parse_course
 from lighttail.study.source import Source, Table
-from lighttail.validation import refuse, whole, whole_float
-from lighttail.words import DELAYS, parse_course
 
 LINEAR_KEYS = ("actions", "dim", "theta")
 ALLOWED = f"a whole number of pulls, a list of such numbers, or a text of the form {DELAYS}"

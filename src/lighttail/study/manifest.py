@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import lighttail
+from lighttail.checks import BadInput, refuse
 from lighttail.study.cells import Cell, Piece
 from lighttail.study.file import Study
 from lighttail.study.parquet import pyarrow
-from lighttail.validation import BadInput, refuse
 
 FORMAT = "lighttail study 1"
 MANIFEST = "manifest.json"

@@ -11,7 +11,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lighttail.files import output_folder, whole_files
+from lighttail.checks import BadInput
+from lighttail.outcomes.estimates import Estimate
 from lighttail.report.columns import cells
 from lighttail.report.comparison import Comparison, legend_words
 from lighttail.report.document import document, figure, unbroken
@@ -19,12 +20,11 @@ from lighttail.report.figures import SETTINGS, draw, looks
 from lighttail.report.format import probability
 from lighttail.report.page import about
 from lighttail.report.write import FILES, write_report
-from lighttail.statistics import Estimate
 from lighttail.study.cells import slug
 from lighttail.study.file import Setting
 from lighttail.study.folder import REPORT, check_kind
 from lighttail.study.results import Results
-from lighttail.validation import BadInput
+from lighttail.system.files import output_folder, whole_files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,19 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lighttail.blocks import Keep
-from lighttail.files import in_a_sentence
-from lighttail.keeping import fits_memory, kept_as
-from lighttail.outcome import Outcome
+from lighttail.checks import BadInput, known_word, refuse
+from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
 from lighttail.report.comparison import Comparison, Entry, default_threshold, turns, uncovered
+from lighttail.running.blocks import Keep
+from lighttail.running.kept import fits_memory, kept_as
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
 from lighttail.study.manifest import MANIFEST, NoManifest, is_whole, read_manifest
 from lighttail.study.parquet import decode
 from lighttail.study.told import NOISE, POLICY, Facts, fits
-from lighttail.validation import BadInput, known_word, refuse
+from lighttail.system.files import in_a_sentence
 
 ANEW = "run the study again to make it anew"
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 
-from lighttail.blocks import POLL, Job, Part
-from lighttail.executors import pickled, result_of, stop_flag, submit
-from lighttail.interrupts import postponed_interrupts
+from lighttail.checks import BadInput, positive, refuse
+from lighttail.running.blocks import POLL, Job, Part
+from lighttail.running.pool import pickled, result_of, stop_flag, submit
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, check_belongs, opened
 from lighttail.study.manifest import Found
 from lighttail.study.parquet import encode
 from lighttail.study.workers import Pool, check_workers, play_on_device, pool_of
-from lighttail.validation import BadInput, positive, refuse
+from lighttail.system.interrupts import postponed_interrupts
 
 LISTING = 20  # times as long as the last manifest took to write, and a second at least, until the next one
 Report = Callable[[str, int], None]

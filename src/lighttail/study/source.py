@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lighttail.validation import BadInput, known_word, refuse, shown
+from lighttail.checks import BadInput, known_word, refuse, shown
 
 Check = Callable[[str, Any], Any]  # field and value to the checked value
 Table = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]

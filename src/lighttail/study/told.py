@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lighttail.checks import BadInput
 from lighttail.linear import LinearPolicy
-from lighttail.own import is_foreign
+from lighttail.noises.formulas import normal_shock, scaled_reward
 from lighttail.policies import Policy
 from lighttail.problems import Noise
-from lighttail.rewards import normal_shock, scaled_reward
-from lighttail.validation import BadInput
+from lighttail.reading.own import is_foreign
 
 POLICY = {"text": str, "label": str, "linear": bool, "light_tailed": bool}
 NOISE = {"text": str, "name": str, "sub_gaussian": (float, int, type(None)), "sd": (float, int)}

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from lighttail.blocks import Part, worker_name
-from lighttail.executors import AHEAD, FEWEST, check_executor
+from lighttail.checks import BadInput, refuse, whole
 from lighttail.gpu.run import Device, play_paths
-from lighttail.simulate import usable_processors
+from lighttail.running.blocks import Part, worker_name
+from lighttail.running.pool import AHEAD, FEWEST, check_executor
+from lighttail.running.simulate import usable_processors
 from lighttail.study.cells import Piece
-from lighttail.validation import BadInput, refuse, whole
 
 QUEUED = 2  # pieces in flight for every thread or process
 CONNECT_SECONDS = 10

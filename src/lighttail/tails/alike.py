@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from lighttail.statistics import Floats
+from lighttail.outcomes.estimates import Floats
 from lighttail.tails.index_routes import Quest
 from lighttail.tails.mixture import Routes
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.statistics import Floats
+from lighttail.outcomes.estimates import Floats
 from lighttail.tails.index_routes import AROUND, Quest, fitting, needed
 from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import Table, pulls_tried, routes_of, table_of, weighed

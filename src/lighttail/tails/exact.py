@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.outcome import rounding
+from lighttail.checks import BadInput, number
+from lighttail.outcomes.estimates import Floats
+from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.progress import compiling, noted
-from lighttail.statistics import Floats
+from lighttail.system.progress import compiling, noted
 from lighttail.tails import exact_costs as costs
 from lighttail.tails.groups import Groups, groups_of
 from lighttail.tails.levels import integrate
 from lighttail.tails.sums import Sum, lattice_law, lattice_tail, law_sum, tail_sum
 from lighttail.tails.ties import add_up
-from lighttail.validation import BadInput, number
 
 SAID = 60.0  # seconds beyond which the time is said beforehand
 LEAST = 1e-280  # smaller probabilities are given as 0

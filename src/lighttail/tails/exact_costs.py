@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 
-from lighttail.memory import free_memory
-from lighttail.memory import in_words as bytes_in_words
+from lighttail.checks import refuse
+from lighttail.system.memory import free_memory
+from lighttail.system.memory import in_words as bytes_in_words
 from lighttail.tails.groups import MOST_MEANS, Groups
 from lighttail.tails.sums import places
-from lighttail.validation import refuse
 
 MOST_SECONDS = 3600.0
 WALK = 1e-7  # a walk, per step to the power 1.5

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.checks import EXACT, refuse, whole
+from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit, has_arms
-from lighttail.statistics import Floats
 from lighttail.tails.levels import HOPELESS, GaussianArms
 from lighttail.tails.sums import common_unit
 from lighttail.tails.ties import BernoulliArms
-from lighttail.validation import EXACT, refuse, whole
 
 MOST_MEANS = 5  # different ones, unless their gaps have a common unit
 FARTHEST = 45.0  # standard deviations that nothing is away from its mean

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from lighttail.bonuses import Bonus
+from lighttail.outcomes.estimates import Floats
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.statistics import Floats
 from lighttail.tails.inverted import inverted_view
 from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import Table, pulls_tried, routes_of, settled, table_of

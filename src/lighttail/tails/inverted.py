@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.statistics import Floats
+from lighttail.outcomes.estimates import Floats
 from lighttail.tails.routes import pulls_tried
 
 FAR = 60.0  # standard deviations beyond all means up to which a mean is looked for

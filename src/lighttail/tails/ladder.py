@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.statistics import Floats
+from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Mixture, Routes, mixed
 from lighttail.tails.play import Paths, may_skip, play_paths
 from lighttail.tails.task import Effort, Task

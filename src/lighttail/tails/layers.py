@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
-from lighttail.statistics import Floats
 
 Integers = npt.NDArray[np.int64]
 ROUNDED = 1e-12  # share of a sum of gaps that rounding may take, many times over

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from lighttail.simulate import usable_processors
-from lighttail.statistics import Floats
+from lighttail.outcomes.estimates import Floats
+from lighttail.running.simulate import usable_processors
 from lighttail.tails.sums import Sum
 
 FARTHEST = 38.0  # standard deviations; a normal number is farther away with a chance of 1e-315

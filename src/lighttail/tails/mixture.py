@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
-from lighttail.statistics import Floats
 from lighttail.tails.tilts import Family
 
 DEFENCE = 0.05  # share of paths without a tilt: no weight exceeds its inverse

@@ -8,8 +8,8 @@ from typing import Any
 
 from lighttail.online.standing import Standing
 from lighttail.policies import Policy
+from lighttail.random.streams import standard_normal, uniform
 from lighttail.rules import highest
-from lighttail.streams import standard_normal, uniform
 
 ROUNDS = 2000  # of a trial
 

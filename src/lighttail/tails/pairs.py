@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
-from lighttail.statistics import Floats
 from lighttail.tails.mixture import Routes
 from lighttail.tails.tilts import Family
 

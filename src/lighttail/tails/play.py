@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.blocks import check_arms, within_arrays
 from lighttail.costs import words_drawn
-from lighttail.methods import Played, why_not_skip
-from lighttail.progress import compiling, reporter
-from lighttail.simulate import block_paths, run_blocks
-from lighttail.statistics import Floats
-from lighttail.streams import block_generator
+from lighttail.outcomes.estimates import Floats
+from lighttail.random.streams import block_generator
+from lighttail.running.blocks import within_arrays
+from lighttail.running.methods import Played, why_not_skip
+from lighttail.running.simulate import block_paths, run_blocks
+from lighttail.system.progress import compiling, reporter
 from lighttail.tails.mixture import Mixture
 from lighttail.tails.task import Effort, Task
 
@@ -139,6 +139,8 @@ def play_paths(
 
     marks: numbers of pulls 1, 2, 4, ... after which the sums are kept.
     """
+    from lighttail.kernels.errors import check_arms
+
     size = min(paths, block_paths(task.horizon, played))
     found = Paths.empty(paths, mixture.groups.size - 1, task.problem.arms, marks)
     play = block_of_paths(task, mixture, played, rarity, full)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from lighttail.outcomes.estimates import Floats
 from lighttail.policies import Policy
-from lighttail.policies.trial import shipped
+from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, has_arms
-from lighttail.statistics import Floats
 from lighttail.tails.layers import Layers, multisets
 from lighttail.tails.phases import Phases, phases_size
 

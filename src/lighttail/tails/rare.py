@@ -10,21 +10,21 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from lighttail import statistics
+from lighttail.checks import BadInput, confidence, number, one_of, positive, refuse, whole
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
-from lighttail.keeping import fitting_paths
-from lighttail.methods import work_of
+from lighttail.outcomes import estimates as statistics
 from lighttail.policies import Policy
-from lighttail.policies.trial import try_out
+from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
-from lighttail.simulate import Progress, check_settings, simulate
+from lighttail.running.kept import fitting_paths
+from lighttail.running.methods import work_of
+from lighttail.running.simulate import Progress, check_settings, simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
 from lighttail.tails.noiseless import sure_chance
 from lighttail.tails.task import Diagnostics, Effort, Kind, TailEstimate, Task, certainly
 from lighttail.tails.weighted import FIRST, MOST_PATHS, certificate, derived, importance, most_paths
-from lighttail.validation import BadInput, confidence, number, one_of, positive, refuse, whole
 
 MOST_ASKED = 10**18  # pulls of a budget: more would be the same, and no float
 Method = Literal["auto", "exact", "importance", "plain", "splitting"]

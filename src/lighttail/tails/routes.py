@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.statistics import Floats
+from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Routes
 from lighttail.tails.tilts import Family, rate
 

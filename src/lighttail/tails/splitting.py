@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.blocks import check_arms, within_arrays
+from lighttail.checks import refuse
 from lighttail.noises import Noise
-from lighttail.simulate import run_blocks
-from lighttail.statistics import Floats
-from lighttail.streams import block_generator
-from lighttail.validation import refuse
+from lighttail.outcomes.estimates import Floats
+from lighttail.random.streams import block_generator
+from lighttail.running.blocks import within_arrays
+from lighttail.running.simulate import run_blocks
 
 if TYPE_CHECKING:
     from lighttail.tails.task import Effort, TailEstimate, Task
@@ -103,8 +103,8 @@ def limits_of(values: Floats, level: float) -> tuple[float, float]:
 def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) -> Floats:
     """(estimate, rounds, turns) of so many repetitions, numbered from `first`; spread: `variances`."""
     from lighttail.kernels import branching_kernel_for, stream
-    from lighttail.kernels.errors import compilable, parts_of
-    from lighttail.progress import compiling, reporter
+    from lighttail.kernels.errors import check_arms, compilable, parts_of
+    from lighttail.system.progress import compiling, reporter
 
     policy, problem, horizon = task.policy, task.problem, task.horizon
     kernel = branching_kernel_for(policy, problem)

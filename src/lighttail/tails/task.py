@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from lighttail.bounds.bound import remembered
-from lighttail.outcome import rounding
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
-from lighttail.simulate import Progress
-from lighttail.statistics import Estimate
+from lighttail.running.simulate import Progress
 from lighttail.tails.index_routes import Quest
 from lighttail.tails.tilts import check_tilt, family_of, why_not_tilted
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.simulate import usable_processors
-from lighttail.statistics import Floats
+from lighttail.outcomes.estimates import Floats
+from lighttail.running.simulate import usable_processors
 from lighttail.tails.sums import Sum
 
 TOGETHER = 128  # values of the index in a batch

@@ -1,4 +1,4 @@
-"""Which noises are tilted for importance sampling; the families of tilts are in `lighttail.tilts`."""
+"""Which noises are tilted for importance sampling; the families of tilts are in `lighttail.noises.tilts`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.checks import BadInput
 from lighttail.noises import PILOT_ARMS, Noise, rewards_drawn
-from lighttail.statistics import Floats
-from lighttail.tilts import BernoulliTilt, Family, GaussianTilt
-from lighttail.validation import BadInput
+from lighttail.noises.tilts import BernoulliTilt, Family, GaussianTilt
+from lighttail.outcomes.estimates import Floats
 
 __all__ = ["BernoulliTilt", "Family", "GaussianTilt", "check_tilt", "family_of", "rate", "why_not_tilted"]
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lighttail import statistics
 from lighttail.bounds import guarantee
-from lighttail.policies.trial import shipped
-from lighttail.progress import compiling, noted
-from lighttail.statistics import Floats
+from lighttail.checks import BadInput
+from lighttail.outcomes import estimates as statistics
+from lighttail.outcomes.estimates import Floats
+from lighttail.policies.rehearsal import shipped
+from lighttail.system.progress import compiling, noted
 from lighttail.tails.alike import alike
 from lighttail.tails.ladder import ladder
 from lighttail.tails.mixture import DEFENCE, Mixture, Routes, mixed
@@ -22,7 +23,6 @@ from lighttail.tails.play import Paths, choose_played, may_skip, play_paths, who
 from lighttail.tails.splitting import split
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 from lighttail.tails.tilts import family_of
-from lighttail.validation import BadInput
 
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lighttail import own
-from lighttail.blocks import POLL, Job, Keep, Part, play_blocks, probe_of
+from lighttail.checks import refuse
 from lighttail.course import Course
-from lighttail.interrupts import postponed_interrupts
-from lighttail.methods import Played
 from lighttail.policies import Policy
 from lighttail.problems import Problem
-from lighttail.validation import refuse
+from lighttail.reading import own
+from lighttail.running.blocks import POLL, Job, Keep, Part, play_blocks, probe_of
+from lighttail.running.methods import Played
+from lighttail.system.interrupts import postponed_interrupts
 
 TASK_SECONDS = 0.1  # of play in a task, far more than handing it over costs
 BYTES_A_SECOND = 20e6  # a larger message, such as a user's own contexts, is worth longer tasks

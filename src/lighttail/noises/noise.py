@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lighttail.rewards import (
+from lighttail.checks import accept, non_negative, number, refuse, shown
+from lighttail.noises.formulas import (
     Floats,
     bernoulli_clear,
     bernoulli_part,
@@ -39,9 +40,8 @@ from lighttail.rewards import (
     uniform_reward,
     uniform_shock,
 )
-from lighttail.streams import block_generator
-from lighttail.tilts import BernoulliTilt, Family, GaussianTilt
-from lighttail.validation import accept, non_negative, number, refuse, shown
+from lighttail.noises.tilts import BernoulliTilt, Family, GaussianTilt
+from lighttail.random.streams import block_generator
 
 PILOT, PILOT_ARMS = 1000, 16  # draws, and arms, for the standard deviation of a noise that does not say
 RARE = 1e-3  # a chance beside which the cells of a uniform of 23 bits show

@@ -13,8 +13,8 @@ from own_noises import Exponential, Silent
 
 import lighttail as lt
 from lighttail.kernels.errors import compilable, formulas_of, sentence
-from lighttail.streams import standard_normal, uniform
-from lighttail.trial import try_noise
+from lighttail.random.streams import standard_normal, uniform
+from lighttail.rehearsal import try_noise
 
 UCB = lt.UCB(lt.LightTailed(0.2))
 FORMULAS: dict[str, Callable[..., Any]] = {

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.samples import Floats, Ints, Sample
-from lighttail.validation import BadInput
+from lighttail.checks import BadInput
+from lighttail.outcomes.samples import Floats, Ints, Sample
 
 FINE = 1024  # bins of width `unit` on either side of 0; further out, bins an octave
 OCTAVES = 40

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.blocks import Keep, Part, Play
-from lighttail.law import Law, layout_of
-from lighttail.memory import free_memory, in_words
-from lighttail.outcome import LawOutcome, Offers, Outcome
+from lighttail.checks import refuse
+from lighttail.outcomes.law import Law, layout_of
+from lighttail.outcomes.outcome import LawOutcome, Offers, Outcome
 from lighttail.problems import Problem
 from lighttail.records import Counts, Record
-from lighttail.validation import refuse
+from lighttail.running.blocks import Keep, Part, Play
+from lighttail.system.memory import free_memory, in_words
 
 COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
 COUNTERS = 4  # laws that threads fill at the same time

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 import numpy as np
 import numpy.typing as npt
 
-from lighttail import statistics
-from lighttail.files import whole_file
-from lighttail.law import Law
-from lighttail.samples import Sample, sample_of
-from lighttail.statistics import Estimate, Floats
-from lighttail.validation import BadInput, confidence, file_path, fraction, number, one_of, refuse, whole
+from lighttail.checks import BadInput, confidence, file_path, fraction, number, one_of, refuse, whole
+from lighttail.outcomes import estimates as statistics
+from lighttail.outcomes.estimates import Estimate, Floats
+from lighttail.outcomes.law import Law
+from lighttail.outcomes.samples import Sample, sample_of
+from lighttail.system.files import whole_file
 
 if TYPE_CHECKING:
     import pandas
@@ -273,7 +273,7 @@ class Outcome:
 class LawOutcome(Outcome):
     """An outcome that keeps the law of its paths instead of the paths (`simulate(..., keep="law")`).
 
-    law: a `lighttail.law.Law`: exact counts of pulls, and of what else docs/streaming.md says.
+    law: a `lighttail.outcomes.law.Law`: exact counts of pulls, and of what else docs/streaming.md says.
 
     Every estimate works as on paths. What needs the paths themselves says that they were not kept.
     """

@@ -6,7 +6,7 @@ import csv
 import math
 from pathlib import Path
 
-from lighttail.validation import BadInput, file_path, refuse_file, shown
+from lighttail.checks import BadInput, file_path, refuse_file, shown
 
 
 def read_rewards(path: str | Path) -> dict[str, list[float]]:

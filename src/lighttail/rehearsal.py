@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from lighttail import streams
-from lighttail.validation import BadInput, shown
+from lighttail.checks import BadInput, shown
+from lighttail.random import streams
 
 DRAWS = 8  # of a function that draws
 ALONE = "must draw with uniform(rng) and standard_normal(rng) of lighttail alone"
@@ -28,7 +28,7 @@ class Misused(Exception):
 
 
 class TrialGenerator:
-    """Random numbers for `lighttail.streams`, and for nobody who asks the generator itself."""
+    """Random numbers for `lighttail.random.streams`, and for nobody who asks the generator itself."""
 
     def __init__(self) -> None:
         self._numbers = streams.block_generator(0, 0)

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.checks import BadInput
+from lighttail.outcomes.samples import Floats, Ints, Sample
+from lighttail.outcomes.tally import BINS, FINE, Tally, power_below
 from lighttail.problems import Problem
 from lighttail.records import Record
-from lighttail.samples import Floats, Ints, Sample
-from lighttail.tally import BINS, FINE, Tally, power_below
-from lighttail.validation import BadInput
 
 PULL_BINS = 1 << 18  # of an arm
 ALL_PULL_BINS = 1 << 22  # of all arms together

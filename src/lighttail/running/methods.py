@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
+from lighttail.checks import BadInput, one_of
 from lighttail.costs import costs_of
 from lighttail.policies import Policy
-from lighttail.policies.trial import shipped
+from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, Problem
-from lighttail.validation import BadInput, one_of
 
 Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]

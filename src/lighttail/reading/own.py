@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lighttail.validation import BadInput, known_word, refuse, refuse_file, shown
+from lighttail.checks import BadInput, known_word, refuse, refuse_file, shown
 
 LIBRARY = "lighttail"
 NAMES = "own_"  # with which the names of modules from files begin

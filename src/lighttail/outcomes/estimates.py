@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.samples import Ints, Sample, Values, sample_of, total
-from lighttail.validation import refuse
+from lighttail.checks import refuse
+from lighttail.outcomes.samples import Ints, Sample, Values, sample_of, total
 
 Floats = npt.NDArray[np.float64]
 FINEST = 0.0025  # the smallest tail that the CVaR's draws resolve

@@ -13,7 +13,7 @@ lints:1                     LinearThompson(scale=1)
 klucb:0.5                   KlUcb(c=0.5), klucb:0.5:1 with sigma=1; klucb, imed, imed:1, bayesucb, bayesucb:5,
 etc:20                      ExploreThenCommit(m=20); betats, inflated:0.5, egreedy:5:0.1, evensplit
 moss:1                      UCB(Moss(kappa=1)), as ucb:moss:1; eqo:0.5, twopart:0.5:1, twopart:0.5:1:0.5:0.3
-my.py:KlUcb(0.5)            the class KlUcb of the file my.py with that argument (lighttail.own); of a bonus
+my.py:KlUcb(0.5)            the class KlUcb of the file my.py with that argument (see own.py); of a bonus
 my.py:MyBonus(0.3)          alone UCB(MyBonus(0.3)), or LinearUCB if it is a linear bonus; and with a rule:
 se:my.py:MyBonus(0.3)       SuccessiveElimination(MyBonus(0.3))
 """
@@ -27,9 +27,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from lighttail import own
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
-from lighttail.csvfile import read_delays
+from lighttail.checks import EXACT, BadInput, known_word, positive, refuse, shown, whole
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import (
     BallActions,
@@ -60,7 +59,8 @@ from lighttail.policies import (
     ThompsonSampling,
 )
 from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.validation import EXACT, BadInput, known_word, positive, refuse, shown, whole
+from lighttail.reading import own
+from lighttail.reading.csvfile import read_delays
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,

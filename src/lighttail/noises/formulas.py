@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.counts import binomial, hypergeometric
-from lighttail.streams import standard_normal, uniform
+from lighttail.random.binomial import binomial, hypergeometric
+from lighttail.random.streams import standard_normal, uniform
 
 Floats = npt.NDArray[np.float64]
 TURN = 2.0 * math.pi

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lighttail.streams import uniform
+from lighttail.random.streams import uniform
 
 FEW = 12.0  # trials that are drawn one by one
 SMALL = 16.0  # counts whose factorial is taken as it is

@@ -13,10 +13,10 @@ from numbers import Integral
 from types import ModuleType
 from typing import Any
 
+from lighttail.checks import BadInput, shown
 from lighttail.policies.policy import PAGE, Policy
+from lighttail.rehearsal import ALONE, Misused, TrialGenerator
 from lighttail.rules import Rule
-from lighttail.trial import ALONE, Misused, TrialGenerator
-from lighttail.validation import BadInput, shown
 
 ROUNDS = 200  # of a trial, and so many more as there are arms
 MOST_TRIED = 1000  # arms: with more, a trial would take long and show no more

@@ -21,14 +21,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from lighttail.checks import BadInput
 from lighttail.course import STRAIGHT, Course
-from lighttail.law import Law, layout_of
-from lighttail.methods import Played
+from lighttail.outcomes.law import Law, layout_of
 from lighttail.policies import Policy
 from lighttail.problems import Problem
+from lighttail.random.streams import block_generator
 from lighttail.records import Record
-from lighttail.streams import block_generator
-from lighttail.validation import BadInput
+from lighttail.running.methods import Played
 
 POLL = 0.2  # seconds between two looks at whether anyone still wants the result
 PROBE_PATHS = 2
@@ -79,7 +79,7 @@ def block_player(
     A block's random numbers depend on the seed and the block's number alone.
     """
     from lighttail.kernels import kernel_for, late_kernel_for, skip_kernel_for, stream  # imports numba
-    from lighttail.kernels.errors import compilable, parts_of
+    from lighttail.kernels.errors import check_arms, compilable, parts_of
 
     author = parts_of(policy, problem)
     params, world = policy.params(course.known_horizon(horizon), problem.size), problem.world()
@@ -110,15 +110,6 @@ def within_arrays(policy: Policy) -> Iterator[None]:
     except IndexError:
         name = type(policy).__name__
         raise BadInput(f"choose and learn of {name} must stay within their arrays, but did not") from None
-
-
-def check_arms(policy: Policy, stop: Any) -> None:
-    """Refuse a policy that chose an arm that there is not, which a kernel says by its stop flag."""
-    from lighttail.kernels.build import WRONG_ARM
-
-    if stop[0] == WRONG_ARM:
-        name = type(policy).__name__
-        raise BadInput(f"choose of {name} must return the number of an arm, but returned another number")
 
 
 def probe_of(

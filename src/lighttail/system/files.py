@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-from lighttail.validation import refuse
+from lighttail.checks import refuse
 
 
 class NotWritten(OSError):

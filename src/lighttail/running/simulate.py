@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
-from lighttail.blocks import Keep, block_player
+from lighttail.checks import one_of, refuse, whole
 from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
-from lighttail.executors import check_executor, check_travels, run_tasks
 from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
-from lighttail.interrupts import postponed_interrupts
-from lighttail.keeping import KeptLaw, KeptPaths, check_memory, kept_as
-from lighttail.methods import Method, check_method, choose_method
-from lighttail.outcome import Outcome
+from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
-from lighttail.policies.trial import try_out
+from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
-from lighttail.validation import one_of, refuse, whole
+from lighttail.running.blocks import Keep, block_player
+from lighttail.running.kept import KeptLaw, KeptPaths, check_memory, kept_as
+from lighttail.running.methods import Method, check_method, choose_method
+from lighttail.running.pool import check_executor, check_travels, run_tasks
+from lighttail.system.interrupts import postponed_interrupts
 
 if TYPE_CHECKING:
     from lighttail.online import Experiment
@@ -129,7 +129,7 @@ def simulate(
     if device == "cuda":
         return _on_gpu(policy, problem, horizon, paths, seed, precision, keep, kept, progress, course)
     stop = np.zeros(1, dtype=np.int64)
-    from lighttail.progress import compiling, reporter
+    from lighttail.system.progress import compiling, reporter
 
     with reporter(progress, str(policy), paths) as report:
         with compiling(str(policy), progress is not False):
@@ -159,7 +159,7 @@ def _on_gpu(
     course: Course,
 ) -> Outcome:
     """The same on a GPU, a launch of some million paths at a time."""
-    from lighttail.progress import compiling, reporter
+    from lighttail.system.progress import compiling, reporter
 
     precision = precision_for(precision, problem, horizon, course)
     with reporter(progress, str(policy), paths) as report:

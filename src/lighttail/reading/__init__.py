@@ -1,0 +1,1 @@
+"""What users write, read into objects: policies and noises in words, classes in files, data in CSV."""
