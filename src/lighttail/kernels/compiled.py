@@ -72,12 +72,16 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache of a function, whose failures are notes."""
+    """numba's cache of a function, whose failures are notes; version: of all that the function calls."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], version: str) -> None:
         super().__init__(function)
+        self.version = version
         place = self._impl.locator
         self._cache_file = _CheckedFile(self.cache_path, self._impl.filename_base, place.get_source_stamp())
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return *super()._index_key(sig, codegen), self.version
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -96,11 +100,11 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             )
 
 
-def keep_compiled(dispatcher: Any) -> None:
+def keep_compiled(dispatcher: Any, version: str) -> None:
     """Let a compiled function be kept on disk, where there is a place for it."""
     wanted = config.CACHE_DIR
     try:
-        kept = KernelCache(dispatcher.py_func)
+        kept = KernelCache(dispatcher.py_func, version)
     except (OSError, RuntimeError):  # numba finds no folder that it may write
         note(
             "compiled kernels cannot be kept, since no folder for them can be written: "
