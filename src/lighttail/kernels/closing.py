@@ -1,7 +1,7 @@
 """The end of a path in a kernel: what the path earned, and how often it pulled each arm.
 
-A reward is the sum of the arms' sums in the order of the arms, in every kernel and in the oracle of the tests:
-another order would round differently.
+A reward is the sum of the arms' sums in the order of the arms, in every kernel and in the oracle of the
+tests: another order would round differently.
 """
 
 from __future__ import annotations
