@@ -55,7 +55,8 @@ def compiler(*formulas: Formula) -> Callable[[Formula], Any]:
     The cache on disk is for formulas that another process can import. Division by zero gives inf
     in a kernel, as in NumPy: the checks would cost a branch a division.
     """
-    lasting = all(formula.__module__ in sys.modules for formula in formulas)
+    reached = {function for formula in formulas for function in _functions(formula, set())}
+    lasting = all(function.__module__ in sys.modules for function in reached)
 
     def compiled(kernel: Formula) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy")(kernel)
@@ -151,6 +152,16 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         yield repr(value)
     else:
         yield PROCESS  # nobody knows what it holds: never from the cache
+
+
+def _functions(formula: Any, seen: set[Any]) -> set[Any]:
+    """A formula and the plain functions that it calls, however far."""
+    formula = getattr(formula, "py_func", formula)
+    if isinstance(formula, types.FunctionType) and not is_known(formula) and formula not in seen:
+        seen.add(formula)
+        for used in names_used(formula).values():
+            _functions(used, seen)
+    return seen
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

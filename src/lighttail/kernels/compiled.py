@@ -37,8 +37,7 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
     """numba's index and data files, each with the digest of what was written."""
 
     def __init__(self, folder: str, name: str, stamp: Any) -> None:
-        kind = "simulated" if config.ENABLE_CUDASIM else "checked"  # numba's own files have no digest
-        super().__init__(folder, f"{name}.{kind}", stamp)  # a kernel of the simulator loads nowhere else
+        super().__init__(folder, f"{name}.checked", stamp)  # numba's own files have no digest
 
     @contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:

@@ -125,9 +125,9 @@ def tilted_skip_kernel(
             low, misses = current.min(), 0
             while t < end and not decided:
                 best, leader, rival = top_two(index)
-                if best < math.inf and FEW * (best - rival) < best - low and misses < MISSES:
-                    # All arms run down to a level: so many rounds later, if nothing happens on the way.
-                    level = 0.5 * (low + best)
+                level = 0.5 * (low + best)  # which rounding may put at `best`, and then nothing would move
+                if level < best and FEW * (best - rival) < best - low and misses < MISSES:
+                    # All arms run down to the level: so many rounds later, if nothing happens on the way.
                     for k in range(arms):
                         n_then[k], s_then[k], index_then[k] = n[k], s[k], index[k]
                         left[k] = 0
