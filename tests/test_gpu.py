@@ -142,7 +142,7 @@ def test_single_precision_is_for_sums_that_it_can_hold() -> None:
     assert precision_for(None, lt.Bandit([0.2, 0.8]), 10**6) == "float64"
     assert precision_for(None, lt.Bandit([1e4, 1e4 + 0.6]), 500) == "float64"
     assert precision_for(None, lt.Bandit([0.2, 0.8], lt.Gaussian(0.0)), 500) == "float64"
-    nothing = lt.Bandit([0.0, 0.0], lt.Gaussian(0.0))  # sums of zeros round to nothing, but counts end at 2^24
+    nothing = lt.Bandit([0.0, 0.0], lt.Gaussian(0.0))  # no sum is rounded, but counts end at 2^24
     assert [precision_for(None, nothing, horizon) for horizon in (1 << 24, 1 << 25)] == ["float32", "float64"]
     assert precision_for(None, lt.Bandit.from_samples({"a": [1e6], "b": [0.0, 1.0]}), 500) == "float64"
     assert precision_for("float32", lt.Bandit([0.2, 0.8]), 10**6) == "float32"
