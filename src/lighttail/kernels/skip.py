@@ -175,6 +175,7 @@ def level_kernel(
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
         counts_then, sums_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
+        tied_arms = np.empty(arms, np.int64)
         room = ROOM
         place, height = np.empty((arms, room)), np.empty((arms, room))
         width = sigma / math.sqrt(end)
@@ -201,7 +202,7 @@ def level_kernel(
                 if alone:
                     level = rival
                     if best == rival:
-                        leader = np.int64(pick_tied(rng, index, best))
+                        leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 for arm in range(arms):
                     counts_then[arm], sums_then[arm], index_then[arm] = counts[arm], sums[arm], index[arm]
                     left[arm] = 0
@@ -287,7 +288,7 @@ def lead_kernel(
         close = proxy(*world) * math.sqrt(limit)
         kink = float(math.floor(min(bend(*params), end)))
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
-        right = np.empty(arms, np.int64)
+        right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
         for path in range(rewards.size):
             for arm in range(arms):
@@ -305,7 +306,7 @@ def lead_kernel(
                     index[arm] = sums[arm] / counts[arm] + radius(counts[arm], time, *params)
                 best, leader, rival = top_two(index)
                 if best == rival:
-                    leader = np.int64(pick_tied(rng, index, best))
+                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 n, sum_here, r = counts[leader], sums[leader], right[leader]
                 growth = -1.0  # of the rivals' best index in a round, once it is needed
                 while t < end and stop[0] == 0:
