@@ -21,7 +21,7 @@ ORDER = [
     *("records", "tilts", "rewards", "noises"),
     *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "own", "words", "kernels"),
     *("samples", "tally", "law", "statistics", "outcome"),
-    *("costs", "methods", "blocks", "gpu", "executors", "keeping", "simulate"),
+    *("methods", "blocks", "gpu", "executors", "keeping", "simulate"),
     *("online", "bounds", "tails"),
     *("report", "paper", "study"),
     "cli",

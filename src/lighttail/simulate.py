@@ -285,15 +285,10 @@ def settings_of(
     horizon: int,
     paths: int,
     seed: int,
-    method: Method = "auto",
+    method: str,
     keep: Keep = "paths",
 ) -> dict[str, Any]:
     """What made an outcome: enough to make it again."""
-    import numba
-
-    import lighttail
-
-    method = choose_method(policy, problem, horizon, method)
     return {
         "policy": repr(policy),
         "policy_label": str(policy),
@@ -304,10 +299,19 @@ def settings_of(
         "method": method,
         "keep": keep,
         "block_paths": block_paths(horizon, method, problem.dear),
-        "versions": {
-            "lighttail": lighttail.__version__,
-            "numpy": np.__version__,
-            "numba": numba.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """The programs that decide the bits of an outcome."""
+    import numba
+
+    import lighttail
+
+    return {
+        "lighttail": lighttail.__version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
     }

@@ -3,7 +3,6 @@
 The sum of an arm's rewards is a random walk, revealed point by point: far ahead first, then between
 two known points by the walk's bridge. What is known of an arm lies in a gap buffer, `place` (pulls)
 and `height` (sum): points already passed at its left, points ahead at its right, nearest first.
-Each look at all arms is counted in the second element of `stop`, where it has one.
 """
 
 from __future__ import annotations
@@ -192,8 +191,6 @@ def level_kernel(
             while used < end:
                 if stop[0] != 0:
                     return
-                if stop.size > 1:
-                    stop[1] += 1
                 best, leader, rival = top_two(index)
                 if moved and low > -math.inf:
                     many = FEW * (best - rival) < best - low and misses < MISSES
@@ -299,8 +296,6 @@ def lead_kernel(
             while t < end:
                 if stop[0] != 0:
                     return
-                if stop.size > 1:
-                    stop[1] += 1
                 time = clock(t + 1.0, *params)
                 for arm in range(arms):
                     index[arm] = sums[arm] / counts[arm] + radius(counts[arm], time, *params)

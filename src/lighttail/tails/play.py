@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from lighttail.blocks import check_arms, within_arrays
-from lighttail.costs import words_drawn
 from lighttail.methods import Played, why_not_skip
 from lighttail.progress import compiling, reporter
 from lighttail.simulate import block_paths, run_blocks
 from lighttail.statistics import Floats
-from lighttail.streams import block_generator
+from lighttail.streams import block_generator, words_drawn
 from lighttail.tails.mixture import Mixture
 from lighttail.tails.task import Effort, Task
 
