@@ -27,7 +27,7 @@ from lighttail.problems import Problem
 from lighttail.running.blocks import PROBE_PATHS, PROBE_PULLS, fingerprint, probe_of
 from lighttail.running.methods import Played, choose_method
 from lighttail.running.simulate import block_paths
-from lighttail.study.file import Setting, Study
+from lighttail.study.file import Study, StudyProblem
 from lighttail.study.told import facts_of
 from lighttail.system.progress import compiling
 
@@ -46,7 +46,7 @@ class Cell:
     played: all that decides the bits of its paths, but not how many there are. size: paths of a whole piece.
     """
 
-    setting: Setting
+    setting: StudyProblem
     policy_name: str
     policy: Policy
     horizon: int
@@ -147,7 +147,7 @@ def cells_of(study: Study, device: str = "cpu", shown: bool = False) -> list[Cel
 
 
 def _of_all_seeds(
-    study: Study, setting: Setting, horizon: int, named: tuple[str, Policy], device: str, shown: bool
+    study: Study, setting: StudyProblem, horizon: int, named: tuple[str, Policy], device: str, shown: bool
 ) -> list[Cell]:
     name, policy = named
     problem: Any = setting.problem
