@@ -9,14 +9,14 @@ from lighttail.outcomes.format import counted
 from lighttail.problems import Problem
 from lighttail.report.document import document, figure, unbroken
 from lighttail.report.figures import looks
+from lighttail.system.versions import versions_line
 
 
 def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes, above: str = "") -> str:
     """The whole page; the figures are given as SVG. above: HTML to stand before the heading."""
     problem = comparison.problem
     policies = counted(len(comparison.entries), "policy", "policies")
-    versions = comparison.entries[0].outcome.settings["versions"]
-    made = ", ".join(f"{name} {version}" for name, version in versions.items())
+    made = versions_line(comparison.entries[0].outcome.settings["versions"])
     body = f"""{above}<h1>What is the chance of losing {comparison.threshold:g} or more?</h1>
 <p>{policies}, {comparison.horizon:,} pulls a path, {comparison.paths:,}
 simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.course.words()))))}</p>

@@ -24,6 +24,7 @@ from lighttail.study.file import StudyProblem
 from lighttail.study.folder import REPORT, check_kind
 from lighttail.study.results import Results
 from lighttail.system.files import output_folder, whole_files
+from lighttail.system.versions import versions_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +165,7 @@ def _json(results: Results, summaries: Iterable[Summary]) -> str:
 def index(results: Results, summaries: list[Summary], command: str) -> str:
     """The page that all others hang from."""
     study = results.study
-    versions = ", ".join(f"{name} {version}" for name, version in results.manifest["versions"].items())
+    versions = versions_line(results.manifest["versions"])
     policies = "".join(
         f'<tr><td>{escape(name)}</td><td class="text">{escape(repr(policy))}</td></tr>'
         for name, policy in study.policies.items()
