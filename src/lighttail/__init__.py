@@ -25,7 +25,7 @@ from lighttail.linear import (
 )
 from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.outcome import LawOutcome, Outcome, PathsOutcome
 from lighttail.policies import (
     UCB,
     BayesUcb,
@@ -81,6 +81,7 @@ __all__ = [
     "InflatedThompson",
     "KlUcb",
     "Laplace",
+    "LawOutcome",
     "LightTailed",
     "LinearBandit",
     "LinearBonus",
@@ -95,6 +96,7 @@ __all__ = [
     "ObservedDelays",
     "Oful",
     "Outcome",
+    "PathsOutcome",
     "Policy",
     "SphereActions",
     "Standard",

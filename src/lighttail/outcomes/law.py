@@ -160,7 +160,7 @@ class Law:
         regret = best - reward
         self.regret.add(regret)
         if self.pseudo_regret is not None:
-            self.pseudo_regret.add(lost)
+            self.pseudo_regret.add(np.ascontiguousarray(lost))
         if self.cost is not None:
             self.cost.add(-reward)
         noise = lost - regret

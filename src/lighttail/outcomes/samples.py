@@ -42,6 +42,15 @@ class Sample:
     def _up_to(self) -> Ints:
         return np.cumsum(np.ones(self.value.size, dtype=np.int64) if self.counts is None else self.counts)
 
+    @property
+    def ascending(self) -> Sample:
+        """The same observations in ascending order, which counted values have already."""
+        return self._sorted if self.counts is None else self
+
+    @cached_property
+    def _sorted(self) -> Sample:
+        return sample_of(np.sort(self.value))
+
     def place(self, rank: int) -> int:
         """Where the observation of that rank is, counted from 1 upwards."""
         return rank - 1 if self.counts is None else int(np.searchsorted(self._up_to, rank))

@@ -15,7 +15,7 @@ from typing import Any
 
 from lighttail import bounds
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.outcome import PathsOutcome
 from lighttail.paper.experiments import Experiment, Setting
 from lighttail.paper.published import MEANS, PATHS
 from lighttail.paper.run import Results
@@ -127,7 +127,7 @@ def mean_cells(
     return cells
 
 
-def _cell(setting: Setting, outcome: Outcome, published: float) -> Cell:
+def _cell(setting: Setting, outcome: PathsOutcome, published: float) -> Cell:
     spread = float(outcome.reward.std(ddof=1))
     error = spread * math.sqrt(1.0 / outcome.paths + 1.0 / PATHS)
     return Cell(setting.series, setting.kappa, outcome.mean("reward"), published, error)
