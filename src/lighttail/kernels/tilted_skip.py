@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepared
 from lighttail.kernels.index import pick_tied
 from lighttail.kernels.skip import (
     CAPPED,
@@ -77,11 +77,11 @@ def tilted_skip_kernel(
     rarity: about -ln of the event's probability. A block that is taken although it may have crossed
     must be rare beside the event.
     """
-    radius, bend, total, part, clear, proxy = (prepare(f) for f in (radius, bend, total, part, clear, proxy))
-    formulas = digest(radius, bend, total, part, clear, proxy)
+    used = prepared(radius, bend, total, part, clear, proxy)
+    radius, bend, total, part, clear, proxy = used
     passage = passage_of(radius, total, part, clear)
 
-    @compiler(radius, bend, total, part, clear, proxy)
+    @compiler(*used)
     def kernel(
         rng: Any,
         params: Any,
@@ -98,7 +98,6 @@ def tilted_skip_kernel(
         rounds: Any,
         stop: Any,
     ) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = means.size
         end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is another matter
         n, s, index = np.empty(arms), np.empty(arms), np.empty(arms)
