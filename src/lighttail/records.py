@@ -1,6 +1,6 @@
-"""What is written down of paths: the pulls of each arm or, if the actions change, what was best and lost.
+"""Records of paths: the pulls of each arm or, if the actions change, the best mean reward and the loss.
 
-The kernels fill two arrays, `reward` and a table with a row per path. A record says what that table holds.
+The kernels fill two arrays, `reward` and a table with one row per path. A record says what the table holds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Record(ABC):
-    """reward: float64[paths], the sum of a path's rewards. table: a row per path, which a kernel fills.
-    written: the type of the table's numbers."""
+    """The numbers that a kernel writes for each path.
+
+    reward: float64[paths], the sum of the rewards of each path. table: one row per path.
+    written: the type of the numbers in the table.
+    """
 
     written: ClassVar[type[np.generic]]
     reward: Floats
@@ -32,26 +35,29 @@ class Record(ABC):
 
     @property
     def width(self) -> int:
-        """The numbers per path besides the reward."""
+        """The number of columns of the table."""
         return int(self.table.shape[1])
 
     @property
     @abstractmethod
     def pulls(self) -> Ints | None:
-        """int64[paths, arms]; None if the actions change from round to round."""
+        """int64[paths, arms], the pulls of each arm; None if the actions change."""
 
     @abstractmethod
     def losses(self, count: Callable[[Ints], Floats], best: float) -> tuple[Floats, Any]:
-        """The pseudo regret of every path, which is `count` of the pulls if there are pulls; and what the
-        best arm, or the best action of every round, earns on average: `best` if all paths share it."""
+        """The pseudo regret of every path, and the mean reward of always choosing best.
+
+        count: computes the pseudo regret from the pulls of each arm. best: the mean reward of always pulling
+        the best arm, which is the same for all paths on arms.
+        """
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
-        """The numbers of a path by name, one column per number."""
+        """The columns of the record by their names."""
 
     @abstractmethod
     def arrays(self) -> dict[str, Any]:
-        """The same by name in as few arrays as possible."""
+        """The arrays of the record by their names in a file, the pulls of all arms in one."""
 
     def sound(self) -> bool:
         """Whether the arrays fit together, have the types that kernels write, and are finite."""
@@ -60,20 +66,20 @@ class Record(ABC):
         return bool(same and types and np.isfinite(self.reward).all() and np.isfinite(self.table).all())
 
     def rows(self, place: slice | Ints) -> Self:
-        """Some of the paths; those of a slice share the arrays."""
+        """A record of the paths in `place`; with a slice it shares the memory of this one."""
         return type(self)(self.reward[place], self.table[place])
 
     def put(self, place: slice, other: Record) -> None:
-        """Write other paths into these rows."""
+        """Write the paths of another record into the rows `place`."""
         self.reward[place], self.table[place] = other.reward, other.table
 
     def tobytes(self) -> bytes:
-        """Every bit of every number."""
+        """The exact bits of all numbers."""
         return self.reward.tobytes() + self.table.tobytes()  # type: ignore[no-any-return]
 
 
 class Counts(Record):
-    """Paths on arms: the table is int64[paths, arms], how often each arm was pulled."""
+    """A record of paths on arms: the table is int64[paths, arms], the number of pulls of each arm."""
 
     written = np.int64
 
@@ -97,7 +103,7 @@ class Counts(Record):
 
 
 class Losses(Record):
-    """Paths on actions that change: the table is float64[paths, 2], `best` and `lost`."""
+    """A record of paths whose actions change: the table is float64[paths, 2], with `best` and `lost`."""
 
     written = np.float64
 
@@ -111,12 +117,12 @@ class Losses(Record):
 
     @property
     def best(self) -> Floats:
-        """What the best action of every round earns on average."""
+        """float64[paths], the mean reward of taking the best action in every round."""
         return self.table[:, 0]  # type: ignore[no-any-return]
 
     @property
     def lost(self) -> Floats:
-        """The pseudo regret."""
+        """float64[paths], the pseudo regret."""
         return self.table[:, 1]  # type: ignore[no-any-return]
 
     def losses(self, count: Callable[[Ints], Floats], best: float) -> tuple[Floats, Any]:
@@ -129,7 +135,7 @@ class Losses(Record):
 
 
 def from_columns(columns: Mapping[str, Any]) -> Record:
-    """The record whose `columns` these are; a ValueError if there is none.
+    """The record with these columns. Raises ValueError if no kind of record has them.
 
     >>> from_columns({"reward": np.zeros(1), "best": np.ones(1), "lost": np.ones(1)}).lost
     array([1.])
@@ -139,4 +145,4 @@ def from_columns(columns: Mapping[str, Any]) -> Record:
     for kind in (Counts, Losses):
         if list(kind(reward, table).columns()) == list(columns):
             return kind(reward, table)
-    raise ValueError(f"no paths have the columns {', '.join(columns)}")
+    raise ValueError(f"no kind of record has the columns {', '.join(columns)}")
