@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.outcome import PathsOutcome
 from lighttail.paper.experiments import PaperExperiment
 from lighttail.running.simulate import settings_of, simulate
 
-Results = dict[Any, Outcome]  # by Setting or LinearSetting
+Results = dict[Any, PathsOutcome]  # by Setting or LinearSetting
 
 
 def settings_in(experiments: Iterable[PaperExperiment]) -> list[Any]:
@@ -54,11 +54,11 @@ def run(
     return results
 
 
-def _stored(file: Path, setting: Any, paths: int, seed: int) -> Outcome | None:
+def _stored(file: Path, setting: Any, paths: int, seed: int) -> PathsOutcome | None:
     if not file.exists():
         return None
     try:
-        outcome = Outcome.load(file)
+        outcome = PathsOutcome.load(file)
     except ValueError:
         return None
     # With the method that `auto` chose then: versions, policy, problem and horizon decide its choice.

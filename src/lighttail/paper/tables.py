@@ -16,7 +16,7 @@ from typing import Any
 from lighttail import bounds
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, interval, probability
-from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.outcome import PathsOutcome
 from lighttail.paper.experiments import PaperExperiment, Setting
 from lighttail.paper.published import MEANS, PATHS
 from lighttail.paper.run import Results
@@ -127,7 +127,7 @@ def mean_cells(
     return cells
 
 
-def _cell(setting: Setting, outcome: Outcome, published: float) -> MeanCell:
+def _cell(setting: Setting, outcome: PathsOutcome, published: float) -> MeanCell:
     spread = float(outcome.reward.std(ddof=1))
     error = spread * math.sqrt(1.0 / outcome.paths + 1.0 / PATHS)
     return MeanCell(setting.series, setting.kappa, outcome.mean("reward"), published, error)
