@@ -1,5 +1,6 @@
-"""The bonus: the number that is added to an arm's mean to make the arm's index. Only the bonus is new in the
-paper.
+"""The bonus: the number that is added to an arm's mean to make the arm's index.
+
+The paper's policies differ from the classical ones in the bonus alone.
 
 A bonus is a frozen dataclass with two members:
 
@@ -342,9 +343,8 @@ class TwoPart(Bonus):
     The mean regret is of order T^alpha in the worst case and T^beta on each problem, up to logarithms. The
     chance of a linear regret falls like exp(-constant T^beta).
 
-    kappa, cap: eta_1 and eta_2 of that paper. alpha: at least 1/2 and below 1. beta: above 0 and at most
-    alpha.
-    t: the round, from 1. K: the number of arms.
+    kappa, cap: eta_1 and eta_2 of that paper. t: the round, from 1. K: the number of arms.
+    alpha: at least 1/2 and below 1. beta: above 0 and at most alpha.
 
     >>> bonus = TwoPart(kappa=0.5, cap=0.5)
     >>> params = bonus.params(horizon=math.nan, arms=2)

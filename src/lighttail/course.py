@@ -1,5 +1,4 @@
-"""The course of a path: when rewards become known, how many decisions are made at once, and the first
-state."""
+"""The course of a path: its first state, when rewards become known, and how many decisions form a batch."""
 
 from __future__ import annotations
 
@@ -73,14 +72,13 @@ class Course:
         return {**self.said(), "rewards": self.words()} if self.late else {}
 
     def short(self) -> str:
-        """The course in a title, such as "delay 2,000, batch 100"; empty if there is no delay and no
-        batch."""
+        """The course in a title, such as "delay 2,000, batch 100"; empty without a delay and a batch."""
         never = f"{100 * self.delay.never:g} % never known" if self.delay.never else ""
         batch = f"batch {self.batch:,}" if self.batch > 1 else ""
         return ", ".join(filter(None, (self.delay.short(), never, batch)))
 
     def words(self) -> str:
-        """The course in sentences; empty if there is no delay and no batch.
+        """The course in sentences; empty without a delay and a batch.
 
         >>> Course(batch=10).words()
         'Decisions are made 10 at a time, before their rewards are known.'
@@ -119,8 +117,7 @@ STRAIGHT = Course()
 def check_course(
     policy: Policy, problem: Any, horizon: int, delay: Any = None, batch: Any = None, start: Any = None
 ) -> Course:
-    """The course for the arguments `delay`, `batch` and `start` of `simulate`. Raises BadInput if one is
-    wrong."""
+    """The course for three arguments of `simulate`. Raises BadInput if one of them is wrong."""
     course = Course(
         STRAIGHT.delay if delay is None else as_delay(delay),
         1 if batch is None else whole("batch", batch, 1),

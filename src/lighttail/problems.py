@@ -142,8 +142,7 @@ class Problem(ABC):
         return pulls
 
     def _check_squares(self, horizon: int) -> None:
-        """Raise BadInput if the square of a sum of rewards, as in a variance, may be too large for a
-        float."""
+        """Raise BadInput if the square of a sum of rewards may be too large for a float."""
         (field, value), noise = self.given, self.noise
         allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
         if self.reach * (horizon + 1) > MOST_SUM:
