@@ -18,7 +18,7 @@ class LinearPolicy(Policy):
     """The members that every linear policy has. The second argument of its methods is the dimension."""
 
     needs_horizon: ClassVar[bool] = False
-    draws: ClassVar[bool] = False  # whether the action is the best for a draw, not the one with the highest index
+    draws: ClassVar[bool] = False  # whether the best action for a draw of theta is taken
     ridge: float
     linear: ClassVar[bool] = True
 
