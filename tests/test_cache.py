@@ -257,7 +257,7 @@ def kernel(x: float) -> float:
 def fresh(where: pytest.MonkeyPatch, cache: Path) -> Any:
     """The kernel as a new process finds it."""
     where.setattr(config, "CACHE_DIR", str(cache))
-    compiled.note.cache_clear()
+    compiled.warn_once.cache_clear()
     return compiler()(kernel)
 
 

@@ -16,25 +16,24 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, prepared
+from lighttail.kernels.closing import close_path, sum_of
 from lighttail.random.streams import uniform
 
 ONE = np.uint64(1)
 
 
 @register_jitable
-def pick_tied(rng: Any, index: Any, best: Any) -> Any:
-    """One of the arms whose index is `best`, uniformly."""
+def pick_tied(rng: Any, index: Any, best: Any, tied_arms: Any) -> Any:
+    """One of the arms whose index is `best`, uniformly; tied_arms: room for a list of them.
+
+    Every arm is written to the end of the list, which only a tied arm makes longer: no branch to guess.
+    """
     tied = 0
     for arm in range(index.size):
+        tied_arms[tied] = arm
         tied += index[arm] == best
-    skip = int(uniform(rng) * tied)
-    for arm in range(index.size):
-        if index[arm] == best:
-            if skip == 0:
-                return np.uint64(arm)
-            skip -= 1
-    return np.uint64(0)
+    return np.uint64(tied_arms[int(uniform(rng) * tied)])
 
 
 @register_jitable
@@ -72,12 +71,10 @@ def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
 
 def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
     """UCB with a radius that does not change with time: other arms' indices stand still."""
-    radius, shock, reward = prepare(radius), prepare(shock), prepare(reward)
-    formulas = digest(radius, shock, reward)
+    radius, shock, reward = used = prepared(radius, shock, reward)
 
-    @compiler(radius, shock, reward)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         size = np.uint64(1)
         while size < arms:
@@ -86,6 +83,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
         winner = np.zeros(size + size)
         sums = np.empty(arms)
         counts = np.empty(arms)
+        tied_arms = np.empty(arms, np.int64)
         for path in range(rewards.size):
             for arm in range(arms):
                 sums[arm] = 0.0
@@ -101,7 +99,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
                 leaf = size + leader
                 rival, second = rival_of(value, winner, leaf)
                 if rival == value[leaf]:
-                    leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival)
+                    leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival, tied_arms)
                     leaf = size + leader
                     rival, second = rival_of(value, winner, leaf)
                 total = sums[leader]
@@ -124,11 +122,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
                     return
                 settle(value, winner, leaf, index, float(leader))
                 leader = second
-            total = 0.0
-            for arm in range(arms):
-                total += sums[arm]
-                pulls[path, arm] = int(counts[arm])
-            rewards[path] = total
+            close_path(path, sums, counts, rewards, pulls)
 
     return kernel
 
@@ -155,18 +149,17 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     The rivals' indices of the next round do not depend on this round's reward, so they are worked
     out while it is drawn.
     """
-    radius, clock, shock, reward = (prepare(f) for f in (radius, clock, shock, reward))
-    formulas = digest(radius, clock, shock, reward)
+    radius, clock, shock, reward = used = prepared(radius, clock, shock, reward)
 
-    @compiler(radius, clock, shock, reward)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         even = arms + arms % 2
         index = np.full(even, -math.inf)
         mean = np.full(even, -math.inf)
         counts = np.ones(even)
         sums = np.empty(arms)
+        tied_arms = np.empty(arms, np.int64)
         window = min(horizon, BREATH)
         clocks = np.empty(window)
         for path in range(rewards.size):
@@ -199,7 +192,7 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
                         tied = 0
                         for arm in range(arms):
                             tied += index[arm] == rival
-                        leader = pick_tied(rng, index[:arms], rival) if tied > 1 else second
+                        leader = pick_tied(rng, index[:arms], rival, tied_arms) if tied > 1 else second
                         total = sums[leader]
                         n = float(pulls[path, leader])
                     time = clocks[i]  # of the next round
@@ -212,9 +205,6 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
                     own = total / n + radius(n, time, *params)
             sums[leader] = total
             pulls[path, leader] = int(n)
-            total = 0.0
-            for arm in range(arms):
-                total += sums[arm]
-            rewards[path] = total
+            rewards[path] = sum_of(sums)
 
     return kernel

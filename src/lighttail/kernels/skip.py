@@ -3,7 +3,6 @@
 The sum of an arm's rewards is a random walk, revealed point by point: far ahead first, then between
 two known points by the walk's bridge. What is known of an arm lies in a gap buffer, `place` (pulls)
 and `height` (sum): points already passed at its left, points ahead at its right, nearest first.
-Each look at all arms is counted in the second element of `stop`, where it has one.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepared
+from lighttail.kernels.closing import close_path
 from lighttail.kernels.index import pick_tied
 
 ROOM = 1024  # points of an arm that are kept; doubled where that is not enough
@@ -161,13 +161,12 @@ def level_kernel(
     their order. A leap that would take more pulls than the horizon has is taken back; what it
     revealed stays known. From the level where the horizon ends, the leaders play one by one.
     """
-    radius, bend, total, part, clear, proxy = (prepare(f) for f in (radius, bend, total, part, clear, proxy))
-    formulas = digest(radius, bend, total, part, clear, proxy)
+    used = prepared(radius, bend, total, part, clear, proxy)
+    radius, bend, total, part, clear, proxy = used
     passage = passage_of(radius, total, part, clear)
 
-    @compiler(radius, bend, total, part, clear, proxy)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         end = float(horizon)
         sigma = proxy(*world)
@@ -175,6 +174,7 @@ def level_kernel(
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
         counts_then, sums_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
+        tied_arms = np.empty(arms, np.int64)
         room = ROOM
         place, height = np.empty((arms, room)), np.empty((arms, room))
         width = sigma / math.sqrt(end)
@@ -191,8 +191,6 @@ def level_kernel(
             while used < end:
                 if stop[0] != 0:
                     return
-                if stop.size > 1:
-                    stop[1] += 1
                 best, leader, rival = top_two(index)
                 if moved and low > -math.inf:
                     many = FEW * (best - rival) < best - low and misses < MISSES
@@ -201,7 +199,7 @@ def level_kernel(
                 if alone:
                     level = rival
                     if best == rival:
-                        leader = np.int64(pick_tied(rng, index, best))
+                        leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 for arm in range(arms):
                     counts_then[arm], sums_then[arm], index_then[arm] = counts[arm], sums[arm], index[arm]
                     left[arm] = 0
@@ -242,11 +240,7 @@ def level_kernel(
                     level += step
                     misses += 1
                 step *= 2.0
-            reward = 0.0
-            for arm in range(arms):
-                reward += sums[arm]
-                pulls[path, arm] = int(counts[arm])
-            rewards[path] = reward
+            close_path(path, sums, counts, rewards, pulls)
 
     return kernel
 
@@ -265,9 +259,8 @@ def lead_kernel(
     Within a block the rivals' indices are bounded by those at its end and the leader's own bonus by
     that at its start.
     """
-    radius, clock, bend = prepare(radius), prepare(clock), prepare(bend)
-    total, part, clear, proxy = prepare(total), prepare(part), prepare(clear), prepare(proxy)
-    formulas = digest(radius, clock, bend, total, part, clear, proxy)
+    used = prepared(radius, clock, bend, total, part, clear, proxy)
+    radius, clock, bend, total, part, clear, proxy = used
 
     @register_jitable
     def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
@@ -278,16 +271,15 @@ def lead_kernel(
                 best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
         return best
 
-    @compiler(radius, clock, bend, total, part, clear, proxy)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         end = float(horizon)
         limit = SAFETY + math.log(end)
         close = proxy(*world) * math.sqrt(limit)
         kink = float(math.floor(min(bend(*params), end)))
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
-        right = np.empty(arms, np.int64)
+        right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
         for path in range(rewards.size):
             for arm in range(arms):
@@ -298,14 +290,12 @@ def lead_kernel(
             while t < end:
                 if stop[0] != 0:
                     return
-                if stop.size > 1:
-                    stop[1] += 1
                 time = clock(t + 1.0, *params)
                 for arm in range(arms):
                     index[arm] = sums[arm] / counts[arm] + radius(counts[arm], time, *params)
                 best, leader, rival = top_two(index)
                 if best == rival:
-                    leader = np.int64(pick_tied(rng, index, best))
+                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 n, sum_here, r = counts[leader], sums[leader], right[leader]
                 growth = -1.0  # of the rivals' best index in a round, once it is needed
                 while t < end and stop[0] == 0:
@@ -351,10 +341,6 @@ def lead_kernel(
                         place[leader, r] = n + half
                         height[leader, r] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
                 counts[leader], sums[leader], right[leader] = n, sum_here, r
-            reward = 0.0
-            for arm in range(arms):
-                reward += sums[arm]
-                pulls[path, arm] = int(counts[arm])
-            rewards[path] = reward
+            close_path(path, sums, counts, rewards, pulls)
 
     return kernel

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepared
 from lighttail.kernels.index import pick_tied
 from lighttail.kernels.skip import (
     CAPPED,
@@ -77,11 +77,11 @@ def tilted_skip_kernel(
     rarity: about -ln of the event's probability. A block that is taken although it may have crossed
     must be rare beside the event.
     """
-    radius, bend, total, part, clear, proxy = (prepare(f) for f in (radius, bend, total, part, clear, proxy))
-    formulas = digest(radius, bend, total, part, clear, proxy)
+    used = prepared(radius, bend, total, part, clear, proxy)
+    radius, bend, total, part, clear, proxy = used
     passage = passage_of(radius, total, part, clear)
 
-    @compiler(radius, bend, total, part, clear, proxy)
+    @compiler(*used)
     def kernel(
         rng: Any,
         params: Any,
@@ -98,7 +98,6 @@ def tilted_skip_kernel(
         rounds: Any,
         stop: Any,
     ) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = means.size
         end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is another matter
         n, s, index = np.empty(arms), np.empty(arms), np.empty(arms)
@@ -110,7 +109,7 @@ def tilted_skip_kernel(
         worst, best_mean = gaps.max(), means.max()
         kink = float(math.floor(min(bend(*params), end)))
         room = ROOM
-        right = np.empty(arms, np.int64)
+        right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, room)), np.empty((arms, room))
         for path in range(rounds.size):
             c = drawn(uniform(rng), mixture.log_p)
@@ -167,7 +166,7 @@ def tilted_skip_kernel(
                     continue
                 misses = 0
                 if best == rival:
-                    leader = np.int64(pick_tied(rng, index, best))
+                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 gap, leads = gaps[leader], True
                 while leads and t < end:
                     if stop[0] != 0:
@@ -216,7 +215,7 @@ def tilted_skip_kernel(
             if whole:
                 best, leader, rival = top_two(index)
                 if best == rival:
-                    leader = np.int64(pick_tied(rng, index, best))
+                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 current[:] = mixture.later_means[c]
                 n_end[leader] += 1.0
                 s_end[leader] += total(rng, leader, 1.0, *world)

@@ -26,3 +26,9 @@ def block_generator(seed: int, block: int) -> np.random.Generator:
     """The generator of one block, which depends only on the seed and the number of the block."""
     sequence = np.random.SeedSequence(entropy=seed, spawn_key=(block,))
     return np.random.Generator(np.random.SFC64(sequence))
+
+
+def words_drawn(generator: np.random.Generator) -> int:
+    """Random words that a generator has given so far, and a constant: SFC64 keeps a counter in its state."""
+    state: Any = generator.bit_generator.state
+    return int(state["state"]["state"][3])

@@ -6,16 +6,16 @@ import errno
 import hashlib
 import json
 import math
-import platform
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-import lighttail
 from lighttail.checks import BadInput, refuse
-from lighttail.study.cells import Cell, Piece
+from lighttail.running.methods import Played
+from lighttail.study.cells import Cell, Listed, Piece, asked_text
 from lighttail.study.file import Study
 from lighttail.study.parquet import pyarrow
+from lighttail.system.versions import used_versions
 
 FORMAT = "lighttail study 1"
 MANIFEST = "manifest.json"
@@ -53,17 +53,9 @@ class NoManifest(BadInput):
 
 
 def versions() -> dict[str, str]:
-    """What may change a bit of a path or a byte of a file."""
-    import numba
-    import numpy
-
-    return {
-        "lighttail": lighttail.__version__,
-        "numpy": numpy.__version__,
-        "numba": numba.__version__,
-        "python": ".".join(platform.python_version_tuple()[:2]),
-        "pyarrow": pyarrow().__version__,
-    }
+    """What may change a bit of a path or a byte of a file; of Python, a release of bug fixes does not."""
+    used = used_versions()
+    return used | {"python": ".".join(used["python"].split(".")[:2]), "pyarrow": pyarrow().__version__}
 
 
 def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
@@ -133,6 +125,7 @@ def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], fou
         "versions": versions(),
         "study": study.text,
         "study_sha256": hashlib.sha256(study.text.encode()).hexdigest(),
+        "method": study.method,
         "inputs": inputs,
         "pieces": wanted,
         "finished": len(found),
@@ -154,3 +147,22 @@ def is_whole(manifest: dict[str, Any]) -> bool:
         return False
     pieces = sum(math.ceil(cell["paths"] / cell["played"]["piece_paths"]) for cell in cells)
     return (sum(len(cell["files"]) for cell in cells), pieces) == (manifest["finished"], manifest["pieces"])
+
+
+def listed_in(manifest: dict[str, Any] | None, study: Study) -> Listed:
+    """What the manifest of a study's folder says of how its cells are played.
+
+    The method that was chosen for a cell stays the faster one, since versions and formulas are the same. The
+    probe of the machine is taken over only for a cell whose paths are all there.
+    """
+    if manifest is None or not is_whole(manifest) or manifest.get("method") != study.method:
+        return {}
+    listed = {}
+    for cell in manifest["cells"]:
+        played = cell["played"]
+        if played.get("method") not in get_args(Played):
+            continue
+        if sum(file["rows"] for file in cell["files"]) != study.paths:
+            played = {key: played[key] for key in played if key != "probe"}
+        listed[asked_text(played), cell["seed"]] = played
+    return listed
