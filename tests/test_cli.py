@@ -23,7 +23,7 @@ from lighttail.report import compare
 from lighttail.report import comparison as comparison_module
 from lighttail.report.figures import looks, survival_figure
 from lighttail.report.page import page
-from lighttail.running import kept as keeping
+from lighttail.running import prepare
 from lighttail.system import files
 
 FILES = {"report.html", "results.json"} | {
@@ -286,7 +286,7 @@ def test_sizes_are_refused_in_a_sentence_before_any_work(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words, sentence = SIZES[name]
-    monkeypatch.setattr(keeping, "free_memory", lambda: 8e9)
+    monkeypatch.setattr(prepare, "free_memory", lambda: 8e9)
     monkeypatch.setattr(comparison_module, "simulate", forbidden)
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, *words) == 2

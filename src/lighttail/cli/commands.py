@@ -48,7 +48,7 @@ from lighttail.problems import Bandit
 from lighttail.reading.own import blame
 from lighttail.reading.words import parse_course, parse_linear, parse_noise, parse_number, parse_whole
 from lighttail.running.pool import BlocksFailed
-from lighttail.running.simulate import check_settings
+from lighttail.running.prepare import check_settings
 from lighttail.system.files import in_a_sentence, output_folder
 
 # The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).

@@ -9,7 +9,7 @@ from lighttail.checks import refuse
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, Problem
 from lighttail.running.methods import why_not_skip
-from lighttail.running.simulate import check_long
+from lighttail.running.prepare import check_long
 
 MOST_POLICIES = 500  # of one comparison, whose page shows each of them
 MOST_REGRETS = 100  # of one call, each with an estimate of its own

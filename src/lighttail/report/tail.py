@@ -21,7 +21,8 @@ from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.comparison import default_threshold
-from lighttail.running.simulate import check_settings, simulate
+from lighttail.running.prepare import check_settings
+from lighttail.running.simulate import simulate
 from lighttail.tails import TailEstimate, tail_probability
 from lighttail.tails.exact_costs import in_words
 from lighttail.tails.known import exact_way

@@ -13,7 +13,7 @@ from lighttail.problems import Bandit
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS
 from lighttail.report.tail import Kind, Report, TailCurve, steps, tail_curve
 from lighttail.report.tail_words import kind_words, sentence, subject
-from lighttail.running.simulate import check_progress
+from lighttail.running.prepare import check_progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,8 @@ from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
 from lighttail.report.comparison import Comparison, Entry, default_threshold, turns, uncovered
 from lighttail.running.blocks import Keep
-from lighttail.running.kept import fits_memory, kept_as
+from lighttail.running.kept import kept_as
+from lighttail.running.prepare import fits_memory
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest

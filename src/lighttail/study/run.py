@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 from lighttail.checks import BadInput, positive, refuse
-from lighttail.running.blocks import POLL, Job, Part
-from lighttail.running.pool import pickled, result_of, stop_flag, submit
+from lighttail.records import Record
+from lighttail.running.blocks import Play
+from lighttail.running.pool import Jobs, stop_flag, work_on
+from lighttail.running.tasks import Job, Part
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, check_belongs, opened
 from lighttail.study.manifest import Found
 from lighttail.study.parquet import encode
-from lighttail.study.workers import Pool, check_workers, play_on_device, pool_of
-from lighttail.system.interrupts import postponed_interrupts
+from lighttail.study.workers import QUEUED, check_workers, count_of, play_on_device, pool_of
 
 LISTING = 20  # times as long as the last manifest took to write, and a second at least, until the next one
 Report = Callable[[str, int], None]
@@ -127,89 +128,75 @@ def _not_needed(place: Folder, cells: list[Cell], found: Found) -> tuple[list[Pa
     return sorted(replaced), [file for file in place.strangers(cells) if file not in replaced]
 
 
-class _Player:
-    """Plays pieces into a folder, a few in flight for every worker."""
+class _Pieces(Jobs[Piece]):
+    """The pieces that are missing, each kept in the folder as soon as it is there.
 
-    def __init__(self, folder: Folder, found: Found, pool: Pool, device: str, report: Report) -> None:
-        self.folder, self.found, self.pool, self.device, self.report = folder, found, pool, device, report
-        self.running: dict[Future[Part], tuple[Piece, Job, int]] = {}
-        self.done = sum(piece.rows for piece in found)
-        self._message: tuple[Job, bytes] | None = None  # of the latest cell
+    until: the time after which nothing new is begun; None for any time.
+    """
 
-    def begin(self, piece: Piece, job: Job, attempt: int = 1) -> None:
-        """Hand a piece to the pool."""
-        self.report(_label(piece), self.done)
-        future: Future[Part]
+    def __init__(
+        self,
+        folder: Folder,
+        cells: list[Cell],
+        found: Found,
+        device: str,
+        until: float | None,
+        report: Report,
+        flag: Path,
+        known: int | None,
+    ) -> None:
+        super().__init__(flag, known, QUEUED)
+        self.folder, self.cells, self.found, self.device = folder, cells, found, device
+        self.until, self.report, self.finished = until, report, sum(piece.rows for piece in found)
+        self.listed = time.monotonic() + 1.0  # when the manifest is due
+        self._job: tuple[Cell, Job] | None = None  # of the latest cell
+
+    def tasks(self) -> Iterator[Piece]:
+        """First the first piece of every cell, then the second: so an unfinished study can be compared."""
+        missing = [piece for cell in self.cells for piece in cell.pieces if piece not in self.found]
+        return iter(sorted(missing, key=lambda piece: piece.first // piece.cell.size))
+
+    def part_of(self, task: Piece) -> tuple[Job, int, int]:
+        cell = task.cell
+        if self._job is None or self._job[0] is not cell:
+            played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method, cell.block)
+            self._job = cell, Job(Play(*played, course=cell.course), cell.probe, str(self.flag))
+        return self._job[1], *task.blocks
+
+    def send(self, executor: Any, task: Piece, attempt: int) -> Future[Part]:
+        self.report(_label(task), self.finished)
         if self.device != "cpu":
-            future = self.pool.executor.submit(play_on_device, piece)
-        else:
-            if self._message is None or self._message[0] is not job:
-                self._message = job, pickled(job)
-            future = submit(self.pool.executor, *self._message, *piece.blocks, attempt)
-        self.running[future] = piece, job, attempt
+            return executor.submit(play_on_device, task)  # type: ignore[no-any-return]
+        return super().send(executor, task, attempt)
 
-    def end(self, future: Future[Part]) -> None:
-        """Keep what a task brought, or try it again."""
-        piece, job, attempt = self.running.pop(future)
-        part = result_of(future, job, piece.blocks, attempt)
-        if part is None:
-            self.begin(piece, job, attempt + 1)
-            return
-        self.pool.heard(part.worker)
-        assert part.record is not None
-        self.found[piece] = self.folder.keep(piece, encode(piece.about, part.record))
-        self.done += piece.rows
-        self.report(_label(piece), self.done)
+    def done(self, task: Piece, result: Part) -> None:
+        self.heard.add(result.worker)
+        assert isinstance(result.content, Record)
+        self.found[task] = self.folder.keep(task, encode(task.about, result.content))
+        self.finished += task.rows
+        self.report(_label(task), self.finished)
 
-    def call_back(self) -> None:
-        """Take back the pieces that no worker has begun."""
-        self.running = {future: task for future, task in self.running.items() if not future.cancel()}
+    def over(self) -> bool:
+        """Whether the time is over; now and then the manifest is written.
+
+        A piece that the manifest does not list yet is known by its own digest.
+        """
+        if (start := time.monotonic()) >= self.listed:
+            self.folder.write_manifest(self.cells, self.found)
+            self.listed = time.monotonic() + max(1.0, LISTING * (time.monotonic() - start))
+        return self.until is not None and time.monotonic() >= self.until
 
 
 def _label(piece: Piece) -> str:
     return f"{piece.cell.policy_name} on {piece.cell.setting.title}"
 
 
-def _jobs(missing: Iterable[Piece], flag: Path) -> Iterator[tuple[Piece, Job]]:
-    """Every piece with the job of its cell; one job for all pieces of a cell that follow each other."""
-    for cell, pieces in groupby(missing, key=lambda piece: piece.cell):
-        played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method)
-        job = Job(*played, cell.block, cell.probe, "paths", str(flag), cell.course)
-        for piece in pieces:
-            yield piece, job
-
-
 def _play(
     folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: Report
 ) -> None:
-    """Play the pieces that are missing until all are there, or, after `until`, those that have begun.
-
-    First the first piece of every cell, then the second: so an unfinished study can be compared.
-    """
-    missing = [piece for cell in cells for piece in cell.pieces if piece not in found]
-    missing.sort(key=lambda piece: piece.first // piece.cell.size)
-    if not missing:
+    """Play the pieces that are missing until all are there, or, after `until`, those that have begun."""
+    if all(piece in found for cell in cells for piece in cell.pieces):
         return
-    with postponed_interrupts() as ask, pool_of(*where) as pool, stop_flag() as flag:
-        player = _Player(folder, found, pool, where[2], report)
-        following = _jobs(missing, flag)
-        due = time.monotonic() + 1.0
-        try:
-            while True:
-                ask()
-                if until is not None and time.monotonic() >= until:
-                    player.call_back()
-                    following = iter(())
-                for piece, job in islice(following, max(0, pool.window - len(player.running))):
-                    player.begin(piece, job)
-                if not player.running:
-                    return
-                for future in wait(player.running, POLL, FIRST_COMPLETED).done:
-                    player.end(future)
-                if time.monotonic() >= due:  # what is not listed yet is known by its own digest
-                    start = time.monotonic()
-                    folder.write_manifest(cells, found)
-                    due = time.monotonic() + max(1.0, LISTING * (time.monotonic() - start))
-        except BaseException:
-            player.call_back()
-            raise
+    with stop_flag() as flag:
+        known = count_of(*where)
+        work_on(pool_of(*where), _Pieces(folder, cells, found, where[2], until, report, flag, known))

@@ -11,9 +11,9 @@ import numpy as np
 from lighttail.costs import words_drawn
 from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator
-from lighttail.running.blocks import within_arrays
+from lighttail.running.blocks import block_paths, within_arrays
 from lighttail.running.methods import Played, why_not_skip
-from lighttail.running.simulate import block_paths, run_blocks
+from lighttail.running.pool import run_blocks
 from lighttail.system.progress import compiling, reporter
 from lighttail.tails.mixture import Mixture
 from lighttail.tails.task import Effort, Task

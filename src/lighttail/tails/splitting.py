@@ -16,7 +16,7 @@ from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator
 from lighttail.running.blocks import within_arrays
-from lighttail.running.simulate import run_blocks
+from lighttail.running.pool import run_blocks
 
 if TYPE_CHECKING:
     from lighttail.tails.task import Effort, TailEstimate, Task
