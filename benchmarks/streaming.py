@@ -10,7 +10,7 @@ import numpy as np
 
 import lighttail as lt
 from lighttail.outcomes.law import Law, layout_of
-from lighttail.running.blocks import Play, block_paths, block_player
+from lighttail.running.blocks import Job, block_paths, block_player
 
 HORIZON = 500
 ROUNDS = 15
@@ -36,7 +36,7 @@ def share_of_counting() -> float:
     """Seconds of counting a block over those of playing it, K = 2, the best of alternating rounds."""
     problem = lt.Bandit(MEANS)
     size = block_paths(HORIZON)
-    play = block_player(Play(POLICY, problem, HORIZON, size, 1, "step", size))
+    play = block_player(Job(POLICY, problem, HORIZON, size, 1, "step", size))
     law, record = Law.empty(layout_of(problem, HORIZON)), problem.room(size)
     stop = np.zeros(1, dtype=np.int64)
     play(0, record, stop)

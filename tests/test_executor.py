@@ -14,7 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,15 @@ from cases import POLICIES, name, problems
 from linear_cases import LIGHT, OWN, THOMPSON, problem_of
 
 import lighttail as lt
-from lighttail.running import blocks, prepare, tasks
+from lighttail.running import blocks, prepare
 from lighttail.running import pool as executors
-from lighttail.running.tasks import Part
+from lighttail.running.blocks import Part
 
+simulation = importlib.import_module("lighttail.running.simulate")
 POLICY, PROBLEM = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8, 0.5])
 PATIENCE = 30.0  # seconds for what happens at once, on a machine that is busy
 ENDLESS = 10**10
 NOTHING: Any = None  # what a task sent, where it does not matter
-simulation = importlib.import_module("lighttail.running.simulate")
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def test_the_comparison_notices_numbers_that_depend_on_the_order(monkeypatch: py
     """Negative control: one stream for all blocks, taken as they come."""
     plain, shared = run(), np.random.Generator(np.random.SFC64(1))
     monkeypatch.setattr(blocks, "block_generator", lambda seed, block: shared)
-    monkeypatch.setattr(tasks, "probe_of", lambda *args: b"")
+    monkeypatch.setattr(blocks, "probe_of", lambda *args: b"")
     monkeypatch.setattr(executors, "probe_of", lambda *args: b"")
     assert not same(plain, play_locally(monkeypatch, Local(list.reverse)))
 
@@ -150,35 +151,31 @@ def test_the_comparison_notices_numbers_that_depend_on_the_order(monkeypatch: py
 def test_every_block_is_in_one_task_however_long_blocks_take() -> None:
     rng = np.random.default_rng(2)
     for _ in range(200):
-        cuts = executors.Cuts(int(rng.integers(1, 400)), 0.08, set())
+        tasks = executors.Tasks(int(rng.integers(1, 400)), 0.08)
         seen: list[int] = []
-        while cuts.following < cuts.blocks:
-            first, until = cuts.next()
+        while tasks.following < tasks.blocks:
+            first, until = tasks.next()
             assert first < until
             seen += range(first, until)
             cost = 10.0 ** rng.uniform(-7, 1) * (until - first)
-            cuts.heard(Part(NOTHING, cost, ("here", 1, int(rng.integers(9)))), until - first)
-        assert seen == list(range(cuts.blocks))
+            tasks.heard(Part(NOTHING, cost, ("here", 1, int(rng.integers(9)))), until - first)
+        assert seen == list(range(tasks.blocks))
 
 
 def test_tasks_are_as_long_as_they_should_be_and_the_window_follows_the_workers() -> None:
-    work = executors._Blocks(lambda block, until: 1, 1, 1, 2, None, print)
-    assert work.window == 8  # four per thread
-    work.known = None
-    assert work.window == 8  # nobody has been heard of
-    cuts = executors.Cuts(100_000, 0.08, work.heard)
-    assert cuts.next() == (0, 1)
+    tasks = executors.Tasks(100_000, 0.08)
+    assert tasks.next() == (0, 1)
     for worker in range(50):
-        cuts.heard(Part(NOTHING, 0.002, ("here", 1, worker)), 1)
-    assert cuts.next() == (1, 41)  # 40 blocks of 2 ms
-    assert work.window == 200
+        tasks.heard(Part(NOTHING, 0.002, ("here", 1, worker)), 1)
+    assert tasks.next() == (1, 41)  # 40 blocks of 2 ms
+    assert executors.window_of(tasks.workers) == 200
 
 
 def test_a_worker_loads_a_job_once(threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks._opened.cache_clear()
+    blocks._opened.cache_clear()
     run(executor=threads)
-    assert tasks._opened.cache_info().misses == 1
-    assert tasks._opened.cache_info().hits > 5
+    assert blocks._opened.cache_info().misses == 1
+    assert blocks._opened.cache_info().hits > 5
 
 
 @pytest.mark.parametrize("failures", [1, 2, 3])
@@ -190,7 +187,7 @@ def test_a_failing_block_is_tried_three_times(failures: int, monkeypatch: pytest
             attempts.append(attempt)
             if attempt <= failures:
                 raise OSError("the disk is\nfull")
-        return tasks.play_blocks(job, first, until, attempt)
+        return blocks.play_blocks(job, first, until, attempt)
 
     monkeypatch.setattr(executors, "play_blocks", fragile)
     if failures < 3:
@@ -270,8 +267,8 @@ def test_a_policy_that_does_not_pickle_is_refused(
 def test_a_job_with_a_large_message_gets_longer_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Contexts of 4 MB travel with every task; a task is then worth 0.2 s more."""
     seen: list[float] = []
-    made = executors.Cuts
-    monkeypatch.setattr(executors, "Cuts", lambda *args: seen.append(args[1]) or made(*args))
+    made = executors.Tasks
+    monkeypatch.setattr(executors, "Tasks", lambda *args: seen.append(args[1]) or made(*args))
     contexts = np.tile(np.eye(2), (125_000, 1, 1))
     play_locally(
         monkeypatch, Local(), case=(THOMPSON, lt.LinearBandit([0.5, 0.1], contexts), "step"), paths=5
@@ -437,7 +434,7 @@ def check_a_failing_task(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def check_an_interrupt(client: Any, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on other machines, where nobody sees the caller's files: the cluster itself calls the tasks back."""
     with monkeypatch.context() as patched:
-        patched.setattr(executors, "Job", lambda *job: replace(tasks.Job(*job), flag="/nowhere/to/be/seen"))
+        patched.setattr(executors, "stop_flag", lambda: nullcontext(Path("/nowhere/to/be/seen")))
         patched.setattr(executors, "wait", StopHere(lambda: sum(map(len, client.processing().values())) >= 3))
         with pytest.raises(KeyboardInterrupt):
             run(executor=pool, horizon=ENDLESS, paths=40)

@@ -16,7 +16,7 @@ from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Problem
 from lighttail.report.format import chance
-from lighttail.running.blocks import Keep
+from lighttail.running.kept import Keep
 from lighttail.running.simulate import simulate
 
 MANY = 6  # policies, more than which a sentence does not name

@@ -1,37 +1,59 @@
-"""Blocks of paths: what a simulation plays, and how one block is played."""
+"""Blocks of paths: how one is played, and the task that plays some of them in a worker of an executor.
+
+Everything here runs wherever a worker is: in a thread, in another process, on another machine.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import os
+import pickle
+import platform
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lighttail.checks import BadInput
 from lighttail.course import STRAIGHT, Course
+from lighttail.outcomes.law import Law
 from lighttail.policies import Policy
 from lighttail.problems import Problem
 from lighttail.random.streams import block_generator
 from lighttail.records import Record
+from lighttail.running.kept import Keep, PlayBlock, kept_as
 from lighttail.running.methods import Played
 
 BLOCK_PULLS = 1 << 19  # about so many pulls per block, a millisecond or more of work
 SKIP_PATHS = 64  # paths per block where the cost of a path hardly depends on the horizon
 PROBE_PATHS = 2
 PROBE_PULLS = 64  # beyond one per arm
-PlayBlock = Callable[[int, Record, Any], None]
-Keep = Literal["paths", "law"]
+POLL = 0.2  # seconds between two looks at whether anyone still wants the result
+
+
+class Part(NamedTuple):
+    """What a task sends back: what is kept of its paths, their processor time, and who played them."""
+
+    content: Record | Law
+    seconds: float
+    worker: tuple[str, int, int]
 
 
 @dataclass(frozen=True)
-class Play:
+class Job:
     """One simulation, checked and chosen: whoever plays it reads this and asks nothing again.
 
-    size: paths per block. keep: "paths" or "law".
+    size: paths per block. keep: "paths" or "law". For workers: probe, the first outcomes that the caller got,
+    and flag, a file of the caller's, empty until nobody wants the results any more; a worker on another
+    machine does not see it.
     """
 
     policy: Policy
@@ -43,6 +65,8 @@ class Play:
     size: int
     keep: Keep = "paths"
     course: Course = STRAIGHT
+    probe: bytes = b""
+    flag: str = ""
 
     @property
     def blocks(self) -> int:
@@ -63,61 +87,51 @@ def block_paths(horizon: int, method: str = "step", dear: int = 1) -> int:
     return max(1, min(4096, BLOCK_PULLS // (dear * horizon)))
 
 
-def block_player(play: Play) -> PlayBlock:
+def block_player(job: Job) -> PlayBlock:
     """The function play_block(block, record, stop), which fills in the paths of one block.
 
-    Its kernel is compiled here, or loaded from the cache.
-    A block's random numbers depend on the seed and the block's number alone.
+    Its kernel is compiled here, or loaded from the cache. A block's random numbers depend on the seed and the
+    block's number alone.
     """
     from lighttail.kernels import kernel_for, late_kernel_for, skip_kernel_for, stream  # imports numba
     from lighttail.kernels.errors import check_arms
 
-    policy, problem, horizon, seed, course = play.policy, play.problem, play.horizon, play.seed, play.course
+    policy, problem, horizon, seed, course = job.policy, job.problem, job.horizon, job.seed, job.course
     params, world = policy.params(course.known_horizon(horizon), problem.size), problem.world()
     more: tuple[Any, ...] = ()
     kernel: Any
-
-    def play_block(block: int, record: Record, stop: Any) -> None:
-        generator = block_generator(seed, block)  # is to live as long as the kernel draws from it
-        try:
-            kernel(stream(generator), params, world, horizon, record.reward, record.table, stop, *more)
-        except Exception as error:
-            raise told(error, policy, problem) from None
-        if stop[0]:
-            check_arms(policy, stop)
-
-    try:
+    with in_sentences(policy, problem):
         if course.late:
             rule = policy.rule()
             kernel = late_kernel_for(policy, problem, course.delay)
             more = course.arguments(horizon, problem.size, rule.notes, rule.memo)
         else:
-            kernel = (skip_kernel_for if play.method == "skip" else kernel_for)(policy, problem)
-    except Exception as error:
-        raise told(error, policy, problem) from None
+            kernel = (skip_kernel_for if job.method == "skip" else kernel_for)(policy, problem)
+
+    def play_block(block: int, record: Record, stop: Any) -> None:
+        generator = block_generator(seed, block)  # lives as long as the kernel draws from it
+        with in_sentences(policy, problem):
+            kernel(stream(generator), params, world, horizon, record.reward, record.table, stop, *more)
+        if stop[0]:
+            check_arms(policy, stop)
+
     play_block(0, problem.room(0), np.zeros(1, dtype=np.int64))
     return play_block
 
 
-def told(error: Exception, policy: Policy, problem: Problem) -> Exception:
-    """An error out of a kernel: one sentence if an author's class is the cause, otherwise the error."""
-    from lighttail.kernels.errors import compilable, parts_of
-
-    try:
-        with compilable(*parts_of(policy, problem)), within_arrays(policy):
-            raise error
-    except Exception as found:
-        return found
-
-
 @contextmanager
-def within_arrays(policy: Policy) -> Iterator[None]:
-    """A sentence in place of the error of a rule that left its arrays in compiled code."""
+def in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
+    """One sentence in place of an error of compiled code of which an author's class is the cause."""
     try:
         yield
     except IndexError:
         name = type(policy).__name__
         raise BadInput(f"choose and learn of {name} must stay within their arrays, but did not") from None
+    except Exception:
+        from lighttail.kernels.errors import compilable, parts_of
+
+        with compilable(*parts_of(policy, problem)):
+            raise
 
 
 def probe_of(
@@ -127,8 +141,8 @@ def probe_of(
     or mathematical functions gets others, and is found out before its results are mixed with anyone's."""
     begun = 0 if course.start is None else course.start.rounds
     short, record = min(horizon, begun + PROBE_PULLS + problem.opening), problem.room(PROBE_PATHS)
-    play = Play(policy, problem, short, PROBE_PATHS, 0, method, PROBE_PATHS, course=course)
-    block_player(play)(0, record, np.zeros(1, dtype=np.int64))
+    job = Job(policy, problem, short, PROBE_PATHS, 0, method, PROBE_PATHS, course=course)
+    block_player(job)(0, record, np.zeros(1, dtype=np.int64))
     return record.tobytes() + fingerprint(policy, problem, horizon)
 
 
@@ -141,3 +155,96 @@ def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
     if hasattr(bonus, "sample"):
         numbers += bonus.sample(horizon, problem.size)
     return repr(numbers).encode()
+
+
+def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
+    """The task: blocks first to until - 1 of a pickled `Job`.
+
+    attempt: sets a second try apart from the first for an executor that remembers what it was asked.
+    """
+    todo, play_block = _ready(job)
+    rows = todo.rows(first, until)
+    kept = kept_as(todo.keep, todo.problem, todo.horizon, rows.stop - rows.start, first=rows.start)
+    start = time.thread_time()
+    with _watched(todo.flag) as stop:
+        for block in range(first, until):
+            kept.fill(play_block, todo.size, stop, block, todo.rows(block, block + 1).stop)
+            if stop[0]:
+                raise RuntimeError("nobody wants these blocks any more")
+    return Part(kept.content(), time.thread_time() - start, worker_name())
+
+
+_lock = threading.Lock()
+
+
+def _ready(job: bytes) -> tuple[Job, PlayBlock]:
+    with _lock:  # threads of one worker that begin together compile once
+        return _opened(job)
+
+
+@lru_cache(maxsize=2)
+def _opened(job: bytes) -> tuple[Job, PlayBlock]:
+    """A job and its kernel, loaded once in a worker."""
+    todo: Job = pickle.loads(job)
+    if probe_of(todo.policy, todo.problem, todo.horizon, todo.method, todo.course) != todo.probe:
+        raise RuntimeError(
+            "this worker does not play as the caller does: "
+            "its lighttail, its formulas or its mathematical functions are others"
+        )
+    return todo, block_player(todo)
+
+
+def worker_name() -> tuple[str, int, int]:
+    """Who plays here: the machine, the process and the thread."""
+    return platform.node(), os.getpid(), threading.get_ident()
+
+
+@contextmanager
+def _watched(flag: str) -> Iterator[Any]:
+    """The kernels' stop flag, set once nobody wants the result: executors cannot end a call by themselves."""
+    stop, done, released = np.zeros(1, dtype=np.int64), threading.Event(), _released()
+
+    def unwanted() -> bool:
+        return _raised(flag) or released()
+
+    if unwanted():
+        stop[0] = 1
+        yield stop
+        return
+
+    def watch() -> None:
+        while not done.wait(POLL):
+            if unwanted():
+                stop[0] = 1
+                return
+
+    watcher = threading.Thread(target=watch, name="lighttail-watch", daemon=True)
+    watcher.start()
+    try:
+        yield stop
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _raised(flag: str) -> bool:
+    try:
+        return Path(flag).stat().st_size > 0
+    except OSError:  # not on the caller's machine, or the caller has everything
+        return False
+
+
+def _released() -> Callable[[], bool]:
+    """Whether a Dask worker was told to forget the task of this thread; elsewhere, never."""
+    dask: Any = sys.modules.get("distributed.worker")
+    try:
+        worker, key = dask.get_worker(), dask.thread_state.key
+        tasks = worker.state.tasks
+    except (AttributeError, ValueError):
+        return lambda: False
+
+    def released() -> bool:
+        task = tasks.get(key)
+        return task is None or task.state == "cancelled"
+
+    return released

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from lighttail.outcomes.law import Law, layout_of
 from lighttail.outcomes.outcome import LawOutcome, Offers, Outcome
 from lighttail.problems import Problem
 from lighttail.records import Counts, Record
-from lighttail.running.blocks import Keep, PlayBlock
 
+Keep = Literal["paths", "law"]
+PlayBlock = Callable[[int, Record, Any], None]  # of a block's number, room for its paths, and the stop flag
 COUNTERS = 4  # laws that threads fill at the same time
 
 
@@ -44,17 +46,13 @@ class KeptPaths:
         """What a task sends."""
         return self.record
 
-    def put(self, rows: slice, content: Record) -> None:
-        """Take in what a task sent."""
-        self.record.put(rows, content)
-
-    def add(self, first: int, record: Record) -> None:
+    def put(self, first: int, content: Record) -> None:
         """Take in paths from number `first` on."""
-        self.record.put(slice(first, first + record.paths), record)
+        self.record.put(slice(first, first + content.paths), content)
 
     def take(self, first: int, rewards: Any, pulls: Any) -> None:
         """Bring a launch of the GPU to the host."""
-        self.add(first, Counts(rewards.copy_to_host(), pulls.copy_to_host().T))
+        self.put(first, Counts(rewards.copy_to_host(), pulls.copy_to_host().T))
 
     def outcome(self, settings: dict[str, Any]) -> Outcome:
         problem, record = self.problem, self.record
@@ -99,13 +97,12 @@ class KeptLaw:
             whole.merge(law)
         return whole
 
-    def put(self, rows: slice, content: Law) -> None:
-        """Take in what a task sent."""
-        self.laws[0].merge(content)
-
-    def add(self, first: int, record: Record) -> None:
-        """Take in paths."""
-        self.laws[0].add(record)
+    def put(self, first: int, content: Record | Law) -> None:
+        """Take in paths, or their law."""
+        if isinstance(content, Law):
+            self.laws[0].merge(content)
+        else:
+            self.laws[0].add(content)
 
     def take(self, first: int, rewards: Any, pulls: Any) -> None:
         """Count a launch on the GPU; the first one is the largest."""

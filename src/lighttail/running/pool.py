@@ -1,8 +1,7 @@
 """The one loop that runs tasks: blocks on threads or on any `concurrent.futures.Executor`, a study's pieces.
 
-`Work` says what the tasks are, how a task is handed over and where its result goes. `work_on` keeps a few
-tasks in flight per worker, tries again what fails, hears Ctrl-C, and on an early end calls all tasks back.
-docs/cluster.md says what happens when something goes wrong.
+`work_on` keeps a few tasks in flight per worker, tries again what fails, hears Ctrl-C, and on an early end
+calls all tasks back. docs/cluster.md says what happens when something goes wrong.
 """
 
 from __future__ import annotations
@@ -11,19 +10,17 @@ import atexit
 import math
 import pickle
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from lighttail.checks import refuse
 from lighttail.reading import own
-from lighttail.running.blocks import Play, probe_of
-from lighttail.running.tasks import Job, Part, play_blocks
+from lighttail.running.blocks import Job, Part, play_blocks, probe_of
 from lighttail.system.interrupts import postponed_interrupts
 
 LISTEN = 0.1  # seconds between two looks for Ctrl-C
@@ -42,80 +39,54 @@ class BlocksFailed(RuntimeError):
     """Some blocks could not be played on the executor; the text says which, of what, and why."""
 
 
-class Work(ABC, Generic[T, R]):
-    """What is done on a pool. known: the number of workers; None if they are known once they are heard of.
-
-    each: tasks in flight per known worker. heard: the names of the workers that have sent a result.
-    """
-
-    tries = TRIES
-
-    def __init__(self, known: int | None = None, each: int = AHEAD) -> None:
-        self.known, self.each, self.heard = known, each, set[Any]()
-
-    @property
-    def window(self) -> int:
-        """Tasks in flight at the same time."""
-        return max(FEWEST, AHEAD * len(self.heard)) if self.known is None else self.each * self.known
-
-    @abstractmethod
-    def tasks(self) -> Iterator[T]:
-        """All tasks; the next one is asked for when there is room in the window."""
-
-    @abstractmethod
-    def send(self, executor: Any, task: T, attempt: int) -> Future[R]:
-        """Hand a task over. attempt: 1 for the first try."""
-
-    @abstractmethod
-    def done(self, task: T, result: R) -> None:
-        """Take a result in."""
-
-    def failed(self, task: T, error: BaseException) -> None:
-        """Raise what is to be said of a task whose last try failed; otherwise the error itself is raised."""
-
-    def over(self) -> bool:
-        """Asked at every turn of the loop: whether no task is to begin any more."""
-        return False
-
-    def halt(self) -> None:
-        """Tell the tasks that run that nobody wants their results any more."""
-
-
-def work_on(place: AbstractContextManager[Any], work: Work[T, R]) -> None:
+def work_on(
+    place: AbstractContextManager[Any],
+    tasks: Iterable[T],
+    send: Callable[[Any, T, int], Future[R]],
+    done: Callable[[T, R], None],
+    *,
+    window: Callable[[], int],
+    halt: Callable[[], None],
+    failed: Callable[[T, BaseException], Exception] | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> None:
     """Do all tasks on the executor that `place` opens.
 
-    A task that fails is tried again, `work.tries` times in all. Whatever ends the work early, Ctrl-C too,
-    calls back all tasks that have not begun and ends those that run.
+    send(executor, task, attempt): hands a task over. done(task, result): takes a result in.
+    window(): tasks in flight at the same time; the next task is asked for when there is room.
+    halt(): tells the tasks that run that nobody wants their results. It is called where the work ends early,
+    by Ctrl-C too, after all tasks that have not begun were called back.
+    failed(task, error): the error to raise for a task that failed `TRIES` times; without this function the
+    first error is raised as it is. over(): asked at every turn, whether no task is to begin any more.
     """
-    following = work.tasks()
-    running: dict[Future[R], tuple[T, int]] = {}
+    following, running = iter(tasks), dict[Future[R], tuple[T, int]]()
     with postponed_interrupts() as ask, place as executor:
         try:
             while True:
                 ask()
-                if work.over():
+                if over():
                     following = iter(())
                     running = {future: task for future, task in running.items() if not future.cancel()}
-                for task in islice(following, max(0, work.window - len(running))):
-                    running[work.send(executor, task, 1)] = task, 1
+                for task in islice(following, max(0, window() - len(running))):
+                    running[send(executor, task, 1)] = task, 1
                 if not running:
                     return
-                finished, _ = wait(running, timeout=LISTEN, return_when=FIRST_COMPLETED)
-                for future in finished:
+                for future in wait(running, timeout=LISTEN, return_when=FIRST_COMPLETED)[0]:
                     task, attempt = running.pop(future)
                     try:
                         result = future.result()
                     except (Exception, CancelledError) as error:
-                        if attempt >= work.tries:
-                            work.failed(task, error)
+                        if failed is None:
                             raise
-                        running[work.send(executor, task, attempt + 1)] = task, attempt + 1
+                        if attempt == TRIES:
+                            raise failed(task, error) from error
+                        running[send(executor, task, attempt + 1)] = task, attempt + 1
                     else:
-                        work.done(task, result)
+                        done(task, result)
         except BaseException:
             for future in running:
                 future.cancel()
-            work.halt()
+            halt()
             raise
 
 
@@ -129,105 +100,44 @@ def threads_of(count: int) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-class _Blocks(Work[int, int]):
-    """Blocks on threads of this process; the kernels look at `stop`. An error is raised as it is."""
-
-    tries = 1
-
-    def __init__(
-        self, play: Callable[[int, int], int], size: int, paths: int, threads: int, stop: Any, report: Report
-    ) -> None:
-        super().__init__(threads)
-        self.play, self.size, self.paths, self.stop, self.report = play, size, paths, stop, report
-        self.finished = 0
-
-    def tasks(self) -> Iterator[int]:
-        return iter(range(math.ceil(self.paths / self.size)))
-
-    def send(self, executor: Any, task: int, attempt: int) -> Future[int]:
-        return executor.submit(self.play, task, min(self.paths, (task + 1) * self.size))  # type: ignore[no-any-return]
-
-    def done(self, task: int, result: int) -> None:
-        self.finished += result
-        self.report(self.finished, self.paths)
-
-    def halt(self) -> None:
-        self.stop[0] = 1
-
-
 def run_blocks(
     play: Callable[[int, int], int], size: int, paths: int, threads: int, stop: Any, report: Report
 ) -> None:
-    """Play all blocks of `size` paths each on threads.
+    """Play all blocks of `size` paths each on threads; whatever ends early sets the kernels' `stop`.
 
     play(block, until) plays the paths block * size to until - 1 and returns how many these are.
     """
-    blocks = math.ceil(paths / size)
-    work_on(threads_of(min(threads, blocks)), _Blocks(play, size, paths, threads, stop, report))
+    blocks, finished = math.ceil(paths / size), 0
 
+    def send(pool: Any, block: int, attempt: int) -> Future[int]:
+        return pool.submit(play, block, min(paths, (block + 1) * size))  # type: ignore[no-any-return]
 
-class Jobs(Work[T, Part]):
-    """Blocks of jobs, which travel to the workers of an executor. flag: the file of `stop_flag`."""
+    def done(block: int, played: int) -> None:
+        nonlocal finished
+        finished += played
+        report(finished, paths)
 
-    def __init__(self, flag: Path, known: int | None = None, each: int = AHEAD) -> None:
-        super().__init__(known, each)
-        self.flag = flag
-        self._message: tuple[Job, bytes] | None = None  # of the latest job
+    def halt() -> None:
+        stop[0] = 1
 
-    @abstractmethod
-    def part_of(self, task: T) -> tuple[Job, int, int]:
-        """The job that a task is a part of, its first block, and the block after its last."""
-
-    def message(self, job: Job) -> bytes:
-        """A job as bytes."""
-        if self._message is None or self._message[0] is not job:
-            self._message = job, pickled(job)
-        return self._message[1]
-
-    def send(self, executor: Any, task: T, attempt: int) -> Future[Part]:
-        job, first, until = self.part_of(task)
-        message = self.message(job)
-        try:
-            future = executor.submit(play_blocks, message, first, until, attempt)
-        except Exception as error:
-            what = "not played, since the executor takes no more tasks"
-            raise _failure(job, first, until, what, error) from error
-        if not isinstance(future, Future):
-            raise refuse("executor", executor, EXECUTOR)
-        return future
-
-    def failed(self, task: T, error: BaseException) -> None:
-        raise _failure(*self.part_of(task), f"failed {TRIES} times", error) from error
-
-    def halt(self) -> None:
-        with suppress(OSError):
-            self.flag.write_text("stop")
-
-
-def _failure(job: Job, first: int, until: int, what: str, error: BaseException) -> BlocksFailed:
-    which = f"block {first}" if first == until - 1 else f"blocks {first} to {until - 1}"
-    cause = " ".join(str(error).split())
-    play = job.play
-    return BlocksFailed(
-        f"{which} of simulate({play.policy!r}, {play.problem!r}, horizon={play.horizon}, paths={play.paths}, "
-        f"seed={play.seed}, method={play.method!r}): {what} ({type(error).__name__}: {cause})"
-    )
+    place = threads_of(min(threads, blocks))
+    work_on(place, range(blocks), send, done, window=lambda: AHEAD * threads, halt=halt)
 
 
 @dataclass
-class Cuts:
-    """How the blocks of a simulation are cut into tasks; this changes no bit.
+class Tasks:
+    """The blocks that are still to be played, and what is known about the workers.
 
     The first tasks are single blocks, to see how long one takes. Shorter tasks at the end let all workers
-    finish together. seconds: that a task should take. workers: those that have been heard of.
+    finish together. How the blocks are cut changes no bit.
     """
 
     blocks: int
-    seconds: float
-    workers: set[Any]
+    seconds: float  # that a task should take
     following: int = 0
     played: int = 0  # blocks, and the seconds that they took
     took: float = 0.0
+    workers: set[tuple[str, int, int]] = field(default_factory=set)
 
     def next(self) -> tuple[int, int]:
         """The next task: its first block, and the one after its last."""
@@ -237,6 +147,10 @@ class Cuts:
         first, self.following = self.following, min(self.blocks, self.following + count)
         return first, self.following
 
+    def all(self) -> Iterator[tuple[int, int]]:
+        while self.following < self.blocks:
+            yield self.next()
+
     def heard(self, part: Part, blocks: int) -> None:
         """Learn from a result."""
         self.workers.add(part.worker)
@@ -244,41 +158,71 @@ class Cuts:
         self.took += part.seconds
 
 
-class _Simulation(Jobs[tuple[int, int]]):
-    """All blocks of one simulation; `put` takes in the paths of each task as it ends."""
-
-    def __init__(self, job: Job, flag: Path, put: Callable[[slice, Any], None], report: Report) -> None:
-        super().__init__(flag)
-        self.job, self.put, self.report, self.finished = job, put, report, 0
-        seconds = TASK_SECONDS + len(self.message(job)) / BYTES_A_SECOND
-        self.cuts = Cuts(job.play.blocks, seconds, self.heard)
-
-    def tasks(self) -> Iterator[tuple[int, int]]:
-        while self.cuts.following < self.cuts.blocks:
-            yield self.cuts.next()
-
-    def part_of(self, task: tuple[int, int]) -> tuple[Job, int, int]:
-        return self.job, *task
-
-    def done(self, task: tuple[int, int], result: Part) -> None:
-        rows = self.job.play.rows(*task)
-        self.put(rows, result.content)
-        self.cuts.heard(result, task[1] - task[0])
-        self.finished += rows.stop - rows.start
-        self.report(self.finished, self.job.play.paths)
+def window_of(workers: set[Any]) -> int:
+    """Tasks in flight on an executor of which so many workers have been heard."""
+    return max(FEWEST, AHEAD * len(workers))
 
 
-def run_tasks(executor: Any, play: Play, put: Callable[[slice, Any], None], report: Report) -> None:
-    """Play all blocks on the executor, which stays open."""
+def run_tasks(executor: Any, job: Job, put: Callable[[int, Any], None], report: Report) -> None:
+    """Play all blocks on the executor, which stays open; `put` takes in the paths of each task as it ends."""
     with stop_flag() as flag:
-        probe = probe_of(play.policy, play.problem, play.horizon, play.method, play.course)
-        job = Job(play, probe, str(flag))
-        work_on(nullcontext(executor), _Simulation(job, flag, put, report))
+        probe = probe_of(job.policy, job.problem, job.horizon, job.method, job.course)
+        job = replace(job, probe=probe, flag=str(flag))
+        message = pickled(job)
+        tasks = Tasks(job.blocks, TASK_SECONDS + len(message) / BYTES_A_SECOND)
+        finished = 0
+
+        def send(executor: Any, blocks: tuple[int, int], attempt: int) -> Future[Part]:
+            return submit(executor, job, message, blocks, attempt)
+
+        def done(blocks: tuple[int, int], part: Part) -> None:
+            nonlocal finished
+            rows = job.rows(*blocks)
+            put(rows.start, part.content)
+            tasks.heard(part, blocks[1] - blocks[0])
+            finished += rows.stop - rows.start
+            report(finished, job.paths)
+
+        work_on(
+            nullcontext(executor),
+            tasks.all(),
+            send,
+            done,
+            window=lambda: window_of(tasks.workers),
+            halt=lambda: lift(flag),
+            failed=lambda blocks, error: failure(job, blocks, error),
+        )
+
+
+def submit(executor: Any, job: Job, message: bytes, blocks: tuple[int, int], attempt: int) -> Future[Part]:
+    """Hand over the task of playing some blocks, the first one and the one after the last. message: the job,
+    pickled."""
+    try:
+        future = executor.submit(play_blocks, message, *blocks, attempt)
+    except Exception as error:
+        what = "not played, since the executor takes no more tasks"
+        raise failure(job, blocks, error, what) from error
+    if not isinstance(future, Future):
+        raise refuse("executor", executor, EXECUTOR)
+    return future
+
+
+def failure(
+    job: Job, blocks: tuple[int, int], error: BaseException, what: str = f"failed {TRIES} times"
+) -> BlocksFailed:
+    """What is said of blocks that could not be played."""
+    first, last = blocks[0], blocks[1] - 1
+    which = f"block {first}" if first == last else f"blocks {first} to {last}"
+    cause = " ".join(str(error).split())
+    return BlocksFailed(
+        f"{which} of simulate({job.policy!r}, {job.problem!r}, horizon={job.horizon}, paths={job.paths}, "
+        f"seed={job.seed}, method={job.method!r}): {what} ({type(error).__name__}: {cause})"
+    )
 
 
 @contextmanager
 def stop_flag() -> Iterator[Path]:
-    """An empty file, which tells workers on this machine to go on; `Jobs.halt` writes into it.
+    """An empty file, which tells workers on this machine to go on; `lift` tells them to stop.
 
     It then stays until the process ends: a worker may still be starting, and would not miss it.
     """
@@ -290,6 +234,12 @@ def stop_flag() -> Iterator[Path]:
     except BaseException:
         atexit.register(flag.unlink, missing_ok=True)
         raise
+
+
+def lift(flag: Path) -> None:
+    """Write into the file of `stop_flag`."""
+    with suppress(OSError):
+        flag.write_text("stop")
 
 
 def check_executor(executor: Any, threads: Any) -> None:

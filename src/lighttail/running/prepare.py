@@ -16,8 +16,8 @@ from lighttail.outcomes.law import layout_of
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
-from lighttail.running.blocks import Keep, Play, PlayBlock, block_paths, block_player
-from lighttail.running.kept import COUNTERS, KeptLaw, KeptPaths, kept_as
+from lighttail.running.blocks import Job, block_paths, block_player
+from lighttail.running.kept import COUNTERS, Keep, KeptLaw, KeptPaths, PlayBlock, kept_as
 from lighttail.running.methods import Method, check_method, choose_method
 from lighttail.running.pool import check_executor, check_travels
 from lighttail.system.memory import free_memory, in_words
@@ -38,10 +38,9 @@ class Prepared:
     kept: room for its outcomes. play_block: plays a block on the CPU, compiled. precision: of a GPU.
     """
 
-    play: Play
+    job: Job
     kept: KeptPaths | KeptLaw
     threads: int
-    executor: Any
     progress: bool | Progress
     play_block: PlayBlock | None = None
     precision: Precision | None = None
@@ -49,21 +48,21 @@ class Prepared:
 
 def prepare(
     policy: Policy,
-    problem: Problem,
+    problem: Any,
     horizon: int,
     paths: int,
     seed: int | None,
-    *,
-    threads: int | None,
-    progress: bool | Progress,
     method: Method,
-    executor: Any,
     keep: Keep,
-    device: Device,
-    precision: Precision | None,
+    progress: bool | Progress,
+    where: tuple[Any, int | None, Device, Precision | None],
     late: tuple[Any, Any, Any],
 ) -> Prepared:
-    """The settings of `simulate`, checked before any work. late: its delay, batch and start."""
+    """The settings of `simulate`, checked before any work, and all that is chosen by them.
+
+    where: executor, threads, device and precision. late: delay, batch and start.
+    """
+    executor, threads, device, precision = where
     if executor is not None:
         check_executor(executor, threads)
     horizon, paths, seed, use, keep = check_settings(policy, problem, horizon, paths, seed, threads, keep)
@@ -77,17 +76,15 @@ def prepare(
         check_travels(policy=policy, problem=problem)
     progress = check_progress(progress)
     kept = kept_as(keep, problem, horizon, paths, use)
-    where = (use, executor, progress)
     if device == "cuda":  # a path has a stream of its own there
-        play = Play(policy, problem, horizon, paths, seed, "step", 1, keep, course)
-        arms: Any = problem
-        return Prepared(play, kept, *where, None, precision_for(precision, arms, horizon, course))
+        job = Job(policy, problem, horizon, paths, seed, "step", 1, keep, course)
+        return Prepared(job, kept, use, progress, None, precision_for(precision, problem, horizon, course))
     with compiling(str(policy), progress is not False):
         played = choose_method(policy, problem, horizon, method)
         check_long(problem, horizon, played)
         size = block_paths(horizon, played, problem.dear)
-        play = Play(policy, problem, horizon, paths, seed, played, size, keep, course)
-        return Prepared(play, kept, *where, block_player(play))
+        job = Job(policy, problem, horizon, paths, seed, played, size, keep, course)
+        return Prepared(job, kept, use, progress, block_player(job))
 
 
 def usable_processors() -> int:

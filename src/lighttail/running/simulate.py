@@ -13,8 +13,9 @@ from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device, Precision, launches, used_device
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
-from lighttail.problems import Bandit, Problem
-from lighttail.running.blocks import Keep, block_paths
+from lighttail.problems import Problem
+from lighttail.running.blocks import block_paths
+from lighttail.running.kept import Keep
 from lighttail.running.methods import Method, choose_method
 from lighttail.running.pool import run_blocks, run_tasks
 from lighttail.running.prepare import Prepared, Progress, prepare
@@ -81,48 +82,35 @@ def simulate(
     >>> round(out.mean("regret").value, 2)
     11.94
     """
-    ready = prepare(
-        policy,
-        problem,
-        horizon,
-        paths,
-        seed,
-        threads=threads,
-        progress=progress,
-        method=method,
-        executor=executor,
-        keep=keep,
-        device=device,
-        precision=precision,
-        late=(delay, batch, start),
-    )
-    play, kept = ready.play, ready.kept
-    settings = settings_of(policy, problem, play.horizon, play.paths, play.seed, play.method, play.keep)
-    with reporter(ready.progress, settings["policy_label"], play.paths) as report:
+    where, late = (executor, threads, device, precision), (delay, batch, start)
+    ready = prepare(policy, problem, horizon, paths, seed, method, keep, progress, where, late)
+    job, kept = ready.job, ready.kept
+    settings = settings_of(policy, problem, job.horizon, job.paths, job.seed, job.method, job.keep)
+    with reporter(ready.progress, settings["policy_label"], job.paths) as report:
         if ready.play_block is None:
             settings |= _on_gpu(ready, report)
             del settings["block_paths"]  # a path has a stream of its own there
         elif executor is None:
             stop = np.zeros(1, dtype=np.int64)
-            fill = partial(kept.fill, ready.play_block, play.size, stop)
-            run_blocks(fill, play.size, play.paths, ready.threads, stop, report)
+            fill = partial(kept.fill, ready.play_block, job.size, stop)
+            run_blocks(fill, job.size, job.paths, ready.threads, stop, report)
         else:
-            run_tasks(executor, play, kept.put, report)
-    return kept.outcome(settings | play.course.said())
+            run_tasks(executor, job, kept.put, report)
+    return kept.outcome(settings | job.course.said())
 
 
 def _on_gpu(ready: Prepared, report: Progress) -> dict[str, str]:
     """Play on a GPU, a launch of some million paths at a time; what the settings say of the device."""
-    play, precision, problem = ready.play, ready.precision, ready.play.problem
+    job, precision = ready.job, ready.precision
     assert precision is not None  # it was prepared for a GPU
-    assert isinstance(problem, Bandit)
-    played = (play.policy, problem, play.horizon)
-    with compiling(str(play.policy), ready.progress is not False):
-        for _ in launches(*played, 1, play.seed, precision, course=play.course):
+    problem: Any = job.problem
+    with compiling(str(job.policy), ready.progress is not False):
+        for _ in launches(job.policy, problem, job.horizon, 1, job.seed, precision, course=job.course):
             pass  # one path, to compile the kernel
-    for first, rewards, pulls in launches(*played, play.paths, play.seed, precision, course=play.course):
+    played = launches(job.policy, problem, job.horizon, job.paths, job.seed, precision, course=job.course)
+    for first, rewards, pulls in played:
         ready.kept.take(first, rewards, pulls)
-        report(first + rewards.size, play.paths)
+        report(first + rewards.size, job.paths)
     return used_device(precision)
 
 

@@ -12,8 +12,7 @@ from lighttail.checks import BadInput, known_word, refuse
 from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
 from lighttail.report.comparison import Comparison, Entry, default_threshold, turns, uncovered
-from lighttail.running.blocks import Keep
-from lighttail.running.kept import kept_as
+from lighttail.running.kept import Keep, kept_as
 from lighttail.running.prepare import fits_memory
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Setting, Study, parse_study
@@ -158,7 +157,7 @@ class Results:
             for file in cell["files"]:
                 if done < paths:
                     record = self._piece(cell, file).rows(slice(paths - done))
-                    kept.add(done, record)
+                    kept.put(done, record)
                     done += record.paths
         return kept.outcome(settings)
 

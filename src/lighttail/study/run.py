@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from lighttail.checks import BadInput, positive, refuse
 from lighttail.records import Record
-from lighttail.running.blocks import Play
-from lighttail.running.pool import Jobs, stop_flag, work_on
-from lighttail.running.tasks import Job, Part
+from lighttail.running.blocks import Job, Part
+from lighttail.running.pool import failure, lift, pickled, stop_flag, submit, window_of, work_on
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, check_belongs, opened
@@ -128,75 +128,71 @@ def _not_needed(place: Folder, cells: list[Cell], found: Found) -> tuple[list[Pa
     return sorted(replaced), [file for file in place.strangers(cells) if file not in replaced]
 
 
-class _Pieces(Jobs[Piece]):
-    """The pieces that are missing, each kept in the folder as soon as it is there.
+class _Pieces:
+    """The pieces that are missing, each kept in the folder as soon as it is there."""
 
-    until: the time after which nothing new is begun; None for any time.
-    """
+    def __init__(self, folder: Folder, cells: list[Cell], found: Found, report: Report) -> None:
+        self.folder, self.cells, self.found, self.report = folder, cells, found, report
+        self.finished = sum(piece.rows for piece in found)
+        self.workers: set[Any] = set()  # that have been heard of
+        self.due = time.monotonic() + 1.0  # the manifest
 
-    def __init__(
-        self,
-        folder: Folder,
-        cells: list[Cell],
-        found: Found,
-        device: str,
-        until: float | None,
-        report: Report,
-        flag: Path,
-        known: int | None,
-    ) -> None:
-        super().__init__(flag, known, QUEUED)
-        self.folder, self.cells, self.found, self.device = folder, cells, found, device
-        self.until, self.report, self.finished = until, report, sum(piece.rows for piece in found)
-        self.listed = time.monotonic() + 1.0  # when the manifest is due
-        self._job: tuple[Cell, Job] | None = None  # of the latest cell
-
-    def tasks(self) -> Iterator[Piece]:
+    def missing(self) -> list[Piece]:
         """First the first piece of every cell, then the second: so an unfinished study can be compared."""
         missing = [piece for cell in self.cells for piece in cell.pieces if piece not in self.found]
-        return iter(sorted(missing, key=lambda piece: piece.first // piece.cell.size))
+        return sorted(missing, key=lambda piece: piece.first // piece.cell.size)
 
-    def part_of(self, task: Piece) -> tuple[Job, int, int]:
-        cell = task.cell
-        if self._job is None or self._job[0] is not cell:
-            played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method, cell.block)
-            self._job = cell, Job(Play(*played, course=cell.course), cell.probe, str(self.flag))
-        return self._job[1], *task.blocks
+    def done(self, piece: Piece, part: Part) -> None:
+        """Keep what a task brought."""
+        self.workers.add(part.worker)
+        assert isinstance(part.content, Record)
+        self.found[piece] = self.folder.keep(piece, encode(piece.about, part.content))
+        self.finished += piece.rows
+        self.tell(piece)
 
-    def send(self, executor: Any, task: Piece, attempt: int) -> Future[Part]:
-        self.report(_label(task), self.finished)
-        if self.device != "cpu":
-            return executor.submit(play_on_device, task)  # type: ignore[no-any-return]
-        return super().send(executor, task, attempt)
+    def tell(self, piece: Piece) -> None:
+        self.report(f"{piece.cell.policy_name} on {piece.cell.setting.title}", self.finished)
 
-    def done(self, task: Piece, result: Part) -> None:
-        self.heard.add(result.worker)
-        assert isinstance(result.content, Record)
-        self.found[task] = self.folder.keep(task, encode(task.about, result.content))
-        self.finished += task.rows
-        self.report(_label(task), self.finished)
-
-    def over(self) -> bool:
-        """Whether the time is over; now and then the manifest is written.
+    def over(self, until: float | None) -> bool:
+        """Whether it is later than `until`; now and then the manifest is written, too.
 
         A piece that the manifest does not list yet is known by its own digest.
         """
-        if (start := time.monotonic()) >= self.listed:
+        if (start := time.monotonic()) >= self.due:
             self.folder.write_manifest(self.cells, self.found)
-            self.listed = time.monotonic() + max(1.0, LISTING * (time.monotonic() - start))
-        return self.until is not None and time.monotonic() >= self.until
-
-
-def _label(piece: Piece) -> str:
-    return f"{piece.cell.policy_name} on {piece.cell.setting.title}"
+            self.due = time.monotonic() + max(1.0, LISTING * (time.monotonic() - start))
+        return until is not None and time.monotonic() >= until
 
 
 def _play(
     folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: Report
 ) -> None:
     """Play the pieces that are missing until all are there, or, after `until`, those that have begun."""
-    if all(piece in found for cell in cells for piece in cell.pieces):
+    pieces, known = _Pieces(folder, cells, found, report), count_of(*where)
+    missing = pieces.missing()
+    if not missing:
         return
     with stop_flag() as flag:
-        known = count_of(*where)
-        work_on(pool_of(*where), _Pieces(folder, cells, found, where[2], until, report, flag, known))
+
+        @lru_cache(maxsize=1)  # the pieces of a cell follow each other
+        def job_of(cell: Cell) -> tuple[Job, bytes]:
+            played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method, cell.block)
+            job = Job(*played, "paths", cell.course, cell.probe, str(flag))
+            return job, pickled(job)
+
+        def send(executor: Any, piece: Piece, attempt: int) -> Future[Part]:
+            pieces.tell(piece)
+            if where[2] != "cpu":
+                return executor.submit(play_on_device, piece)  # type: ignore[no-any-return]
+            return submit(executor, *job_of(piece.cell), piece.blocks, attempt)
+
+        work_on(
+            pool_of(*where),
+            missing,
+            send,
+            pieces.done,
+            window=lambda: window_of(pieces.workers) if known is None else QUEUED * known,
+            halt=lambda: lift(flag),
+            failed=lambda piece, error: failure(job_of(piece.cell)[0], piece.blocks, error),
+            over=lambda: pieces.over(until),
+        )

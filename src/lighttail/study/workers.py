@@ -13,9 +13,9 @@ from typing import Any, get_args
 
 from lighttail.checks import BadInput, refuse, whole
 from lighttail.gpu.run import Device, play_paths
+from lighttail.running.blocks import Part, worker_name
 from lighttail.running.pool import check_executor, threads_of
 from lighttail.running.prepare import usable_processors
-from lighttail.running.tasks import Part, worker_name
 from lighttail.study.cells import Piece
 
 QUEUED = 2  # pieces in flight for every thread or process
