@@ -97,14 +97,15 @@ def block_player(job: Job) -> PlayBlock:
     from lighttail.kernels.errors import check_arms
 
     policy, problem, horizon, seed, course = job.policy, job.problem, job.horizon, job.seed, job.course
-    params, world = policy.params(course.known_horizon(horizon), problem.size), problem.world()
+    late, size, world = course.late, problem.size, problem.world()
+    params = policy.params(course.known_horizon(horizon) if late else horizon, size)
     more: tuple[Any, ...] = ()
     kernel: Any
     with in_sentences(policy, problem):
-        if course.late:
+        if late:
             rule = policy.rule()
             kernel = late_kernel_for(policy, problem, course.delay)
-            more = course.arguments(horizon, problem.size, rule.notes, rule.memo)
+            more = course.arguments(horizon, size, rule.notes, rule.memo)
         else:
             kernel = (skip_kernel_for if job.method == "skip" else kernel_for)(policy, problem)
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 import atexit
 import math
 import pickle
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar
 
 from lighttail.checks import refuse
 from lighttail.reading import own
 from lighttail.running.blocks import Job, Part, play_blocks, probe_of
-from lighttail.system.interrupts import postponed_interrupts
 
 LISTEN = 0.1  # seconds between two looks for Ctrl-C
 TRIES = 3  # of a task on an executor
@@ -88,6 +90,40 @@ def work_on(
                 future.cancel()
             halt()
             raise
+
+
+@contextmanager
+def postponed_interrupts() -> Iterator[Callable[[], None]]:
+    """Within, Ctrl-C raises KeyboardInterrupt where the function that is handed out is called, not anywhere.
+
+    An interrupt that falls between two steps of `concurrent.futures` leaves a lock behind that nobody opens
+    again, and closing the pool then waits for ever. At the latest it is raised at the end. A second Ctrl-C
+    does not wait.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()  # which alone is interrupted
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler  # someone else sees to it
+    ):
+        yield lambda: None
+        return
+    pressed = False
+
+    def press(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    def ask() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield ask
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    ask()
 
 
 @contextmanager

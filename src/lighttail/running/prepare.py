@@ -18,7 +18,7 @@ from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
 from lighttail.running.blocks import Job, block_paths, block_player
 from lighttail.running.kept import COUNTERS, Keep, KeptLaw, KeptPaths, PlayBlock, kept_as
-from lighttail.running.methods import Method, check_method, choose_method
+from lighttail.running.methods import Method, check_method, choose_method, why_not_skip
 from lighttail.running.pool import check_executor, check_travels
 from lighttail.system.memory import free_memory, in_words
 from lighttail.system.progress import compiling
@@ -27,6 +27,8 @@ MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
 MOST_THREADS = 10**4
 MOST_SEED = 2**4096  # bits that a seed may have: more would only take time
+MOST_PLAYED = {"cpu": 10**15, "cuda": 10**18}  # pulls one by one, some months of one processor
+PRODUCTS = 100  # products of two numbers that take as long as a pull of an arm, about
 COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
 Progress = Callable[[int, int], None]
 
@@ -71,7 +73,8 @@ def prepare(
     if not problem.linear:
         try_out(policy, horizon, problem.size, waits)
     method = check_method(policy, problem, horizon, method, waits)
-    device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
+    if precision is not None or not isinstance(device, str) or device != "cpu":
+        device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
     if executor is not None:
         check_travels(policy=policy, problem=problem)
     progress = check_progress(progress)
@@ -141,6 +144,22 @@ def check_long(problem: Problem, horizon: int, method: Method) -> None:
     if method == "step" and horizon > problem.most_steps:
         most = problem.most_steps
         raise refuse("horizon", horizon, f"at most {most} where every pull is played, which takes hours")
+
+
+def check_played(
+    policy: Policy, problem: Problem, horizon: int, paths: int, device: str, late: bool = False
+) -> None:
+    """Refuse a simulation that would take months, where every pull is played. late: so are the rewards."""
+    if device == "cpu" and not late and not why_not_skip(policy, problem):
+        return
+    check_long(problem, horizon, "step")
+    most = MOST_PLAYED[device] * PRODUCTS // max(PRODUCTS, problem.products)
+    if paths * horizon > most:
+        raise refuse(
+            "paths * horizon",
+            paths * horizon,
+            f"at most {most:,} where every pull is played, as with {policy}",
+        )
 
 
 def check_seed(seed: Any) -> int:

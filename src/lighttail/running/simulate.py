@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from lighttail.running.methods import Method, choose_method
 from lighttail.running.pool import run_blocks, run_tasks
 from lighttail.running.prepare import Prepared, Progress, prepare
 from lighttail.system.progress import compiling, reporter
+from lighttail.system.versions import used_versions
 
 if TYPE_CHECKING:
     from lighttail.online import Experiment
@@ -124,10 +124,6 @@ def settings_of(
     keep: Keep = "paths",
 ) -> dict[str, Any]:
     """What made an outcome: enough to make it again."""
-    import numba
-
-    import lighttail
-
     method = choose_method(policy, problem, horizon, method) if method == "auto" else method
     return {
         "policy": repr(policy),
@@ -139,10 +135,5 @@ def settings_of(
         "method": method,
         "keep": keep,
         "block_paths": block_paths(horizon, method, problem.dear),
-        "versions": {
-            "lighttail": lighttail.__version__,
-            "numpy": np.__version__,
-            "numba": numba.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": used_versions(),
     }
