@@ -22,9 +22,9 @@ LAYERS = {
     "Ground": ("checks", "system", "random", "rehearsal", "records"),
     "Formulas": ("noises", "rules", "delays", "bonuses", "policies", "course"),
     "Problems": ("problems", "linear", "reading"),
-    "Machinery": ("kernels", "outcomes", "costs", "gpu"),
+    "Machinery": ("kernels", "outcomes", "gpu"),
     "Simulation": ("running",),
-    "Answers": ("online", "bounds", "tails"),
+    "Answers": ("online", "bounds", "tails", "compare"),
     "Showing": ("report", "paper", "study"),
     "Door": ("cli",),
 }

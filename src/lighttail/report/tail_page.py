@@ -8,11 +8,11 @@ from pathlib import Path
 
 from lighttail.report.document import document, figure
 from lighttail.report.figures import draw
-from lighttail.report.tail import TailCurve, TailPoint
 from lighttail.report.tail_figure import tail_figure
 from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
 from lighttail.system.files import whole_files
 from lighttail.system.versions import versions_line
+from lighttail.tails.curve import TailCurve, TailPoint
 
 CAPTION = "The chance of losing x or more: simulated, estimated, exact where it can be had, and bounded"
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lighttail.checks import BadInput
+from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
-from lighttail.report.columns import cells
-from lighttail.report.comparison import Comparison, legend_words
+from lighttail.outcomes.format import probability
 from lighttail.report.document import document, figure, unbroken
-from lighttail.report.figures import SETTINGS, draw, looks
-from lighttail.report.format import probability
+from lighttail.report.figures import SETTINGS, draw, legend_words, looks
 from lighttail.report.page import about
 from lighttail.report.write import FILES, write_report
 from lighttail.study.cells import slug
@@ -130,7 +129,7 @@ def _unfinished(results: Results) -> str:
 def _summary(setting: Setting, comparison: Comparison, page: str, command: str) -> Summary:
     rows = []
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
-        numbers = cells(entry)
+        numbers = entry.cells()
         rows.append(
             {
                 "label": entry.label,
