@@ -199,7 +199,7 @@ def test_what_the_theorem_does_not_cover_is_not_called_light_tailed() -> None:
     assert not lt.LinearUCB(lt.LinearLightTailed(0.2), ridge=2.0).light_tailed
     assert not OFUL.light_tailed
     with pytest.warns(
-        UserWarning, match=r"actions of length 1 at most.* here they reach 2 and 0\.5"
+        UserWarning, match=r"no action is longer than 1.* here they reach 2 and 0\.5"
     ) as caught:
         assert not lt.LinearBandit([0.5, 0.0], [[2.0, 0.0], [0.0, 1.0]]).within_theorem
     assert caught[0].filename == __file__

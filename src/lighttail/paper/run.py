@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from lighttail.outcomes.outcome import PathsOutcome
-from lighttail.paper.experiments import Experiment
+from lighttail.paper.experiments import PaperExperiment
 from lighttail.running.simulate import settings_of, simulate
 
 Results = dict[Any, PathsOutcome]  # by Setting or LinearSetting
 
 
-def settings_in(experiments: Iterable[Experiment]) -> list[Any]:
+def settings_in(experiments: Iterable[PaperExperiment]) -> list[Any]:
     """The settings that the experiments show, each once."""
     return list(dict.fromkeys(setting for experiment in experiments for setting in experiment.settings))
 
 
 def run(
-    experiments: Iterable[Experiment],
+    experiments: Iterable[PaperExperiment],
     folder: Path,
     *,
     paths: int,
