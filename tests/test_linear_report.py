@@ -24,6 +24,7 @@ from lighttail.paper import EXPERIMENTS, run
 from lighttail.paper.linear import POLICIES, LinearSetting
 from lighttail.paper.linear_views import LINEAR, horizons_table, noise_table, speaks_from, theorem_tail
 from lighttail.paper.run import Results
+from lighttail.records import Counts
 
 compare_module = importlib.import_module("lighttail.compare")  # the name is the function's
 QUICK = ["--paths", "200", "--horizon", "60"]
@@ -190,7 +191,7 @@ def test_the_words_follow_the_numbers(results: Results) -> None:
             bad = setting.horizon // (20 if good else 2)
             pulls[:, np.argmax(means)] = setting.horizon - bad
             pulls[:, np.argmin(means)] = bad
-            moved[setting] = dataclasses.replace(outcome, pulls=pulls, reward=np.zeros(200))
+            moved[setting] = dataclasses.replace(outcome, record=Counts(np.zeros(200), pulls))
         return "\n".join(noise_table(experiment, moved).notes)
 
     assert "Nowhere here is the mean regret of UCB-L clearly above the lowest." in words(True)
