@@ -10,7 +10,7 @@ import numpy as np
 
 from lighttail.checks import refuse
 from lighttail.outcomes.law import Law, layout_of
-from lighttail.outcomes.outcome import LawOutcome, Offers, Outcome
+from lighttail.outcomes.outcome import LawOutcome, PathsOutcome
 from lighttail.problems import Problem
 from lighttail.records import Counts, Record
 from lighttail.running.blocks import Keep, Part, Play
@@ -58,13 +58,10 @@ class KeptPaths:
         """Bring a launch of the GPU to the host."""
         self.add(first, Counts(rewards.copy_to_host(), pulls.copy_to_host().T))
 
-    def outcome(self, settings: dict[str, Any]) -> Outcome:
-        problem, record = self.problem, self.record
-        offers = None
-        if record.best is not None and record.lost is not None:
-            offers = Offers(record.best.copy(), record.lost.copy(), problem.most_lost(self.horizon))
-        means = np.array(problem.means)
-        return Outcome(record.reward, record.pulls, means, problem.labels, self.horizon, settings, offers)
+    def outcome(self, settings: dict[str, Any]) -> PathsOutcome:
+        problem, horizon = self.problem, self.horizon
+        means, most = np.array(problem.means), problem.most_lost(horizon)
+        return PathsOutcome(self.record, means, problem.labels, horizon, settings, most)
 
 
 class KeptLaw:
@@ -116,7 +113,7 @@ class KeptLaw:
             self.counting = DeviceLaw(self.laws[0].layout, rewards.size)
         self.counting.add(rewards, pulls)
 
-    def outcome(self, settings: dict[str, Any]) -> Outcome:
+    def outcome(self, settings: dict[str, Any]) -> LawOutcome:
         if self.counting is not None:
             self.laws[0].merge(self.counting.whole())
         whole, *others = self.laws

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Required, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from lighttail.checks import one_of, refuse, whole
 from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
-from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.outcome import LawOutcome, Outcome, PathsOutcome
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
@@ -55,6 +55,33 @@ def usable_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class Arguments(TypedDict, total=False):
+    """The arguments of `simulate` that do not decide the type of its outcome."""
+
+    horizon: Required[int]
+    paths: Required[int]
+    seed: int | None
+    threads: int | None
+    progress: bool | Progress
+    method: Method
+    executor: Executor | None
+    device: Device
+    precision: Precision | None
+    delay: DelayLike
+    batch: int | None
+    start: Experiment | None
+
+
+@overload
+def simulate(
+    policy: Policy, problem: Problem, *, keep: Literal["paths"] = "paths", **settings: Unpack[Arguments]
+) -> PathsOutcome: ...
+@overload
+def simulate(
+    policy: Policy, problem: Problem, *, keep: Literal["law"], **settings: Unpack[Arguments]
+) -> LawOutcome: ...
+@overload
+def simulate(policy: Policy, problem: Problem, *, keep: Keep, **settings: Unpack[Arguments]) -> Outcome: ...
 def simulate(
     policy: Policy,
     problem: Problem,
