@@ -98,9 +98,10 @@ class Problem(ABC):
         """The mean regret of pulling the worst arm in every round, or the worst action of every round."""
 
     def default_threshold(self, horizon: int) -> float:
-        """The loss that is asked about where none is named, to two digits.
+        """The loss for which a chance is shown if the user names none, rounded to two digits.
 
-        It is a third of the largest possible: 0.2 T on the paper's problems, which have a gap of 0.6.
+        This loss is a third of the largest possible loss. It is 0.2 T on the paper's problems, whose largest
+        gap is 0.6.
         """
         return float(f"{self.worst_loss(horizon) / 3.0 or 0.2 * horizon:.2g}")
 
