@@ -276,7 +276,7 @@ class Sent:
 
 @pytest.mark.parametrize("case", ["two arms", "heavy noise", "changing actions"])
 def test_threads_and_executors_give_the_same_bytes(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation, "block_paths", lambda *args: 5)
+    monkeypatch.setattr("lighttail.running.prepare.block_paths", lambda *args: 5)
     policy, problem, _ = CASES[case]
     settings: Any = {"horizon": 40, "paths": 58, "seed": 4, "keep": "law"}
     alone = lt.simulate(policy, problem, threads=1, **settings)
@@ -346,14 +346,14 @@ def test_memory_does_not_grow_with_the_paths() -> None:
 
 
 def test_what_does_not_fit_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 12e9)
+    monkeypatch.setattr("lighttail.running.prepare.free_memory", lambda: 12e9)
     monkeypatch.setattr(simulation, "run_blocks", lambda *args: pytest.fail("work was done"))
     settings: Any = {"horizon": 500, "seed": 1}
     with pytest.raises(ValueError, match=r"^paths must be so few .*, but is 4000000000$") as caught:
         lt.simulate(UCB, lt.Bandit([0.2, 0.8]), paths=4 * 10**9, **settings)
     assert "(about 384 GB, of which 12 GB are free; keep='law' needs " in str(caught.value)
     assert "MB whatever the paths)" in str(caught.value)
-    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 1e6)
+    monkeypatch.setattr("lighttail.running.prepare.free_memory", lambda: 1e6)
     with pytest.raises(ValueError, match=r"^horizon must be so short .*, but is 500$"):
         lt.simulate(UCB, lt.Bandit([0.2, 0.8]), paths=10**12, keep="law", **settings)
 

@@ -120,7 +120,7 @@ ALLOWED = {
     "policies/bonus_policies.py": ["Bonus"],
     "linear/policies.py": ["LinearBonus"],
     "linear/problem.py": ["Noise"],
-    "running/simulate.py": ["Policy", "Problem"],
+    "running/prepare.py": ["Policy", "Problem"],
     "online/experiment.py": ["Policy"],
     "online/linear.py": ["LinearPolicy"],
     "bounds/bound.py": ["Policy"],

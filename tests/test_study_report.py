@@ -345,7 +345,7 @@ def test_more_paths_than_fit_into_memory_are_compared_by_their_law(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = results.comparison(results.study.problems[0], 200)
-    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 1e4)
+    monkeypatch.setattr("lighttail.running.prepare.free_memory", lambda: 1e4)
     laws = results.comparison(results.study.problems[0], 200)
     assert paths is not None
     assert laws is not None

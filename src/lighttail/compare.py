@@ -19,10 +19,10 @@ from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
 from lighttail.reading.words import parse_policy
-from lighttail.running.blocks import Keep
+from lighttail.running.kept import Keep
 from lighttail.running.pool import check_executor, check_travels
-from lighttail.running.simulate import check_progress, check_settings, simulate
-from lighttail.running.sizes import check_played
+from lighttail.running.prepare import check_played, check_progress, check_settings
+from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 
 # The six policies as tuned in the paper, in the words of the command line. The paper's any-time runs leave

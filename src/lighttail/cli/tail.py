@@ -37,7 +37,7 @@ from lighttail.course import check_course
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_number, parse_numbers, parse_whole
-from lighttail.running.simulate import check_settings
+from lighttail.running.prepare import check_settings
 from lighttail.system.files import output_folder
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"

@@ -24,9 +24,8 @@ from lighttail.gpu.run import (
 )
 from lighttail.policies import Policy
 from lighttail.problems import Problem
-from lighttail.running.blocks import PROBE_PATHS, PROBE_PULLS, fingerprint, probe_of
+from lighttail.running.blocks import PROBE_PATHS, PROBE_PULLS, block_paths, fingerprint, probe_of
 from lighttail.running.methods import Method, Played, choose_method
-from lighttail.running.simulate import block_paths
 from lighttail.study.file import Study, StudyProblem
 from lighttail.study.told import facts_of
 from lighttail.system.progress import compiling

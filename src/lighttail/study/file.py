@@ -27,7 +27,7 @@ from lighttail.reading.csvfile import read_rewards
 from lighttail.reading.own import loader
 from lighttail.reading.words import names_own, parse_linear, parse_noise, parse_policy
 from lighttail.running.methods import Method, check_method, why_not_skip
-from lighttail.running.simulate import MOST_PATHS, check_long, check_settings
+from lighttail.running.prepare import MOST_PATHS, check_long, check_settings
 from lighttail.study.late import LINEAR_KEYS, course_of
 from lighttail.study.source import LONGEST_TEXT, Source, TablePlace, name, several, text, texts
 from lighttail.study.told import Tell, told_noise, told_policy

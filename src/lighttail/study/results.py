@@ -12,8 +12,8 @@ from lighttail.checks import BadInput, known_word, refuse
 from lighttail.outcomes.comparison import Comparison, comparison_of
 from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
-from lighttail.running.blocks import Keep
-from lighttail.running.kept import fits_memory, kept_as
+from lighttail.running.kept import Keep, kept_as
+from lighttail.running.prepare import fits_memory
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Study, StudyProblem, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
@@ -154,7 +154,7 @@ class Results:
             for file in cell["files"]:
                 if done < paths:
                     record = self._piece(cell, file).rows(slice(paths - done))
-                    kept.add(done, record)
+                    kept.put(done, record)
                     done += record.paths
         return kept.outcome(settings)
 
