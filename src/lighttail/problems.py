@@ -166,14 +166,14 @@ class Problem(ABC):
             check_finite(noise, largest)
 
 
-_tried: list[tuple[Any, tuple[Any, ...], float]] = []  # the latest trial of a noise of lighttail's own
+_tried: list[tuple[Any, tuple[Any, ...], float]] = []  # the latest trial of a shipped noise
 
 
 def _largest_reward(noise: Noise, means: tuple[float, ...]) -> float:
-    """The largest reward in a trial of a noise.
+    """The largest absolute reward in a trial of a noise.
 
-    A noise of lighttail's own is not tried twice in a row, unless its means or its class were changed. A
-    class of somebody else's is tried always.
+    A noise that lighttail ships is not tried twice in a row, unless its means or its class have changed. A
+    user's noise is tried every time.
     """
     kind = type(noise)
     if not kind.__module__.startswith("lighttail."):
