@@ -17,7 +17,7 @@ from lighttail import cli
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.outcome import Outcome, PathsOutcome
 from lighttail.paper import EXPERIMENTS, Setting, decay, run, settings_in, tails_in, write_paper
-from lighttail.paper.decay import Chance
+from lighttail.paper.decay import LinearRegretChance
 from lighttail.paper.figures import decay_figure
 from lighttail.paper.page import TABLES
 from lighttail.paper.published import MEANS
@@ -82,7 +82,7 @@ def test_misjudged_noise_scales_the_variance_and_the_horizon_alike() -> None:
 
 
 def test_every_row_gives_its_files_and_its_place_in_the_page(folder: Path, results: Results) -> None:
-    chances = dict.fromkeys(tails_in(EXPERIMENTS), Chance(Estimate(1e-3, 8e-4, 2e-3, 0.95), None))
+    chances = dict.fromkeys(tails_in(EXPERIMENTS), LinearRegretChance(Estimate(1e-3, 8e-4, 2e-3, 0.95), None))
     page = write_paper(EXPERIMENTS, results, folder, "lighttail paper", chances=chances).read_text()
     for experiment in EXPERIMENTS:
         forms = ("csv", "tex") if experiment.view in TABLES else ("png", "pdf", "svg")
