@@ -47,7 +47,7 @@ class NoBound(BadInput):
 
 def no_bound(field: str, value: object, allowed: str, why: str) -> NoBound:
     """The error for what no bound is for, worded like every other, with the plain reason beside it."""
-    error = NoBound(str(refuse(field, value, allowed)))
+    error = NoBound(field=field, value=value, allowed=allowed)
     error.why = why
     return error
 

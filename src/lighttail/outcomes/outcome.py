@@ -49,8 +49,11 @@ class NotKept(BadInput, AttributeError):
 
 def _not_kept(outcome: LawOutcome) -> NoReturn:
     raise NotKept(
-        f"keep must be 'paths' for the reward, pulls and regret of each path, but is 'law': of these "
-        f"{outcome.paths:,} paths mean, std, quantile, cvar, exceedance and sample are known, and law.pulls"
+        field="keep",
+        value="law",
+        allowed="'paths' for the reward, pulls and regret of each path",
+        more=f": of these {outcome.paths:,} paths mean, std, quantile, cvar, exceedance and sample "
+        "are known, and law.pulls",
     )
 
 
@@ -212,6 +215,7 @@ class Outcome:
         Files of earlier versions have no digest: of those, only that their parts fit together is checked.
         """
         path = file_path("path", path)
+        foreign = f"{_named(path)} is not an outcome that lighttail saved"
         try:
             with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file}
@@ -220,14 +224,14 @@ class Outcome:
                 raise refuse("its format", about["format"], str(FORMAT))
             digest = about.pop("digest", None)
             if digest is not None and digest != _digest(about, arrays):
-                raise BadInput("its digest is that of other contents")
+                raise BadInput("its digest is that of other contents", field="digest", value=digest)
             return _loaded(about, arrays)
         except FileNotFoundError:
             raise
         except BadInput as error:
-            raise BadInput(f"{_named(path)} is not an outcome that lighttail saved: {error}") from None
+            raise error.within(foreign) from None
         except Exception:  # whatever a reader of damaged bytes may raise
-            raise BadInput(f"{_named(path)} is not an outcome that lighttail saved") from None
+            raise BadInput(foreign, field="path", value=str(path)) from None
 
     @property
     def _best(self) -> Any:
@@ -351,7 +355,7 @@ def _loaded(about: dict[str, Any], arrays: dict[str, Any]) -> Outcome:
         fits = fits and len(rest[0]) == third.size and second.dtype == np.int64
     numbers = (reward, third, second.astype(np.float64))
     if not fits or not all(part.dtype == np.float64 and np.isfinite(part).all() for part in numbers):
-        raise BadInput("its arrays do not fit together")
+        raise BadInput("its arrays do not fit together", field="arrays")
     if "most" in about:
         return Outcome(reward, None, np.zeros(0), *rest, Offers(second, third, number("most", about["most"])))
     return Outcome(reward, second, third, *rest)

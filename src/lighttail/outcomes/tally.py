@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.outcomes.samples import Floats, Ints, Sample
 
 FINE = 1024  # bins of width `unit` on either side of 0; further out, bins an octave
@@ -114,7 +114,7 @@ class Tally:
         rest, squares: the sums of their distances from `middle`, whatever that is, and of these squared.
         """
         if not math.isfinite(squares):
-            raise BadInput("keep must be 'paths' where the outcomes of a block overflow, but is 'law'")
+            raise refuse("keep", "law", "'paths' where the outcomes of a block overflow")
         m, d = exact(middle), exact(rest)
         self.total += size * m + d
         self.squares += (exact(squares) << BITS) + m * (size * m + 2 * d)

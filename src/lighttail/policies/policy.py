@@ -104,7 +104,10 @@ class Policy(ABC):
 
     def _lacks(self, name: str) -> BadInput:
         mine = type(self).__name__
-        return BadInput(f"policy must have a static method {name}, but {mine} has none; {PAGE} shows one")
+        page = f"; {PAGE} shows one"
+        return refuse(
+            "policy", self, f"a static method {name}", verb="have", found=f"{mine} has none", more=page
+        )
 
     def check_notes(self, state: State) -> None:
         """Refuse a state from a text whose notes its pulls cannot have led to; by default none is refused."""

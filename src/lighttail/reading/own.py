@@ -86,7 +86,8 @@ def from_file(field: str, called: str, path: Path) -> types.ModuleType:
         if error.filename != str(place):
             raise _stopped(field, called, error, str(place)) from None
         where = f"line {error.lineno} of {called}" if error.lineno else called
-        raise BadInput(f"{field} must be a class of Python code, but {where} is not: {error.msg}") from None
+        found = f"{where} is not"
+        raise refuse(field, called, "a class of Python code", found=found, more=f": {error.msg}") from None
     except (Exception, SystemExit) as error:  # whatever a file may raise while it runs
         raise _stopped(field, called, error, str(place)) from None
 
@@ -100,9 +101,8 @@ def from_module(field: str, name: str, folder: Path) -> types.ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _stopped(field, name, error, "") from None
-        raise BadInput(
-            f"{field} must be a class of a module that can be imported, but there is no module {error.name!r}"
-        ) from None
+        found = f"there is no module {error.name!r}"
+        raise refuse(field, name, "a class of a module that can be imported", found=found) from None
     except (Exception, SystemExit) as error:
         raise _stopped(field, name, error, "") from None
 
@@ -158,7 +158,8 @@ def _stopped(field: str, called: str, error: BaseException, file: str) -> BadInp
     """The error for a file or a module that does not run to its end."""
     lines = [line for place, line in _trace(error) if place == file]
     where = f"line {lines[-1]} of {called}" if lines else called
-    return BadInput(f"{field} must be a class of Python code that runs, but {where} raises {_reason(error)}")
+    raised = f"{where} raises {_reason(error)}"
+    return refuse(field, called, "a class of Python code that runs", found=raised)
 
 
 def blame(error: BaseException) -> str:
@@ -232,15 +233,12 @@ def _made(field: str, tree: ast.expr, place: str, module: types.ModuleType, kind
     if not isinstance(found, type):
         if offered:
             known_word(f"{field} in {place}", node.id, offered)
-        raise BadInput(
-            f"{field} must be a class of {place} derived from {_names(kinds)}, but there is none in it"
-        )
+        allowed = f"a class of {place} derived from {_names(kinds)}"
+        raise refuse(field, node.id, allowed, found="there is none in it")
     if not issubclass(found, tuple(kinds.values())):
         listed = f"; there is {', '.join(offered)}" if offered else ""
-        raise BadInput(
-            f"{field} must be a class that is derived from {_names(kinds)}, "
-            f"but {node.id} of {place} is not{listed}"
-        )
+        allowed, not_one = f"a class that is derived from {_names(kinds)}", f"{node.id} of {place} is not"
+        raise refuse(field, node.id, allowed, found=not_one, more=listed)
     return _called(found, tree, place, module)
 
 
@@ -258,10 +256,9 @@ def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -
         inspect.signature(found).bind(*args, **named)
     except TypeError as error:
         takes = ", ".join(inspect.signature(found).parameters)
-        raise BadInput(
-            f"the arguments of {found.__name__} must be ({takes}), but {place} was asked for "
-            f"{shown(ast.unparse(tree))} ({error})"
-        ) from None
+        words, field = ast.unparse(tree), f"the arguments of {found.__name__}"
+        asked = f"{place} was asked for {shown(words)}"
+        raise refuse(field, words, f"({takes})", found=asked, more=f" ({error})") from None
     except ValueError:  # a class without a signature
         pass
     try:
@@ -269,10 +266,10 @@ def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -
     except BadInput:
         raise
     except Exception as error:  # whatever the author's class may raise
-        raise BadInput(
-            f"{found.__name__} of {place} must take the arguments of {shown(ast.unparse(tree))}, "
-            f"but raises {_reason(error)}"
-        ) from None
+        words, field = ast.unparse(tree), f"{found.__name__} of {place}"
+        raised = f"raises {_reason(error)}"
+        allowed = f"the arguments of {shown(words)}"
+        raise refuse(field, words, allowed, verb="take", found=raised) from None
 
 
 def _value(owner: type, node: ast.expr, place: str, module: types.ModuleType) -> Any:
@@ -304,7 +301,8 @@ def _class(field: str, name: str, place: str, module: types.ModuleType) -> type:
     found = getattr(library, name, None) if name in library.__all__ else None
     if isinstance(found, type):
         return found
-    raise BadInput(f"{field} must be a class of {place} or of lighttail, but there is no class {name!r}")
+    missing = f"there is no class {name!r}"
+    raise refuse(field, name, f"a class of {place} or of lighttail", found=missing)
 
 
 def _check_value(field: str, first: Any, again: Any, place: str) -> None:
@@ -314,10 +312,9 @@ def _check_value(field: str, first: Any, again: Any, place: str) -> None:
     except Exception:  # such as that of a class without a hash
         same = False
     if not same:
-        raise BadInput(
-            f"{field} must be a frozen dataclass, so that equal arguments make equal objects, but "
-            f"{type(first).__name__} of {place} is not: write @dataclass(frozen=True) above it"
-        )
+        allowed = "a frozen dataclass, so that equal arguments make equal objects"
+        found = f"{type(first).__name__} of {place} is not"
+        raise refuse(field, first, allowed, found=found, more=": write @dataclass(frozen=True) above it")
 
 
 def member(name: str, file: str, source: bytes, path: str) -> Any:

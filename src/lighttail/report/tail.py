@@ -267,7 +267,7 @@ def exact_at(
 ) -> float | None:
     """The exact chance where it can be had in so many seconds."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
-    if isinstance(way, str) or way[0] > seconds:
+    if isinstance(way, BadInput) or way[0] > seconds:
         return None
     try:
         found = way[1]()
@@ -282,14 +282,14 @@ def why_no_exact(
 ) -> str:
     """Why no exact chance can be had in so many seconds; empty if it can."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
-    if isinstance(way, str):
-        return f"none: {way.partition(', but is ')[0]}"
+    if isinstance(way, BadInput):
+        return f"none: {way.rule}"
     return f"not computed: takes {in_words(way[0])}" if way[0] > seconds else ""
 
 
 def _reason(error: BadInput) -> str:
     """Why there is no bound; of a field that no bound is for, such as a short horizon, what is allowed."""
-    return error.why if isinstance(error, NoBound) else str(error).partition(", but is ")[0]
+    return error.why if isinstance(error, NoBound) else error.rule
 
 
 def _bound_dict(bound: Bound | None, why_not: str) -> dict[str, Any]:

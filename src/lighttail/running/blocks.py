@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.law import Law, layout_of
 from lighttail.policies import Policy
@@ -108,8 +108,8 @@ def within_arrays(policy: Policy) -> Iterator[None]:
     try:
         yield
     except IndexError:
-        name = type(policy).__name__
-        raise BadInput(f"choose and learn of {name} must stay within their arrays, but did not") from None
+        place = f"choose and learn of {type(policy).__name__}"
+        raise refuse(place, None, "within their arrays", verb="stay", found="did not") from None
 
 
 def probe_of(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.checks import refuse
+from lighttail.checks import Argument, refuse
 from lighttail.outcomes.law import Law, layout_of
 from lighttail.outcomes.outcome import LawOutcome, Offers, Outcome
 from lighttail.problems import Problem
@@ -17,6 +17,7 @@ from lighttail.running.blocks import Keep, Part, Play
 from lighttail.system.memory import free_memory, in_words
 
 COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
+KEEP_LAW = Argument("keep", ("law",))  # what memory always has room for
 COUNTERS = 4  # laws that threads fill at the same time
 
 
@@ -141,8 +142,8 @@ def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: i
     about = f"about {in_words(need)}, of which {in_words(free)} are free"
     if keep == "law":
         raise refuse("horizon", horizon, f"so short that the law of the pulls fits into memory ({about})")
-    hint = f"keep='law' needs {in_words(counted)} whatever the paths"
-    raise refuse("paths", paths, f"so few that their outcomes fit into memory ({about}; {hint})")
+    few, hint = f"so few that their outcomes fit into memory ({about}; ", f" needs {in_words(counted)}"
+    raise refuse("paths", paths, (few, KEEP_LAW, f"{hint} whatever the paths)"))
 
 
 def bytes_of(problem: Problem, paths: int) -> int:

@@ -20,7 +20,7 @@ from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
 from lighttail.running.blocks import Keep, block_player
-from lighttail.running.kept import KeptLaw, KeptPaths, check_memory, kept_as
+from lighttail.running.kept import KEEP_LAW, KeptLaw, KeptPaths, check_memory, kept_as
 from lighttail.running.methods import Method, check_method, choose_method
 from lighttail.running.pool import check_executor, check_travels, run_tasks
 from lighttail.system.interrupts import postponed_interrupts
@@ -236,7 +236,7 @@ def check_settings(
     kept: Any = one_of("keep", keep, get_args(Keep))
     count = whole("paths", paths, 1, most=MOST_COUNTED)
     if kept == "paths" and count > MOST_PATHS:
-        raise refuse("paths", paths, f"at most {MOST_PATHS}, or {MOST_COUNTED} with keep='law'")
+        raise refuse("paths", paths, (f"at most {MOST_PATHS}, or {MOST_COUNTED} with ", KEEP_LAW))
     use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
     chosen = fresh_seed() if seed is None else check_seed(seed)
     check_memory(problem, pulls, count, kept, together, use)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from lighttail.checks import BadInput, refuse, whole
+from lighttail.checks import refuse, whole
 from lighttail.gpu.run import Device, play_paths
 from lighttail.running.blocks import Part, worker_name
 from lighttail.running.pool import AHEAD, FEWEST, check_executor
@@ -96,10 +96,9 @@ def _dask(address: str) -> Any:
         return Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
         cause = " ".join(str(error).split())
-        raise BadInput(
-            "executor must be dask: and the address of a scheduler that answers, "
-            f"but is {DASK + address!r} ({cause})"
-        ) from None
+        allowed = "dask: and the address of a scheduler that answers"
+        found = f"is {DASK + address!r}"
+        raise refuse("executor", DASK + address, allowed, found=found, more=f" ({cause})") from None
 
 
 def _follow_the_caller() -> None:
