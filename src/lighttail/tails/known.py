@@ -30,9 +30,9 @@ def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
             ways.append((seconds, lambda: exact_tail(*settings, task.regret)))
         why = _why_not(task, why_no_law)
     ways = [way for way in ways if math.isfinite(way[0])]
-    return (
-        min(ways, key=lambda way: way[0]) if ways else why or BadInput("there is no exact law for this task")
-    )
+    if ways:
+        return min(ways, key=lambda way: way[0])
+    return why or BadInput("there is no exact law for this task", field="policy", value=task.policy)
 
 
 def _why_not(task: Task, why: BadInput | None) -> BadInput | None:
