@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper test check bench bench-peers picture delays clean
+.PHONY: help compare paper test check bench bench-peers picture layers delays clean
 .DEFAULT_GOAL := help
 
 help:
@@ -57,6 +57,9 @@ bench-peers: .venv-peers/ready
 
 picture: .venv/ready
 	$(BIN)/python docs/picture.py
+
+layers: .venv/ready
+	$(BIN)/python docs/layers.py
 
 delays: .venv/ready
 	$(BIN)/python docs/delays.py

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import math
-import platform
 import sys
 import time
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from lighttail.delays import as_delay
 from lighttail.gpu.run import launches
 from lighttail.outcomes.law import Law, layout_of
 from lighttail.records import Counts
+from lighttail.system.versions import used_versions, versions_line
 
 PATHS = 1_000_000_000
 LIGHT = lt.UCB(lt.LightTailed(0.2))
@@ -316,11 +316,11 @@ def show_bits() -> None:
 def main() -> None:
     from numba import cuda
 
-    versions = {name: importlib.metadata.version(name) for name in ("numba", "numba-cuda", "numpy")}
+    versions = used_versions() | {"numba-cuda": importlib.metadata.version("numba-cuda")}
     name = cuda.get_current_device().name
     print(
         f"{datetime.date.today()}, {name.decode() if isinstance(name, bytes) else name}, "
-        f"Python {platform.python_version()}, {', '.join(f'{k} {v}' for k, v in versions.items())}"
+        f"{versions_line(versions)}"
     )
     shows = (show_billion, show_speed, show_rules, show_tails, show_bits, show_same_paths, show_laws)
     for show in (*shows, show_rule_laws):

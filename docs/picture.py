@@ -7,7 +7,6 @@ from pathlib import Path
 import matplotlib
 
 import lighttail as lt
-from lighttail.report import compare
 from lighttail.report.figures import SETTINGS, draw, survival_figure
 from lighttail.system.files import whole_file
 
@@ -16,7 +15,7 @@ HORIZON, PATHS = 2000, 1_000_000
 
 def main() -> None:
     policies = [lt.UCB(lt.Standard(0.8)), lt.UCB(lt.LightTailed(0.2))]
-    comparison = compare(policies, lt.Bandit([0.2, 0.8]), horizon=HORIZON, paths=PATHS, seed=1)
+    comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=HORIZON, paths=PATHS, seed=1)
     with matplotlib.rc_context(SETTINGS):
         figure = survival_figure(comparison)
         axes = figure.axes[0]

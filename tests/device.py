@@ -15,9 +15,9 @@ class PathStream(np.random.Generator):
 
     def __init__(self, seed: int, path: int) -> None:
         super().__init__(np.random.SFC64(0))
-        words, spare = np.zeros(5, np.uint32), np.zeros(1)
-        draws.begin(words, draws.seed_words(seed), np.uint64(path))
-        self.rng = (words, spare)
+        state, spare = np.zeros(5, np.uint32), np.zeros(1)
+        draws.begin(state, draws.seed_state(seed), np.uint64(path))
+        self.rng = (state, spare)
         self.normal_of, self.uniform_of = draws.draws_for(np.float64, lambda function: function)
 
     def standard_normal(self, size: int | None = None):

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from fuzzing import Answer, call, judge, report, some
 
-from lighttail.report import tail as tail_module
+from lighttail.tails import curve as tail_module
 
 BUDGET = 20_000  # pulls of an estimate, in place of thousands of millions
 NASTY = (

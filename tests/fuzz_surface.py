@@ -331,6 +331,7 @@ def _plays(pool: Pool) -> dict[str, Call]:
             _used(lt.simulate), simulated | {"problem": (lt.Bandit(np.linspace(0, 1, 10**4)),)}, 0.0
         ),
     }
+    calls["compare"] = Call(_compared, _comparisons(simulated), 0.05)
     calls |= _tails(pool)
     if pool.kernels:
         linear = {
@@ -339,6 +340,29 @@ def _plays(pool: Pool) -> dict[str, Call]:
         }
         calls["simulate (linear)"] = Call(_used(lt.simulate), simulated | linear, 0.04)
     return calls
+
+
+def _comparisons(simulated: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `compare`: those of `simulate`, with several policies and a threshold."""
+    shared = {
+        name: pool for name, pool in simulated.items() if name not in ("policy", "method?", "precision?")
+    }
+    lists = (
+        FEW,
+        list(FEW[:1]),
+        {"one": FEW[0], "other": FEW[1], "again": FEW[0]},
+        [],
+        (FEW[0], FEW[0]),
+        FEW[0],
+    )
+    return shared | {"policies": lists, "threshold?": POSITIVE + EDGES, "delay?": (None, 3), "batch?": (1, 4)}
+
+
+def _compared(**settings: Any) -> Any:
+    """A comparison, all that it says in words and rows, and the estimates of its first policy."""
+    comparison = lt.compare(**settings)
+    comparison.to_dict(), comparison.to_frame(), str(comparison)
+    return list(comparison.table()[0].values())
 
 
 def _tails(pool: Pool) -> dict[str, Call]:

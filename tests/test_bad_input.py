@@ -93,7 +93,9 @@ def test_a_frame_may_cut_what_it_holds() -> None:
 def test_arguments_are_written_for_python_and_for_the_command_line() -> None:
     plain = Argument("method", ("plain", "splitting"))
     few = refuse("paths", 9, ("few, or any with ", Argument("keep", ("law",))), more=("; use ", plain))
-    assert str(few) == "paths must be few, or any with keep='law', but is 9; use method='plain' or 'splitting'"
+    assert str(few) == (
+        "paths must be few, or any with keep='law', but is 9; use method='plain' or 'splitting'"
+    )
     assert str(few.spelled(_option)) == (
         "paths must be few, or any with --keep law, but is 9; use --method plain or splitting"
     )

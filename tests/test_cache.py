@@ -257,7 +257,7 @@ def kernel(x: float) -> float:
 def fresh(where: pytest.MonkeyPatch, cache: Path) -> Any:
     """The kernel as a new process finds it."""
     where.setattr(config, "CACHE_DIR", str(cache))
-    compiled.note.cache_clear()
+    compiled.warn_once.cache_clear()
     return compiler()(kernel)
 
 
@@ -341,3 +341,33 @@ def test_a_cache_that_cannot_be_written_is_a_note(
     assert done["kernel"] == first_run[1]["kernel"]
     assert said in done["notes"]
     assert (folder / "cache").read_text() == "in the way"
+
+
+NOWHERE = '''
+import warnings
+warnings.simplefilter("error")
+import lighttail as lt
+text = """
+import lighttail as lt
+class Mean(lt.IndexPolicy):
+    @staticmethod
+    def index(n, mean, clock):
+        return mean + 0.5 / n
+    def params(self, horizon, arms):
+        return ()
+"""
+names = {"__name__": "nowhere"}
+exec(text, names)
+print(lt.simulate(names["Mean"](), lt.Bandit([0.2, 0.8]), horizon=20, paths=5, seed=1).mean().value)
+'''
+
+
+def test_a_formula_that_no_other_process_can_import_is_not_kept(tmp_path: Path) -> None:
+    """Its kernel is reached through a rule that can be imported: a second run must not find it."""
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(SOURCES)}
+    run = lambda: subprocess.run(  # noqa: E731
+        [sys.executable, "-c", NOWHERE], env=settings, capture_output=True, text=True, check=False
+    )
+    first, second = run(), run()
+    assert (first.stderr, second.stderr) == ("", "")
+    assert first.stdout == second.stdout != ""

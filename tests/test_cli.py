@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
 import re
@@ -19,13 +20,12 @@ import lighttail as lt
 from lighttail import cli
 from lighttail.checks import BadInput
 from lighttail.kernels import compiled
-from lighttail.report import compare
-from lighttail.report import comparison as comparison_module
 from lighttail.report.figures import looks, survival_figure
 from lighttail.report.page import page
 from lighttail.running import kept as keeping
 from lighttail.system import files
 
+compare_module = importlib.import_module("lighttail.compare")  # the name is the function's
 FILES = {"report.html", "results.json"} | {
     f"{name}.{form}" for name in ("survival", "histograms") for form in ("png", "svg")
 }
@@ -287,7 +287,7 @@ def test_sizes_are_refused_in_a_sentence_before_any_work(
 ) -> None:
     words, sentence = SIZES[name]
     monkeypatch.setattr(keeping, "free_memory", lambda: 8e9)
-    monkeypatch.setattr(comparison_module, "simulate", forbidden)
+    monkeypatch.setattr(compare_module, "simulate", forbidden)
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, *words) == 2
     printed = capsys.readouterr()
@@ -303,7 +303,7 @@ def test_a_memory_that_does_not_suffice_is_said_in_a_sentence(
     def fail(*args: Any, **settings: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(comparison_module, "simulate", fail)
+    monkeypatch.setattr(compare_module, "simulate", fail)
     assert run(monkeypatch, "compare", "--out", str(tmp_path / "out")) == 1
     assert capsys.readouterr().err.startswith("lighttail: there is not enough memory for this")
     assert list(tmp_path.iterdir()) == []
@@ -336,7 +336,7 @@ def test_a_warning_is_one_line(
         warnings.warn("the compiled kernel\nis damaged", compiled.CacheNote, stacklevel=1)
         raise BadInput("bad")
 
-    monkeypatch.setattr(comparison_module, "simulate", warn)
+    monkeypatch.setattr(compare_module, "simulate", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert run(monkeypatch, "compare", "--out", str(tmp_path / "out")) == 2
@@ -348,7 +348,7 @@ def test_bad_input_is_one_line_and_exit_code_2_before_any_work(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words, sentence = BAD[name]
-    monkeypatch.setattr(comparison_module, "simulate", forbidden)
+    monkeypatch.setattr(compare_module, "simulate", forbidden)
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, "compare", "--out", "out", *words) == 2
     printed = capsys.readouterr()
@@ -397,7 +397,7 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_the_simulatio
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setattr(comparison_module, "simulate", forbidden)
+    monkeypatch.setattr(compare_module, "simulate", forbidden)
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         assert run(monkeypatch, "compare", "--out", str(place)) == 2
         assert "out must be a folder that can be written" in capsys.readouterr().err
@@ -413,7 +413,7 @@ def test_a_run_that_ends_early_leaves_nothing_behind(
     def fail(*args: Any, **settings: Any) -> None:
         raise error
 
-    monkeypatch.setattr(comparison_module, "simulate", fail)
+    monkeypatch.setattr(compare_module, "simulate", fail)
     assert run(monkeypatch, "compare", "--out", str(tmp_path / "deep" / "er")) == code
     assert list(tmp_path.iterdir()) == []
     assert capsys.readouterr().err.count("\n") == 1
@@ -433,7 +433,7 @@ VERDICTS = {
 def test_a_heavy_tail_is_ruin_and_not_a_high_or_wide_middle(name: str) -> None:
     policy, sigma, heavy = VERDICTS[name]
     problem = lt.Bandit([0.2, 0.8], lt.Gaussian(sigma))
-    comparison = compare([policy], problem, horizon=500, paths=5000, seed=1)
+    comparison = lt.compare([policy], problem, horizon=500, paths=5000, seed=1)
     assert comparison.entries[0].heavy_here == heavy
     assert ("carries a heavy tail" in comparison.verdict()) == heavy
 
@@ -442,20 +442,20 @@ def test_the_threshold_follows_the_scale_of_the_rewards() -> None:
     """A third of the largest possible loss, so that ruin is found in small units too."""
     for scale in (0.1, 1.0, 50.0):
         problem = lt.Bandit([0.2 * scale, 0.8 * scale], lt.Gaussian(scale))
-        comparison = compare([lt.UCB(lt.Standard(0.1 * scale))], problem, horizon=500, paths=1000, seed=1)
+        comparison = lt.compare([lt.UCB(lt.Standard(0.1 * scale))], problem, horizon=500, paths=1000, seed=1)
         assert comparison.threshold == pytest.approx(100 * scale)
         assert comparison.entries[0].heavy_here
 
 
 def test_a_threshold_out_of_reach_is_said_to_be_so() -> None:
-    comparison = compare(
+    comparison = lt.compare(
         [lt.UCB(lt.Standard(0.1))], lt.Bandit([0.1, 0.2]), horizon=100, paths=200, seed=1, threshold=20
     )
     assert "always pulling the worst arm loses 10" in comparison.verdict()
 
 
 def test_arms_that_are_equal_leave_nothing_to_lose() -> None:
-    comparison = compare([lt.UCB(lt.Standard(0.1))], lt.Bandit([0.5, 0.5]), horizon=50, paths=200, seed=1)
+    comparison = lt.compare([lt.UCB(lt.Standard(0.1))], lt.Bandit([0.5, 0.5]), horizon=50, paths=200, seed=1)
     assert comparison.verdict().startswith("All arms are equally good")
 
 
@@ -468,20 +468,20 @@ def test_a_policy_given_twice_is_shown_once(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_a_verdict_on_many_policies_stays_short() -> None:
     policies = [lt.UCB(lt.Standard(0.01 * k)) for k in range(1, 21)]
-    comparison = compare(policies, lt.Bandit([0.2, 0.8]), horizon=100, paths=1000, seed=1)
+    comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=100, paths=1000, seed=1)
     assert comparison.verdict().startswith("20 policies (")
     assert len(comparison.verdict()) < 400
 
 
 def test_few_paths_give_no_verdict() -> None:
-    comparison = compare([lt.UCB(lt.Standard(0.1))], lt.Bandit([0.2, 0.8]), horizon=2, paths=1, seed=1)
+    comparison = lt.compare([lt.UCB(lt.Standard(0.1))], lt.Bandit([0.2, 0.8]), horizon=2, paths=1, seed=1)
     assert "cannot tell" in comparison.verdict()
 
 
 def test_no_theorem_covers_noise_that_is_not_sub_gaussian() -> None:
     for noise, proved in ((lt.Gaussian(), True), (lt.StudentT(3), False), (lt.Laplace(), False)):
         problem = lt.Bandit([0.2, 0.8], noise)
-        comparison = compare([lt.UCB(lt.LightTailed(0.2))], problem, horizon=20, paths=10, seed=1)
+        comparison = lt.compare([lt.UCB(lt.LightTailed(0.2))], problem, horizon=20, paths=10, seed=1)
         assert comparison.entries[0].light_tailed == proved
         why = f"no theorem covers {type(noise).__name__} noise"
         (legend,) = survival_figure(comparison).legends
@@ -498,7 +498,7 @@ def test_no_theorem_covers_noise_that_is_not_sub_gaussian() -> None:
 @pytest.mark.parametrize(("each", "panels"), [(4, [8]), (5, [5, 5])])
 def test_many_curves_get_a_panel_for_each_kind_of_policy(each: int, panels: list[int]) -> None:
     policies = [lt.UCB(bonus(0.1 * k)) for bonus in (lt.LightTailed, lt.Standard) for k in range(1, each + 1)]
-    comparison = compare(policies, lt.Bandit([0.2, 0.8]), horizon=20, paths=10, seed=1)
+    comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=20, paths=10, seed=1)
     shown = [axes for axes in survival_figure(comparison).axes if axes.get_visible()]
     names = [axes.get_legend_handles_labels()[1] for axes in shown]
     assert [len(name) for name in names] == panels
@@ -511,7 +511,7 @@ def test_many_curves_get_a_panel_for_each_kind_of_policy(each: int, panels: list
 def test_many_policies_all_look_different() -> None:
     policies = [lt.UCB(lt.LightTailed(0.1 * k)) for k in range(1, 14)]
     policies += [lt.UCB(lt.Standard(0.1 * k)) for k in range(1, 14)]
-    comparison = compare(policies, lt.Bandit([0.2, 0.8]), horizon=20, paths=10, seed=1)
+    comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=20, paths=10, seed=1)
     styles = [str(sorted(look.items(), key=str)) for look in looks(comparison.entries)]
     assert len(set(styles)) == len(policies)
 

@@ -11,8 +11,8 @@ import fuzz_studies
 import pytest
 from fuzzing import call, fault, judge
 
-from lighttail.report import tail as tail_module
 from lighttail.study import cells as cells_module
+from lighttail.tails import curve as tail_module
 
 LISTS, FILES = 30, 100
 

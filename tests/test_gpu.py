@@ -54,7 +54,7 @@ def test_a_tree_with_ties_equals_plain_python(bonus: lt.Bonus) -> None:
     assert np.array_equal(reward, plain.reward)
 
 
-def test_philox_gives_the_published_words() -> None:
+def test_philox_gives_the_published_numbers() -> None:
     """Known answers of Random123 for philox4x32-10: all zeros, all ones, and the digits of pi."""
     ones = 0xFFFFFFFF
     pi = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0)
@@ -68,23 +68,23 @@ def test_philox_gives_the_published_words() -> None:
 
 
 def test_sfc32_steps_as_its_author_wrote_it() -> None:
-    words = np.array([1, 2, 0x80000001, 0xFFFFFFFF, 0], np.uint32)
-    a, b, c, count = (int(word) for word in words[:4])
+    state = np.array([1, 2, 0x80000001, 0xFFFFFFFF, 0], np.uint32)
+    a, b, c, count = (int(part) for part in state[:4])
     for _ in range(1000):
         result = (a + b + count) % 2**32
         count = (count + 1) % 2**32
         a = b ^ (b >> 9)
         b = (c + (c << 3)) % 2**32
         c = (((c << 21) | (c >> 11)) + result) % 2**32
-        assert draws.next_word(words) == result
+        assert draws.next_bits(state) == result
 
 
 def stream_of(real, seed: int, path: int, count: int):
     """So many normals and uniforms of a path in turn."""
-    words, spare = np.zeros(5, np.uint32), np.zeros(1, real)
-    draws.begin(words, draws.seed_words(seed), np.uint64(path))
+    state, spare = np.zeros(5, np.uint32), np.zeros(1, real)
+    draws.begin(state, draws.seed_state(seed), np.uint64(path))
     normal, unit = draws.draws_for(real, lambda function: function)
-    rng = (words, spare)
+    rng = (state, spare)
     return np.array([(normal(rng), unit(rng)) for _ in range(count)]).T
 
 
@@ -142,6 +142,8 @@ def test_single_precision_is_for_sums_that_it_can_hold() -> None:
     assert precision_for(None, lt.Bandit([0.2, 0.8]), 10**6) == "float64"
     assert precision_for(None, lt.Bandit([1e4, 1e4 + 0.6]), 500) == "float64"
     assert precision_for(None, lt.Bandit([0.2, 0.8], lt.Gaussian(0.0)), 500) == "float64"
+    nothing = lt.Bandit([0.0, 0.0], lt.Gaussian(0.0))  # no sum is rounded, but counts end at 2^24
+    assert [precision_for(None, nothing, horizon) for horizon in (1 << 24, 1 << 25)] == ["float32", "float64"]
     assert precision_for(None, lt.Bandit.from_samples({"a": [1e6], "b": [0.0, 1.0]}), 500) == "float64"
     assert precision_for("float32", lt.Bandit([0.2, 0.8]), 10**6) == "float32"
     for noise in (lt.StudentT(2.5), lt.Laplace(1.0)):  # tails that 23 bits cut off

@@ -9,21 +9,11 @@ from pathlib import Path
 
 import pytest
 from cases import BONUSES
+from house import ORDER, SOURCES, files, imports_of, room_of
 
 import lighttail as lt
 
-SOURCES = Path(lt.__file__).parent
 HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", "pyarrow"}
-
-# From the lowest layer to the highest: a module imports from those before it alone.
-ORDER = [
-    *("checks", "system", "random", "rehearsal", "records", "noises"),
-    *("rules", "delays", "bonuses", "policies", "course", "problems", "linear", "reading"),
-    *("kernels", "outcomes", "costs", "gpu", "running"),
-    *("online", "bounds", "tails"),
-    *("report", "paper", "study"),
-    "cli",
-]
 FORMULA_FILES = [
     "rules.py",
     "bonuses.py",
@@ -62,23 +52,6 @@ def test_what_is_heavy_is_loaded_where_it_is_used() -> None:
     assert not {"matplotlib", "pandas", "rich", "typer"} & loaded
 
 
-def imports_of(source: str) -> set[str]:
-    """Dotted names of all modules that a file imports anywhere, other than for type checking."""
-    found = set()
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            parts = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= parts if node.module == "lighttail" else {str(node.module)}
-    return found
-
-
 def layer_of(dotted: str) -> str:
     """`lighttail.report.page` -> `report`; a name that the package itself exports -> `lighttail`."""
     parts = dotted.split(".")
@@ -101,19 +74,13 @@ def only_for_its_version(source: str) -> set[str]:
     return {"lighttail"} if uses == {"__version__"} else set()
 
 
-def files() -> list[Path]:
-    return [file for file in sorted(SOURCES.rglob("*.py")) if file != SOURCES / "__init__.py"]
-
-
 def test_every_module_has_its_place_in_the_order() -> None:
-    layers = {file.relative_to(SOURCES).parts[0].removesuffix(".py") for file in files()}
-    assert layers == set(ORDER)
+    assert {room_of(file) for file in files()} == set(ORDER)
 
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(SOURCES)))
 def test_no_layer_imports_a_higher_one(file: Path) -> None:
-    layer = file.relative_to(SOURCES).parts[0].removesuffix(".py")
-    assert upward(layer, file.read_text()) == set()
+    assert upward(room_of(file), file.read_text()) == set()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import importlib
 import io
 import json
 import math
@@ -23,8 +24,8 @@ from lighttail.paper import EXPERIMENTS, run
 from lighttail.paper.linear import POLICIES, LinearSetting
 from lighttail.paper.linear_views import LINEAR, horizons_table, noise_table, speaks_from, theorem_tail
 from lighttail.paper.run import Results
-from lighttail.report import comparison as comparison_module
 
+compare_module = importlib.import_module("lighttail.compare")  # the name is the function's
 QUICK = ["--paths", "200", "--horizon", "60"]
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 
@@ -116,7 +117,7 @@ def test_bad_input_is_one_line_before_any_work(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(comparison_module, "simulate", forbidden)
+    monkeypatch.setattr(compare_module, "simulate", forbidden)
     assert command(monkeypatch, *words, "--out", str(tmp_path / "out")) == 2
     printed = capsys.readouterr().err
     assert sentence in printed
@@ -128,7 +129,7 @@ def test_a_context_file_shorter_than_the_horizon_is_said_before_the_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     np.save(tmp_path / "short.npy", unit_rows(40, 4).reshape(20, 2, 4))
-    monkeypatch.setattr(comparison_module, "simulate", forbidden)
+    monkeypatch.setattr(compare_module, "simulate", forbidden)
     assert command(monkeypatch, "--linear", "--actions", str(tmp_path / "short.npy"), *QUICK) == 2
     assert "horizon must be at most 20, the rounds for which actions are given" in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ import lighttail as lt
 from lighttail import bounds
 from lighttail.gpu.run import precision_for
 from lighttail.noises import FACTS, SUMS
-from lighttail.report.comparison import covered, uncovered
+from lighttail.outcomes.comparison import uncovered
 from lighttail.running.methods import why_not_skip
 
 UCB = lt.UCB(lt.LightTailed(0.2))
@@ -53,7 +53,7 @@ def test_what_is_not_stated_is_not_assumed(noise: lt.Noise) -> None:
         if name != "sd":
             assert of(noise, name) in (None, False), name
     problem = lt.Bandit(MEANS, noise)
-    assert not covered(problem)
+    assert not problem.covered
     assert uncovered(problem) == f"no theorem covers {type(noise).__name__} noise"
     assert "whose sums are not drawn at once" in why_not_skip(UCB, problem)
     assert precision_for(None, problem, 100) == "float64"
@@ -76,7 +76,7 @@ def test_the_standard_deviation_is_that_of_the_rewards_which_the_class_draws() -
 def test_what_is_stated_is_used() -> None:
     """Rewards that equal those of Gaussian, and facts that do: all answers are the same."""
     ours, theirs = (lt.Bandit(MEANS, noise) for noise in (Outspoken(0.7), lt.Gaussian(0.7)))
-    assert covered(ours)
+    assert ours.covered
     assert precision_for(None, ours, 100) == "float32"
     assert bounds.certificate(UCB, ours, 4000, 801.0) == bounds.certificate(UCB, theirs, 4000, 801.0)
     assert lt.exact_tail(UCB, ours, 100, 20) == lt.exact_tail(UCB, theirs, 100, 20)

@@ -17,9 +17,9 @@ def test_python_of_the_readme_prints_what_its_comments_say(capsys: pytest.Captur
         exec(compile(block, "README.md", "exec", dont_inherit=True), names)
     printed = capsys.readouterr().out.splitlines()
     promised = re.findall(r"print\(.*\)\s+# ([^:\n]*)", "\n".join(BLOCKS))
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
     assert printed == promised
-    assert str(names["trial"]) in BLOCKS[2]
+    assert str(names["trial"]) in BLOCKS[3]
 
 
 def test_python_of_the_page_on_noises_prints_what_its_comments_say(

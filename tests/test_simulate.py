@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import platform
 import threading
 from concurrent.futures import Future
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from numba.core import event
 import lighttail as lt
 from lighttail.kernels import kernel_for
 from lighttail.running.simulate import block_paths
+from lighttail.system.versions import versions_line
 
 simulation = importlib.import_module(
     "lighttail.running.simulate"
@@ -125,9 +127,12 @@ def test_settings_are_enough_to_make_the_outcome_again() -> None:
         **{name: settings[name] for name in ("horizon", "paths", "seed")},
     )
     assert same(out, again)
-    assert settings["versions"]["lighttail"] == lt.__version__
-    assert settings["versions"]["numpy"] == np.__version__
-    assert settings["versions"]["numba"] == numba.__version__
+    made = {"lighttail": lt.__version__, "numpy": np.__version__, "numba": numba.__version__}
+    assert settings["versions"] == made | {"python": platform.python_version()}
+    assert (
+        versions_line(made)
+        == f"lighttail {lt.__version__}, numpy {np.__version__}, numba {numba.__version__}"
+    )
     assert settings["block_paths"] == block_paths(200)
 
 

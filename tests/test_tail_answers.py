@@ -210,3 +210,11 @@ def test_a_precision_whose_square_no_float_holds_is_a_precision() -> None:
     asked = {"seed": 1, "relative_error": 1e-160, "most_pulls": 100, "threads": 1}
     found = lt.tail_probability(lt.Exp3IX("reward", eta=1.0), coins, 9000, 2768.0, **asked)
     assert not found.reached
+
+
+def test_indices_a_rounding_apart_do_not_hold_a_path_up() -> None:
+    """A level half-way between two neighbouring floats is one of them: no arm would run down to it."""
+    still = lt.Bandit([1e-300, 1.0], lt.Bernoulli())
+    asked = {"seed": 1, "relative_error": 0.5, "most_pulls": 100, "threads": 1, "method": "importance"}
+    found = lt.tail_probability(lt.UCB(lt.LightTailed(1e-160)), still, 9000, 25.0, **asked)
+    assert found.low <= found.value <= found.high

@@ -15,10 +15,11 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
-from lighttail.report import tail as tail_module
-from lighttail.report.tail import KnownBounds, TailCurve, TailPoint, tail_curve
 from lighttail.report.tail_figure import tail_figure
 from lighttail.report.tail_words import guarantee_words, note, rows, sentence
+from lighttail.tails import curve as tail_module
+from lighttail.tails.curve import TailCurve, TailPoint, tail_curve
+from lighttail.tails.known import KnownBounds
 
 LIGHT, TWO = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
 Z = 4.5

@@ -10,6 +10,7 @@
 from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
 from lighttail.checks import BadInput
+from lighttail.compare import compare
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import (
     BallActions,
@@ -25,6 +26,7 @@ from lighttail.linear import (
     SphereActions,
 )
 from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
+from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import (
@@ -45,6 +47,7 @@ from lighttail.policies import (
 )
 from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.random.streams import standard_normal, uniform
+from lighttail.report import write_report
 from lighttail.report.tail_figure import plot_tail
 from lighttail.rules import highest
 from lighttail.running.simulate import simulate
@@ -65,6 +68,7 @@ __all__ = [
     "BetaThompson",
     "Bonus",
     "BoxSet",
+    "Comparison",
     "Delay",
     "Diagnostics",
     "EpsilonGreedy",
@@ -109,6 +113,7 @@ __all__ = [
     "Uniform",
     "UniformDelay",
     "bounds",
+    "compare",
     "exact_law",
     "exact_tail",
     "highest",
@@ -117,4 +122,10 @@ __all__ = [
     "standard_normal",
     "tail_probability",
     "uniform",
+    "write_report",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names alone, without the modules that importing them loads."""
+    return sorted([*__all__, "__version__"])

@@ -367,14 +367,14 @@ def whole_float(value: Any) -> Any:
     return int(value) if fits else value
 
 
-def file_path(field: str, value: Any) -> Path:
-    """`value` as the path of a file."""
+def file_path(field: str, value: Any, allowed: str = "the path of a file") -> Path:
+    """`value` as a path."""
     try:
         if isinstance(value, (str, os.PathLike)) and "\0" not in (text := os.fsdecode(value)) and text:
             return Path(text)
     except Exception:  # a path of somebody else's making
         pass
-    raise refuse(field, value, "the path of a file")
+    raise refuse(field, value, allowed)
 
 
 def accept(settings: object, **checks: Callable[[str, Any], Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 import warnings
@@ -39,29 +38,17 @@ from lighttail.cli.options import (
     problem_options,
     warnings_as_lines,
 )
-from lighttail.cli.sizes import check_played, check_policies
-from lighttail.course import check_course
-from lighttail.gpu.run import check_device
+from lighttail.compare import compare as compare_policies
+from lighttail.compare import default_words, told_apart
 from lighttail.linear import LinearBandit
-from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.own import blame
 from lighttail.reading.words import parse_course, parse_linear, parse_noise, parse_number, parse_whole
+from lighttail.report import write_report
 from lighttail.running.pool import BlocksFailed
 from lighttail.running.simulate import check_settings
+from lighttail.running.sizes import check_played
 from lighttail.system.files import in_a_sentence, output_folder
-
-# The six policies as tuned in the paper; its any-time runs leave out 1/sqrt(K), hence 0.2 * sqrt(2).
-TUNED = (
-    "se:standard:0.4",
-    "ucb:standard:0.8",
-    "ts:0.8",
-    "se:lighttailed:0.1",
-    "ucb:lighttailed:0.2",
-    f"ucb:anytime:{0.2 * math.sqrt(2.0)}",
-)
-
-LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1", "lints:1")
 
 app = typer.Typer(
     add_completion=False,
@@ -165,8 +152,6 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare policies on one problem: a table here, a report with figures in a folder."""
-    from lighttail.report.comparison import default_threshold
-
     horizon, paths = parse_whole("horizon", horizon_text), parse_whole("paths", paths_text)
     seed = parse_whole("seed", seed_text)
     threads = None if threads_text is None else parse_whole("threads", threads_text)
@@ -177,31 +162,20 @@ def compare(
     else:
         left_out("without linear", theta=theta, dim=dim, actions=actions)
         problem = problem_from(means, noise, sigma, data)
-    words = policy or (LINEAR if linear else TUNED)
+    words = policy or default_words(linear)
     policies = policies_from(words, assumed_sigma, linear)
-    check_policies(policies)
-    kept: Any = "paths" if keep is None else keep
-    check_device(device, problem, horizon, threads=threads)
     wait, group = parse_course(delay, batch, never)
-    for one in policies:
-        use = 1 if threads is None else threads
-        check_settings(one, problem, horizon, paths, seed, use, kept, together=len(policies))
-        late = check_course(one, problem, horizon, wait, group).late
-        if late and device != "cpu":
-            raise refuse("device", device, "cpu with a delay or a batch")
-        check_played(one, problem, horizon, paths, device, late)
-    loss = default_threshold(problem, horizon)
-    if threshold is not None:
-        positive("threshold", threshold)
-        loss = positive("threshold * horizon", threshold * horizon)
-    named = problem_options(means, noise, sigma, data) | ({"means": None} if linear else {})
+    loss = None if threshold is None else positive("threshold", threshold) * horizon
+    if loss is not None and horizon > 0:
+        positive("threshold * horizon", loss)
+    told = problem_options(means, noise, sigma, data) | ({"means": None} if linear else {})
     command = command_line(
         "compare",
         linear=linear,
         dim=dim,
         theta=theta,
         actions=DEFAULT_ACTIONS if linear and actions is None else actions,
-        **named,
+        **told,
         policy=words,
         assumed_sigma=assumed_sigma,
         delay=delay,
@@ -216,8 +190,25 @@ def compare(
         out=out,
     )
     with output_folder("out", out):
-        settings = (horizon, paths, seed, loss, threads, kept, device, wait, group)
-        _run(policies, problem, settings, out, command, as_json)
+        comparison = compare_policies(
+            told_apart(policies, policies.values()),
+            problem,
+            horizon=horizon,
+            paths=paths,
+            seed=seed,
+            threshold=loss,
+            delay=wait,
+            batch=group,
+            keep="paths" if keep is None else keep,  # type: ignore[arg-type]
+            device=device,  # type: ignore[arg-type]
+            threads=threads,
+            progress=not as_json,
+        )
+        path = write_report(comparison, out, command)
+    if as_json:
+        print(json.dumps(comparison.to_dict(command), indent=2, allow_nan=False))
+    else:
+        _show(comparison, path)
 
 
 @app.command()
@@ -276,49 +267,6 @@ def _make_paper(experiments: Any, out: Path, command: str, settings: tuple[Any, 
         with bar(len(experiments), "parts") as update:
             page = write_paper(experiments, results, out, command, update, paths, chances)
     print(f"Page: {page}")
-
-
-def _run(
-    policies: dict[Policy, str],
-    problem: Bandit | LinearBandit,
-    settings: tuple[Any, ...],
-    out: Path,
-    command: str,
-    as_json: bool,
-) -> None:
-    from lighttail import report
-    from lighttail.system.progress import bar
-
-    horizon, paths, seed, threshold, threads, keep, device, delay, batch = settings
-    quiet = as_json or not sys.stderr.isatty()
-
-    def run(progress: Any) -> report.Comparison:
-        return report.compare(
-            list(policies),
-            problem,
-            labels=list(policies.values()),
-            horizon=horizon,
-            paths=paths,
-            seed=seed,
-            threshold=threshold,
-            threads=threads,
-            progress=progress,
-            keep=keep,
-            device=device,
-            delay=delay,
-            batch=batch,
-        )
-
-    if quiet:
-        comparison = run(None)
-    else:
-        with bar(paths * len(policies)) as update:
-            comparison = run(update)
-    path = report.write_report(comparison, out, command)
-    if as_json:
-        print(json.dumps(comparison.to_dict(command), indent=2, allow_nan=False))
-        return
-    _show(comparison, path)
 
 
 def _show(comparison: Any, path: Path) -> None:

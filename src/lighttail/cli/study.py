@@ -83,11 +83,9 @@ def run(
 
 def _say_out_of_reach(study: Any) -> None:
     """Name the problems on which not even the worst choice loses what the study asks about."""
-    from lighttail.report.comparison import worst_loss
-
     if study.threshold is None:
         return
-    most = {one.name: worst_loss(one.problem, 1000) / 1000 for one in study.problems}  # sigma changes nothing
+    most = {one.name: one.problem.worst_loss(1000) / 1000 for one in study.problems}  # sigma changes nothing
     for name, loss in most.items():
         if study.threshold > loss:
             print_line(
@@ -143,7 +141,7 @@ def _plan(study: Any, folder: Path, device: str, rebuild: bool) -> None:
 
 
 def _size(study: Any, cells: Any) -> str:
-    from lighttail.report.format import counted
+    from lighttail.outcomes.format import counted
 
     paths = sum(cell.paths for cell in cells)
     pulls = sum(cell.paths * cell.horizon for cell in cells)
@@ -159,7 +157,7 @@ def _size(study: Any, cells: Any) -> str:
 
 
 def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None:
-    from lighttail.report.format import counted
+    from lighttail.outcomes.format import counted
     from lighttail.study import run_study
     from lighttail.system.progress import bar
 

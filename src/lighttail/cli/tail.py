@@ -118,12 +118,10 @@ def tail(
 def _make_tail(
     task: tuple[Any, ...], settings: dict[str, Any], out: Path, command: str, as_json: bool
 ) -> None:
-    from lighttail.report.tail import tail_curve
-    from lighttail.report.tail_figure import with_bar
     from lighttail.report.tail_page import results, write_tail
+    from lighttail.tails.curve import tail_curve
 
-    compute = tail_curve if as_json else with_bar
-    curve = compute(*task, **settings)
+    curve = tail_curve(*task, **settings, progress=not as_json)
     path = write_tail(curve, out, command)
     if as_json:
         print(results(curve, command))
@@ -164,14 +162,8 @@ def bound(
     as_json: AsJson = False,
 ) -> None:
     """What is known of that chance without simulation: certificate, theorem, guarantee, exact value."""
-    from lighttail.report.tail import (
-        QUICK_SECONDS,
-        asked_regrets,
-        bounds_at,
-        bounds_to_dict,
-        exact_at,
-        why_no_exact,
-    )
+    from lighttail.tails.curve import QUICK_SECONDS, asked_regrets
+    from lighttail.tails.known import bounds_at, bounds_to_dict, exact_at, why_no_exact
 
     policy_text = _one_policy(policy_words)
     horizon = parse_whole("horizon", horizon_text)
@@ -253,7 +245,7 @@ def _asked(
     (policy,) = policies_from([policy_text])
     regrets = None if regret is None else parse_numbers("regret", regret)
     if regrets is not None:
-        from lighttail.report.tail import asked_regrets
+        from lighttail.tails.curve import asked_regrets
 
         check_regrets(regrets)
         asked_regrets(regrets, problem, horizon)

@@ -16,38 +16,38 @@ from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, Thomp
 MANY = 8  # arms from which a tree in shared memory is faster than registers
 
 
-class Fast(NamedTuple):
-    """The maker of a rule in `lighttail.gpu.kernels`, the formulas of the policy that it takes, and the
-    threads a block."""
+class Unrolled(NamedTuple):
+    """A maker of paths in `lighttail.gpu.kernels`, the formulas of the policy that it takes, and the
+    threads per block."""
 
     make: Callable[..., Any]
     formulas: tuple[Callable[..., Any], ...]
     threads: int = kernels.THREADS
 
 
-def _ucb(policy: UCB, arms: int, real: Any) -> Fast:
+def _ucb(policy: UCB, arms: int, real: Any) -> Unrolled:
     bonus = type(policy.bonus)
     formulas = (bonus.radius, bonus.clock)
     if bonus.changes_with_time():
-        return Fast(kernels.moving_index_rule, formulas)
+        return Unrolled(kernels.moving_index_paths, formulas)
     if arms < MANY:
-        return Fast(kernels.fixed_index_rule, formulas)
-    return Fast(kernels.tree_rule, formulas, kernels.tree_threads(arms, real))
+        return Unrolled(kernels.fixed_index_paths, formulas)
+    return Unrolled(kernels.tree_paths, formulas, kernels.tree_threads(arms, real))
 
 
-def _elimination(policy: SuccessiveElimination, arms: int, real: Any) -> Fast:
-    return Fast(kernels.elimination_rule, (type(policy.bonus).radius, type(policy.bonus).clock))
+def _elimination(policy: SuccessiveElimination, arms: int, real: Any) -> Unrolled:
+    return Unrolled(kernels.elimination_paths, (type(policy.bonus).radius, type(policy.bonus).clock))
 
 
-def _thompson(policy: ThompsonSampling, arms: int, real: Any) -> Fast:
-    return Fast(kernels.posterior_rule, (policy.posterior_mean, policy.posterior_sd))
+def _thompson(policy: ThompsonSampling, arms: int, real: Any) -> Unrolled:
+    return Unrolled(kernels.posterior_paths, (policy.posterior_mean, policy.posterior_sd))
 
 
-def _weights(policy: Exp3IX, arms: int, real: Any) -> Fast:
-    return Fast(kernels.weights_rule, (policy.weight, policy.gain))
+def _weights(policy: Exp3IX, arms: int, real: Any) -> Unrolled:
+    return Unrolled(kernels.weights_paths, (policy.weight, policy.gain))
 
 
-ACCELERATIONS: dict[type[Policy], Callable[[Any, int, Any], Fast]] = {
+ACCELERATIONS: dict[type[Policy], Callable[[Any, int, Any], Unrolled]] = {
     UCB: _ucb,
     SuccessiveElimination: _elimination,
     ThompsonSampling: _thompson,
@@ -55,7 +55,7 @@ ACCELERATIONS: dict[type[Policy], Callable[[Any, int, Any], Fast]] = {
 }
 
 
-def fast(policy: Policy, arms: int, real: Any) -> Fast | None:
+def unrolled(policy: Policy, arms: int, real: Any) -> Unrolled | None:
     """What there is for this policy on so many arms, in this precision."""
     make = ACCELERATIONS.get(type(policy))
     return make(policy, arms, real) if make is not None else None

@@ -10,20 +10,21 @@ from numba import config, cuda
 
 from lighttail.delays import Delay
 from lighttail.gpu import draws
-from lighttail.gpu.accelerations import fast
+from lighttail.gpu.accelerations import unrolled
 from lighttail.gpu.formulas import DRAWS, in_precision, on_device
-from lighttail.gpu.generic import stepping_kernel
-from lighttail.gpu.kernels import THREADS, path_kernel
-from lighttail.gpu.late import late_kernel
+from lighttail.gpu.generic import stepping_paths
+from lighttail.gpu.kernels import THREADS
+from lighttail.gpu.late import late_paths
+from lighttail.gpu.paths import path_kernel
 from lighttail.kernels.build import Formula, digest
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
 
 def device_kernel_for(policy: Policy, problem: Bandit, real: Any) -> tuple[Any, int]:
-    """The kernel that plays one path a thread, compiled at its first launch, and its threads a block."""
+    """The kernel that plays one path per thread, compiled at its first launch, and its threads per block."""
     noise = (type(problem.noise).shock, type(problem.noise).reward)
-    quick = fast(policy, problem.arms, real)
+    quick = unrolled(policy, problem.arms, real)
     if quick is not None:
         formulas = (*quick.formulas, *noise)
         return _unrolled(quick.make, problem.arms, real, digest(*formulas), *formulas), quick.threads
@@ -78,19 +79,19 @@ def _same(function: Formula) -> Formula:
 
 @cache
 def _unrolled(make: Any, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
-    """The kernel of a rule in `lighttail.gpu.kernels`."""
+    """The kernel of a maker in `lighttail.gpu.kernels`."""
     maker = Maker(real)
     play = make(arms, real, maker.draws, maker.functions(formulas, maker.device))
-    kernel = path_kernel(real, maker.begin, maker.device(in_precision(play, real, maker.device)))
-    return cuda.jit(kernel, fastmath=maker.fastmath)
+    play = maker.device(in_precision(play, real, maker.device))
+    return cuda.jit(path_kernel(real, maker.begin, play), fastmath=maker.fastmath)
 
 
 @cache
 def _stepping(notes: int, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
     """The generic kernel of a rule: choose, learn, and shock and reward of the noise."""
     maker = Maker(real)
-    parts = maker.of_rule(*formulas)
-    return cuda.jit(stepping_kernel(arms, notes, real, maker.exact, maker.begin, parts))
+    play = stepping_paths(arms, notes, real, maker.exact, maker.of_rule(*formulas))
+    return cuda.jit(path_kernel(real, maker.begin, play))
 
 
 @cache
@@ -99,4 +100,5 @@ def _late(notes: int, memo: int, arms: int, real: Any, version: str, *formulas: 
     maker = Maker(real)
     *rule, wait = formulas
     parts = (*maker.of_rule(*rule), maker.wait(wait))
-    return cuda.jit(late_kernel(arms, notes, memo, real, maker.exact, maker.begin, parts))
+    play = late_paths(arms, notes, memo, real, maker.exact, parts)
+    return cuda.jit(path_kernel(real, maker.begin, play))

@@ -1,12 +1,12 @@
 """Random numbers on the device: one stream a path, a function of the seed and the path's number alone.
 
 A path's stream is SFC32 (Doty-Humphrey 2010), the 32-bit sister of the generator that the CPU uses: nine
-operations a word. Its four words of state come from Philox4x32-10 (Salmon et al. 2011) with the seed as the
-key and the path's number as the counter, so that no path needs another one's stream. A normal is one of a
+operations per draw. Its state of four numbers comes from Philox4x32-10 (Salmon et al. 2011) with the seed as
+the key and the path's number as the counter, so that no path needs another one's stream. A normal is one of a
 pair (Box and Muller 1958). In single precision a uniform has 23 random bits and the radius of a pair 32, so
 that a normal ends at 6.8; in double precision they have 53.
 
-Every function is plain Python on `words`, uint32[5], and `spare`, of the precision of the kernel: the device,
+Every function is plain Python on `state`, uint32[5], and `spare`, of the precision of the kernel: the device,
 numba's simulator of one and the oracle of the tests run the same source.
 """
 
@@ -17,21 +17,21 @@ from typing import Any
 
 import numpy as np
 
-WORD = np.uint32
+BITS = np.uint32
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)  # of Philox4x32
 STEPS = (0x9E3779B9, 0xBB67AE85)  # of its key
 ROUNDS = 10
-WARM_UP = 8  # words of SFC32 that are thrown away, so that all of its state depends on all of the seed
+WARM_UP = 8  # draws of SFC32 that are thrown away, so that all of its state depends on all of the seed
 MASK = 0xFFFFFFFF
 
 
-def seed_words(seed: int) -> Any:
-    """The four words that stand for a seed: Philox's key, and the upper half of its counter."""
+def seed_state(seed: int) -> Any:
+    """The four numbers that stand for a seed: Philox's key, and the upper half of its counter."""
     return np.random.SeedSequence(seed).generate_state(4, np.uint32)
 
 
 def scrambled(a: Any, b: Any, c: Any, d: Any, key: Any, other: Any) -> Any:
-    """Philox4x32-10 of the counter a, b, c, d under a key of two words; all are uint64 below 2^32."""
+    """Philox4x32-10 of the counter a, b, c, d under a key of two numbers; all are uint64 below 2^32."""
     mask, half = np.uint64(MASK), np.uint64(32)
     first, second = np.uint64(MULTIPLIERS[0]), np.uint64(MULTIPLIERS[1])
     for _ in range(ROUNDS):
@@ -42,8 +42,8 @@ def scrambled(a: Any, b: Any, c: Any, d: Any, key: Any, other: Any) -> Any:
     return a, b, c, d
 
 
-def begin(words: Any, seed: Any, number: Any) -> None:
-    """Set `words` to the beginning of the stream of a path, whose number is below 2^64."""
+def begin(state: Any, seed: Any, number: Any) -> None:
+    """Set `state` to the beginning of the stream of a path, whose number is below 2^64."""
     low, high = np.uint64(number & np.uint64(MASK)), np.uint64(number >> np.uint64(32))
     key, other, upper, uppermost = (
         np.uint64(seed[0]),
@@ -52,30 +52,30 @@ def begin(words: Any, seed: Any, number: Any) -> None:
         np.uint64(seed[3]),
     )
     a, b, c, d = scrambled(low, high, upper, uppermost, key, other)
-    words[0], words[1], words[2], words[3] = WORD(a), WORD(b), WORD(c), WORD(d)
-    words[4] = WORD(0)  # whether a normal is left over
+    state[0], state[1], state[2], state[3] = BITS(a), BITS(b), BITS(c), BITS(d)
+    state[4] = BITS(0)  # whether a normal is left over
     for _ in range(WARM_UP):
-        next_word(words)
+        next_bits(state)
 
 
-def next_word(words: Any) -> Any:
+def next_bits(state: Any) -> Any:
     """One step of SFC32."""
-    a, b, c, count = words[0], words[1], words[2], words[3]
-    result = WORD((np.uint64(a) + np.uint64(b) + np.uint64(count)) & np.uint64(MASK))
-    rotated = WORD(c << WORD(21)) | WORD(c >> WORD(11))
-    words[0] = b ^ WORD(b >> WORD(9))
-    words[1] = WORD((np.uint64(c) * np.uint64(9)) & np.uint64(MASK))
-    words[2] = WORD((np.uint64(rotated) + np.uint64(result)) & np.uint64(MASK))
-    words[3] = WORD((np.uint64(count) + np.uint64(1)) & np.uint64(MASK))
+    a, b, c, count = state[0], state[1], state[2], state[3]
+    result = BITS((np.uint64(a) + np.uint64(b) + np.uint64(count)) & np.uint64(MASK))
+    rotated = BITS(c << BITS(21)) | BITS(c >> BITS(11))
+    state[0] = b ^ BITS(b >> BITS(9))
+    state[1] = BITS((np.uint64(c) * np.uint64(9)) & np.uint64(MASK))
+    state[2] = BITS((np.uint64(rotated) + np.uint64(result)) & np.uint64(MASK))
+    state[3] = BITS((np.uint64(count) + np.uint64(1)) & np.uint64(MASK))
     return result
 
 
 def draws_for(real: Any, device: Any) -> tuple[Any, Any]:
-    """standard_normal(rng) and uniform(rng) of `lighttail.random` in one precision; rng = (words, spare).
+    """standard_normal(rng) and uniform(rng) of `lighttail.random` in one precision; rng = (state, spare).
 
     device: what makes a function callable on the device.
     """
-    word = device(next_word)
+    bits = device(next_bits)
     single = real is np.float32
     half, tiny = real(0.5), real(2.0**-32)
     fine, coarse = real(2.0**-53), real(2.0**-23)
@@ -83,23 +83,23 @@ def draws_for(real: Any, device: Any) -> tuple[Any, Any]:
 
     def uniform(rng: Any) -> Any:
         """Between 0 and 1: 23 bits and never either of them, or 53 bits and 0 too."""
-        words, _ = rng
+        state, _ = rng
         if single:
-            return (real(np.int32(word(words) >> WORD(9))) + half) * coarse
-        upper = np.int64(word(words) >> WORD(5))
-        lower = np.int64(word(words) >> WORD(6))
+            return (real(np.int32(bits(state) >> BITS(9))) + half) * coarse
+        upper = np.int64(bits(state) >> BITS(5))
+        lower = np.int64(bits(state) >> BITS(6))
         return real(upper * np.int64(67108864) + lower) * fine
 
     unit = device(uniform)
 
     def standard_normal(rng: Any) -> Any:
         """One of the two normals behind two uniforms; the other is kept for the next call."""
-        words, spare = rng
-        if words[4] != WORD(0):
-            words[4] = WORD(0)
+        state, spare = rng
+        if state[4] != BITS(0):
+            state[4] = BITS(0)
             return spare[0]
-        words[4] = WORD(1)
-        share = (real(word(words)) + half) * tiny if single else real(1.0) - unit(rng)  # never 0
+        state[4] = BITS(1)
+        share = (real(bits(state)) + half) * tiny if single else real(1.0) - unit(rng)  # never 0
         radius = math.sqrt(max(nothing, minus_two * math.log(share)))  # an approximate log may pass 0
         angle = circle * unit(rng)
         spare[0] = radius * math.sin(angle)

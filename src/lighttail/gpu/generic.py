@@ -1,13 +1,10 @@
-"""Any rule on a device: the kernels that the unrolled ones of `lighttail.gpu.kernels` are measured against.
+"""Any rule on a device: the paths that the unrolled ones of `lighttail.gpu.kernels` are measured against.
 
-One thread plays one path. `stepping_kernel` makes the kernel of paths whose rewards are known at once:
-
-    kernel[blocks, threads](seed, first, params, world, horizon, rewards, pulls, stop)
-
-`lighttail.gpu.late` has that of paths whose rewards come late. Both draw in the order of
-`lighttail.kernels.generic`. What a rule knows of its arms lies in local arrays of the kernel's precision.
-While the arms are few, an arm is found by comparing it with every number in turn, so that the compiler, which
-unrolls such loops, can keep all of it in registers.
+`stepping_paths` plays paths whose rewards are known at once, `lighttail.gpu.late` paths whose rewards come
+late; `lighttail.gpu.paths` makes kernels of both. Both draw in the order of `lighttail.kernels.generic`. What
+a rule knows of its arms lies in local arrays of the kernel's precision. While the arms are few, an arm is
+found by comparing it with every number in turn, so that the compiler, which unrolls such loops, can keep all
+of it in registers.
 
 The functions of the rule are compiled for exact arithmetic, in which infinity is a number as any other.
 """
@@ -16,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import cuda
 
 from lighttail.gpu.formulas import in_precision
+from lighttail.gpu.paths import closing
 from lighttail.kernels.build import WRONG_ARM, Formula
 
 FEW = 8  # arms up to which an arm is found by comparison
@@ -68,21 +65,13 @@ def adding(arms: int, real: Any, device: Any) -> Any:
     return in_real(real, add, device)
 
 
-def stepping_kernel(arms: int, notes: int, real: Any, device: Any, begin: Any, formulas: Any) -> Any:
-    """The kernel of a rule whose rewards are known at once: `heard` is `tried`."""
+def stepping_paths(arms: int, notes: int, real: Any, device: Any, formulas: Any) -> Any:
+    """play(...) of a rule whose rewards are known at once: `heard` is `tried`."""
     choose, learn, shock, reward = formulas
-    take = taking_in(arms, real, device, learn)
+    take, close = taking_in(arms, real, device, learn), device(closing(arms, real))
     room = max(1, notes)  # a local array has at least one place
 
-    def kernel(
-        seed: Any, first: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
-    ) -> None:
-        me = cuda.grid(1)
-        if me >= rewards.size:
-            return
-        words, spare = cuda.local.array(5, np.uint32), cuda.local.array(1, real)
-        begin(words, seed, np.uint64(first + np.uint64(me)))
-        rng = (words, spare)
+    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
         tried, total = cuda.local.array(arms, real), cuda.local.array(arms, real)
         note = cuda.local.array((arms, room), real)
         for k in range(arms):
@@ -94,13 +83,9 @@ def stepping_kernel(arms: int, notes: int, real: Any, device: Any, begin: Any, f
             z = shock(rng, *world)
             arm = choose(rng, real(t), tried, tried, total, note, params)
             if arm < 0 or arm >= arms:
-                stop[0] = WRONG_ARM
-                return
+                more[0][0] = WRONG_ARM
+                return real(0.0)
             take(arm, reward(z, arm, *world), tried, tried, total, note, params)
-        earned = real(0.0)
-        for k in range(arms):
-            earned += total[k]
-            pulls[k, me] = np.int32(tried[k])
-        rewards[me] = earned
+        return close(total, tried, pulls, place)
 
-    return in_real(real, kernel)
+    return in_real(real, play, device)

@@ -1,16 +1,10 @@
-"""The rules of play of some policies on a device, unrolled: one thread a path.
+"""The paths of some policies on a device, unrolled: one thread per path.
 
-`path_kernel` makes the kernel
-
-    kernel[blocks, threads](seed, first, params, world, horizon, rewards, pulls, stop)
-
-of a rule: `seed` is `seed_words(seed)`, `first` the number of the first path, `params` and `world` are what
-the kernels of the CPU take, in this precision; `rewards` and `pulls` (a row an arm) are filled in; `stop` is
-for rules that may choose an arm that there is not. A rule is made by rule(arms, real, draws, formulas), draws
-being `standard_normal` and `uniform`; it plays one path and returns its reward. The rules, their order of
-draws and their ties are those of `lighttail.gpu.generic`, which plays any policy. What a thread knows of the
-arms stays in registers: the arms are a constant of the kernel, every loop over them is unrolled, and which
-arm is meant is a select and not an address.
+A maker takes (arms, real, draws, formulas), draws being `standard_normal` and `uniform`, and returns `play`,
+which `lighttail.gpu.paths.path_kernel` turns into a kernel. The order of draws and the ties are those of
+`lighttail.gpu.generic`, which plays any policy. What a thread knows of the arms stays in registers: the arms
+are a constant of the kernel, every loop over them is unrolled, and which arm is meant is a select and not an
+address (`selects`).
 """
 
 from __future__ import annotations
@@ -20,48 +14,52 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from lighttail.gpu.draws import WORD
+from lighttail.gpu.paths import closing
 
-SHARED = 48 * 1024  # bytes of shared memory a block
-THREADS = 128  # a block, if there is room
-ONE = WORD(1)
+SHARED = 48 * 1024  # bytes of shared memory per block
+THREADS = 128  # per block, if there is room
+ONE = np.uint32(1)
 TIED = 1 << 10
 HIGHEST = 3e38  # stands for infinity, which approximate arithmetic does not know
 
 
-def path_kernel(real: Any, begin: Any, play: Any) -> Any:
-    """A thread plays one path from the beginning of that path's stream."""
+def selects(arms: int) -> tuple[Any, Any]:
+    """get(values, arm) and put(values, arm, new) for values of which each belongs to an arm, by selects."""
 
-    def kernel(
-        seed: Any, first: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any
-    ) -> None:
-        place = cuda.grid(1)
-        if place >= rewards.size:
-            return
-        words, spare = cuda.local.array(5, np.uint32), cuda.local.array(1, real)
-        begin(words, seed, np.uint64(first + np.uint64(place)))
-        rewards[place] = play((words, spare), params, world, horizon, pulls, place)
+    def get(values: Any, arm: Any) -> Any:
+        found = values[0]
+        for k in range(1, arms):
+            value = values[k]
+            found = value if arm == k else found
+        return found
 
-    return kernel
+    def put(values: Any, arm: Any, new: Any) -> None:
+        for k in range(arms):
+            value = values[k]
+            values[k] = new if arm == k else value
+
+    return get, put
 
 
-def fixed_index_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
+def fixed_index_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """UCB with a radius that does not change with time."""
-    return index_rule(arms, real, False, draws, formulas)
+    return index_paths(arms, real, False, draws, formulas)
 
 
-def moving_index_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
+def moving_index_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """UCB with a radius that changes with time."""
-    return index_rule(arms, real, True, draws, formulas)
+    return index_paths(arms, real, True, draws, formulas)
 
 
-def index_rule(arms: int, real: Any, moving: bool, draws: Any, formulas: Any) -> Any:
+def index_paths(arms: int, real: Any, moving: bool, draws: Any, formulas: Any) -> Any:
     """UCB with any bonus: the argmax of mean + radius; an arm never pulled comes first."""
     radius, clock, shock, reward = formulas
     _, uniform = draws
+    get, put = selects(arms)
+    close = closing(arms, real)
     highest = real(HIGHEST)
 
-    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any) -> Any:
+    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
         sums = cuda.local.array(arms, real)
         counts = cuda.local.array(arms, real)
         index = cuda.local.array(arms, real)
@@ -91,31 +89,19 @@ def index_rule(arms: int, real: Any, moving: bool, draws: Any, formulas: Any) ->
                     if index[arm] == best:
                         leader = np.int32(arm) if skip == 0 else leader
                         skip -= np.int32(1)
-            total, n = sums[0], counts[0]
-            for arm in range(1, arms):
-                earned, pulled = sums[arm], counts[arm]
-                total = earned if leader == arm else total
-                n = pulled if leader == arm else n
-            total += reward(z, leader, *world)
-            n += 1.0
+            total = get(sums, leader) + reward(z, leader, *world)
+            n = get(counts, leader) + 1.0
+            put(sums, leader, total)
+            put(counts, leader, n)
             if not moving:
-                best = total / n + radius(n, 0.0, *params)
-            for arm in range(arms):
-                earned, pulled, value = sums[arm], counts[arm], index[arm]
-                sums[arm] = total if leader == arm else earned
-                counts[arm] = n if leader == arm else pulled
-                index[arm] = best if leader == arm else value
-        total = real(0.0)
-        for arm in range(arms):
-            total += sums[arm]
-            pulls[arm, place] = np.int32(counts[arm])
-        return total
+                put(index, leader, total / n + radius(n, 0.0, *params))
+        return close(sums, counts, pulls, place)
 
     return play
 
 
 def tree_threads(arms: int, real: Any) -> int:
-    """Threads a block: as many as find room for their trees in shared memory."""
+    """Threads per block: as many as find room for their trees in shared memory."""
     size = np.dtype(real).itemsize
     each = (2 << (arms - 1).bit_length()) * (size + 2) + arms * 2 * size
     threads = THREADS
@@ -124,27 +110,27 @@ def tree_threads(arms: int, real: Any) -> int:
     return threads
 
 
-def tree_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
-    """UCB with a radius that does not change with time and many arms: a tournament tree a thread.
+def tree_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
+    """UCB with a radius that does not change with time and many arms: a tournament tree per thread.
 
     A pull changes one index, hence the matches between its leaf and the root alone. The nodes lie in shared
-    memory, a column a thread; node 1 is the root, `size` + arm a leaf. A node's tag is the arm that won
+    memory, one column per thread; node 1 is the root, `size` + arm a leaf. A node's tag is the arm that won
     there, plus `TIED` if another one has the same index.
     """
     radius, _, shock, reward = formulas
     _, uniform = draws
-    threads = tree_threads(arms, real)
+    threads, close = tree_threads(arms, real), closing(arms, real)
     highest, lowest = real(HIGHEST), real(-HIGHEST)
     levels = (arms - 1).bit_length()
     size = 1 << levels
     nodes = 2 * size
 
-    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any) -> Any:
+    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
         value = cuda.shared.array((nodes, threads), real)
         tag = cuda.shared.array((nodes, threads), np.int16)
         sums = cuda.shared.array((arms, threads), real)
         counts = cuda.shared.array((arms, threads), real)
-        me = WORD(cuda.threadIdx.x)
+        me = np.uint32(cuda.threadIdx.x)
         for arm in range(size):
             value[size + arm, me] = highest if arm < arms else lowest
             tag[size + arm, me] = arm
@@ -168,39 +154,37 @@ def tree_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
                     if value[size + arm, me] == best:
                         leader = np.int32(arm) if skip == 0 else leader
                         skip -= np.int32(1)
-            pulled = WORD(leader)  # an address without a sign needs no check
+            pulled = np.uint32(leader)  # an address without a sign needs no check
             total = sums[pulled, me] + reward(z, leader, *world)
             n = counts[pulled, me] + 1.0
             best = total / n + radius(n, 0.0, *params)
             sums[pulled, me] = total
             counts[pulled, me] = n
             mark = leader
-            spot = WORD(size + leader)
+            spot = np.uint32(size + leader)
             value[spot, me] = best
             for _ in range(levels):
-                rival = WORD(spot ^ ONE)
+                rival = np.uint32(spot ^ ONE)
                 other, other_mark = value[rival, me], np.int32(tag[rival, me])
                 mark = np.int32(mark | TIED) if other == best else mark
                 mark = other_mark if other > best else mark
                 best = max(best, other)
-                spot = WORD(spot >> ONE)
+                spot = np.uint32(spot >> ONE)
                 value[spot, me] = best
                 tag[spot, me] = mark
-        total = real(0.0)
-        for arm in range(arms):
-            total += sums[arm, me]
-            pulls[arm, place] = np.int32(counts[arm, me])
-        return total
+        return close(sums[:, me], counts[:, me], pulls, place)
 
     return play
 
 
-def elimination_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
+def elimination_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """Successive elimination: phases over the active arms until one is left."""
     radius, clock, shock, reward = formulas
+    get, put = selects(arms)
+    close = closing(arms, real)
     lowest = real(-HIGHEST)
 
-    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any) -> Any:
+    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
         sums = cuda.local.array(arms, real)
         counts = cuda.local.array(arms, real)
         active = cuda.local.array(arms, np.bool_)
@@ -231,32 +215,26 @@ def elimination_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
         for arm in range(arms - 1, -1, -1):
             if active[arm]:
                 last = np.int32(arm)
-        total = real(0.0)
-        for arm in range(arms):
-            earned = sums[arm]
-            total = earned if last == arm else total
+        total = get(sums, last)
         rest = horizon - t
         for _ in range(rest):
             total += reward(shock(rng, *world), last, *world)
-        for arm in range(arms):
-            earned = sums[arm]
-            sums[arm] = total if last == arm else earned
-        total = real(0.0)
-        for arm in range(arms):
-            total += sums[arm]
-            pulls[arm, place] = np.int32(counts[arm]) + (rest if last == arm else np.int32(0))
-        return total
+        put(sums, last, total)
+        put(counts, last, get(counts, last) + real(rest))
+        return close(sums, counts, pulls, place)
 
     return play
 
 
-def posterior_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
-    """Thompson sampling: the argmax of a normal draw an arm."""
+def posterior_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
+    """Thompson sampling: the argmax of a normal draw per arm."""
     centre, spread, shock, reward = formulas
     normal, _ = draws
+    get, put = selects(arms)
+    close = closing(arms, real)
     lowest = real(-HIGHEST)
 
-    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any) -> Any:
+    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
         sums = cuda.local.array(arms, real)
         counts = cuda.local.array(arms, real)
         mean = cuda.local.array(arms, real)
@@ -270,39 +248,29 @@ def posterior_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
             z = shock(rng, *world)
             best = lowest
             leader = np.int32(0)
-            total = n = real(0.0)
             for arm in range(arms):
                 draw = mean[arm] + sd[arm] * normal(rng)
-                earned, pulled = sums[arm], counts[arm]
                 better = draw > best
                 best = draw if better else best
                 leader = np.int32(arm) if better else leader
-                total = earned if better else total
-                n = pulled if better else n
-            total += reward(z, leader, *world)
-            n += 1.0
-            new_mean, new_sd = centre(n, total, *params), spread(n, *params)
-            for arm in range(arms):
-                earned, pulled, old_mean, old_sd = sums[arm], counts[arm], mean[arm], sd[arm]
-                sums[arm] = total if leader == arm else earned
-                counts[arm] = n if leader == arm else pulled
-                mean[arm] = new_mean if leader == arm else old_mean
-                sd[arm] = new_sd if leader == arm else old_sd
-        total = real(0.0)
-        for arm in range(arms):
-            total += sums[arm]
-            pulls[arm, place] = np.int32(counts[arm])
-        return total
+            total = get(sums, leader) + reward(z, leader, *world)
+            n = get(counts, leader) + 1.0
+            put(sums, leader, total)
+            put(counts, leader, n)
+            put(mean, leader, centre(n, total, *params))
+            put(sd, leader, spread(n, *params))
+        return close(sums, counts, pulls, place)
 
     return play
 
 
-def weights_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
+def weights_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """EXP3-IX: an arm drawn by its exponential weight."""
     weight, gain, shock, reward = formulas
     _, uniform = draws
+    close = closing(arms, real)
 
-    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any) -> Any:
+    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
         scores = cuda.local.array(arms, real)
         shares = cuda.local.array(arms, real)
         sums = cuda.local.array(arms, real)
@@ -335,10 +303,6 @@ def weights_rule(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
                 scores[arm] += mine * won
                 sums[arm] += mine * value
                 counts[arm] += mine
-        total = real(0.0)
-        for arm in range(arms):
-            total += sums[arm]
-            pulls[arm, place] = np.int32(counts[arm])
-        return total
+        return close(sums, counts, pulls, place)
 
     return play

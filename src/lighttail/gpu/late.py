@@ -1,12 +1,9 @@
-"""Any rule on a device with rewards that come late, or from a state: the kernel, and the queue it works with.
+"""Any rule on a device with rewards that come late, or from a state: the paths, and their queue.
 
-`late_kernel` makes the kernel
-
-    kernel[blocks, threads](seed, first, params, world, horizon, rewards, pulls, stop, waits, begun, queue)
-
-It plays as `lighttail.kernels.generic.late_kernel` does, one path a thread. `waits` is what `wait` takes;
-`begun_on_device` and `queue_on_device` make the other two. The rewards on their way lie in the device's
-memory, a column a thread, so that threads that are at the same round touch neighbouring places.
+`late_paths` plays as `lighttail.kernels.generic.late_kernel` does. Its kernel takes as `more` the flag,
+`waits`, which `wait` takes, and what `begun_on_device` and `queue_on_device` make. The rewards on their way
+lie in the device's memory, one column per thread, so that threads that are at the same round touch
+neighbouring places.
 """
 
 from __future__ import annotations
@@ -19,38 +16,22 @@ from numba import cuda
 
 from lighttail.course import Course
 from lighttail.gpu.generic import adding, in_real, taking_in
+from lighttail.gpu.paths import closing
 from lighttail.kernels.build import WRONG_ARM
 from lighttail.kernels.generic import PATIENCE
 from lighttail.rules import Rule
 
 
-def late_kernel(arms: int, notes: int, memo: int, real: Any, device: Any, begin: Any, formulas: Any) -> Any:
-    """The kernel of a rule. formulas: choose, learn, shock, reward, and `wait` in double precision."""
+def late_paths(arms: int, notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any:
+    """play(...) of a rule. formulas: choose, learn, shock, reward, and `wait` in double precision."""
     choose, learn, shock, reward, wait = formulas
-    put, add = device(put_in_queue), adding(arms, real, device)
+    put, add, close = device(put_in_queue), adding(arms, real, device), device(closing(arms, real))
     tell = telling(arms, notes, memo, real, device, learn)
     open_again = opening(notes, memo, real, device, (put, add, shock, reward, wait))
     room, kept = max(1, notes), notes - memo
 
-    def kernel(
-        seed: Any,
-        first: Any,
-        params: Any,
-        world: Any,
-        horizon: Any,
-        rewards: Any,
-        pulls: Any,
-        stop: Any,
-        waits: Any,
-        begun: Any,
-        queue: Any,
-    ) -> None:
-        me = cuda.grid(1)
-        if me >= rewards.size:
-            return
-        words, spare = cuda.local.array(5, np.uint32), cuda.local.array(1, real)
-        begin(words, seed, np.uint64(first + np.uint64(me)))
-        rng = (words, spare)
+    def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, me: Any, more: Any) -> Any:
+        stop, waits, begun, queue = more
         tried, heard = cuda.local.array(arms, real), cuda.local.array(arms, real)
         total, earned = cuda.local.array(arms, real), cuda.local.array(arms, real)
         note = cuda.local.array((arms, room), real)
@@ -81,7 +62,7 @@ def late_kernel(arms: int, notes: int, memo: int, real: Any, device: Any, begin:
             arm = choose(rng, real(t), tried, heard, total, note, params)
             if arm < 0 or arm >= arms:
                 stop[0] = WRONG_ARM
-                return
+                return real(0.0)
             value = reward(z, arm, *world)
             add(tried, arm, real(1.0))
             add(earned, arm, value)
@@ -94,13 +75,9 @@ def late_kernel(arms: int, notes: int, memo: int, real: Any, device: Any, begin:
                 place = here + int(due) - t
                 put(place if place < ring else place - ring, here, me, queue)
             here = following
-        sum = real(0.0)
-        for k in range(arms):
-            sum += earned[k]
-            pulls[k, me] = np.int32(tried[k])
-        rewards[me] = sum
+        return close(earned, tried, pulls, me)
 
-    return in_real(real, kernel)
+    return in_real(real, play, device)
 
 
 def put_in_queue(place: Any, slot: Any, me: Any, queue: Any) -> None:

@@ -99,7 +99,8 @@ def precision_for(
         return "float64"
     if course.start is not None:
         size = max(size, float(np.abs(course.start.counts[2:]).max()) / horizon)
-    return "float32" if (size + sd) * horizon * 2.0**-24 <= ROUNDING * sd else "float64"
+    rounding = (size + sd) * horizon * 2.0**-24
+    return "float32" if rounding <= ROUNDING * sd and horizon <= MOST_SINGLE else "float64"
 
 
 def used_device(precision: Precision) -> dict[str, str]:
@@ -128,27 +129,26 @@ def launches(
     """
     from numba import cuda
 
-    from lighttail.gpu.accelerations import fast
-    from lighttail.gpu.draws import seed_words
+    from lighttail.gpu.accelerations import unrolled
+    from lighttail.gpu.draws import seed_state
     from lighttail.kernels.errors import check_arms, compilable, parts_of
 
     real: Any = np.dtype(precision).type
-    size = min(paths, fitting_paths(policy, horizon, course, real))
+    size = min(paths, launch_size(policy, horizon, course, real))
     kernel, threads, more = _kernel_for(policy, problem, horizon, course, real, size)
     params = tuple(real(value) for value in policy.params(course.known_horizon(horizon), problem.arms))
     world = tuple(_on_device(part, real) for part in problem.noise.world(problem.means))
-    key = cuda.to_device(seed_words(seed))
+    key = cuda.to_device(seed_state(seed))
     rewards = cuda.device_array(size, real)
     pulls = cuda.device_array((problem.arms, size), np.int32)
     stop = cuda.to_device(np.zeros(1, np.int32))
-    chosen = (
-        course.late or fast(policy, problem.arms, real) is None
-    )  # the unrolled kernels choose no arm that there is not
+    # The unrolled kernels choose no arm that there is not.
+    chosen = course.late or unrolled(policy, problem.arms, real) is None
     for first in range(0, paths, size):
         count = min(size, paths - first)
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
         with compilable(*parts_of(policy, problem)):
-            launch(kernel, count, threads, *args, stop, *more)
+            launch(kernel, count, threads, *args, (stop, *more))
         if chosen:  # a look at the flag waits for the launch
             check_arms(policy, stop.copy_to_host())
         yield first, rewards[:count], pulls[:, :count]
@@ -170,7 +170,7 @@ def _kernel_for(
     return *late_device_kernel_for(policy, problem, course.delay, real), (waits, begun, queue)
 
 
-def fitting_paths(policy: Policy, horizon: int, course: Course, real: Any) -> int:
+def launch_size(policy: Policy, horizon: int, course: Course, real: Any) -> int:
     """Paths a launch; where rewards come late, as many as find room for those on their way."""
     most = launch_paths(horizon)
     if not course.late:
@@ -213,7 +213,7 @@ def _on_device(part: Any, real: Any) -> Any:
     return cuda.to_device(part.astype(real) if part.dtype == np.float64 else part)
 
 
-def play_paths(
+def device_paths(
     policy: Policy, problem: Bandit, horizon: int, rows: tuple[int, int], seed: int, precision: Precision
 ) -> Counts:
     """The paths rows[0] to rows[1] - 1, on the host."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import WRONG_ARM, Formula, compiler, digest, prepare
+from lighttail.kernels.build import WRONG_ARM, Formula, compiler, prepare, prepared
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
@@ -282,11 +282,10 @@ def branching_kernel(
     least: how many paths a turn ends at least.
     """
     notes = rule.notes
-    formulas = tuple(prepare(f) for f in (rule.choose, rule.learn, rule.settled, shock, reward))
-    choose, learn, settled, shock, reward = formulas
+    used = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
+    choose, learn, settled, shock, reward = used
     score_loss = score_of(*parts)
     score_regret = with_luck(score_loss)
-    version = digest(*formulas, *parts)
 
     @register_jitable
     def play(
@@ -345,11 +344,10 @@ def branching_kernel(
             level = max(level, step)
         return level, state[0] - first
 
-    @compiler(*formulas)
+    @compiler(*used, *parts)
     def kernel(
         rng: Any, params: Any, world: Any, problem: Any, limits: Any, particles: Any, least: Any, stop: Any
     ) -> Any:
-        version  # noqa: B018  (a free variable, hence part of the cache's key)
         arms, steps = problem[0].size, limits[-1]
         top = steps + 1
         width = 2 + (2 + notes) * arms

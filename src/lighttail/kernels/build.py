@@ -1,7 +1,7 @@
 """From plain scalar functions to a compiled kernel, with an on-disk cache that is never stale.
 
-numba's cache does not notice an edited formula that lives in another file. So a kernel closes over
-a digest of everything it calls: closure cells are part of numba's cache key.
+numba's cache does not notice an edited formula that lives in another file. So the key of a kernel on disk
+holds a digest of everything that the kernel calls (`lighttail.kernels.compiled`).
 """
 
 from __future__ import annotations
@@ -50,23 +50,29 @@ FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.ker
 
 
 def compiler(*formulas: Formula) -> Callable[[Formula], Any]:
-    """The decorator that compiles a kernel around these formulas.
+    """The decorator that compiles a kernel around these formulas, which are all that it calls of others.
 
     The cache on disk is for formulas that another process can import. Division by zero gives inf
     in a kernel, as in NumPy: the checks would cost a branch a division.
     """
-    lasting = all(formula.__module__ in sys.modules for formula in formulas)
+    reached = {function for formula in formulas for function in _functions(formula, set())}
+    lasting = all(function.__module__ in sys.modules for function in reached)
 
     def compiled(kernel: Formula) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy")(kernel)
         if lasting and not config.DISABLE_JIT:
-            keep_compiled(dispatcher)
+            keep_compiled(dispatcher, digest(*formulas))
         return dispatcher
 
     return compiled
 
 
 _first_digest: dict[Formula, str] = {}
+
+
+def prepared(*formulas: Formula) -> tuple[Formula, ...]:
+    """Each of the formulas as `prepare` makes it."""
+    return tuple(prepare(formula) for formula in formulas)
 
 
 def prepare(formula: Formula) -> Formula:
@@ -146,6 +152,16 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         yield repr(value)
     else:
         yield PROCESS  # nobody knows what it holds: never from the cache
+
+
+def _functions(formula: Any, seen: set[Any]) -> set[Any]:
+    """A formula and the plain functions that it calls, however far."""
+    formula = getattr(formula, "py_func", formula)
+    if isinstance(formula, types.FunctionType) and not is_known(formula) and formula not in seen:
+        seen.add(formula)
+        for used in names_used(formula).values():
+            _functions(used, seen)
+    return seen
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -28,7 +28,7 @@ class CacheNote(UserWarning):
 
 
 @cache
-def note(text: str) -> None:
+def warn_once(text: str) -> None:
     """Say something once in a process."""
     warnings.warn(text, CacheNote, stacklevel=2)
 
@@ -37,8 +37,7 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
     """numba's index and data files, each with the digest of what was written."""
 
     def __init__(self, folder: str, name: str, stamp: Any) -> None:
-        kind = "simulated" if config.ENABLE_CUDASIM else "checked"  # numba's own files have no digest
-        super().__init__(folder, f"{name}.{kind}", stamp)  # a kernel of the simulator loads nowhere else
+        super().__init__(folder, f"{name}.checked", stamp)  # numba's own files have no digest
 
     @contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
@@ -63,52 +62,58 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
         except FileNotFoundError:
             return False
         except OSError as error:
-            note(f"the compiled kernel in {path} cannot be read ({_reason(error)}): {ANEW}")
+            warn_once(f"the compiled kernel in {path} cannot be read ({_reason(error)}): {ANEW}")
             return False
         if hashlib.sha256(content[:-DIGEST]).digest() == content[-DIGEST:]:
             return True
-        note(f"the compiled kernel in {path} is damaged: {ANEW}")
+        warn_once(f"the compiled kernel in {path} is damaged: {ANEW}")
         return False
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache of a function, whose failures are notes."""
+    """numba's cache of a function, whose failures are notes; version: of all that the function calls."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], version: str) -> None:
         super().__init__(function)
+        self.version = version
         place = self._impl.locator
         self._cache_file = _CheckedFile(self.cache_path, self._impl.filename_base, place.get_source_stamp())
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return *super()._index_key(sig, codegen), self.version
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # whatever it is, the kernel can be compiled
-            note(f"a compiled kernel in {self.cache_path} cannot be used ({_reason(error)}): {ANEW}")
+            warn_once(f"a compiled kernel in {self.cache_path} cannot be used ({_reason(error)}): {ANEW}")
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
         except Exception as error:  # the kernel is there, only its copy on disk is not
-            note(
+            warn_once(
                 f"compiled kernels cannot be kept in {self.cache_path} ({_reason(error)}): "
                 "every process compiles them anew"
             )
 
 
-def keep_compiled(dispatcher: Any) -> None:
+def keep_compiled(dispatcher: Any, version: str) -> None:
     """Let a compiled function be kept on disk, where there is a place for it."""
     wanted = config.CACHE_DIR
     try:
-        kept = KernelCache(dispatcher.py_func)
+        kept = KernelCache(dispatcher.py_func, version)
     except (OSError, RuntimeError):  # numba finds no folder that it may write
-        note(
+        warn_once(
             "compiled kernels cannot be kept, since no folder for them can be written: "
             "every process compiles them anew; set NUMBA_CACHE_DIR to a folder that can be written"
         )
         return
     if wanted and Path(wanted) not in Path(kept.cache_path).parents:
-        note(f"NUMBA_CACHE_DIR, {wanted}, cannot be written: compiled kernels are kept in {kept.cache_path}")
+        warn_once(
+            f"NUMBA_CACHE_DIR, {wanted}, cannot be written: compiled kernels are kept in {kept.cache_path}"
+        )
     dispatcher._cache = kept
 
 

@@ -45,16 +45,16 @@ def stream(generator: np.random.Generator) -> Any:
 
 
 @intrinsic
-def next_word(typingctx: Any, address: Any) -> Any:
-    """One step of SFC64 (Doty-Humphrey 2010) on the four words at `address`."""
+def next_bits(typingctx: Any, address: Any) -> Any:
+    """One step of SFC64 (Doty-Humphrey 2010) on the state at `address`: four numbers of 64 bits."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
+        bits = ir.IntType(64)
 
         def constant(value: int) -> Any:
-            return ir.Constant(word, value)
+            return ir.Constant(bits, value)
 
-        base = builder.inttoptr(args[0], word.as_pointer())
+        base = builder.inttoptr(args[0], bits.as_pointer())
         places = [builder.gep(base, [constant(i)]) for i in range(4)]
         a, b, c, count = (builder.load(place) for place in places)
         result = builder.add(builder.add(a, b), count)
@@ -70,7 +70,7 @@ def next_word(typingctx: Any, address: Any) -> Any:
 
 @register_jitable
 def next_uniform(address: Any) -> Any:
-    return np.int64(next_word(address) >> ELEVEN) * UNIT
+    return np.int64(next_bits(address) >> ELEVEN) * UNIT
 
 
 @register_jitable
@@ -87,11 +87,11 @@ def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
         drop = fi_double[layer - ONE] - fi_double[layer]
         if drop * next_uniform(address) + fi_double[layer] < math.exp(-0.5 * x * x):
             return x
-        word = next_word(address)
-        layer = word & LAYER
-        word >>= EIGHT
-        size = (word >> ONE) & MANTISSA
-        sign = np.int64(word & ONE)
+        bits = next_bits(address)
+        layer = bits & LAYER
+        bits >>= EIGHT
+        size = (bits >> ONE) & MANTISSA
+        sign = np.int64(bits & ONE)
         x = float((np.int64(size) ^ -sign) + sign) * wi_double[layer]
         if size < ki_double[layer]:
             return x
@@ -115,11 +115,11 @@ def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: A
 @overload(standard_normal, jit_options={"forceinline": True})
 def _standard_normal(rng: Any) -> Any:
     def draw(rng: Any) -> Any:
-        word = next_word(rng)
-        layer = word & LAYER
-        word >>= EIGHT
-        size = (word >> ONE) & MANTISSA
-        sign = np.int64(word & ONE)
+        bits = next_bits(rng)
+        layer = bits & LAYER
+        bits >>= EIGHT
+        size = (bits >> ONE) & MANTISSA
+        sign = np.int64(bits & ONE)
         # The sign goes onto the integer: a branch on a fair coin would be mispredicted.
         x = float((np.int64(size) ^ -sign) + sign) * wi_double[layer]
         return x if size < ki_double[layer] else reject_out_of_line(rng, x, size, layer)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, prepared
+from lighttail.kernels.closing import sum_of
 
 
 def pull_by_pull(shock: Formula, reward: Formula) -> Any:
@@ -41,14 +42,12 @@ def elimination_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, total_of: Formula | None = None
 ) -> Any:
     """Phases over the active arms until one is left or the horizon is reached."""
-    used = [prepare(f) for f in (radius, clock, shock, reward, total_of) if f is not None]
+    used = prepared(*(f for f in (radius, clock, shock, reward, total_of) if f is not None))
     radius, clock, shock, reward = used[:4]
     finish = pull_by_pull(shock, reward) if total_of is None else at_once(used[4])
-    formulas = digest(*used)
 
     @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         active = np.empty(arms, np.int64)
         sums = np.empty(arms)
@@ -88,9 +87,6 @@ def elimination_kernel(
             sums[last] = finish(rng, last, horizon - t, sums[last], world, stop)
             if stop[0] != 0:
                 return
-            total = 0.0
-            for arm in range(arms):
-                total += sums[arm]
-            rewards[path] = total
+            rewards[path] = sum_of(sums)
 
     return kernel

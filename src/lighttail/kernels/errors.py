@@ -41,7 +41,7 @@ def compilable(*owners: Any) -> Iterator[None]:
     except Exception as error:
         if not any(kind.__module__.partition(".")[0] in NUMBA for kind in type(error).__mro__):
             raise
-        raise refusal(COLOUR.sub("", str(error)), formulas_of(*owners)) from None
+        raise complaint(COLOUR.sub("", str(error)), formulas_of(*owners)) from None
 
 
 def parts_of(policy: Any, problem: Any) -> tuple[Any, ...]:
@@ -67,7 +67,7 @@ def formulas_of(*owners: Any) -> dict[str, types.FunctionType]:
     return found
 
 
-def refusal(text: str, formulas: dict[str, types.FunctionType]) -> BadInput:
+def complaint(text: str, formulas: dict[str, types.FunctionType]) -> BadInput:
     """What an author reads: the function that numba's text points to, and the reason that it gives."""
     lines = [line.strip(" -^~") for line in text.splitlines()]
     told = [line for start in REASONS for line in lines if line.startswith(start)]

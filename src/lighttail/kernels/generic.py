@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, digest, prepare
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, prepared
+from lighttail.kernels.closing import close_path
 from lighttail.rules import Rule
 
 PATIENCE = 1000  # draws for a delay that is longer than a trial has been open
@@ -23,12 +24,10 @@ PATIENCE = 1000  # draws for a delay that is longer than a trial has been open
 def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     """kernel(rng, params, world, horizon, rewards, pulls, stop), as all kernels that play every pull."""
     notes = rule.notes
-    choose, learn, shock, reward = (prepare(f) for f in (rule.choose, rule.learn, shock, reward))
-    formulas = digest(choose, learn, shock, reward)
+    choose, learn, shock, reward = used = prepared(rule.choose, rule.learn, shock, reward)
 
-    @compiler(choose, learn, shock, reward)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         tried, total, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
         breath = 0
@@ -57,11 +56,7 @@ def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                     breath = 0
                     if stop[0] != 0:
                         return
-            earned = 0.0
-            for k in range(arms):
-                earned += total[k]
-                pulls[path, k] = int(tried[k])
-            rewards[path] = earned
+            close_path(path, total, tried, rewards, pulls)
 
     return kernel
 
@@ -89,9 +84,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
     the shock behind the reward, what the rule draws, and the delay.
     """
     notes, memo = rule.notes, rule.memo
-    formulas = tuple(prepare(f) for f in (rule.choose, rule.learn, shock, reward, wait))
-    choose, learn, shock, reward, wait = formulas
-    version = digest(*formulas)
+    choose, learn, shock, reward, wait = used = prepared(rule.choose, rule.learn, shock, reward, wait)
 
     @register_jitable
     def delay_of_open(rng: Any, age: Any, waits: Any) -> Any:
@@ -102,7 +95,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                 return delay
         return math.inf if waits[0] > 0.0 else age  # a reward that may never come did not come so far
 
-    @compiler(*formulas)
+    @compiler(*used)
     def kernel(
         rng: Any,
         params: Any,
@@ -120,7 +113,6 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
         opened: Any,
         memos: Any,
     ) -> None:
-        version  # noqa: B018  (a free variable, hence part of the cache's key)
         arms, older = pulls.shape[1], opened.shape[0]
         tried, heard, total, earned = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
         note = np.empty((arms, notes))
@@ -198,10 +190,6 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                     if stop[0] != 0:
                         return
             earned[leader] = s
-            sum = 0.0
-            for k in range(arms):
-                sum += earned[k]
-                pulls[path, k] = int(tried[k])
-            rewards[path] = sum
+            close_path(path, earned, tried, rewards, pulls)
 
     return kernel

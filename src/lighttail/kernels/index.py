@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, prepared
+from lighttail.kernels.closing import close_path, sum_of
 from lighttail.random.streams import uniform
 
 ONE = np.uint64(1)
@@ -72,12 +73,10 @@ def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
 
 def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
     """UCB with a radius that does not change with time: other arms' indices stand still."""
-    radius, shock, reward = prepare(radius), prepare(shock), prepare(reward)
-    formulas = digest(radius, shock, reward)
+    radius, shock, reward = used = prepared(radius, shock, reward)
 
-    @compiler(radius, shock, reward)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         size = np.uint64(1)
         while size < arms:
@@ -124,11 +123,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
                     return
                 settle(value, winner, leaf, index, float(leader))
                 leader = second
-            total = 0.0
-            for arm in range(arms):
-                total += sums[arm]
-                pulls[path, arm] = int(counts[arm])
-            rewards[path] = total
+            close_path(path, sums, counts, rewards, pulls)
 
     return kernel
 
@@ -155,12 +150,10 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     The rivals' indices of the next round do not depend on this round's reward, so they are worked
     out while it is drawn.
     """
-    radius, clock, shock, reward = (prepare(f) for f in (radius, clock, shock, reward))
-    formulas = digest(radius, clock, shock, reward)
+    radius, clock, shock, reward = used = prepared(radius, clock, shock, reward)
 
-    @compiler(radius, clock, shock, reward)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         even = arms + arms % 2
         index = np.full(even, -math.inf)
@@ -212,9 +205,6 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
                     own = total / n + radius(n, time, *params)
             sums[leader] = total
             pulls[path, leader] = int(n)
-            total = 0.0
-            for arm in range(arms):
-                total += sums[arm]
-            rewards[path] = total
+            rewards[path] = sum_of(sums)
 
     return kernel

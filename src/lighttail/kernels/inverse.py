@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepare
 
 HALVINGS = 40
 
@@ -18,13 +18,11 @@ def inverse_kernel(index: Formula) -> Any:
     infinite if that is so of all. Where there is none it is one unit beyond the end.
     """
     index = prepare(index)
-    version = digest(index)
 
     @compiler(index)
     def kernel(
         params: Any, clock: Any, at: Any, pulls: Any, low: Any, high: Any, least: Any, out: Any
     ) -> None:
-        version  # noqa: B018  (a free variable, hence part of the cache's key)
         beyond = high - low
         for j in range(pulls.size):
             n = pulls[j]

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepared
+from lighttail.kernels.closing import close_path
 from lighttail.kernels.ridge import (
     LOSS,
     PERIOD,
@@ -80,12 +81,11 @@ def fixed_linear_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
 ) -> Any:
     """LinearUCB on a fixed set: estimates and widths of all actions follow in O(A d) a round."""
-    radius, clock, shock, reward, fill = (prepare(f) for f in (radius, clock, shock, reward, fill))
-    formulas, tie = digest(radius, clock, shock, reward, fill), TIE  # both in the cache's key
+    radius, clock, shock, reward, fill = used = prepared(radius, clock, shock, reward, fill)
+    tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(radius, clock, shock, reward, fill)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         theta, source, noise, count, _ = world
         ridge, own = params[0], params[1:]
         d = theta.size
@@ -143,11 +143,7 @@ def fixed_linear_kernel(
                     return
             if stop[0] != 0:
                 return
-            total = 0.0
-            for i in range(count):
-                total += sums[i]
-                pulls[path, i] = int(counts[i])
-            rewards[path] = total
+            close_path(path, sums, counts, rewards, pulls)
 
     return kernel
 
@@ -156,12 +152,11 @@ def changing_linear_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
 ) -> Any:
     """LinearUCB on actions that change: theta-hat and P follow, the widths are worked out every round."""
-    radius, clock, shock, reward, fill = (prepare(f) for f in (radius, clock, shock, reward, fill))
-    formulas, tie = digest(radius, clock, shock, reward, fill), TIE  # both in the cache's key
+    radius, clock, shock, reward, fill = used = prepared(radius, clock, shock, reward, fill)
+    tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(radius, clock, shock, reward, fill)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         theta, source, noise, count, _ = world
         ridge, own = params[0], params[1:]
         d = theta.size
@@ -208,12 +203,11 @@ def changing_linear_kernel(
 
 def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> Any:
     """LinearThompson, on fixed and on changing actions: the best action of a draw R^-1 (w + scale * xi)."""
-    shock, reward, fill = (prepare(f) for f in (shock, reward, fill))
-    formulas, tie = digest(shock, reward, fill), TIE  # both in the cache's key
+    shock, reward, fill = used = prepared(shock, reward, fill)
+    tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(shock, reward, fill)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         theta, source, noise, count, fixed = world
         ridge, scale = params
         d = theta.size

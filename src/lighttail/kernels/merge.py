@@ -31,7 +31,7 @@ def convolved(a: Any, b: Any) -> Any:
 
 
 @register_jitable
-def several(q: Any, f: Any, arms: Any, group_q: Any, group_f: Any) -> None:
+def group_chances(q: Any, f: Any, arms: Any, group_q: Any, group_f: Any) -> None:
     """q and f of a group from those of one of its arms."""
     if arms == 1:
         group_q[:] = q
@@ -163,7 +163,7 @@ def tail_of(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
 
 
 @register_jitable
-def law_of(qs: Any, fs: Any, total: Any, weight: Any, law: Any) -> None:
+def add_law(qs: Any, fs: Any, total: Any, weight: Any, law: Any) -> None:
     """Add, to each place of the law, `weight` times the density of its numbers of pulls.
 
     The places go through the numbers of groups 1, 2, ... that leave `total` or fewer pulls, the last
@@ -201,7 +201,7 @@ def law_of(qs: Any, fs: Any, total: Any, weight: Any, law: Any) -> None:
 
 @compiler()
 def regrets_of(gaps: Any, total: Any, regrets: Any) -> None:
-    """The regret at each place of `law_of`."""
+    """The regret at each place of `add_law`."""
     digits = gaps.size - 1
     number = np.zeros(digits, dtype=np.int64)
     pulls = np.zeros(digits + 1, dtype=np.int64)
@@ -227,7 +227,7 @@ def regrets_of(gaps: Any, total: Any, regrets: Any) -> None:
 
 
 @register_jitable
-def lattice_of(qs: Any, fs: Any, steps: Any, total: Any, weight: Any, law: Any) -> None:
+def add_lattice(qs: Any, fs: Any, steps: Any, total: Any, weight: Any, law: Any) -> None:
     """Add, to law[r], `weight` times the density of a regret of r units; the last place holds all above.
 
     steps[g]: the gap of group g, a whole number of units. Groups are added one after the other to a
@@ -265,16 +265,16 @@ TAIL, LAW, LATTICE = 0, 1, 2
 
 
 @register_jitable
-def add_up(
+def add_level(
     kind: Any, qs: Any, fs: Any, gaps: Any, units: Any, regret: Any, total: Any, weight: Any, out: Any
 ) -> None:
     """One of the three sums at one level, added to `out`."""
     if kind == TAIL:
         out[0] += weight * tail_of(qs, fs, gaps, regret, total)
     elif kind == LAW:
-        law_of(qs, fs, total, weight, out)
+        add_law(qs, fs, total, weight, out)
     else:
-        lattice_of(qs, fs, units, total, weight, out)
+        add_lattice(qs, fs, units, total, weight, out)
 
 
 @compiler()
@@ -293,8 +293,8 @@ def merge(
     """One level, from q and f of one arm of each group."""
     qs, fs = np.empty(q.shape), np.empty(q.shape)
     for g in range(arms.size):
-        several(q[g], f[g], arms[g], qs[g], fs[g])
-    add_up(kind, qs, fs, gaps, units, regret, total, weight, out)
+        group_chances(q[g], f[g], arms[g], qs[g], fs[g])
+    add_level(kind, qs, fs, gaps, units, regret, total, weight, out)
 
 
 @compiler()
@@ -333,5 +333,5 @@ def merge_ties(
             for g in range(groups):
                 for n in range(size):
                     q[n] = below[g, level, n] + u * gone[g, level, n] + (1.0 - u) * waiting[g, level, n]
-                several(q, running[g, level], arms[g], qs[g], fs[g])
-            add_up(kind, qs, fs, gaps, units, regret, total, weights[node], out)
+                group_chances(q, running[g, level], arms[g], qs[g], fs[g])
+            add_level(kind, qs, fs, gaps, units, regret, total, weights[node], out)

@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, prepared
+from lighttail.kernels.closing import close_path
 from lighttail.random.streams import standard_normal
 
 
 def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: Formula) -> Any:
     """Argmax of a normal draw an arm; `centre` and `spread` are the posterior's mean and s.d."""
-    centre, spread, shock, reward = (prepare(f) for f in (centre, spread, shock, reward))
-    formulas = digest(centre, spread, shock, reward)
+    centre, spread, shock, reward = used = prepared(centre, spread, shock, reward)
 
-    @compiler(centre, spread, shock, reward)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         mean = np.empty(arms)
         sd = np.empty(arms)
@@ -56,10 +55,6 @@ def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: F
                 return
             sums[leader] = total
             counts[leader] = n
-            total = 0.0
-            for arm in range(arms):
-                total += sums[arm]
-                pulls[path, arm] = int(counts[arm])
-            rewards[path] = total
+            close_path(path, sums, counts, rewards, pulls)
 
     return kernel

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepared
 
 SURE, NEVER = -1, -2  # in place of a block whose event is decided
 STEP = 0.75  # of the grid, in standard deviations of the product of all posterior densities
@@ -108,10 +108,9 @@ def give(
 
 def index_programme(radius: Formula, clock: Formula) -> Any:
     """UCB: an arm never pulled comes first, then the highest index; ties at random."""
-    radius, clock = prepare(radius), prepare(clock)
-    formulas = digest(radius, clock)
+    radius, clock = used = prepared(radius, clock)
 
-    @compiler(radius, clock)
+    @compiler(*used)
     def kernel(
         params: Any,
         t: Any,
@@ -124,7 +123,6 @@ def index_programme(radius: Formula, clock: Formula) -> Any:
         mass: Any,
         following: Any,
     ) -> Any:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = blocks.shape[1]
         last = arms - 1
         time = clock(float(t + 1), *params)
@@ -227,10 +225,9 @@ def chances_on_grid(
 
 def posterior_programme(centre: Formula, spread: Formula) -> Any:
     """Thompson sampling: an arm is pulled with the chance that its draw is the largest."""
-    centre, spread = prepare(centre), prepare(spread)
-    formulas = digest(centre, spread)
+    centre, spread = used = prepared(centre, spread)
 
-    @compiler(centre, spread)
+    @compiler(*used)
     def kernel(
         params: Any,
         t: Any,
@@ -243,7 +240,6 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
         mass: Any,
         following: Any,
     ) -> Any:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = blocks.shape[1]
         last = arms - 1
         mean, sd = np.zeros((t + 1, t + 1)), np.empty(t + 1)
@@ -333,12 +329,10 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
 
 def phase_width(radius: Formula, clock: Formula) -> Any:
     """Elimination: the radius after n pulls of every active arm and t pulls in all."""
-    radius, clock = prepare(radius), prepare(clock)
-    formulas = digest(radius, clock)
+    radius, clock = used = prepared(radius, clock)
 
-    @compiler(radius, clock)
+    @compiler(*used)
     def kernel(params: Any, n: Any, t: Any) -> Any:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         return float(radius(n, clock(t, *params), *params))
 
     return kernel

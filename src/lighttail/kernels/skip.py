@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepared
+from lighttail.kernels.closing import close_path
 from lighttail.kernels.index import pick_tied
 
 ROOM = 1024  # points of an arm that are kept; doubled where that is not enough
@@ -161,13 +162,12 @@ def level_kernel(
     their order. A leap that would take more pulls than the horizon has is taken back; what it
     revealed stays known. From the level where the horizon ends, the leaders play one by one.
     """
-    radius, bend, total, part, clear, proxy = (prepare(f) for f in (radius, bend, total, part, clear, proxy))
-    formulas = digest(radius, bend, total, part, clear, proxy)
+    used = prepared(radius, bend, total, part, clear, proxy)
+    radius, bend, total, part, clear, proxy = used
     passage = passage_of(radius, total, part, clear)
 
-    @compiler(radius, bend, total, part, clear, proxy)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         end = float(horizon)
         sigma = proxy(*world)
@@ -242,11 +242,7 @@ def level_kernel(
                     level += step
                     misses += 1
                 step *= 2.0
-            reward = 0.0
-            for arm in range(arms):
-                reward += sums[arm]
-                pulls[path, arm] = int(counts[arm])
-            rewards[path] = reward
+            close_path(path, sums, counts, rewards, pulls)
 
     return kernel
 
@@ -265,9 +261,8 @@ def lead_kernel(
     Within a block the rivals' indices are bounded by those at its end and the leader's own bonus by
     that at its start.
     """
-    radius, clock, bend = prepare(radius), prepare(clock), prepare(bend)
-    total, part, clear, proxy = prepare(total), prepare(part), prepare(clear), prepare(proxy)
-    formulas = digest(radius, clock, bend, total, part, clear, proxy)
+    used = prepared(radius, clock, bend, total, part, clear, proxy)
+    radius, clock, bend, total, part, clear, proxy = used
 
     @register_jitable
     def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
@@ -278,9 +273,8 @@ def lead_kernel(
                 best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
         return best
 
-    @compiler(radius, clock, bend, total, part, clear, proxy)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         end = float(horizon)
         limit = SAFETY + math.log(end)
@@ -351,10 +345,6 @@ def lead_kernel(
                         place[leader, r] = n + half
                         height[leader, r] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
                 counts[leader], sums[leader], right[leader] = n, sum_here, r
-            reward = 0.0
-            for arm in range(arms):
-                reward += sums[arm]
-                pulls[path, arm] = int(counts[arm])
-            rewards[path] = reward
+            close_path(path, sums, counts, rewards, pulls)
 
     return kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepare
 
 
 def value_counter(place: Formula) -> Any:
@@ -15,11 +15,9 @@ def value_counter(place: Formula) -> Any:
     the sums of all values' distances from it and of the squares of these.
     """
     place = prepare(place)
-    formulas = digest(place)
 
     @compiler(place)
     def count(values: Any, unit: Any, counts: Any, low: Any, high: Any, bar: Any, above: Any) -> Any:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         total, rest, squares = 0.0, 0.0, 0.0
         found = 0
         for path in range(values.size):
@@ -48,11 +46,9 @@ def pull_counter() -> Any:
     Adds one to the bin of each arm's pulls and, where there are factors, to the place of the pseudo regret,
     sum of pulls * factor; fills in the pseudo regret itself, sum of pulls * gap.
     """
-    formulas = digest()
 
     @compiler()
     def count(pulls: Any, width: Any, counts: Any, factors: Any, lattice: Any, gaps: Any, lost: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         for path in range(lost.size):
             total = 0.0

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, digest, prepare
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, prepared
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
@@ -96,11 +96,10 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     and `totals`, their sums of rewards after 1, 2, 4, ... pulls and, as the last entry, after all of them.
     """
     notes = rule.notes
-    formulas = tuple(prepare(f) for f in (rule.choose, rule.learn, rule.settled, shock, reward))
-    choose, learn, settled, shock, reward = formulas
-    version = digest(*formulas)
+    used = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
+    choose, learn, settled, shock, reward = used
 
-    @compiler(*formulas)
+    @compiler(*used)
     def kernel(
         rng: Any,
         params: Any,
@@ -120,7 +119,6 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
         totals: Any,
         stop: Any,
     ) -> None:
-        version  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = means.size
         n, s, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
         n_end, s_end = np.empty(arms), np.empty(arms)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, digest, prepare
+from lighttail.kernels.build import Formula, compiler, prepared
 from lighttail.kernels.index import pick_tied
 from lighttail.kernels.skip import (
     CAPPED,
@@ -77,11 +77,11 @@ def tilted_skip_kernel(
     rarity: about -ln of the event's probability. A block that is taken although it may have crossed
     must be rare beside the event.
     """
-    radius, bend, total, part, clear, proxy = (prepare(f) for f in (radius, bend, total, part, clear, proxy))
-    formulas = digest(radius, bend, total, part, clear, proxy)
+    used = prepared(radius, bend, total, part, clear, proxy)
+    radius, bend, total, part, clear, proxy = used
     passage = passage_of(radius, total, part, clear)
 
-    @compiler(radius, bend, total, part, clear, proxy)
+    @compiler(*used)
     def kernel(
         rng: Any,
         params: Any,
@@ -98,7 +98,6 @@ def tilted_skip_kernel(
         rounds: Any,
         stop: Any,
     ) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = means.size
         end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is another matter
         n, s, index = np.empty(arms), np.empty(arms), np.empty(arms)
@@ -126,9 +125,9 @@ def tilted_skip_kernel(
             low, misses = current.min(), 0
             while t < end and not decided:
                 best, leader, rival = top_two(index)
-                if best < math.inf and FEW * (best - rival) < best - low and misses < MISSES:
-                    # All arms run down to a level: so many rounds later, if nothing happens on the way.
-                    level = 0.5 * (low + best)
+                level = 0.5 * (low + best)  # which rounding may put at `best`, and then nothing would move
+                if level < best and FEW * (best - rival) < best - low and misses < MISSES:
+                    # All arms run down to the level: so many rounds later, if nothing happens on the way.
                     for k in range(arms):
                         n_then[k], s_then[k], index_then[k] = n[k], s[k], index[k]
                         left[k] = 0

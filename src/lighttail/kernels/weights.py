@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.build import BREATH, Formula, compiler, digest, prepare
+from lighttail.kernels.build import BREATH, Formula, compiler, prepared
+from lighttail.kernels.closing import sum_of
 from lighttail.random.streams import uniform
 
 
 def weights_kernel(weight: Formula, gain: Formula, shock: Formula, reward: Formula) -> Any:
     """Draw an arm by its weight, then credit it with its gain."""
-    weight, gain, shock, reward = (prepare(f) for f in (weight, gain, shock, reward))
-    formulas = digest(weight, gain, shock, reward)
+    weight, gain, shock, reward = used = prepared(weight, gain, shock, reward)
 
-    @compiler(weight, gain, shock, reward)
+    @compiler(*used)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        formulas  # noqa: B018  (a free variable, hence part of the cache's key)
         arms = pulls.shape[1]
         scores = np.empty(arms)
         weights = np.empty(arms)
@@ -51,9 +50,6 @@ def weights_kernel(weight: Formula, gain: Formula, shock: Formula, reward: Formu
                     return
             if stop[0] != 0:
                 return
-            total = 0.0
-            for arm in range(arms):
-                total += sums[arm]
-            rewards[path] = total
+            rewards[path] = sum_of(sums)
 
     return kernel

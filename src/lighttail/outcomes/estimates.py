@@ -106,6 +106,16 @@ def exceedance(values: Values, x: float, level: float) -> Estimate:
     return Estimate(value, float(low[0]), float(high[1]), level)
 
 
+def survival_curve(values: Values, points: int = 400) -> tuple[Floats, Floats, Floats, Floats]:
+    """x, P(value >= x) and its Clopper-Pearson limits, at up to `points` order statistics."""
+    sample = values if isinstance(values, Sample) else sample_of(np.sort(values))
+    n = sample.size
+    ranks = np.unique(np.round(np.geomspace(1, n, points)).astype(np.int64))[::-1]
+    x = np.array([sample.at(n + 1 - rank) for rank in ranks.tolist()])
+    low, high = proportion_limits(ranks, n, 0.95)
+    return x, ranks / n, low, high
+
+
 def quantile(ordered: Values, q: float, level: float) -> Estimate:
     """The q-quantile; limits are order statistics, infinite where the sample has none far enough.
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lighttail.bounds import linear
-from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.estimates import Estimate, survival_curve
+from lighttail.outcomes.format import chance, interval, probability
 from lighttail.outcomes.outcome import Outcome
 from lighttail.paper.experiments import Experiment
 from lighttail.paper.linear import DIMS, KAPPA, POLICIES, UNDER, LinearSetting
 from lighttail.paper.run import Results
 from lighttail.paper.tables import Table
-from lighttail.report.figures import LIGHT, OTHER, survival_curve
-from lighttail.report.format import chance, interval, probability
+from lighttail.report.figures import LIGHT, OTHER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

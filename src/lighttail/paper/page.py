@@ -17,6 +17,7 @@ from lighttail.paper.tables import Table, arms_table, means_table, reach_table, 
 from lighttail.report.document import document, figure
 from lighttail.report.figures import SETTINGS, draw
 from lighttail.system.files import whole_files
+from lighttail.system.versions import versions_line
 
 FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
     "certain": certain_figure,
@@ -122,7 +123,7 @@ def _part(folder: Path, experiment: Experiment, stamp: str) -> str | None:
 
 
 def _page(parts: Sequence[tuple[Experiment, str]], made: dict[str, Any], command: str) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    versions = versions_line(made["versions"])
     body = [
         f"<h1>The paper, reproduced</h1><p>{escape(INTRODUCTION)}</p>",
         f"<p>{made['paths']:,} paths a setting, fewer for linear bandits; seed {made['seed']}.</p>",

@@ -15,11 +15,11 @@ from typing import Any
 
 from lighttail import bounds
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import chance, interval, probability
 from lighttail.outcomes.outcome import Outcome
 from lighttail.paper.experiments import Experiment, Setting
 from lighttail.paper.published import MEANS, PATHS
 from lighttail.paper.run import Results
-from lighttail.report.format import chance, interval, probability
 from lighttail.tails import exact_tail
 
 MARK = 4.0  # |z| above which a cell is marked

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.outcomes.estimates import Floats, interpolated, proportion_limits
-from lighttail.outcomes.samples import Sample, Values, sample_of
-from lighttail.report.comparison import legend_words
+from lighttail.course import STRAIGHT, Course
+from lighttail.outcomes.comparison import Comparison, Entry, uncovered
+from lighttail.outcomes.estimates import Floats, interpolated, survival_curve
+from lighttail.problems import Problem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from lighttail.report.comparison import Comparison, Entry
 
 # Dark and cool for the light-tailed, light and warm for the others: told apart in grey as well.
 LIGHT = ("#08306b", "#00694c", "#2f7ebc", "#3b3486", "#1a9c8c", "#5a5a8a")
@@ -39,7 +38,7 @@ SETTINGS: Any = {
 }
 
 
-Styled = list[tuple["Entry", dict[str, Any]]]
+Styled = list[tuple[Entry, dict[str, Any]]]
 
 
 def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -55,6 +54,11 @@ def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
         dash: Any = "-" if entry.light_tailed else (0, (5, 2))
         styles.append({"color": palette[entry.turn % len(palette)], "linestyle": dash, **marks})
     return styles
+
+
+def legend_words(problem: Problem, course: Course = STRAIGHT) -> str:
+    """What the style of a line says."""
+    return uncovered(problem, course) or "solid: light-tailed by theorem"
 
 
 def survival_figure(comparison: Comparison) -> Figure:
@@ -178,16 +182,6 @@ def _mark_threshold(axes: Axes, comparison: Comparison, text: str) -> None:
 def _left_edge(comparison: Comparison) -> float:
     """Leave out the lucky paths: the curves are flat there."""
     return min(interpolated(entry.outcome.sample("regret"), 0.02) for entry in comparison.entries)
-
-
-def survival_curve(values: Values, points: int = 400) -> tuple[Floats, Floats, Floats, Floats]:
-    """x, P(value >= x) and its Clopper-Pearson limits, at up to `points` order statistics."""
-    sample = values if isinstance(values, Sample) else sample_of(np.sort(values))
-    n = sample.size
-    ranks = np.unique(np.round(np.geomspace(1, n, points)).astype(np.int64))[::-1]
-    x = np.array([sample.at(n + 1 - rank) for rank in ranks.tolist()])
-    low, high = proportion_limits(ranks, n, 0.95)
-    return x, ranks / n, low, high
 
 
 def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from html import escape
 
+from lighttail.outcomes.comparison import RARE, Comparison, uncovered
+from lighttail.outcomes.format import counted
 from lighttail.problems import Problem
-from lighttail.report.columns import cells, headings
-from lighttail.report.comparison import RARE, Comparison, uncovered
 from lighttail.report.document import document, figure, unbroken
 from lighttail.report.figures import looks
-from lighttail.report.format import counted
+from lighttail.system.versions import versions_line
 
 
 def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes, above: str = "") -> str:
     """The whole page; the figures are given as SVG. above: HTML to stand before the heading."""
     problem = comparison.problem
     policies = counted(len(comparison.entries), "policy", "policies")
-    versions = comparison.entries[0].outcome.settings["versions"]
-    made = ", ".join(f"{name} {version}" for name, version in versions.items())
+    made = versions_line(comparison.entries[0].outcome.settings["versions"])
     body = f"""{above}<h1>What is the chance of losing {comparison.threshold:g} or more?</h1>
 <p>{policies}, {comparison.horizon:,} pulls a path, {comparison.paths:,}
 simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.course.words()))))}</p>
@@ -71,7 +70,7 @@ def about(problem: Problem) -> str:
 
 
 def _head(comparison: Comparison) -> str:
-    names = ["policy", *headings(comparison), "heavy tail here"]
+    names = ["policy", *comparison.headings(), "heavy tail here"]
     return "<tr>" + "".join(f"<th>{unbroken(name)}</th>" for name in names) + "</tr>\n"
 
 
@@ -81,7 +80,7 @@ def _rows(comparison: Comparison) -> str:
         line = "solid" if entry.light_tailed else "dashed"
         swatch = f'<span class="swatch" style="border-top-style:{line};color:{look["color"]}"></span>'
         numbers = "".join(
-            f"<td>{escape(value)}<small>{escape(limits)}</small></td>" for value, limits in cells(entry)
+            f"<td>{escape(value)}<small>{escape(limits)}</small></td>" for value, limits in entry.cells()
         )
         flag = "yes" if entry.heavy_here else "not shown"
         kind = ' class="heavy"' if entry.heavy_here else ""

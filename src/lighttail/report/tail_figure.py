@@ -11,9 +11,9 @@ from lighttail.checks import refuse
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS
-from lighttail.report.tail import Kind, Report, TailCurve, steps, tail_curve
 from lighttail.report.tail_words import kind_words, sentence, subject
-from lighttail.running.simulate import check_progress
+from lighttail.tails.curve import Report, TailCurve, tail_curve
+from lighttail.tails.task import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,32 +53,15 @@ def plot_tail(
     UCB + LightTailed(0.2); means 0.2, 0.8; Gaussian(sigma=1.0)
     The chance of losing 12 or more is exactly 6.57 %; the certificate guarantees at most 16.1 %.
     """
-    progress = check_progress(progress)
     if ax is not None and not hasattr(ax, "fill_between"):
         raise refuse("ax", ax, "axes of matplotlib")
     settings: dict[str, Any] = {"kind": kind, "paths": paths, "relative_error": relative_error}
     settings |= {"seed": seed, "threads": threads}
-    if progress is True:
-        curve = with_bar(policy, problem, horizon, regret, **settings)
-    else:
-        curve = tail_curve(policy, problem, horizon, regret, **settings, progress=progress or None)
+    curve = tail_curve(policy, problem, horizon, regret, **settings, progress=progress)
     if ax is None:
         return tail_figure(curve)
     draw_tail(ax, curve)
     return ax.figure  # type: ignore[return-value]
-
-
-def with_bar(policy: Policy, problem: Bandit, horizon: int, regret: Any, **settings: Any) -> TailCurve:
-    """`tail_curve` behind a bar on a terminal, and without one elsewhere."""
-    import sys
-
-    from lighttail.system.progress import bar
-
-    if not sys.stderr.isatty():
-        return tail_curve(policy, problem, horizon, regret, **settings)
-    several = regret if isinstance(regret, (list, tuple, np.ndarray)) else [regret]
-    with bar(steps(len(several)), "steps") as update:
-        return tail_curve(policy, problem, horizon, regret, **settings, progress=update)
 
 
 def tail_figure(curve: TailCurve, titled: bool = True) -> Figure:

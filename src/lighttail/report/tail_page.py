@@ -8,10 +8,11 @@ from pathlib import Path
 
 from lighttail.report.document import document, figure
 from lighttail.report.figures import draw
-from lighttail.report.tail import TailCurve, TailPoint
 from lighttail.report.tail_figure import tail_figure
 from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
 from lighttail.system.files import whole_files
+from lighttail.system.versions import versions_line
+from lighttail.tails.curve import TailCurve, TailPoint
 
 CAPTION = "The chance of losing x or more: simulated, estimated, exact where it can be had, and bounded"
 
@@ -35,7 +36,7 @@ def results(curve: TailCurve, command: str) -> str:
 def page(curve: TailCurve, command: str, svg: bytes) -> str:
     """The whole page; the picture is given as SVG, without the sentences that stand on the page."""
     kind = kind_words(curve.kind)
-    versions = ", ".join(f"{name} {v}" for name, v in curve.outcome.settings["versions"].items())
+    versions = versions_line(curve.outcome.settings["versions"])
     parts = [f"<h1>What is the chance of losing {_losses(curve)} or more?</h1>"]
     parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls. {escape(curve.course.words())}</p>")
     for regret in curve.asked:

@@ -7,8 +7,9 @@ import sys
 
 from lighttail.bounds import Bound
 from lighttail.outcomes.estimates import Estimate
-from lighttail.report.format import precise
-from lighttail.report.tail import KnownBounds, TailCurve, TailPoint
+from lighttail.outcomes.format import precise
+from lighttail.tails.curve import TailCurve, TailPoint
+from lighttail.tails.known import KnownBounds
 from lighttail.tails.noiseless import without_noise
 from lighttail.tails.task import TailEstimate
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lighttail.report.columns import cells, headings
-
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lighttail.report.comparison import Comparison
+    from lighttail.outcomes.comparison import Comparison
 
 
 WIDE = 150  # columns in which every row fits on one line
@@ -21,21 +19,16 @@ def table(comparison: Comparison, width: int) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    title = (
-        f"Regret after {comparison.horizon:,} pulls, {comparison.paths:,} paths, "
-        f"{comparison.seeds}; 95 % intervals in brackets"
-    )
-    if comparison.course.late:
-        title = f"{title}\n{comparison.course.words()}"
+    title = comparison.title()
     result = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     result.add_column("policy", no_wrap=True)
-    for heading in headings(comparison):
+    for heading in comparison.headings():
         result.add_column(heading, justify="right")
     between = " " if width >= WIDE else "\n"
     for entry in comparison.entries:
         texts = [
             between.join(filter(None, (value, limits if width >= NARROW or place in (0, 4) else "")))
-            for place, (value, limits) in enumerate(cells(entry))
+            for place, (value, limits) in enumerate(entry.cells())
         ]
         result.add_row(entry.label, *texts, style="red" if entry.heavy_here else None)
     return result

@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
-from lighttail.report.comparison import Comparison
+from lighttail.checks import file_path, refuse
+from lighttail.outcomes.comparison import Comparison
 from lighttail.report.figures import SETTINGS, draw, histogram_figure, survival_figure
 from lighttail.report.page import page
-from lighttail.system.files import whole_files
+from lighttail.system.files import output_folder, whole_files
 
 FILES = ("survival.png", "survival.svg", "histograms.png", "histograms.svg", "results.json", "report.html")
 
 
-def write_report(comparison: Comparison, folder: Path, command: str, above: str = "") -> Path:
+def write_report(
+    comparison: Comparison, folder: str | os.PathLike[str], command: str = "", above: str = ""
+) -> Path:
     """Write report.html, its figures as PNG and SVG, and results.json; returns the page's path.
 
+    folder: is made if need be. command: what made the comparison, if not a call of `compare`.
     above: HTML to stand before the page's heading.
+
+    >>> import lighttail as lt, tempfile
+    >>> comparison = lt.compare([lt.UCB(lt.LightTailed(0.2))], lt.Bandit([0.2, 0.8]), horizon=50, seed=1)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     page = lt.write_report(comparison, place)
+    ...     print(page.name, sorted(file.suffix for file in page.parent.iterdir()))
+    report.html ['.html', '.json', '.png', '.png', '.svg', '.svg']
     """
+    if not isinstance(comparison, Comparison):
+        raise refuse("comparison", comparison, "a Comparison, which `compare` returns")
+    for field, text in (("command", command), ("above", above)):
+        if not isinstance(text, str):
+            raise refuse(field, text, "a text")
+    place = file_path("folder", folder, "the path of a folder")
+    with output_folder("folder", place):
+        whole_files(place, _files(comparison, command or comparison.made_by, above))
+    return place / "report.html"
+
+
+def _files(comparison: Comparison, command: str, above: str) -> dict[str, bytes]:
+    """The content of each file."""
     import matplotlib
 
     with matplotlib.rc_context(SETTINGS):
@@ -30,5 +55,4 @@ def write_report(comparison: Comparison, folder: Path, command: str, above: str 
     html = page(comparison, command, files["survival.svg"], files["histograms.svg"], above)
     files["results.json"] = json.dumps(comparison.to_dict(command), indent=2, allow_nan=False).encode()
     files["report.html"] = html.encode()
-    whole_files(folder, files)
-    return folder / "report.html"
+    return files

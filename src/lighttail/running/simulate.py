@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -24,6 +23,7 @@ from lighttail.running.kept import KEEP_LAW, KeptLaw, KeptPaths, check_memory, k
 from lighttail.running.methods import Method, check_method, choose_method
 from lighttail.running.pool import check_executor, check_travels, run_tasks
 from lighttail.system.interrupts import postponed_interrupts
+from lighttail.system.versions import used_versions
 
 if TYPE_CHECKING:
     from lighttail.online import Experiment
@@ -289,10 +289,6 @@ def settings_of(
     keep: Keep = "paths",
 ) -> dict[str, Any]:
     """What made an outcome: enough to make it again."""
-    import numba
-
-    import lighttail
-
     method = choose_method(policy, problem, horizon, method)
     return {
         "policy": repr(policy),
@@ -304,10 +300,5 @@ def settings_of(
         "method": method,
         "keep": keep,
         "block_paths": block_paths(horizon, method, problem.dear),
-        "versions": {
-            "lighttail": lighttail.__version__,
-            "numpy": np.__version__,
-            "numba": numba.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": used_versions(),
     }

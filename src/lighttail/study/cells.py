@@ -16,9 +16,9 @@ from lighttail.course import STRAIGHT, Course
 from lighttail.gpu.run import (
     Precision,
     check_device,
+    device_paths,
     device_sources,
     launch_paths,
-    play_paths,
     precision_for,
     used_device,
 )
@@ -167,7 +167,7 @@ def _of_all_seeds(
             method, block = "step", 1  # a path has a stream of its own there
             precision = precision_for(None, problem, horizon)
             short = min(horizon, PROBE_PULLS + problem.opening)
-            first = play_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision)
+            first = device_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision)
             probe = first.tobytes() + fingerprint(policy, problem, horizon)
             where = used_device(precision) | {"sources": device_sources()}
             size = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))

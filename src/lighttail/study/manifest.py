@@ -6,16 +6,15 @@ import errno
 import hashlib
 import json
 import math
-import platform
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import lighttail
 from lighttail.checks import Argument, BadInput, refuse
 from lighttail.study.cells import Cell, Piece
 from lighttail.study.file import Study
 from lighttail.study.parquet import pyarrow
+from lighttail.system.versions import used_versions
 
 FORMAT = "lighttail study 1"
 MANIFEST = "manifest.json"
@@ -59,17 +58,9 @@ def no_manifest(file: Path, wrong: str) -> NoManifest:
 
 
 def versions() -> dict[str, str]:
-    """What may change a bit of a path or a byte of a file."""
-    import numba
-    import numpy
-
-    return {
-        "lighttail": lighttail.__version__,
-        "numpy": numpy.__version__,
-        "numba": numba.__version__,
-        "python": ".".join(platform.python_version_tuple()[:2]),
-        "pyarrow": pyarrow().__version__,
-    }
+    """What may change a bit of a path or a byte of a file; of Python, a release of bug fixes does not."""
+    used = used_versions()
+    return used | {"python": ".".join(used["python"].split(".")[:2]), "pyarrow": pyarrow().__version__}
 
 
 def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:

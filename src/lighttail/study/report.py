@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lighttail.checks import refuse
+from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
-from lighttail.report.columns import cells
-from lighttail.report.comparison import Comparison, legend_words
+from lighttail.outcomes.format import probability
 from lighttail.report.document import document, figure, unbroken
-from lighttail.report.figures import SETTINGS, draw, looks
-from lighttail.report.format import probability
+from lighttail.report.figures import SETTINGS, draw, legend_words, looks
 from lighttail.report.page import about
 from lighttail.report.write import FILES, write_report
 from lighttail.study.cells import slug
@@ -25,6 +24,7 @@ from lighttail.study.file import Setting
 from lighttail.study.folder import REPORT, check_kind
 from lighttail.study.results import Results
 from lighttail.system.files import output_folder, whole_files
+from lighttail.system.versions import versions_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,7 +130,7 @@ def _unfinished(results: Results) -> str:
 def _summary(setting: Setting, comparison: Comparison, page: str, command: str) -> Summary:
     rows = []
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
-        numbers = cells(entry)
+        numbers = entry.cells()
         rows.append(
             {
                 "label": entry.label,
@@ -166,7 +166,7 @@ def _json(results: Results, summaries: Iterable[Summary]) -> str:
 def index(results: Results, summaries: list[Summary], command: str) -> str:
     """The page that all others hang from."""
     study = results.study
-    versions = ", ".join(f"{name} {version}" for name, version in results.manifest["versions"].items())
+    versions = versions_line(results.manifest["versions"])
     policies = "".join(
         f'<tr><td>{escape(name)}</td><td class="text">{escape(repr(policy))}</td></tr>'
         for name, policy in study.policies.items()

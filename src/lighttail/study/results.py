@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lighttail.checks import known_word, refuse
+from lighttail.outcomes.comparison import Comparison, comparison_of
 from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
-from lighttail.report.comparison import Comparison, Entry, default_threshold, turns, uncovered
 from lighttail.running.blocks import Keep
 from lighttail.running.kept import fits_memory, kept_as
 from lighttail.study.cells import problem_repr
@@ -112,14 +112,9 @@ class Results:
             return None
         paths = min(rows[name] for name in there)
         share = study.threshold
-        threshold = default_threshold(problem, horizon) if share is None else share * horizon
-        entries, places = [], dict(zip(study.policies, turns(list(study.policies.values())), strict=True))
-        for name in there:
-            outcome = self._outcome(setting, name, horizon, paths, together=len(there))
-            policy = study.policies[name]
-            proved = policy.light_tailed and not uncovered(problem, setting.course)
-            entries.append(Entry(name, policy, proved, outcome, threshold, places[name]))
-        return Comparison(problem, horizon, paths, study.seeds, threshold, tuple(entries), setting.course)
+        threshold = problem.default_threshold(horizon) if share is None else share * horizon
+        outcomes = {name: self._outcome(setting, name, horizon, paths, together=len(there)) for name in there}
+        return comparison_of(study.policies, outcomes, problem, study.seeds, threshold, setting.course)
 
     def not_played(self, setting: Setting, horizon: int) -> list[str]:
         """The policies of which no piece is finished there."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from lighttail.checks import refuse, whole
-from lighttail.gpu.run import Device, play_paths
+from lighttail.gpu.run import Device, device_paths
 from lighttail.running.blocks import Part, worker_name
 from lighttail.running.pool import AHEAD, FEWEST, check_executor
 from lighttail.running.simulate import usable_processors
@@ -61,7 +61,7 @@ def play_on_device(piece: Piece) -> Part:
     """The paths of a piece, on a GPU: each has a stream of its own there."""
     cell: Any = piece.cell
     rows = (piece.first, piece.until)
-    record = play_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.precision)
+    record = device_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.precision)
     return Part(record, 0.0, worker_name())
 
 

@@ -26,6 +26,20 @@ def reporter(
 
 
 @contextmanager
+def parts_reporter(
+    progress: bool | Callable[[str, int], None], total: int, unit: str = "paths"
+) -> Iterator[Callable[[str, int], None] | None]:
+    """The same for work in several parts, called with (the part, done of all): None where nobody looks."""
+    if callable(progress):
+        yield progress
+    elif progress and sys.stderr.isatty():
+        with bar(total, unit) as update:
+            yield update
+    else:
+        yield None
+
+
+@contextmanager
 def bar(total: int, unit: str = "paths") -> Iterator[Callable[[str, int], None]]:
     """A progress bar on stderr, gone when it is done; call it with (label, done)."""
     from rich.console import Console

@@ -1,15 +1,26 @@
-"""Exact answers to a task: which laws there are, what they take, and the cheapest of them."""
+"""What is known of a tail without simulation.
+
+That is an exact answer where a law is known (which laws there are, what they take, and the cheapest of them),
+a certificate and a theorem's bound.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+from lighttail import bounds
+from lighttail.bounds import Bound, NoBound
 from lighttail.checks import BadInput
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
 from lighttail.tails.exact import exact_seconds, exact_tail, why_not_exact
+from lighttail.tails.exact_costs import in_words
 from lighttail.tails.groups import has_law
 from lighttail.tails.programme import has_programme, programme_seconds, programme_tail, why_not_programme
-from lighttail.tails.task import Task
+from lighttail.tails.task import Kind, Task
 
 UCB_ALONE = "an exact law is known only for UCB with a bonus that does not change with time"
 ERROR = 1e-5  # relative error of an exact law that is integrated
@@ -44,3 +55,87 @@ def _why_not(task: Task, why: BadInput | None) -> BadInput | None:
     noise, policy = task.problem.noise, task.policy
     also = f"with Bernoulli rewards at short horizons also for {policy}"
     return BadInput(f"with {noise!r} rewards {UCB_ALONE}; {also}", field="noise", value=noise)
+
+
+@dataclass(frozen=True)
+class KnownBounds:
+    """What bounds P(kind >= regret), and why not where nothing does."""
+
+    theorem: Bound | None
+    certificate: Bound | None
+    why_no_theorem: str = ""
+    why_no_certificate: str = ""
+
+    @property
+    def guarantee(self) -> Bound | None:
+        """The smaller of the two."""
+        known = [bound for bound in (self.certificate, self.theorem) if bound is not None]
+        return min(known, key=float) if known else None
+
+
+LATE = KnownBounds(None, None, *["rewards come late"] * 2)
+
+
+def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
+    """The bounds that apply, and the reasons of those that do not."""
+    theorem = certificate = None
+    no_theorem = no_certificate = ""
+    try:
+        theorem = bounds.tail(policy, problem, horizon=horizon, regret=regret, kind=kind)
+    except BadInput as error:
+        no_theorem = _reason(error)
+    try:
+        certificate = bounds.certificate(policy, problem, horizon=horizon, regret=regret, kind=kind)
+    except BadInput as error:
+        no_certificate = _reason(error)
+    return KnownBounds(theorem, certificate, no_theorem, no_certificate)
+
+
+def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
+    """For JSON: value, source and whether it says nothing; or why there is none."""
+    return {
+        "certificate": _bound_dict(known.certificate, known.why_no_certificate),
+        "theorem": _bound_dict(known.theorem, known.why_no_theorem),
+        "guarantee": _bound_dict(known.guarantee, "no bound is known"),
+    }
+
+
+def exact_at(
+    policy: Policy,
+    problem: Bandit,
+    horizon: int,
+    regret: float,
+    kind: Kind,
+    seconds: float,
+) -> float | None:
+    """The exact chance where it can be had in so many seconds."""
+    way = exact_way(Task(policy, problem, horizon, regret, kind))
+    if isinstance(way, BadInput) or way[0] > seconds:
+        return None
+    try:
+        found = way[1]()
+    except BadInput:  # too little noise
+        return None
+    possible = regret <= sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
+    return None if found == 0.0 and possible else found  # smaller than is computed
+
+
+def why_no_exact(
+    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
+) -> str:
+    """Why no exact chance can be had in so many seconds; empty if it can."""
+    way = exact_way(Task(policy, problem, horizon, regret, kind))
+    if isinstance(way, BadInput):
+        return f"none: {way.rule}"
+    return f"not computed: takes {in_words(way[0])}" if way[0] > seconds else ""
+
+
+def _reason(error: BadInput) -> str:
+    """Why there is no bound; of a field that no bound is for, such as a short horizon, what is allowed."""
+    return error.why if isinstance(error, NoBound) else error.rule
+
+
+def _bound_dict(bound: Bound | None, why_not: str) -> dict[str, Any]:
+    if bound is None:
+        return {"value": None, "why_not": why_not}
+    return {"value": bound.value, "source": bound.source, "vacuous": bound.vacuous}

@@ -1,4 +1,4 @@
-"""The tail of one policy on one problem, from everything that is known of it: data, without drawing."""
+"""The tail of one policy on one problem as a curve, from everything that is known of it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,24 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from lighttail import bounds
-from lighttail.bounds import Bound, NoBound
 from lighttail.bounds.bound import check_kind
-from lighttail.checks import BadInput, number, refuse
+from lighttail.checks import number, refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.report.comparison import default_threshold
-from lighttail.running.simulate import check_settings, simulate
-from lighttail.tails import TailEstimate, tail_probability
-from lighttail.tails.exact_costs import in_words
-from lighttail.tails.known import exact_way
-from lighttail.tails.rare import MOST_PULLS, Method
-from lighttail.tails.task import Task
+from lighttail.running.simulate import check_progress, check_settings, simulate
+from lighttail.system.progress import parts_reporter
+from lighttail.tails.known import LATE, KnownBounds, bounds_at, bounds_to_dict, exact_at
+from lighttail.tails.rare import MOST_PULLS, Method, tail_probability
+from lighttail.tails.task import Kind, TailEstimate, Task
 
-Kind = Literal["pseudo_regret", "regret"]
 Report = Callable[[str, int], None]
 POINTS = 7  # regrets between where simulation thins out and the end
 STEPS = 400  # points of the simulated curve
@@ -39,25 +34,6 @@ ASKED_SECONDS, QUICK_SECONDS, CURVE_SECONDS = 30.0, 2.0, 0.3
 SHARE, ROUGH = 1 / 10, 0.1  # of the budget, and relative error, for a point that was not asked for
 SIMULATED_PULLS = 200_000_000
 ROUNDS = 4  # of points, each nearer, until no chance is too small for a float
-
-
-@dataclass(frozen=True)
-class KnownBounds:
-    """What bounds P(kind >= regret), and why not where nothing does."""
-
-    theorem: Bound | None
-    certificate: Bound | None
-    why_no_theorem: str = ""
-    why_no_certificate: str = ""
-
-    @property
-    def guarantee(self) -> Bound | None:
-        """The smaller of the two."""
-        known = [bound for bound in (self.certificate, self.theorem) if bound is not None]
-        return min(known, key=float) if known else None
-
-
-LATE = KnownBounds(None, None, *["rewards come late"] * 2)
 
 
 @dataclass(frozen=True)
@@ -159,7 +135,7 @@ def tail_curve(
     method: Method = "auto",
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
-    progress: Report | None = None,
+    progress: bool | Report = False,
     delay: DelayLike = None,
     batch: int | None = None,
 ) -> TailCurve:
@@ -170,7 +146,8 @@ def tail_curve(
     paths: of the plain simulation; 10,000 unless given, fewer at long horizons.
     relative_error, method, most_pulls: as in `tail_probability`, for the regrets that were asked for; for
         the points between, a relative error of 0.1 and a tenth of the budget will do.
-    progress: called with (what is being done, steps done of `steps`).
+    progress: True shows a bar on a terminal; a function is called with (what is being done, steps done of
+        `steps`).
     delay, batch: as in `simulate`; where rewards come late, nothing is known but what simulation shows.
 
     >>> import lighttail as lt
@@ -185,36 +162,34 @@ def tail_curve(
     checked = check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths, seed, threads = checked.horizon, checked.paths, checked.seed, checked.threads
     kind, asked = check_kind(kind), asked_regrets(regret, problem, horizon)
-    course = check_course(policy, problem, horizon, delay, batch)
-    say: Report = (lambda label, done: None) if progress is None else progress
+    course, progress = check_course(policy, problem, horizon, delay, batch), check_progress(progress)
     common: dict[str, Any] = {"seed": seed, "threads": threads, "delay": course.delay, "batch": course.batch}
-    common["progress"] = False if progress is None else _silent  # says when it compiles
+    with parts_reporter(progress, steps(len(asked)), "steps") as report:
+        say = _nothing_said if report is None else report
+        common["progress"] = False if report is None else _silent  # says when it compiles
 
-    def estimate(x: float, done: int, **effort: Any) -> TailEstimate:
-        say(f"the chance of {x:g}", done)
-        return tail_probability(policy, problem, horizon, x, kind=kind, **effort, **common)
+        def estimate(x: float, done: int, **effort: Any) -> TailEstimate:
+            say(f"the chance of {x:g}", done)
+            return tail_probability(policy, problem, horizon, x, kind=kind, **effort, **common)
 
-    effort: dict[str, Any] = {"relative_error": relative_error, "most_pulls": most_pulls}
-    estimates = {x: estimate(x, done, method=method, **effort) for done, x in enumerate(asked)}
-    say("plain simulation", len(asked))
-    outcome = simulate(policy, problem, horizon=horizon, paths=paths, **common)
-    tilted = not course.late and Task(policy, problem, horizon, 0.0, kind).no_tilts() is None
-    if tilted:  # else plain simulation says it all
-        less = {"relative_error": max(relative_error, ROUGH), "most_pulls": max(1, int(most_pulls * SHARE))}
-        end = math.inf if regret is None else max(asked)
-        _add_between(estimates, outcome, kind, problem, end, lambda x, done: estimate(x, done, **less))
-    say("exact values and bounds", steps(len(asked)) - 1)
-    points = tuple(
-        _point(policy, problem, outcome, kind, x, estimates[x], asked, course.late) for x in sorted(estimates)
-    )
-    grid = _bound_regrets(points, outcome, kind)
-    curves = [LATE if course.late else bounds_at(policy, problem, horizon, float(x), kind) for x in grid]
-    certificates, theorems = (
-        np.array([math.nan if bound is None else bound.value for bound in several])
-        for several in ([known.certificate for known in curves], [known.theorem for known in curves])
-    )
+        effort: dict[str, Any] = {"relative_error": relative_error, "most_pulls": most_pulls}
+        estimates = {x: estimate(x, done, method=method, **effort) for done, x in enumerate(asked)}
+        say("plain simulation", len(asked))
+        outcome = simulate(policy, problem, horizon=horizon, paths=paths, **common)
+        tilted = not course.late and Task(policy, problem, horizon, 0.0, kind).no_tilts() is None
+        if tilted:  # otherwise plain simulation says it all
+            error, pulls = max(relative_error, ROUGH), max(1, int(most_pulls * SHARE))
+            less = {"relative_error": error, "most_pulls": pulls}
+            end = math.inf if regret is None else max(asked)
+            _add_between(estimates, outcome, kind, problem, end, lambda x, done: estimate(x, done, **less))
+        say("exact values and bounds", steps(len(asked)) - 1)
+        points = tuple(
+            _point(policy, problem, outcome, kind, x, estimates[x], asked, course.late)
+            for x in sorted(estimates)
+        )
+        bound_curves = _bound_curves(policy, problem, points, outcome, kind, course.late)
     settings = (policy, problem, horizon, kind, seed, relative_error, asked)
-    return TailCurve(*settings, outcome, points, grid, certificates, theorems, course)
+    return TailCurve(*settings, outcome, points, *bound_curves, course)
 
 
 def steps(asked: int) -> int:
@@ -225,77 +200,12 @@ def steps(asked: int) -> int:
 def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ...]:
     """The regrets that were asked for, each once and rising."""
     if regret is None:
-        return (default_threshold(problem, horizon),)
+        return (problem.default_threshold(horizon),)
     listed = isinstance(regret, (list, tuple)) or (isinstance(regret, np.ndarray) and regret.ndim == 1)
     several = regret if listed else [regret]
     if not 1 <= len(several) <= MOST_ASKED:
         raise refuse("regret", regret, f"at least one number, and at most {MOST_ASKED}")
     return tuple(sorted({number("regret", x) for x in several}))
-
-
-def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
-    """The bounds that apply, and the reasons of those that do not."""
-    theorem = certificate = None
-    no_theorem = no_certificate = ""
-    try:
-        theorem = bounds.tail(policy, problem, horizon=horizon, regret=regret, kind=kind)
-    except BadInput as error:
-        no_theorem = _reason(error)
-    try:
-        certificate = bounds.certificate(policy, problem, horizon=horizon, regret=regret, kind=kind)
-    except BadInput as error:
-        no_certificate = _reason(error)
-    return KnownBounds(theorem, certificate, no_theorem, no_certificate)
-
-
-def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
-    """For JSON: value, source and whether it says nothing; or why there is none."""
-    return {
-        "certificate": _bound_dict(known.certificate, known.why_no_certificate),
-        "theorem": _bound_dict(known.theorem, known.why_no_theorem),
-        "guarantee": _bound_dict(known.guarantee, "no bound is known"),
-    }
-
-
-def exact_at(
-    policy: Policy,
-    problem: Bandit,
-    horizon: int,
-    regret: float,
-    kind: Kind,
-    seconds: float = ASKED_SECONDS,
-) -> float | None:
-    """The exact chance where it can be had in so many seconds."""
-    way = exact_way(Task(policy, problem, horizon, regret, kind))
-    if isinstance(way, BadInput) or way[0] > seconds:
-        return None
-    try:
-        found = way[1]()
-    except BadInput:  # too little noise
-        return None
-    possible = regret <= sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
-    return None if found == 0.0 and possible else found  # smaller than is computed
-
-
-def why_no_exact(
-    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
-) -> str:
-    """Why no exact chance can be had in so many seconds; empty if it can."""
-    way = exact_way(Task(policy, problem, horizon, regret, kind))
-    if isinstance(way, BadInput):
-        return f"none: {way.rule}"
-    return f"not computed: takes {in_words(way[0])}" if way[0] > seconds else ""
-
-
-def _reason(error: BadInput) -> str:
-    """Why there is no bound; of a field that no bound is for, such as a short horizon, what is allowed."""
-    return error.why if isinstance(error, NoBound) else error.rule
-
-
-def _bound_dict(bound: Bound | None, why_not: str) -> dict[str, Any]:
-    if bound is None:
-        return {"value": None, "why_not": why_not}
-    return {"value": bound.value, "source": bound.source, "vacuous": bound.vacuous}
 
 
 def _point(
@@ -321,6 +231,10 @@ def _point(
 
 
 def _silent(done: int, total: int) -> None:
+    pass
+
+
+def _nothing_said(label: str, done: int) -> None:
     pass
 
 
@@ -375,6 +289,19 @@ def _regrets_between(sample: Floats, end: float, taken: Iterable[float]) -> list
     places = {float(f"{x:.3g}") for x in np.linspace(start, end, POINTS)}
     near = 0.03 * (end - start)
     return sorted(x for x in places if all(abs(x - other) > near for other in taken))
+
+
+def _bound_curves(
+    policy: Policy, problem: Bandit, points: Sequence[TailPoint], outcome: Outcome, kind: Kind, late: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Regrets, and the certificate and the theorem at each of them; nan where there is none."""
+    grid = _bound_regrets(points, outcome, kind)
+    known = [LATE if late else bounds_at(policy, problem, outcome.horizon, float(x), kind) for x in grid]
+    several = [one.certificate for one in known], [one.theorem for one in known]
+    certificates, theorems = (
+        np.array([math.nan if bound is None else bound.value for bound in curve]) for curve in several
+    )
+    return grid, certificates, theorems
 
 
 def _bound_regrets(points: Sequence[TailPoint], outcome: Outcome, kind: Kind) -> Floats:

@@ -1,0 +1,210 @@
+"""The main job: several policies, simulated on one problem and compared."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, NamedTuple
+
+from lighttail.checks import positive, refuse, shown
+from lighttail.course import Course, check_course
+from lighttail.delays import DelayLike
+from lighttail.gpu.run import Device, check_device
+from lighttail.outcomes.comparison import Comparison, comparison_of
+from lighttail.outcomes.outcome import Outcome
+from lighttail.policies import Policy
+from lighttail.policies.rehearsal import try_out
+from lighttail.problems import Problem
+from lighttail.reading.words import parse_policy
+from lighttail.running.blocks import Keep
+from lighttail.running.pool import check_executor, check_travels
+from lighttail.running.simulate import check_progress, check_settings, simulate
+from lighttail.running.sizes import check_played
+from lighttail.system.progress import parts_reporter
+
+# The six policies as tuned in the paper, in the words of the command line. The paper's any-time runs leave
+# out 1/sqrt(K), hence 0.2 * sqrt(2).
+TUNED = (
+    "se:standard:0.4",
+    "ucb:standard:0.8",
+    "ts:0.8",
+    "se:lighttailed:0.1",
+    "ucb:lighttailed:0.2",
+    f"ucb:anytime:{0.2 * math.sqrt(2.0)}",
+)
+LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1", "lints:1")
+PATHS = 5000
+MOST_POLICIES = 500  # of one comparison, whose page shows each of them
+POLICIES = "a list of policies such as UCB(LightTailed(kappa=0.2)), or a mapping from names to policies"
+
+
+def compare(
+    policies: Sequence[Policy] | Mapping[str, Policy] | None,
+    problem: Problem,
+    *,
+    horizon: int,
+    paths: int = PATHS,
+    seed: int | None = None,
+    threshold: float | None = None,
+    delay: DelayLike = None,
+    batch: int | None = None,
+    keep: Keep = "paths",
+    device: Device = "cpu",
+    executor: Executor | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[str, int], None] = False,
+) -> Comparison:
+    """Simulate every policy on the problem, each with the same seed, and compare their regrets.
+
+    policies: a list, or a mapping whose keys are the policies' names in tables and figures. None stands for
+        those of `lighttail compare`: the six of the paper as tuned there, or four for a linear bandit.
+    threshold: the regret whose chance is estimated, in units of reward; a third of the largest possible
+        unless given.
+    horizon, paths, seed, delay, batch, keep, device, executor, threads: as in `simulate`.
+    progress: True shows a bar on a terminal; a function is called with (the policy's name, paths done of all
+        policies together).
+
+    `lt.write_report(comparison, folder)` writes the page with its figures and `results.json`.
+
+    >>> import lighttail as lt
+    >>> policies = [lt.UCB(lt.Standard(0.8)), lt.UCB(lt.LightTailed(0.2))]
+    >>> comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=500, paths=5000, seed=1)
+    >>> for entry in comparison.entries:
+    ...     print(entry)
+    UCB + Standard(0.8): mean regret 10.56 [9.424, 11.83], P(regret >= 100) 0.0164 [0.01306, 0.02032]
+    UCB + LightTailed(0.2): mean regret 11.94 [11.27, 12.67], P(regret >= 100) 0.0004 [4.845e-05, 0.001444]
+    """
+    named = _named_policies(policies, problem)
+    asked = Asked(problem, horizon, paths, seed, delay, batch, keep, device, executor, threads)
+    settings, course = _check(named.values(), asked)
+    progress = check_progress(progress)
+    if threshold is None:
+        threshold = problem.default_threshold(settings["horizon"])
+    loss = positive("threshold", threshold)
+    with parts_reporter(progress, settings["paths"] * len(named)) as report:
+        outcomes = _outcomes(named, problem, settings, course, report)
+    return comparison_of(
+        named, outcomes, problem, settings["seed"], loss, course, _call(settings, loss, course)
+    )
+
+
+def default_words(linear: bool) -> tuple[str, ...]:
+    """The policies that are compared where none are named, in the words of the command line."""
+    return LINEAR if linear else TUNED
+
+
+def told_apart(policies: Iterable[Policy], names: Iterable[str]) -> dict[str, Policy]:
+    """The policies by their names; where names are alike, by the whole of what they are."""
+    pairs = list(zip(policies, names, strict=True))
+    alike = Counter(name for _, name in pairs)
+    found: dict[str, Policy] = {}
+    for policy, name in pairs:
+        whole = repr(policy) if alike[name] > 1 else name
+        if whole in found:
+            allowed, twice = "from each other or be a mapping from names", f"hold {whole} twice"
+            raise refuse("policies", policy, allowed, verb="differ", found=twice)
+        found[whole] = policy
+    return found
+
+
+def _named_policies(policies: Any, problem: Any) -> dict[str, Policy]:
+    """The policies by their names, at least one and not too many."""
+    if policies is None:
+        policies = [parse_policy(word) for word in default_words(getattr(problem, "linear", False))]
+    if isinstance(policies, (str, bytes)) or not isinstance(policies, (Sequence, Mapping)) or not policies:
+        raise refuse("policies", policies, POLICIES)
+    if len(policies) > MOST_POLICIES:
+        raise refuse("the number of policies", len(policies), f"at most {MOST_POLICIES} in one comparison")
+    if isinstance(policies, Mapping):
+        for name, policy in policies.items():
+            if not (isinstance(name, str) and name.strip()):
+                raise refuse("a name in policies", name, "a text that is not empty")
+            _check_policy(f"policies[{shown(name)}]", policy)
+        return dict(policies)
+    for place, policy in enumerate(policies):
+        _check_policy(f"policies[{place}]", policy)
+    return told_apart(policies, map(str, policies))
+
+
+def _check_policy(field: str, policy: Any) -> None:
+    if not isinstance(policy, Policy):
+        raise refuse(field, policy, "a policy such as UCB(LightTailed(kappa=0.2))")
+
+
+class Asked(NamedTuple):
+    """What `compare` hands on to `simulate`, as it was given."""
+
+    problem: Any
+    horizon: Any
+    paths: Any
+    seed: Any
+    delay: Any
+    batch: Any
+    keep: Any
+    device: Any
+    executor: Any
+    threads: Any
+
+
+def _check(policies: Iterable[Policy], asked: Asked) -> tuple[dict[str, Any], Course]:
+    """Refuse what cannot be simulated of any of the policies; the settings of `simulate`, and the course.
+
+    A fresh seed, if none was given, is the same for all policies.
+    """
+    several, problem = list(policies), asked.problem
+    if asked.executor is not None:
+        check_executor(asked.executor, asked.threads)
+    threads = 1 if asked.threads is None else asked.threads
+    for policy in several:
+        given = (policy, problem, asked.horizon, asked.paths, asked.seed, threads, asked.keep)
+        checked = check_settings(*given, together=len(several))
+        if policy is several[0]:
+            first = checked
+        course = check_course(policy, problem, checked.horizon, asked.delay, asked.batch)
+        device, _ = check_device(
+            asked.device, problem, checked.horizon, executor=asked.executor, threads=asked.threads
+        )
+        if asked.executor is None:
+            check_played(policy, problem, checked.horizon, checked.paths, device, course.late)
+        else:
+            check_travels(policy=policy, problem=problem)
+        if not problem.linear:
+            try_out(policy, checked.horizon, problem.size, course.late)
+    settings: dict[str, Any] = {"horizon": first.horizon, "paths": first.paths, "seed": first.seed}
+    settings |= {"keep": first.keep, "device": device, "executor": asked.executor, "threads": asked.threads}
+    return settings | {"delay": course.delay, "batch": course.batch}, course
+
+
+def _outcomes(
+    policies: Mapping[str, Policy],
+    problem: Problem,
+    settings: dict[str, Any],
+    course: Course,
+    report: Callable[[str, int], None] | None,
+) -> dict[str, Outcome]:
+    """Play one policy after the other."""
+    late, outcomes = f", {course.short()}" if course.late else "", {}
+    for turn, (name, policy) in enumerate(policies.items()):
+        told: bool | Callable[[int, int], None] = False
+        if report is not None:
+            told = partial(_shift, report, name + late, turn * settings["paths"])
+            told(0, settings["paths"])
+        outcomes[name] = simulate(policy, problem, **settings, progress=told)
+    return outcomes
+
+
+def _shift(report: Callable[[str, int], None], label: str, before: int, done: int, total: int) -> None:
+    """Report the progress of one policy as that of all of them."""
+    report(label, before + done)
+
+
+def _call(settings: dict[str, Any], threshold: float, course: Course) -> str:
+    """The call that gives the same numbers again, for the same policies and problem."""
+    given = [f"{name}={settings[name]}" for name in ("horizon", "paths", "seed")] + [f"threshold={threshold}"]
+    given += [f"{name}={value}" for name, value in course.said().items()]
+    usual = {"keep": "paths", "device": "cpu"}
+    given += [f"{name}={settings[name]!r}" for name in usual if settings[name] != usual[name]]
+    return f"lt.compare(policies, problem, {', '.join(given)})"
