@@ -22,7 +22,7 @@ LAYERS = {
     "Ground": ("checks", "system", "random", "rehearsal", "records"),
     "Formulas": ("noises", "rules", "delays", "bonuses", "policies", "course"),
     "Problems": ("problems", "linear", "reading"),
-    "Machinery": ("kernels", "outcomes", "costs", "gpu"),
+    "Machinery": ("kernels", "outcomes", "gpu"),
     "Simulation": ("running",),
     "Answers": ("online", "bounds", "tails", "compare"),
     "Showing": ("report", "paper", "study"),

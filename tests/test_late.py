@@ -149,7 +149,7 @@ def test_a_delay_of_ones_own_is_refused() -> None:
     class Mine(lt.FixedDelay):
         longest = 3.0  # type: ignore[assignment]
 
-    with pytest.raises(BadInput, match="delay must be a whole number of at least 0 of pulls, a delay"):
+    with pytest.raises(BadInput, match=r"delay must be a whole number of at least 0 \(in pulls\), a delay"):
         lt.simulate(lt.UCB(lt.Standard(0.4)), PROBLEM, horizon=60, paths=5, delay=Mine(400))
 
 

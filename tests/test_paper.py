@@ -16,13 +16,14 @@ import pytest
 from lighttail import cli
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.outcome import Outcome
-from lighttail.paper import EXPERIMENTS, Setting, run, settings_in, tails_in, write_paper
+from lighttail.paper import EXPERIMENTS, Setting, decay, run, settings_in, tails_in, write_paper
 from lighttail.paper.decay import Chance
 from lighttail.paper.figures import decay_figure
 from lighttail.paper.page import TABLES
 from lighttail.paper.published import MEANS
 from lighttail.paper.run import Results
 from lighttail.paper.tables import mean_cells, means_table
+from lighttail.running import methods
 from lighttail.running.simulate import simulate
 
 running = importlib.import_module("lighttail.paper.run")
@@ -180,6 +181,17 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch
     monkeypatch.setattr(running, "simulate", forbidden)
     again = run([TABLE], tmp_path, paths=PATHS, seed=5)
     assert all(np.array_equal(again[setting].reward, results[setting].reward) for setting in results)
+
+
+def test_what_is_stored_is_known_without_pilots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = dataclasses.replace(TABLE.settings[0], horizon=5000)
+    one = dataclasses.replace(TABLE, settings=(long,))
+    first = run([one], tmp_path, paths=PATHS, seed=5)[long]
+    monkeypatch.setattr(methods, "numbers_drawn", forbidden)
+    assert np.array_equal(run([one], tmp_path, paths=PATHS, seed=5)[long].reward, first.reward)
+    assert decay._about(long, 5)["horizon"] == 5000
+    with pytest.raises(AssertionError):  # control: another seed has to be simulated
+        run([one], tmp_path, paths=PATHS, seed=6)
 
 
 def test_an_outcome_of_other_settings_or_a_broken_one_is_made_anew(tmp_path: Path) -> None:

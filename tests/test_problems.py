@@ -89,7 +89,7 @@ def test_a_record_means_what_its_type_says_whatever_its_numbers_are(table: Any) 
         assert type(again) is type(record)
         assert again.tobytes() == record.tobytes()
         assert record.rows(slice(1, 2)).table.tolist() == [[3, 4]]
-    with pytest.raises(ValueError, match="no paths have the columns reward, lost, best"):
+    with pytest.raises(ValueError, match="no kind of record has the columns reward, lost, best"):
         from_columns({"reward": np.zeros(2), "lost": table[:, 0], "best": table[:, 1]})
 
 

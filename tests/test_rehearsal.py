@@ -43,11 +43,11 @@ ALONE = "must draw with uniform(rng) and standard_normal(rng) of lighttail alone
 MISTAKES: dict[str, tuple[lt.Noise, str]] = {
     "the generator itself": (
         made(shock=lambda rng, means, sigma: rng.standard_normal()),
-        f"Mine.shock {ALONE} asks rng for standard_normal",
+        f"Mine.shock {ALONE} uses rng.standard_normal",
     ),
     "another law of it": (
         made(shock=lambda rng, means, sigma: rng.exponential(2.0)),
-        f"Mine.shock {ALONE} asks rng for exponential",
+        f"Mine.shock {ALONE} uses rng.exponential",
     ),
     "another generator": (
         made(shock=lambda rng, means, sigma: random.random()),
@@ -95,7 +95,7 @@ MISTAKES: dict[str, tuple[lt.Noise, str]] = {
     ),
     "a word in the world": (
         made(world=lambda self, means: (np.array(means), "wide")),
-        "Mine.world must return a tuple of arrays of numbers and floats, but returned a str among them",
+        "Mine.world must return a tuple of arrays of numbers and floats, but returned one with a str",
     ),
     "an error in the world": (
         made(world=lambda self, means: (np.array(means), 1.0 / 0)),
@@ -155,7 +155,7 @@ def test_a_noise_without_its_functions_is_refused() -> None:
             return (np.array(means),)
 
     with pytest.raises(
-        ValueError, match=r"^Mine must have a static method shock, as every noise, but has none$"
+        ValueError, match=r"^Mine must have a static method shock, as every noise has, but has none$"
     ):
         lt.simulate(UCB, lt.Bandit([0.2, 0.8], Mine()), horizon=20, paths=3, seed=1)
 
@@ -168,7 +168,7 @@ def test_one_that_states_that_it_moves_begins_its_world_with_the_means() -> None
             return 2.0 * np.array(means), self.sigma
 
     with pytest.raises(
-        ValueError, match=r"^Mine.world must begin with the array of the means where moves = True"
+        ValueError, match=r"^Mine.world must begin with the array of the means if moves = True"
     ):
         lt.simulate(UCB, lt.Bandit([0.2, 0.8], Mine()), horizon=20, paths=3, seed=1)
 

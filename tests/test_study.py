@@ -207,6 +207,43 @@ def test_a_key_changes_with_a_formula_and_with_the_machine(monkeypatch: pytest.M
     assert not set(keys) & {cell.key for cell in cells_of(study_of())}
 
 
+def test_a_finished_study_is_known_without_pilots_and_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    digest = run(out).digest
+    played = []
+
+    def noted(name: str) -> None:
+        real = getattr(cells_module, name)
+        monkeypatch.setattr(cells_module, name, lambda *setting: played.append(name) or real(*setting))
+
+    noted("choose_method")
+    noted("probe_of")
+    assert (run(out).digest, played) == (digest, [])
+    run(out, BASE.replace("600", "700"))
+    assert played == ["probe_of"] * 2  # for more paths; the methods are as they were
+    run(out, 'method = "auto"' + BASE.replace('ts:0.8"', 'ts:0.7"'))
+    assert played[2:] == ["choose_method", "probe_of", "probe_of"]
+    run(out, 'method = "step"' + BASE.replace("600", "700"))
+    assert played[5:] == ["choose_method", "probe_of"] * 2  # control: asked for something else
+    (out / "manifest.json").unlink()
+    run(out, BASE, rebuild=True)
+    assert len(played) == 13  # control: nothing is known
+
+
+def test_a_file_is_not_made_again_by_a_machine_that_rounds_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    digest = run(out).digest
+    monkeypatch.setattr(cells_module, "probe_of", lambda *played: b"a last bit that is another")
+    assert run(out).digest == digest
+    next(out.rglob("*.parquet")).unlink()
+    with pytest.raises(BadInput, match="must be finished by a machine that rounds as the one that began it"):
+        run(out)
+
+
 def test_a_damaged_file_is_found_out_and_made_again(tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(out)

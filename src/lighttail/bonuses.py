@@ -1,19 +1,20 @@
-"""The bonus: what is added to an arm's mean to make its index. The paper changes this alone.
+"""The bonus: the number that is added to an arm's mean to make the arm's index.
+
+The paper's policies differ from the classical ones in the bonus alone.
 
 A bonus is a frozen dataclass with two members:
 
-- `radius(n, clock, *params)`, a static method, a pure scalar function of floats: the bonus after
-  `n` pulls of the arm. Plain Python runs it online, numba compiles it for simulation; so write it
-  with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`.
-- `params(horizon, arms)`, which works out everything that does not change during an experiment.
+- `radius(n, clock, *params)` is a static method, a pure scalar function of floats. It returns the bonus
+  after `n` pulls of the arm. Plain Python runs the function online, and numba compiles it for simulation, so
+  write it with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`.
+- `params(horizon, arms)` computes the floats that stay the same during an experiment.
 
-A radius that changes with the round t reads its second argument. What depends on t alone belongs
-in `clock(t, *params)`, which is evaluated once a round and not once an arm; unless a bonus says
-otherwise, the clock shows t.
+A radius that changes with the round t reads its second argument. A term that depends on t alone belongs in
+`clock(t, *params)`, which is evaluated once per round and not once per arm. By default the clock shows t.
 
-A bonus may declare `concave = True`: n * radius(n) is then concave in n and the radius never falls
-as time goes by, which lets `simulate` skip ahead (docs/skip-ahead.md). Where n * radius(n) has one
-bend upwards, such as the maximum of two such bonuses, `bend(*params)` is the n where it is.
+A bonus may declare `concave = True`. The author then states that n * radius(n) is concave in n and that the
+radius never falls with time, and `simulate` may skip ahead (docs/skip-ahead.md). If n * radius(n) has one
+bend upwards, as the maximum of two concave bonuses has, `bend(*params)` returns the n of that bend.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from lighttail.checks import BadInput, accept, non_negative, positive, refuse
 
 
 def same_time(t: float, *params: float) -> float:
-    """The plain clock: it shows the round t."""
+    """The default clock: the round t itself."""
     return t
 
 
 def nowhere(*params: float) -> float:
-    """No bend at any number of pulls."""
+    """The default bend: infinity, because n * radius(n) has no bend."""
     return math.inf
 
 
 def reads(formula: Callable[..., float], place: int) -> bool:
-    """Whether the code of a function names its argument in that place."""
+    """Whether the code of a function uses its argument number `place`, which counts from 0."""
     import dis
 
     code = formula.__code__
@@ -49,11 +50,11 @@ def reads(formula: Callable[..., float], place: int) -> bool:
 
 
 class Bonus(ABC):
-    """What every bonus has; see the module's docstring for how to write one."""
+    """The members that every bonus has. The module's docstring says how to write a bonus."""
 
     needs_horizon: ClassVar[bool] = True
-    light_tailed: ClassVar[bool] = False  # whether a theorem says so
-    concave: ClassVar[bool] = False  # n * radius(n) in n; `simulate` may then skip ahead
+    light_tailed: ClassVar[bool] = False  # whether a theorem makes a large regret exponentially unlikely
+    concave: ClassVar[bool] = False  # whether n * radius(n) is concave in n; `simulate` may then skip ahead
     unscaled: ClassVar[tuple[str, ...]] = ()  # fields that do not grow with the noise, such as exponents
     radius: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
@@ -61,10 +62,13 @@ class Bonus(ABC):
 
     @abstractmethod
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
-        """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
+        """The floats that `radius` and `clock` receive as `params`. `horizon` is nan if it is not known."""
 
     def for_noise(self, sigma: float) -> Bonus:
-        """The same bonus tuned for another noise than 1: its radius, and what it is a multiple of, scales."""
+        """This bonus with every field multiplied by sigma, except the fields in `unscaled`.
+
+        The result is tuned for the noise sigma if this bonus is tuned for the noise 1.
+        """
         names = [f.name for f in fields(self) if f.name not in self.unscaled]  # type: ignore[arg-type]
         return replace(self, **{name: getattr(self, name) * sigma for name in names})  # type: ignore[type-var]
 
@@ -77,7 +81,7 @@ class Bonus(ABC):
                 )
 
     def sample(self, horizon: float, arms: int) -> Iterator[tuple[float, float, float]]:
-        """(n, t, radius) over the range of an experiment: every small n and t, then ever fewer."""
+        """(n, t, radius) over the range of an experiment: all small n and t, and a few of the large ones."""
         params = self.params(horizon, arms)
         last = int(horizon) if math.isfinite(horizon) else 1_000_000
         steps = sorted({min(last, round(1.3**k)) for k in range(math.ceil(math.log(last, 1.3)) + 1)})
@@ -87,7 +91,7 @@ class Bonus(ABC):
                 yield float(n), float(t), float(self.radius(float(n), clock, *params))
 
     def check(self, horizon: float, arms: int) -> None:
-        """Refuse a bonus whose radius is not a finite number somewhere in its range."""
+        """Raise BadInput if the radius is not a finite number for every sampled n and t."""
         place = f"the radius of {self!r}"
         try:
             for n, t, radius in self.sample(horizon, arms):
@@ -101,7 +105,8 @@ class Bonus(ABC):
             raise refuse(place, str(error), "a finite number") from None
 
     def check_concave(self, horizon: float, arms: int) -> None:
-        """Refuse a bonus that declares itself concave and is not, or falls as time goes by."""
+        """Raise BadInput if the bonus declares `concave = True` and n * radius(n) is not concave in n, or if
+        the radius falls with time."""
         bend = self.bend(*self.params(horizon, arms))
         lines: dict[float, list[tuple[float, float]]] = {}  # t -> (n, n * radius)
         for n, t, radius in self.sample(horizon, arms):
@@ -126,7 +131,7 @@ class Bonus(ABC):
 
     @classmethod
     def changes_with_time(cls) -> bool:
-        """Whether the radius looks at the clock at all: whether its code names that argument."""
+        """Whether the radius depends on the clock: whether the code of `radius` uses that argument."""
         return reads(cls.radius, 1)
 
     def __str__(self) -> str:
@@ -139,7 +144,8 @@ class Bonus(ABC):
 class Standard(Bonus):
     """The classical bonus: radius(n) = kappa * sqrt(ln T / n) (eq. rad:standard).
 
-    Its regret has a heavy tail: the chance of a linear regret falls only polynomially in T.
+    The regret of a policy with this bonus has a heavy tail: the chance of a linear regret falls only
+    polynomially in T.
 
     kappa: sigma * sqrt(eta) of the paper. T: the horizon, which must be known.
 
@@ -193,12 +199,12 @@ class LightTailed(Bonus):
 
 @dataclass(frozen=True)
 class ArmOptimal(Bonus):
-    """LightTailed with the best order in the number of arms K as well (eq. rad:optimal):
+    """A light-tailed bonus whose regret also has the best order in the number of arms K (eq. rad:optimal):
 
     radius(n) = sqrt(ln T / n) * max(kappa * sqrt(T / (n K)), floor).
 
-    kappa: sigma * sqrt(eta_1) of the paper. floor: sigma * sqrt(eta_2), 0 or more.
-    T: the horizon, which must be known.
+    kappa: sigma * sqrt(eta_1) of the paper. floor: sigma * sqrt(eta_2) of the paper, 0 or more.
+    T: the horizon, which must be known. K: the number of arms.
 
     >>> bonus = ArmOptimal(kappa=0.4, floor=0.4)
     >>> round(bonus.radius(4.0, 1.0, *bonus.params(horizon=500, arms=4)), 4)
@@ -220,7 +226,8 @@ class ArmOptimal(Bonus):
 
     @staticmethod
     def bend(log_root: float, scale: float, floor: float) -> float:
-        """Where scale / sqrt(n) = floor: n * radius(n) is constant before and grows like sqrt(n) after."""
+        """The n with scale / sqrt(n) = floor. n * radius(n) is constant below this n and grows like sqrt(n)
+        above it."""
         return (scale / floor) * (scale / floor) if floor > 0.0 else math.inf
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
@@ -229,13 +236,13 @@ class ArmOptimal(Bonus):
 
 @dataclass(frozen=True)
 class AnyTime(Bonus):
-    """The light-tailed bonus that needs no horizon (Thm any-time):
+    """The paper's light-tailed bonus that needs no horizon (Thm any-time):
 
     radius_t(n) = kappa * sqrt(t * max(1, ln(K t))) / (n * sqrt K).
 
     kappa: sigma * sqrt(eta) of the paper. t: the round, from 1. K: the number of arms.
 
-    The paper's numerical tables leave out the 1 / sqrt K: they are `AnyTime(kappa * sqrt(K))`.
+    The paper's numerical tables leave out the factor 1 / sqrt K: they show `AnyTime(kappa * sqrt(K))`.
 
     >>> bonus = AnyTime(kappa=0.2)
     >>> params = bonus.params(horizon=math.nan, arms=2)
@@ -254,7 +261,7 @@ class AnyTime(Bonus):
     @staticmethod
     def clock(t: float, scale: float, arms: float) -> float:
         growth = math.log(arms * t)
-        return scale * math.sqrt(t * (growth if growth > 1.0 else 1.0))  # max() takes plain Python longer
+        return scale * math.sqrt(t * (growth if growth > 1.0 else 1.0))  # max() is slower in plain Python
 
     @staticmethod
     def radius(n: float, clock: float, scale: float, arms: float) -> float:
@@ -268,9 +275,10 @@ class AnyTime(Bonus):
 class Moss(Bonus):
     """The bonus of MOSS: radius(n) = kappa * sqrt(max(0, ln(T / (K n))) / n) (Audibert & Bubeck 2009).
 
-    Its worst-case mean regret has the best order in T and K; its tail is that of `Standard`.
+    The mean regret in the worst case has the best order in T and K. The tail of the regret is as heavy as
+    with `Standard`.
 
-    kappa: 1 in the paper, for rewards in [0, 1]; 2 sigma in Lattimore & Szepesvari, Alg. 7.
+    kappa: 1 in Audibert & Bubeck, for rewards in [0, 1]; 2 sigma in Lattimore & Szepesvari, Alg. 7.
     T: the horizon, which must be known. K: the number of arms.
 
     >>> bonus = Moss(kappa=1.0)
@@ -290,7 +298,7 @@ class Moss(Bonus):
 
     @staticmethod
     def bend(kappa: float, share: float) -> float:
-        """Where the radius reaches 0: n * radius(n) falls to it steeply and stays."""
+        """The n at which the radius reaches 0. n * radius(n) falls steeply to 0 and stays there."""
         return share
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
@@ -299,10 +307,10 @@ class Moss(Bonus):
 
 @dataclass(frozen=True)
 class Eqo(Bonus):
-    """LightTailed without its logarithm: radius(n) = kappa * sqrt(T / K) / n (Lee & Oh 2026).
+    """A light-tailed bonus without a logarithm: radius(n) = kappa * sqrt(T / K) / n (Lee & Oh 2026).
 
     "Exploration via quasi-optimism": with chance 1 - delta the regret is of order sqrt(K T) ln(1 / delta),
-    for all delta at once; the best order in T and K for the mean and for the tail.
+    for all delta at once. This is the best order in T and K for the mean and for the tail.
 
     kappa: sigma in the theory. T: the horizon, which must be known. K: the number of arms.
 
@@ -332,11 +340,11 @@ class TwoPart(Bonus):
 
     radius_t(n) = min{kappa (t / K)^alpha sqrt(ln K) / n, cap sqrt(t^beta / n)}.
 
-    The mean regret is of order T^alpha in the worst case and T^beta on each problem, up to logarithms; the
+    The mean regret is of order T^alpha in the worst case and T^beta on each problem, up to logarithms. The
     chance of a linear regret falls like exp(-constant T^beta).
 
-    kappa, cap: eta_1 and eta_2 of the paper. alpha: from 1/2 to below 1. beta: above 0 and up to alpha.
-    t: the round, from 1. K: the number of arms.
+    kappa, cap: eta_1 and eta_2 of that paper. t: the round, from 1. K: the number of arms.
+    alpha: at least 1/2 and below 1. beta: above 0 and at most alpha.
 
     >>> bonus = TwoPart(kappa=0.5, cap=0.5)
     >>> params = bonus.params(horizon=math.nan, arms=2)

@@ -1,4 +1,4 @@
-"""How a path goes: when its rewards become known, how many decisions are made at once, where it begins."""
+"""The course of a path: its first state, when rewards become known, and how many decisions form a batch."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from lighttail.checks import refuse, whole
 from lighttail.delays import Delay, FixedDelay, as_delay
 from lighttail.policies import Policy
 
-MOST_OPEN = 2 * 10**7  # rewards that may be on their way at the same time: a thread keeps all of them
-
-
+MOST_OPEN = 2 * 10**7  # open rewards per path: a thread keeps all of them in memory
 AT_ONCE = FixedDelay(0)
 
 
 class Beginning(NamedTuple):
-    """Where a path begins: the state of a rule after `rounds` pulls, and what is open then.
+    """The state in which a path begins: the state of a rule after `rounds` pulls, and the open trials.
 
-    horizon: that the policy was made for, nan if none. counts: tried, heard, total and the sum of all rewards
-    so far by arm. opened: (arm, round) of every open trial in their order, and memos: what the rule keeps
-    with each.
+    horizon: the horizon for which the policy was set up; nan if there is none.
+    counts: four rows with one entry per arm: `tried`, `heard`, `total`, and the sum of all rewards so far.
+    note: the floats that the rule keeps (see `lighttail.rules`).
+    opened: (arm, round) of every open trial, in the order of the rounds.
+    memos: the floats that the rule keeps for each open trial.
     """
 
     policy: Policy
@@ -37,9 +37,12 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True)
 class Course:
-    """delay: of every reward. batch: decisions per group, which see no reward of their own group. start:
-    where
-    every path begins, if not at the first pull."""
+    """When rewards become known, and where every path begins.
+
+    delay: the delay of every reward. batch: the number of decisions per group; no decision of a group sees a
+    reward of the same group. start: the state in which every path begins; None if paths begin at the first
+    pull.
+    """
 
     delay: Delay = AT_ONCE
     batch: int = 1
@@ -47,11 +50,11 @@ class Course:
 
     @property
     def late(self) -> bool:
-        """Whether there is anything else than rewards that are known at once."""
+        """Whether there is a delay, a batch or a start."""
         return self != STRAIGHT
 
     def said(self) -> dict[str, Any]:
-        """For the settings of an outcome; nothing where paths go straight ahead."""
+        """The course in the settings of an outcome; empty if there is no delay, batch or start."""
         found: dict[str, Any] = {} if self.delay == STRAIGHT.delay else {"delay": repr(self.delay)}
         if self.batch > 1:
             found["batch"] = self.batch
@@ -61,21 +64,21 @@ class Course:
 
     @property
     def open(self) -> int:
-        """Trials that are open at the beginning."""
+        """The number of trials that are open at the beginning."""
         return 0 if self.start is None else len(self.start.opened)
 
     def told(self) -> dict[str, Any]:
-        """The same for a file of results, and in words."""
+        """The course in a file of results: `said()` and `words()`."""
         return {**self.said(), "rewards": self.words()} if self.late else {}
 
     def short(self) -> str:
-        """For a title: "delay 2,000, batch 100"; empty where paths go straight ahead."""
+        """The course in a title, such as "delay 2,000, batch 100"; empty without a delay and a batch."""
         never = f"{100 * self.delay.never:g} % never known" if self.delay.never else ""
         batch = f"batch {self.batch:,}" if self.batch > 1 else ""
         return ", ".join(filter(None, (self.delay.short(), never, batch)))
 
     def words(self) -> str:
-        """In sentences; empty where paths go straight ahead.
+        """The course in sentences; empty without a delay and a batch.
 
         >>> Course(batch=10).words()
         'Decisions are made 10 at a time, before their rewards are known.'
@@ -84,16 +87,16 @@ class Course:
         return " ".join(filter(None, (self.delay.words(), made if self.batch > 1 else "")))
 
     def known_horizon(self, horizon: int) -> float:
-        """The horizon that the policy reckons with."""
+        """The horizon that the policy assumes."""
         return horizon if self.start is None else self.start.horizon
 
     def ring(self, horizon: int) -> int:
-        """Places for rewards on their way: the longest delay that a path can see, the batch and two more."""
+        """The number of places for open rewards: the longest delay within a path, the batch, and two more."""
         first = 0 if self.start is None else self.start.rounds
         return int(min(self.delay.longest, horizon - first)) + min(self.batch, horizon) + 2
 
     def arguments(self, horizon: int, arms: int, notes: int, memo: int) -> tuple[Any, ...]:
-        """What `lighttail.kernels.generic.late_kernel` takes besides."""
+        """The arguments of `lighttail.kernels.generic.late_kernel` that describe the course."""
         ways = (self.delay.params(), min(self.batch, horizon), self.ring(horizon))
         if self.start is None:
             nobody = np.zeros((0, 2), dtype=np.int64), np.zeros((0, memo))
@@ -114,17 +117,17 @@ STRAIGHT = Course()
 def check_course(
     policy: Policy, problem: Any, horizon: int, delay: Any = None, batch: Any = None, start: Any = None
 ) -> Course:
-    """The three settings of `simulate`, checked."""
+    """The course for three arguments of `simulate`. Raises BadInput if one of them is wrong."""
     course = Course(
         STRAIGHT.delay if delay is None else as_delay(delay),
         1 if batch is None else whole("batch", batch, 1),
         None if start is None else _beginning(policy, problem, horizon, start),
     )
     if course.late and problem.linear:
-        raise refuse("problem", problem, "a Bandit where rewards come late or paths begin with a start")
+        raise refuse("problem", problem, "a Bandit if a delay, a batch or a start is given")
     if course.ring(horizon) > MOST_OPEN:
-        longest = f"{MOST_OPEN} pulls or fewer for which rewards can be open"
-        raise refuse("horizon", horizon, f"such that delay and batch leave {longest}")
+        limit = f"at most {MOST_OPEN} rewards are open at once with this delay and batch"
+        raise refuse("horizon", horizon, f"so small that {limit}")
     return course
 
 
@@ -140,7 +143,7 @@ def _beginning(policy: Policy, problem: Any, horizon: int, start: Any) -> Beginn
         arms = f"{len(problem.means)} arms, as the problem has"
         raise refuse("the number of arms of start", begun.counts.shape[1], arms)
     if begun.rounds > horizon:
-        raise refuse("horizon", horizon, f"at least {begun.rounds}, the pulls that start has behind it")
+        raise refuse("horizon", horizon, f"at least {begun.rounds}, the number of pulls in start")
     if math.isnan(begun.horizon) and policy.needs_horizon:
         raise refuse("start", start, "an Experiment with a horizon")
     return begun

@@ -1,8 +1,9 @@
-"""When a reward becomes known: after how many pulls, or never.
+"""Delays: after how many pulls a reward becomes known, if it ever does.
 
-A reward of round t with a delay of d pulls is known before the choice of round t + 1 + d: with a delay of 0
-before the next one. A delay is a frozen dataclass with a static, scalar function `wait(rng, *params)`, which
-draws the delay of one reward, a whole number as a float, or infinity for a reward that never comes.
+The reward of round t with a delay of d pulls is known before the choice of round t + 1 + d. With a delay of 0
+the reward is known before the next choice. A delay is a frozen dataclass with a static, scalar function
+`wait(rng, *params)`, which draws the delay of one reward: a whole number of pulls as a float, or infinity for
+a reward that never becomes known.
 
 >>> as_delay(100)
 FixedDelay(pulls=100, never=0.0)
@@ -25,30 +26,31 @@ import numpy.typing as npt
 from lighttail.checks import accept, non_negative, number, refuse, whole
 from lighttail.random.streams import uniform
 
-LONGEST = 10**9  # pulls of a fixed, uniform or observed delay
+LONGEST = 10**9  # the longest fixed, uniform or observed delay, in pulls
 ENDLESS = math.inf
 
 
 def fixed_wait(rng: Any, never: float, pulls: float) -> float:
+    """The same number of pulls for every reward."""
     return math.inf if never > 0.0 and uniform(rng) < never else pulls
 
 
 def uniform_wait(rng: Any, never: float, low: float, high: float) -> float:
-    """Every whole number from low to high has the same chance."""
+    """A whole number from low to high; each has the same chance."""
     if never > 0.0 and uniform(rng) < never:
         return math.inf
     return low + float(int(uniform(rng) * (high - low + 1.0)))
 
 
 def geometric_wait(rng: Any, never: float, log_stay: float) -> float:
-    """P(delay >= d) = stay^d: the inverse of the distribution function."""
+    """A draw with P(delay >= d) = stay^d, by the inverse of the distribution function. log_stay: ln stay."""
     if never > 0.0 and uniform(rng) < never:
         return math.inf
     return float(int(math.log(1.0 - uniform(rng)) / log_stay)) if log_stay < 0.0 else 0.0
 
 
 def observed_wait(rng: Any, never: float, delays: Any) -> float:
-    """One of the observations, each with the same chance."""
+    """One of the observed delays; each has the same chance."""
     if never > 0.0 and uniform(rng) < never:
         return math.inf
     return delays[int(uniform(rng) * len(delays))]  # type: ignore[no-any-return]
@@ -62,30 +64,30 @@ def _chance(field: str, value: Any) -> float:
 
 
 class Delay(ABC):
-    """What every delay has; `never` is the chance that a reward does not come at all."""
+    """The members that every delay has. `never` is the chance that a reward never becomes known."""
 
     wait: ClassVar[Callable[..., float]]
     never: float
 
     @abstractmethod
     def params(self) -> tuple[Any, ...]:
-        """What `wait` is handed: `never`, then floats, or an array of floats."""
+        """The arguments of `wait` after `rng`: `never`, then floats or an array of floats."""
 
     @property
     @abstractmethod
     def longest(self) -> float:
-        """No reward that comes takes longer; infinite where there is no such number."""
+        """The longest delay, in pulls, of a reward that becomes known; infinite if delays have no limit."""
 
     def short(self) -> str:
-        """For a title, such as "delay 2,000"; empty if every reward is known at once."""
+        """The delay in a title, such as "delay 2,000"; empty if every reward is known at once."""
         return f"delay {self!r}"
 
     def late(self) -> str:
-        """What follows "Every reward becomes known"; empty if it is at once."""
+        """The end of the sentence "Every reward becomes known ..."; empty if rewards are known at once."""
         return f"after {self!r}"
 
     def words(self) -> str:
-        """In a sentence or two; empty if every reward is known at once.
+        """The delay in one or two sentences; empty if every reward is known at once.
 
         >>> FixedDelay(2000, never=0.1).words()
         'Every reward becomes known 2,000 pulls late. 10 % of the rewards never become known.'
@@ -97,7 +99,9 @@ class Delay(ABC):
 
 @dataclass(frozen=True)
 class FixedDelay(Delay):
-    """Every reward comes after the same number of pulls.
+    """Every reward becomes known after the same number of pulls.
+
+    pulls: the delay. never: the chance that a reward never becomes known.
 
     >>> FixedDelay(2000).longest
     2000.0
@@ -126,7 +130,10 @@ class FixedDelay(Delay):
 
 @dataclass(frozen=True)
 class UniformDelay(Delay):
-    """Every whole number of pulls from `low` to `high` is equally likely."""
+    """Every whole number of pulls from `low` to `high` is equally likely.
+
+    never: the chance that a reward never becomes known.
+    """
 
     low: int
     high: int
@@ -135,7 +142,8 @@ class UniformDelay(Delay):
 
     def __post_init__(self) -> None:
         accept(self, low=lambda field, value: whole(field, value, 0, most=LONGEST))
-        accept(self, high=lambda field, value: whole(field, value, self.low, ", low", LONGEST), never=_chance)
+        least = ", the value of low"
+        accept(self, high=lambda field, value: whole(field, value, self.low, least, LONGEST), never=_chance)
 
     def params(self) -> tuple[Any, ...]:
         return self.never, float(self.low), float(self.high)
@@ -153,7 +161,10 @@ class UniformDelay(Delay):
 
 @dataclass(frozen=True)
 class GeometricDelay(Delay):
-    """At every pull an open reward comes with the same chance, 1 / (1 + mean)."""
+    """At every pull an open reward becomes known with the same chance, 1 / (1 + mean).
+
+    mean: the mean delay in pulls. never: the chance that a reward never becomes known.
+    """
 
     mean: float
     never: float = 0.0
@@ -180,7 +191,11 @@ class GeometricDelay(Delay):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ObservedDelays(Delay):
-    """Delays drawn with replacement from observed ones, in pulls; infinity: a reward that never came."""
+    """Delays that are drawn, with replacement, from observed delays.
+
+    delays: whole numbers of pulls; infinity for a reward that never became known. never: the chance that a
+    reward never becomes known for another reason.
+    """
 
     delays: npt.NDArray[np.float64]
     never: float = 0.0
@@ -210,7 +225,7 @@ class ObservedDelays(Delay):
 
     @property
     def digest(self) -> str:
-        """Names the observations in a repr, where they would not fit."""
+        """A short name of the observations, for a repr in which they would not fit."""
         return hashlib.sha256(self.delays.tobytes()).hexdigest()[:12]
 
     def __eq__(self, other: object) -> bool:
@@ -241,10 +256,11 @@ DelayLike = Delay | int | Sequence[float] | npt.NDArray[np.float64] | None
 
 
 def as_delay(value: Any) -> Delay:
-    """A delay, a number of pulls, or a list or array of observed delays, as a `Delay`."""
-    if type(value).__module__ == __name__ and isinstance(value, Delay):  # whose `longest` is what they wait
+    """`value` as a `Delay`. It may be a delay, a number of pulls, or a list or array of observed delays."""
+    # Only for the classes of this module is it certain that no delay exceeds `longest`.
+    if type(value).__module__ == __name__ and isinstance(value, Delay):
         return value
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0):
         return ObservedDelays(value)  # type: ignore[arg-type]
-    others = " of pulls, a delay such as GeometricDelay(500), or a list of delays"
+    others = " (in pulls), a delay such as GeometricDelay(500), or a list of delays"
     return FixedDelay(whole("delay", value, 0, others, LONGEST))

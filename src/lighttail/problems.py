@@ -1,4 +1,4 @@
-"""The problems: what `simulate` plays a policy on, and the bandit of arms with known means."""
+"""The problems on which `simulate` plays a policy; `Bandit` is the problem of arms with known means."""
 
 from __future__ import annotations
 
@@ -32,62 +32,62 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-MOST_PULLS = 10**15  # of a path: counts stay exact as floats
-MOST_SUM = 1e150  # of rewards: its square is a float, and so are the squares of many paths
-FAR = 100.0  # standard deviations that hardly any reward is away
-MOST_ARMS = 10**6  # of a problem; no method is for more
+MOST_PULLS = 10**15  # pulls per path: floats hold such counts exactly
+MOST_SUM = 1e150  # reward per path: its square, added up over many paths, is still a float
+FAR = 100.0  # standard deviations: hardly any reward is farther from its mean
+MOST_ARMS = 10**6  # arms per problem: no method is made for more
 
 
 class Problem(ABC):
-    """What `simulate` and all that rests on it ask of a problem; the defaults are those of arms.
+    """The members that `simulate` and the functions that call it use. The defaults are those of a Bandit.
 
-    means, labels: of the arms, or of a fixed set of actions; empty where the actions change.
+    means, labels: of the arms, or of the actions if the set of actions is fixed; empty if the actions change.
     """
 
     means: tuple[float, ...]
     noise: Noise
     labels: tuple[str, ...]
-    # Whether a reward of one arm tells nothing of the others: exact laws, tilts and the GPU need it.
+    # Whether a reward of one arm tells nothing about the other arms: exact laws, tilts and the GPU need this.
     independent: ClassVar[bool] = True
-    # Whether it is for policies that are handed vectors, whose class states `linear = True`.
+    # Whether the problem is for policies whose actions are vectors: their class states `linear = True`.
     linear: ClassVar[bool] = False
-    # Policies for it, in a message.
+    # The policies that fit the problem, as a message names them.
     policies: ClassVar[str]
-    # A pull costs about as much as so many pulls of an arm: blocks are as much shorter.
+    # The cost of a pull, in pulls of an arm: blocks have fewer paths by this factor.
     dear: ClassVar[int] = 1
-    # The most pulls of a path that are played one by one.
+    # The most pulls per path that are played one by one.
     most_steps: ClassVar[int] = 10**11
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """What `policy.params` is handed beside the horizon: how many arms, or the dimension."""
+        """The second argument of `policy.params`: the number of arms, or the dimension."""
 
     @property
     @abstractmethod
     def reach(self) -> float:
-        """No mean reward is larger in size."""
+        """An upper bound on the absolute value of every mean reward."""
 
     @property
     @abstractmethod
     def given(self) -> tuple[str, tuple[float, ...]]:
-        """The name and the value of the field that decides the means, for messages."""
+        """The name and the value of the field that determines the means, for messages."""
 
     @abstractmethod
     def world(self) -> tuple[Any, ...]:
-        """What the kernels are handed."""
+        """The arguments that describe the problem to a kernel."""
 
     @abstractmethod
     def room(self, paths: int) -> Record:
-        """Room for what is written down of so many paths."""
+        """An empty record for this number of paths."""
 
     @abstractmethod
     def check_horizon(self, horizon: Any) -> int:
-        """Refuse a number of pulls that a path cannot have."""
+        """The horizon as an int. Raises BadInput if a path cannot have this number of pulls."""
 
     @abstractmethod
     def check_sums(self, horizon: int) -> None:
-        """Refuse rewards so large that what a path earns or loses is no float."""
+        """Raise BadInput if the sum of a path's rewards, or its regret, may be too large for a float."""
 
     @abstractmethod
     def most_lost(self, horizon: int) -> float:
@@ -95,7 +95,7 @@ class Problem(ABC):
 
     @abstractmethod
     def worst_loss(self, horizon: int) -> float:
-        """What always pulling the worst arm, or taking the worst action of every round, loses on average."""
+        """The mean regret of pulling the worst arm in every round, or the worst action of every round."""
 
     def default_threshold(self, horizon: int) -> float:
         """The loss that is asked about where none is named, to two digits.
@@ -106,39 +106,40 @@ class Problem(ABC):
 
     @abstractmethod
     def about(self) -> str:
-        """The problem without its noise, in a sentence or two."""
+        """The problem without its noise, in one or two sentences."""
 
     @property
     def covered(self) -> bool:
-        """Whether the problem is one that the paper's theorems are about."""
+        """Whether the problem meets the assumptions of the paper's theorems."""
         return self.noise.is_sub_gaussian
 
     @property
     def opening(self) -> int:
-        """Pulls with which every path may begin, whatever the policy learns."""
+        """The number of pulls with which a path may begin whatever the policy learns: one per arm."""
         return 0
 
     @property
     def numbers(self) -> tuple[Any, ...]:
-        """What tells a worker that its problem is the caller's, beside the first pulls of two paths."""
+        """The numbers by which a worker checks, besides the first pulls of two paths, that its problem is the
+        caller's problem."""
         return ()
 
     @property
     def products(self) -> int:
-        """Products of two numbers that a pull takes, where that decides its time."""
+        """The number of multiplications per pull; 0 if they do not determine the time of a pull."""
         return 0
 
     @property
     def bytes(self) -> int:
-        """The memory that a thread works with, about, where it is worth a question."""
+        """The approximate memory of a thread in bytes; 0 if it is negligible."""
         return 0
 
     def played(self) -> str:
-        """What of a problem decides its paths, as text."""
+        """Everything about the problem that determines its paths, as text."""
         return repr(self)
 
     def check(self, policy: Any, horizon: Any) -> int:
-        """Refuse what cannot be played, before any work; the horizon as a plain number."""
+        """The horizon as an int. Raises BadInput, before any work, if the policy cannot play this problem."""
         if policy.linear is not self.linear:
             raise refuse("policy", policy, self.policies)
         pulls = self.check_horizon(horizon)
@@ -148,13 +149,13 @@ class Problem(ABC):
         return pulls
 
     def _check_squares(self, horizon: int) -> None:
-        """Refuse rewards of such a size that the squares of their sums, as in a variance, are no floats."""
+        """Raise BadInput if the square of a sum of rewards may be too large for a float."""
         (field, value), noise = self.given, self.noise
         allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
         if self.reach * (horizon + 1) > MOST_SUM:
             raise refuse(field, value, allowed)
         largest = try_noise(noise, value)
-        if not noise.states_sd:  # it is measured, from such rewards
+        if not noise.states_sd:  # `sd` is then measured, from rewards like these
             check_finite(noise, largest)
         if not FAR * noise.sd(self.means) * horizon <= MOST_SUM:
             raise refuse("noise", noise, allowed)
@@ -162,7 +163,7 @@ class Problem(ABC):
 
 
 def has_arms(problem: Any) -> bool:
-    """Whether it is a problem with arms that tell nothing of each other."""
+    """Whether `problem` is a problem whose arms tell nothing about each other."""
     return isinstance(problem, Problem) and problem.independent
 
 
@@ -170,8 +171,8 @@ def has_arms(problem: Any) -> bool:
 class Bandit(Problem):
     """A bandit: the arms' mean rewards, the noise around them, and names for the arms.
 
-    means: one finite number an arm, at least two. noise: `Gaussian(1.0)` unless given.
-    labels: the arms' names in tables and frames; "arm 1", "arm 2", ... unless given.
+    means: one finite number per arm; at least two arms. noise: `Gaussian(1.0)` by default.
+    labels: the arms' names in tables and frames; "arm 1", "arm 2", ... by default.
 
     >>> problem = Bandit([0.2, 0.8], noise=Gaussian(1.0))
     >>> problem.gaps
@@ -197,7 +198,10 @@ class Bandit(Problem):
 
     @classmethod
     def from_samples(cls, samples: Mapping[str, Sequence[float] | Floats]) -> Bandit:
-        """Arms resampled from a user's own observations; their means are the samples' means.
+        """A bandit whose rewards are drawn, with replacement, from a user's observations of each arm.
+
+        samples: the observations of each arm by the arm's name. The mean of an arm is the mean of its
+        observations.
 
         >>> Bandit.from_samples({"A": [0.0, 1.0], "B": [0.0, 1.0, 1.0, 1.0]}).means
         (0.5, 0.75)
@@ -212,7 +216,6 @@ class Bandit(Problem):
         return cls([_mean(values) for values in arrays], noise=Resampled(arrays), labels=labels)
 
     def check_sums(self, horizon: int) -> None:
-        """Refuse means so large that what a path earns or loses is no float."""
         size = max(*map(abs, self.means), *self.gaps)
         if math.isinf(size * (horizon + self.arms)):
             raise refuse("means", self.means, f"so small that {horizon} pulls add up to a finite number")
@@ -222,25 +225,24 @@ class Bandit(Problem):
         return whole("horizon", horizon, self.arms, each, MOST_PULLS)
 
     def world(self) -> tuple[Any, ...]:
-        """What the kernels are handed: the world of the noise."""
         return self.noise.world(self.means)
 
     def room(self, paths: int) -> Counts:
         return Counts.empty(paths, self.arms)
 
     def most_lost(self, horizon: int) -> float:
-        """Of any policy: the worst arm is pulled always."""
+        """The pseudo regret of pulling the worst arm in every round."""
         return max(self.gaps) * horizon
 
     worst_loss = most_lost
 
     def about(self) -> str:
-        """The arms in a sentence."""
+        """The means of the arms in a sentence."""
         arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(self.labels, self.means, strict=True))
         return f"Mean rewards of the arms: {arms}."
 
     def played(self) -> str:
-        """The names of the arms decide nothing."""
+        """The problem without the names of the arms, which do not change a path."""
         return repr(Bandit(self.means, self.noise))
 
     @property
@@ -270,7 +272,7 @@ class Bandit(Problem):
 
     @property
     def gaps(self) -> tuple[float, ...]:
-        """Best mean minus each arm's mean."""
+        """The best mean minus each arm's mean."""
         best = max(self.means)
         return tuple(best - mean for mean in self.means)
 
@@ -288,7 +290,7 @@ def _check_labels(labels: Any, arms: int) -> tuple[str, ...]:
         names = (
             () if isinstance(labels, UNORDERED) else tuple(str(label) for label in islice(labels, arms + 1))
         )
-    except Exception:  # nothing that can be gone through, or a name that cannot be written
+    except Exception:  # `labels` cannot be iterated over, or a label cannot be converted to text
         raise refuse("labels", labels, allowed) from None
     if not names and not isinstance(labels, (str, bytes)):
         return tuple(f"arm {arm + 1}" for arm in range(arms))

@@ -1,6 +1,6 @@
-"""What is written down of paths: the pulls of the arms or, where the actions change, what was best and lost.
+"""Records of paths: the pulls of each arm or, if the actions change, the best mean reward and the loss.
 
-The kernels fill two arrays, `reward` and a table with a row per path. A record says what that table holds.
+The kernels fill two arrays, `reward` and a table with one row per path. A record says what the table holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Record(ABC):
-    """reward: float64[paths], the sum of a path's rewards. table: a row per path, which a kernel fills."""
+    """The numbers that a kernel writes for each path.
+
+    reward: float64[paths], the sum of the rewards of each path. table: one row per path.
+    """
 
     reward: Floats
     table: Any
@@ -30,48 +33,51 @@ class Record(ABC):
 
     @property
     def width(self) -> int:
-        """Numbers of a path, its reward aside."""
+        """The number of columns of the table."""
         return int(self.table.shape[1])
 
     @property
     def pulls(self) -> Ints | None:
-        """int64[paths, arms]; None where the actions change."""
+        """int64[paths, arms], the pulls of each arm; None if the actions change."""
         return None
 
     @property
     def best(self) -> Floats | None:
-        """What the best action of every round would have earned on average; None where there are arms."""
+        """float64[paths], the mean reward of taking the best action in every round; None for arms."""
         return None
 
     @property
     def lost(self) -> Floats | None:
-        """The pseudo regret where the actions change; None where the pulls tell it."""
+        """float64[paths], the pseudo regret if the actions change; None for arms."""
         return None
 
     @abstractmethod
     def losses(self, count: Callable[[Ints], Floats], best: float) -> tuple[Floats, Any]:
-        """The pseudo regret of every path, by `count` where it comes from pulls; and what the best would have
-        earned, `best` where that is the same for all paths."""
+        """The pseudo regret of every path, and the mean reward of always choosing best.
+
+        count: computes the pseudo regret from the pulls of each arm. best: the mean reward of always pulling
+        the best arm, which is the same for all paths on arms.
+        """
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
-        """The numbers by name, one column each."""
+        """The columns of the record by their names."""
 
     def rows(self, place: slice) -> Self:
-        """Some of the paths; the arrays are shared."""
+        """A record of the paths in `place`, which shares the memory of this one."""
         return type(self)(self.reward[place], self.table[place])
 
     def put(self, place: slice, other: Record) -> None:
-        """Take in other paths at these places."""
+        """Write the paths of another record into the rows `place`."""
         self.reward[place], self.table[place] = other.reward, other.table
 
     def tobytes(self) -> bytes:
-        """All numbers to the bit."""
+        """The exact bits of all numbers."""
         return self.reward.tobytes() + self.table.tobytes()  # type: ignore[no-any-return]
 
 
 class Counts(Record):
-    """Paths on arms: the table is int64[paths, arms], how often each arm was pulled."""
+    """A record of paths on arms: the table is int64[paths, arms], the number of pulls of each arm."""
 
     @classmethod
     def empty(cls, paths: int, arms: int) -> Counts:
@@ -90,7 +96,7 @@ class Counts(Record):
 
 
 class Losses(Record):
-    """Paths on actions that change: the table is float64[paths, 2], what was best and what was lost."""
+    """A record of paths whose actions change: the table is float64[paths, 2], with `best` and `lost`."""
 
     @classmethod
     def empty(cls, paths: int) -> Losses:
@@ -112,7 +118,7 @@ class Losses(Record):
 
 
 def from_columns(columns: Mapping[str, Any]) -> Record:
-    """The record that `columns` gave; ValueError where there is none.
+    """The record with these columns. Raises ValueError if no kind of record has them.
 
     >>> from_columns({"reward": np.zeros(1), "best": np.ones(1), "lost": np.ones(1)}).lost
     array([1.])
@@ -122,4 +128,4 @@ def from_columns(columns: Mapping[str, Any]) -> Record:
     for kind in (Counts, Losses):
         if list(kind(reward, table).columns()) == list(columns):
             return kind(reward, table)
-    raise ValueError(f"no paths have the columns {', '.join(columns)}")
+    raise ValueError(f"no kind of record has the columns {', '.join(columns)}")

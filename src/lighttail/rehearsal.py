@@ -1,8 +1,8 @@
-"""A short trial, in plain Python, of the functions that an author wrote, before numba compiles them.
+"""A short trial, in plain Python, of the functions of a user's class before numba compiles them.
 
-numba answers a mistake with a page about types. Here the same functions are called a few times first, with a
-generator that has what `uniform(rng)` and `standard_normal(rng)` need and nothing else; each mistake gets one
-sentence that names the class and the function.
+numba reports a mistake as a page about types. The trial calls the same functions a few times first and
+reports each mistake in one sentence that names the class and the function. The generator of the trial
+supports only `uniform(rng)` and `standard_normal(rng)`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import numpy as np
 from lighttail.checks import BadInput, refuse, shown
 from lighttail.random import streams
 
-DRAWS = 8  # of a function that draws
+DRAWS = 8  # calls per trial of a function that draws random numbers
 ALONE = "with uniform(rng) and standard_normal(rng) of lighttail alone"
 WORLD = "a tuple of arrays and floats"
 
 
 class Misused(Exception):
-    """A generator was asked for something itself."""
+    """A function used a method of the generator directly."""
 
 
 class TrialGenerator:
-    """Random numbers for `lighttail.random.streams`, and for nobody who asks the generator itself."""
+    """A generator that only `uniform` and `standard_normal` of `lighttail.random.streams` may use."""
 
     def __init__(self) -> None:
         self._numbers = streams.block_generator(0, 0)
@@ -49,11 +49,12 @@ class TrialGenerator:
 
 
 def try_function(place: str, function: Any, takes: str, *args: Any) -> Any:
-    """What a function returns for these arguments; a mistake gets a sentence.
+    """The value that a function returns for these arguments. Raises BadInput if the function is wrong.
 
-    place: its name, such as "MyNoise.shock". takes: its arguments in words, such as "rng, *world".
+    place: the function's name in a message, such as "MyNoise.shock". takes: the arguments that the function
+    must take, such as "rng, *world".
     """
-    plain = getattr(function, "py_func", function)  # a function that is compiled already
+    plain = getattr(function, "py_func", function)  # the Python function of a compiled one
     if not isinstance(plain, types.FunctionType):
         raise refuse(place, plain, "a plain Python function, which numba can compile")
     signature = inspect.signature(plain)
@@ -66,21 +67,21 @@ def try_function(place: str, function: Any, takes: str, *args: Any) -> Any:
         with np.errstate(all="ignore"):
             return plain(*args)
     except Misused as error:
-        raise refuse(place, None, ALONE, verb="draw", found=f"asks rng for {error}") from None
-    except Exception as error:  # whatever an author's function may raise
+        raise refuse(place, None, ALONE, verb="draw", found=f"uses rng.{error}") from None
+    except Exception as error:  # a user's function may raise anything
         every = "a value for every draw"
         raise refuse(place, None, every, verb="return", found=_raised(error)) from None
 
 
 def check_number(place: str, value: Any) -> float:
-    """The number that a function returned; infinite ones are left to whoever knows the sizes."""
+    """The number that a function returned, possibly infinite. Raises BadInput if it is not a number."""
     if isinstance(value, (Real, np.bool_)) and not math.isnan(value):
         return float(value)
     raise refuse(place, value, "a finite number", verb="return", found=f"returned {shown(value)}")
 
 
 def try_noise(noise: Any, means: tuple[float, ...]) -> float:
-    """Try the functions of a noise; the largest size of a reward that was seen, which may be infinite."""
+    """Try the functions of a noise. Returns the largest absolute reward of the trial, possibly infinite."""
     kind = type(noise)
     world = _world(f"{kind.__name__}.world", noise, means)
 
@@ -101,7 +102,7 @@ def try_noise(noise: Any, means: tuple[float, ...]) -> float:
 
 
 def check_finite(noise: Any, largest: float) -> None:
-    """Refuse a noise with a reward that was infinite in its trial."""
+    """Raise BadInput if `largest`, which `try_noise` returned, is infinite."""
     if math.isinf(largest):
         place = f"{type(noise).__name__}.reward"
         found = "returned an infinite one"
@@ -109,11 +110,11 @@ def check_finite(noise: Any, largest: float) -> None:
 
 
 def check_formulas(noise: Any) -> None:
-    """Refuse a noise without the functions that make one."""
+    """Raise BadInput if a noise lacks one of its two functions."""
     for name in ("shock", "reward"):
         if not hasattr(type(noise), name):
             kind = type(noise).__name__
-            method = f"a static method {name}, as every noise"
+            method = f"a static method {name}, as every noise has"
             raise refuse(kind, None, method, verb="have", found="has none")
 
 
@@ -123,25 +124,25 @@ def _world(place: str, noise: Any, means: tuple[float, ...]) -> tuple[Any, ...]:
         world = noise.world(means)
     except BadInput:
         raise
-    except Exception as error:  # whatever an author's function may raise
+    except Exception as error:  # a user's function may raise anything
         raise refuse(place, None, WORLD, verb="return", found=_raised(error)) from None
     if not isinstance(world, tuple):
         raise refuse(place, world, WORLD, verb="return", found=f"returned {shown(world)}")
     for part in world:
         number = isinstance(part, (Real, np.bool_))
         if not number and not (isinstance(part, np.ndarray) and part.dtype.kind in "fiub"):
-            found, numbers = f"returned a {type(part).__name__} among them", "arrays of numbers"
+            found, numbers = f"returned one with a {type(part).__name__}", "arrays of numbers"
             raise refuse(place, part, f"a tuple of {numbers} and floats", verb="return", found=found)
     if getattr(noise, "moves", False) and not (
         world and isinstance(world[0], np.ndarray) and np.array_equal(world[0], np.array(means))
     ):
-        first = "with the array of the means where moves = True"
+        first = "with the array of the means if moves = True"
         raise refuse(place, None, first, verb="begin", found="does not")
     return world
 
 
 def _same(first: list[Any], second: list[Any]) -> bool:
-    """Whether two lists of draws are equal; nan is nan."""
+    """Whether two lists of draws are equal. Two draws of nan count as equal."""
     return all(repr(a) == repr(b) for a, b in zip(first, second, strict=True))
 
 

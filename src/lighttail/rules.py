@@ -1,18 +1,20 @@
-"""A rule of play: which arm comes next, and what a reward changes. Every policy is executed through these.
+"""The rule by which a policy plays: which arm comes next, and what changes when a reward becomes known.
 
-A rule is a pair of pure functions of floats and small arrays:
+Every policy is executed through its rule, a pair of pure functions of floats and small arrays:
 
-    choose(rng, t, tried, heard, total, note, params) -> arm      round t, which counts from 1
-    learn(arm, reward, tried, heard, total, note, params)         after heard and total took the reward in
+    choose(rng, t, tried, heard, total, note, params) -> arm      in round t, which counts from 1
+    learn(arm, reward, tried, heard, total, note, params)         after `heard` and `total` include the reward
 
-`tried[k]` counts the pulls of arm k, open ones included, `heard[k]` its rewards, `total[k]` is their sum, and
-`note[k, j]` are floats of the rule's own, 0 at first. Without delay `heard` is `tried`. The same functions
-run in plain Python (live experiments), compiled, and on a GPU; so they are written with item access and `len`
-alone, with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`, and draw from `rng` with
-`uniform(rng)` and `standard_normal(rng)` only. docs/own-policies.md is the page to read.
+`tried[k]` is the number of pulls of arm k, including pulls whose reward is not yet known. `heard[k]` is the
+number of rewards known of arm k, and `total[k]` is their sum. `note[k, j]` are floats that the rule keeps for
+itself; they start at 0. If every reward is known at once, `heard` equals `tried`.
 
-Three sizes of formula make a rule, each lifted to the next by one adapter here: a bonus (`radius`) to an
-index by `index_of_radius`, an index to a rule by `rule_of_index`.
+The same functions run in plain Python (in live experiments), compiled, and on a GPU. They therefore use only
+item access, `len`, + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`, and they draw random
+numbers only with `uniform(rng)` and `standard_normal(rng)`. docs/own-policies.md explains how to write them.
+
+There are three sizes of formula, and one adapter turns each size into the next: `index_of_radius` turns a
+bonus (`radius`) into an index, and `rule_of_index` turns an index into a rule.
 """
 
 from __future__ import annotations
@@ -29,11 +31,12 @@ Formula = Callable[..., Any]
 
 
 class Rule(NamedTuple):
-    """The functions of a rule, and what it keeps.
+    """The functions of a rule, and the number of floats that the rule keeps.
 
-    notes: floats that the rule keeps per arm. memo: how many of them, the last ones, belong to a pull and not
-    to the arm: what `choose` left there is there again when `learn` is told of that pull, however late.
-    settled(note): the arm that will be pulled until the end whatever the rewards, or -1.
+    notes: the number of floats that the rule keeps per arm.
+    memo: how many of these floats, counted from the last, belong to a pull and not to the arm. The values
+        that `choose` writes there are restored before `learn` receives the reward of that pull, however late.
+    settled(note): the arm that will be pulled until the end, whatever the rewards are; -1 if there is none.
     """
 
     choose: Formula
@@ -46,19 +49,19 @@ class Rule(NamedTuple):
 def learn_nothing(
     arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
 ) -> None:
-    """For rules that work everything out when they choose."""
+    """The `learn` of a rule that computes everything in `choose`."""
 
 
 def never_settled(note: Any) -> int:
-    """No arm is certain to be pulled until the end."""
+    """The `settled` of a rule that may always change its arm: -1."""
     return -1
 
 
 def highest(rng: Any, index: Any) -> int:
-    """The arm with the highest index; one of them at random if there are several.
+    """The arm with the highest index. If several arms have the highest index, one of them is drawn at random.
 
-    index: an array of one number per arm, or a rule's `note`, whose first column is taken. A random number is
-    drawn only if there is a tie.
+    index: an array with one number per arm, or the `note` of a rule, of which the first column is used. A
+    random number is drawn only if there is a tie.
 
     >>> import numpy as np
     >>> highest(np.random.default_rng(1), np.array([0.2, 0.9, 0.4]))
@@ -83,7 +86,8 @@ def highest(rng: Any, index: Any) -> int:
 
 
 def _highest_note(rng: Any, note: Any) -> int:
-    """The same of the first column: selects and no branches, since nobody can predict which arm is best."""
+    """`highest` for the first column of `note`. The loop selects values without branches, because a processor
+    cannot predict which arm is best."""
     best, arm, others = note[0, 0], 0, 0
     for k in range(1, len(note)):
         value = note[k, 0]
@@ -101,7 +105,7 @@ def _highest_note(rng: Any, note: Any) -> int:
 
 
 def mean_of_all(heard: Any, total: Any) -> float:
-    """The mean of all rewards so far: where an arm stands that was tried and has no reward yet."""
+    """The mean of all rewards so far, which stands in for the mean of a tried arm without a reward."""
     known, earned = 0.0, 0.0
     for j in range(len(heard)):
         known += heard[j]
@@ -110,13 +114,13 @@ def mean_of_all(heard: Any, total: Any) -> float:
 
 
 def mean_heard(k: int, heard: Any, total: Any) -> float:
-    """The mean of an arm's rewards; of all rewards so far while the arm has none."""
+    """The mean of the rewards of arm k, or the mean of all rewards so far if arm k has none."""
     return total[k] / heard[k] if heard[k] > 0.0 else mean_of_all(heard, total)
 
 
 @cache
 def index_of_radius(radius: Formula) -> Formula:
-    """A bonus as an index: mean + radius."""
+    """The index mean + radius of a bonus."""
 
     def index(n: float, mean: float, clock: float, *params: float) -> float:
         return mean + radius(n, clock, *params)  # type: ignore[no-any-return]
@@ -126,10 +130,10 @@ def index_of_radius(radius: Formula) -> Formula:
 
 @cache
 def rule_of_index(index: Formula, clock: Formula, moving: bool) -> Rule:
-    """The rule that pulls the arm with the highest index; an arm never tried comes first.
+    """The rule that pulls the arm with the highest index. An arm that was never tried comes first.
 
-    Open pulls count in n, so that a batch spreads over the arms, and not in the mean. moving: whether the
-    index changes with time, so that it is worked out anew every round.
+    A pull whose reward is not yet known counts in n and not in the mean, so a batch spreads over the arms.
+    moving: whether the index changes with time, so that all indices are computed again in every round.
     """
 
     def score(n: float, mean: float, clock: float, params: tuple[float, ...]) -> float:
@@ -140,13 +144,15 @@ def rule_of_index(index: Formula, clock: Formula, moving: bool) -> Rule:
 
 @cache
 def rule_of_radius(radius: Formula, clock: Formula, moving: bool) -> Rule:
-    """`rule_of_index` of mean + radius: the same numbers with a call less, which counts in plain Python."""
+    """`rule_of_index` for the index mean + radius. The numbers are the same; one function call less per index
+    makes plain Python faster."""
     score = _score_of_radius(radius)
     return _moving(score, clock) if moving else _standing(score)
 
 
 def _score_of_radius(radius: Formula) -> Formula:
-    """mean + radius as a function of the tuple `params`, which plain Python takes longer to unpack."""
+    """mean + radius as a function of the tuple `params`. Two special cases do not unpack the tuple, which is
+    slow in plain Python."""
 
     def score(n: float, mean: float, clock: float, params: tuple[float, ...]) -> float:
         return mean + radius(n, clock, *params)  # type: ignore[no-any-return]
@@ -164,7 +170,7 @@ def _score_of_radius(radius: Formula) -> Formula:
 
 
 def _moving(score: Formula, clock: Formula) -> Rule:
-    """note[k, 0] is the index of this round."""
+    """The rule of an index that changes with time. note[k, 0] is the index of arm k in this round."""
 
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
@@ -183,9 +189,10 @@ def _moving(score: Formula, clock: Formula) -> Rule:
 
 
 def _standing(score: Formula) -> Rule:
-    """note[k, 0] is the index, note[k, 1] the number of pulls for which it was worked out.
+    """The rule of an index that does not change with time.
 
-    The index of an arm without a reward, which leans on the rewards of the others, is never kept.
+    note[k, 0] is the index of arm k, and note[k, 1] is the number of pulls for which it was computed. The
+    index of an arm without a reward is never kept, because it depends on the rewards of the other arms.
     """
 
     def choose(
@@ -214,7 +221,7 @@ def _standing(score: Formula) -> Rule:
 
 
 def only_active(note: Any) -> int:
-    """The one arm whose note is 0, or -1 if there are more."""
+    """The only arm whose first note is 0, or -1 if there are several such arms."""
     last = -1
     for k in range(len(note)):
         if note[k, 0] == 0.0:
@@ -226,11 +233,11 @@ def only_active(note: Any) -> int:
 
 @cache
 def elimination_rule(radius: Formula, clock: Formula) -> Rule:
-    """Successive elimination: each active arm once per phase, then those that another one dominates are
-    dropped.
+    """Successive elimination: every active arm is pulled once per phase, and after each phase every arm that
+    another arm dominates is dropped.
 
-    note[k, 0] is 1 once arm k is dropped. Dropping is for good, so the test counts the rewards heard and not
-    the open pulls; an arm without a reward is neither dropped nor does it drop another.
+    note[k, 0] is 1 after arm k was dropped. A dropped arm never comes back, so the test uses only rewards
+    that are known. An arm without a reward is not dropped, and no other arm is dropped because of it.
     """
 
     def width(k: int, t: float, heard: Any, params: tuple[float, ...]) -> float:
@@ -246,7 +253,7 @@ def elimination_rule(radius: Formula, clock: Formula) -> Rule:
         for k in range(len(tried)):
             if note[k, 0] == 0.0:
                 least, most = min(least, tried[k]), max(most, tried[k])
-        if least == most and most > 0.0:  # a phase ended with the round before
+        if least == most and most > 0.0:  # the round before was the last of a phase
             best = -math.inf
             for k in range(len(tried)):
                 if note[k, 0] == 0.0 and heard[k] > 0.0:

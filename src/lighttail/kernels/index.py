@@ -24,18 +24,16 @@ ONE = np.uint64(1)
 
 
 @register_jitable
-def pick_tied(rng: Any, index: Any, best: Any) -> Any:
-    """One of the arms whose index is `best`, uniformly."""
+def pick_tied(rng: Any, index: Any, best: Any, tied_arms: Any) -> Any:
+    """One of the arms whose index is `best`, uniformly; tied_arms: room for a list of them.
+
+    Every arm is written to the end of the list, which only a tied arm makes longer: no branch to guess.
+    """
     tied = 0
     for arm in range(index.size):
+        tied_arms[tied] = arm
         tied += index[arm] == best
-    skip = int(uniform(rng) * tied)
-    for arm in range(index.size):
-        if index[arm] == best:
-            if skip == 0:
-                return np.uint64(arm)
-            skip -= 1
-    return np.uint64(0)
+    return np.uint64(tied_arms[int(uniform(rng) * tied)])
 
 
 @register_jitable
@@ -85,6 +83,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
         winner = np.zeros(size + size)
         sums = np.empty(arms)
         counts = np.empty(arms)
+        tied_arms = np.empty(arms, np.int64)
         for path in range(rewards.size):
             for arm in range(arms):
                 sums[arm] = 0.0
@@ -100,7 +99,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
                 leaf = size + leader
                 rival, second = rival_of(value, winner, leaf)
                 if rival == value[leaf]:
-                    leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival)
+                    leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival, tied_arms)
                     leaf = size + leader
                     rival, second = rival_of(value, winner, leaf)
                 total = sums[leader]
@@ -160,6 +159,7 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
         mean = np.full(even, -math.inf)
         counts = np.ones(even)
         sums = np.empty(arms)
+        tied_arms = np.empty(arms, np.int64)
         window = min(horizon, BREATH)
         clocks = np.empty(window)
         for path in range(rewards.size):
@@ -192,7 +192,7 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
                         tied = 0
                         for arm in range(arms):
                             tied += index[arm] == rival
-                        leader = pick_tied(rng, index[:arms], rival) if tied > 1 else second
+                        leader = pick_tied(rng, index[:arms], rival, tied_arms) if tied > 1 else second
                         total = sums[leader]
                         n = float(pulls[path, leader])
                     time = clocks[i]  # of the next round

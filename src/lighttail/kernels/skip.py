@@ -3,7 +3,6 @@
 The sum of an arm's rewards is a random walk, revealed point by point: far ahead first, then between
 two known points by the walk's bridge. What is known of an arm lies in a gap buffer, `place` (pulls)
 and `height` (sum): points already passed at its left, points ahead at its right, nearest first.
-Each look at all arms is counted in the second element of `stop`, where it has one.
 """
 
 from __future__ import annotations
@@ -175,6 +174,7 @@ def level_kernel(
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
         counts_then, sums_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
+        tied_arms = np.empty(arms, np.int64)
         room = ROOM
         place, height = np.empty((arms, room)), np.empty((arms, room))
         width = sigma / math.sqrt(end)
@@ -191,8 +191,6 @@ def level_kernel(
             while used < end:
                 if stop[0] != 0:
                     return
-                if stop.size > 1:
-                    stop[1] += 1
                 best, leader, rival = top_two(index)
                 if moved and low > -math.inf:
                     many = FEW * (best - rival) < best - low and misses < MISSES
@@ -201,7 +199,7 @@ def level_kernel(
                 if alone:
                     level = rival
                     if best == rival:
-                        leader = np.int64(pick_tied(rng, index, best))
+                        leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 for arm in range(arms):
                     counts_then[arm], sums_then[arm], index_then[arm] = counts[arm], sums[arm], index[arm]
                     left[arm] = 0
@@ -281,7 +279,7 @@ def lead_kernel(
         close = proxy(*world) * math.sqrt(limit)
         kink = float(math.floor(min(bend(*params), end)))
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
-        right = np.empty(arms, np.int64)
+        right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
         for path in range(rewards.size):
             for arm in range(arms):
@@ -292,14 +290,12 @@ def lead_kernel(
             while t < end:
                 if stop[0] != 0:
                     return
-                if stop.size > 1:
-                    stop[1] += 1
                 time = clock(t + 1.0, *params)
                 for arm in range(arms):
                     index[arm] = sums[arm] / counts[arm] + radius(counts[arm], time, *params)
                 best, leader, rival = top_two(index)
                 if best == rival:
-                    leader = np.int64(pick_tied(rng, index, best))
+                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 n, sum_here, r = counts[leader], sums[leader], right[leader]
                 growth = -1.0  # of the rivals' best index in a round, once it is needed
                 while t < end and stop[0] == 0:

@@ -109,7 +109,7 @@ def tilted_skip_kernel(
         worst, best_mean = gaps.max(), means.max()
         kink = float(math.floor(min(bend(*params), end)))
         room = ROOM
-        right = np.empty(arms, np.int64)
+        right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, room)), np.empty((arms, room))
         for path in range(rounds.size):
             c = drawn(uniform(rng), mixture.log_p)
@@ -166,7 +166,7 @@ def tilted_skip_kernel(
                     continue
                 misses = 0
                 if best == rival:
-                    leader = np.int64(pick_tied(rng, index, best))
+                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 gap, leads = gaps[leader], True
                 while leads and t < end:
                     if stop[0] != 0:
@@ -215,7 +215,7 @@ def tilted_skip_kernel(
             if whole:
                 best, leader, rival = top_two(index)
                 if best == rival:
-                    leader = np.int64(pick_tied(rng, index, best))
+                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 current[:] = mixture.later_means[c]
                 n_end[leader] += 1.0
                 s_end[leader] += total(rng, leader, 1.0, *world)

@@ -1,4 +1,4 @@
-"""The noises, and the contract by which one's own is written (docs/own-noises.md)."""
+"""The noises, and the base class for a noise of your own (docs/own-noises.md)."""
 
 from lighttail.noises.noise import (
     FACTS,

@@ -1,7 +1,7 @@
-"""The scalar formulas of the noises: shocks, the rewards made from them, and sums of many rewards.
+"""The scalar formulas of the noises: shocks, the rewards that are made from shocks, and sums of many rewards.
 
-Each is a pure function of floats, written once: plain Python runs it, numba compiles it into the kernels.
-`shock(rng, *world)` draws with `standard_normal(rng)` and `uniform(rng)` alone.
+Each formula is a pure function of floats that is written once: plain Python runs it, and numba compiles it
+into the kernels. A shock is drawn with `standard_normal(rng)` and `uniform(rng)` alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lighttail.random.binomial import binomial, hypergeometric
 from lighttail.random.streams import standard_normal, uniform
 
 Floats = npt.NDArray[np.float64]
-TURN = 2.0 * math.pi
+TURN = 2.0 * math.pi  # a full turn, in radians
 
 
 def normal_shock(rng: Any, *world: Any) -> float:
@@ -28,14 +28,14 @@ def uniform_shock(rng: Any, *world: Any) -> float:
 
 
 def laplace_shock(rng: Any, *world: Any) -> float:
-    """Inverse of the distribution function of the Laplace law with standard deviation 1."""
+    """A draw of the Laplace law with standard deviation 1, by the inverse of its distribution function."""
     u = uniform(rng) - 0.5
     size = -math.log(max(1.0 - 2.0 * abs(u), 1e-16)) / math.sqrt(2.0)
     return size if u >= 0.0 else -size
 
 
 def student_shock(rng: Any, means: Floats, scale: float, df: float) -> float:
-    """Student's t from two uniforms (Bailey 1994, Math. Comp. 62, 779-781)."""
+    """A draw of Student's t law from two uniform numbers (Bailey 1994, Math. Comp. 62, 779-781)."""
     u = 1.0 - uniform(rng)  # in (0, 1]
     v = uniform(rng)
     radius = math.sqrt(df * math.expm1(-2.0 / df * math.log(u)))
@@ -68,13 +68,17 @@ def normal_total(rng: Any, arm: int, n: float, means: Floats, sigma: float) -> f
 
 
 def normal_part(rng: Any, n: float, rest: float, total: float, means: Floats, sigma: float) -> float:
-    """A Brownian bridge: mean total * n / (n + rest), variance sigma^2 n rest / (n + rest)."""
+    """The sum of the first n of n + rest normal rewards that add up to `total`.
+
+    It is a point of a Brownian bridge: its mean is total * n / (n + rest), and its variance is
+    sigma^2 n rest / (n + rest).
+    """
     share = n / (n + rest)
     return total * share + sigma * math.sqrt(share * rest) * standard_normal(rng)
 
 
 def normal_clear(here: float, there: float, n: float, limit: float, means: Floats, sigma: float) -> bool:
-    """A bridge meets its chord with probability exp(-2 here there / (sigma^2 n))."""
+    """A Brownian bridge meets its chord with probability exp(-2 here there / (sigma^2 n))."""
     return there > 0.0 and 2.0 * here * there > limit * sigma * sigma * n
 
 
@@ -87,12 +91,16 @@ def bernoulli_total(rng: Any, arm: int, n: float, means: Floats) -> float:
 
 
 def bernoulli_part(rng: Any, n: float, rest: float, total: float, means: Floats) -> float:
-    """Rewards come in any order: the first n are drawn without replacement from all n + rest."""
+    """The sum of the first n of n + rest rewards of 0 or 1 that add up to `total`.
+
+    Every order of the rewards is equally likely, so the first n are drawn without replacement from all n +
+    rest.
+    """
     return hypergeometric(rng, n, rest, total)
 
 
 def bernoulli_clear(here: float, there: float, n: float, limit: float, means: Floats) -> bool:
-    """It meets its chord with probability 2 exp(-8 here there (n - 1)(n - 1/2) / n^3) at most."""
+    """The sums meet their chord with probability at most 2 exp(-8 here there (n - 1)(n - 1/2) / n^3)."""
     room = 8.0 * here * there * ((n - 1.0) / n) * ((n - 0.5) / n)
     return there > 0.0 and room > (limit + 0.6931471805599453) * n  # ln 2
 

@@ -1,10 +1,10 @@
-"""The noises: how the rewards of an arm with a known mean are drawn, and what is stated of them.
+"""The noises: how the rewards of an arm with a known mean are drawn, and the facts that are known about them.
 
-A noise is a frozen dataclass with two static, scalar functions. `shock(rng, *world)` draws the
-random number behind one reward before it is known which arm will be pulled;
-`reward(shock, arm, *world)` turns it into that arm's reward. `world(means)` works out what both
-are handed. All else that anything asks of a noise is a fact that its class states; docs/own-noises.md
-says which fact is for what.
+A noise is a frozen dataclass with two static, scalar functions. `shock(rng, *world)` draws the random number
+behind one reward before it is known which arm will be pulled. `reward(shock, arm, *world)` turns the shock
+into the reward of that arm. `world(means)` computes the arguments `world` of both functions. Everything else
+that the library needs to know about a noise is a fact that the class of the noise states; docs/own-noises.md
+explains the use of each fact.
 """
 
 from __future__ import annotations
@@ -43,52 +43,56 @@ from lighttail.noises.formulas import (
 from lighttail.noises.tilts import BernoulliTilt, Family, GaussianTilt
 from lighttail.random.streams import block_generator
 
-PILOT, PILOT_ARMS = 1000, 16  # draws, and arms, for the standard deviation of a noise that does not say
-RARE = 1e-3  # a chance beside which the cells of a uniform of 23 bits show
+PILOT, PILOT_ARMS = 1000, 16  # draws per arm, and arms, from which an unstated standard deviation is measured
+RARE = 1e-3  # the smallest chance for which the steps of a uniform number of 23 bits do not matter
 DRAWS = ("shock", "reward")
 SUMS = ("total", "part", "clear", "proxy")
 FACTS = ("sub_gaussian", "span", "outcomes", "normal", "certain", "moves", "tilt", "single", "sd")
 
 
 class Noise(ABC):
-    """What every noise has. A fact that its class does not state is not assumed (docs/own-noises.md).
+    """The members that every noise has. A fact that the class does not state is not assumed
+    (docs/own-noises.md).
 
-    A class that draws other rewards than the class that it derives from inherits none of its facts.
+    A class that draws other rewards than its base class inherits no fact of the base class.
     """
 
     shock: ClassVar[Callable[..., float]]
     reward: ClassVar[Callable[..., float]]
 
-    # The sigma with which the noise is sub-Gaussian, E exp(s e) <= exp(s^2 sigma^2 / 2) for every s and arm,
-    # as every theorem asks; True: with a sigma that nobody knows.
+    # The sigma with which the noise e is sub-Gaussian: E exp(s e) <= exp(s^2 sigma^2 / 2) for every s and
+    # arm, as every theorem assumes. True: the noise is sub-Gaussian, but sigma is not known.
     sub_gaussian: ClassVar[float | None] = None
-    # The two values that a reward can have, the lower one first: the mean then decides all of its law.
+    # The two values that a reward can have, the lower value first: the mean then determines the whole law.
     outcomes: ClassVar[tuple[float, float] | None] = None
-    # The standard deviation with which every reward is normal around its arm's mean.
+    # The standard deviation of every reward, if rewards are normal around the mean of their arm.
     normal: ClassVar[float | None] = None
-    # Whether a reward is its arm's mean, always.
+    # Whether a reward always equals the mean of its arm.
     certain: ClassVar[bool] = False
-    # Whether `world` begins with the array of the means, and whether `shock` and `reward`, handed another
-    # array of means there, draw the rewards of those means.
+    # Whether `world` begins with the array of the means, and whether `shock` and `reward` draw the rewards
+    # of other means if another array of means stands there.
     moves: ClassVar[bool] = False
-    # The means that an arm can have, the least and the largest; None: any.
+    # The smallest and the largest mean that an arm can have; None if every mean is allowed.
     mean_range: ClassVar[tuple[float, float] | None] = None
 
-    # For skip-ahead alone (docs/skip-ahead.md).
+    # The next four functions are for skip-ahead alone (docs/skip-ahead.md).
     # total(rng, arm, n, *world): the sum of n rewards of an arm, as one draw.
     total: ClassVar[Callable[..., float] | None] = None
-    # part(rng, n, rest, total, *world): the sum of the first n of n + rest rewards that sum to total.
+    # part(rng, n, rest, total, *world): the sum of the first n of n + rest rewards that add up to total.
     part: ClassVar[Callable[..., float] | None] = None
-    # clear(here, there, n, limit, *world): whether the sums between two points that are n pulls
-    # apart, `here` and `there` above a line, meet that line with probability exp(-limit) at most.
+    # clear(here, there, n, limit, *world): whether the sums between two points that are n pulls apart, `here`
+    # and `there` above a line, meet that line with probability at most exp(-limit).
     clear: ClassVar[Callable[..., bool] | None] = None
-    # proxy(*world): a reward's sub-Gaussian constant; it chooses how far to skip and changes no law.
+    # proxy(*world): the sub-Gaussian sigma of a reward, by which the length of a skip is chosen. It changes
+    # no law.
     proxy: ClassVar[Callable[..., float] | None] = None
 
     def __init_subclass__(cls) -> None:
-        """What is stated of rewards does not hold for a class that draws others, unless it says so.
+        """Remove every inherited fact from a class that draws other rewards, unless the class states the fact
+        again.
 
-        Sums are handed the same world as rewards, so that another `world` alone leaves them as they are.
+        The functions of sums receive the same `world` as the rewards, so a new `world` alone does not remove
+        them.
         """
         for name in (*DRAWS, *SUMS):
             member = inspect.getattr_static(cls, name, None)
@@ -103,26 +107,30 @@ class Noise(ABC):
 
     @property
     def is_sub_gaussian(self) -> bool:
-        """Whether its author states that it is."""
+        """Whether the class states that the noise is sub-Gaussian."""
         return self.sub_gaussian is not None and self.sub_gaussian is not False
 
     def span(self, means: tuple[float, ...]) -> tuple[float, float] | None:
-        """The least and the largest reward that an arm can give; None unless the author states them."""
+        """The smallest and the largest reward that an arm can give; None if the class does not state them."""
         return None
 
     def tilt(self) -> Family | None:
-        """The exponential tilts of a reward, where a tilted reward is one of this noise around another mean;
-        None unless the author states them. They need `moves`, too."""
+        """The exponential tilts of a reward; None if the class does not state them.
+
+        A tilted reward must be a reward of this noise around another mean, and `moves` must be True.
+        """
         return None
 
     def single(self, means: tuple[float, ...]) -> float | None:
-        """Where uniforms of 23 bits, and normals that end at 6.8, are good enough: the size of the numbers
-        around which the noise is, for their rounding. None unless the author states it, and a GPU then
-        computes in double precision."""
+        """The largest absolute value around which the noise lies, if single precision is good enough.
+
+        Single precision means uniform numbers of 23 bits and normal numbers of at most 6.8 in size; the value
+        bounds their rounding. None if the class does not state it: a GPU then computes in double precision.
+        """
         return None
 
     def check(self, means: tuple[float, ...]) -> None:
-        """Refuse means that this noise cannot have."""
+        """Raise BadInput if this noise cannot have these means."""
         if self.mean_range is None:
             return
         low, high = self.mean_range
@@ -132,31 +140,31 @@ class Noise(ABC):
 
     @property
     def allowed_means(self) -> str:
-        """The range of means, for a message."""
+        """The range of means in a message."""
         low, high = self.mean_range or (-math.inf, math.inf)
         return f"between {low:g} and {high:g} with {type(self).__name__} rewards"
 
     @abstractmethod
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        """What `shock` and `reward` are handed besides: float64 or int64 arrays, and floats."""
+        """The arguments `world` of `shock` and `reward`: float64 or int64 arrays, and floats."""
 
     @property
     def states_sd(self) -> bool:
-        """Whether the class knows the standard deviation, which is measured otherwise."""
+        """Whether the class computes the standard deviation, which is otherwise measured from draws."""
         return type(self).sd is not Noise.sd
 
     def sd(self, means: tuple[float, ...]) -> float:
-        """The standard deviation of a reward of the noisiest arm; from draws unless a noise knows it.
+        """The standard deviation of a reward of the noisiest arm, measured from draws by default.
 
-        It chooses how wide the bins of a law are (docs/streaming.md), and is a part of what `auto` chooses
-        a method by (docs/skip-ahead.md).
+        The width of the bins of a law depends on it (docs/streaming.md), and so does the method that `auto`
+        chooses (docs/skip-ahead.md).
         """
         means = means or (0.0,)
         return max(map(float, rewards_drawn(self, means, range(min(len(means), PILOT_ARMS))).std(axis=1)))
 
 
 def rewards_drawn(noise: Noise, means: tuple[float, ...], arms: range) -> Floats:
-    """[arm, draw]: a few rewards of each of these arms, always the same."""
+    """Some rewards of each of these arms, in an array [arm, draw]. The rewards are the same at every call."""
     kind: Any = type(noise)
     world, rng = noise.world(means), block_generator(0, 0)
     shocks = [kind.shock(rng, *world) for _ in range(PILOT)]
@@ -164,7 +172,7 @@ def rewards_drawn(noise: Noise, means: tuple[float, ...], arms: range) -> Floats
 
 
 def _place(kind: type, name: str) -> float:
-    """How far up a class's line the class that states `name` is."""
+    """The place, in the method resolution order of a class, of the first class that states `name`."""
     return next((place for place, one in enumerate(kind.__mro__) if name in vars(one)), math.inf)
 
 
@@ -174,7 +182,7 @@ def _size(means: tuple[float, ...]) -> float:
 
 @dataclass(frozen=True)
 class Gaussian(Noise):
-    """Normal noise with standard deviation sigma; 0 makes the rewards certain."""
+    """Normal noise with standard deviation sigma. With sigma = 0 every reward is the mean of its arm."""
 
     sigma: float = 1.0
     shock = staticmethod(normal_shock)
@@ -227,7 +235,7 @@ class Uniform(Noise):
 
     @property
     def sub_gaussian(self) -> float:  # type: ignore[override]
-        return self.sigma  # its variance is the parameter, as for a normal law
+        return self.sigma  # a uniform law is sub-Gaussian with its own standard deviation
 
     def span(self, means: tuple[float, ...]) -> tuple[float, float]:
         reach = math.sqrt(3.0) * self.sigma
@@ -249,9 +257,10 @@ class Uniform(Noise):
 
 @dataclass(frozen=True)
 class Laplace(Noise):
-    """Two-sided exponential noise with standard deviation sigma: scale sigma / sqrt(2).
+    """Laplace noise (two-sided exponential) with standard deviation sigma, that is, with scale sigma /
+    sqrt(2).
 
-    Not sub-Gaussian: no theorem of the paper covers it.
+    This noise is not sub-Gaussian, so no theorem of the paper covers it.
     """
 
     sigma: float = 1.0
@@ -277,7 +286,7 @@ class Laplace(Noise):
 class StudentT(Noise):
     """Student's t noise with df > 2 degrees of freedom, scaled to the standard deviation sigma.
 
-    Not sub-Gaussian: no theorem of the paper covers it.
+    This noise is not sub-Gaussian, so no theorem of the paper covers it.
     """
 
     df: float = 3.0
@@ -304,7 +313,7 @@ class StudentT(Noise):
 
 @dataclass(frozen=True)
 class Bernoulli(Noise):
-    """Rewards 1 with the arm's mean as probability, else 0."""
+    """Rewards of 0 or 1: a reward is 1 with the arm's mean as probability, otherwise 0."""
 
     sub_gaussian: ClassVar[float | None] = 0.5  # Hoeffding's lemma
     outcomes: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
@@ -324,7 +333,7 @@ class Bernoulli(Noise):
         return BernoulliTilt()
 
     def single(self, means: tuple[float, ...]) -> float | None:
-        """Not for a mean so near 0 or 1 that the cells of a uniform show."""
+        """None if a mean is so near 0 or 1 that the steps of a uniform number of 23 bits matter."""
         rare = any(0.0 < min(mean, 1.0 - mean) < RARE for mean in means)
         return None if rare else _size(means)
 
@@ -337,7 +346,10 @@ class Bernoulli(Noise):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Resampled(Noise):
-    """Rewards drawn with replacement from observations, one array an arm (`Bandit.from_samples`)."""
+    """Rewards that are drawn, with replacement, from observations (`Bandit.from_samples`).
+
+    samples: one array of observations per arm.
+    """
 
     samples: tuple[Floats, ...]
     shock = staticmethod(uniform_shock)
@@ -345,7 +357,7 @@ class Resampled(Noise):
 
     @property
     def sub_gaussian(self) -> float:  # type: ignore[override]
-        """Half the range of the observations of an arm (Hoeffding's lemma)."""
+        """Half the largest range of the observations of an arm (Hoeffding's lemma)."""
         return max(float(values.max()) / 2.0 - float(values.min()) / 2.0 for values in self.samples)
 
     def span(self, means: tuple[float, ...]) -> tuple[float, float]:
@@ -364,7 +376,7 @@ class Resampled(Noise):
 
     @property
     def digest(self) -> str:
-        """Names the observations in a repr, where they would not fit."""
+        """A short name of the observations, for a repr in which they would not fit."""
         content = hashlib.sha256()
         for values in self.samples:
             content.update(f"{len(values)}:".encode() + values.tobytes())

@@ -1,8 +1,8 @@
-"""Exponential tilts: the laws under which a rare path is a common one.
+"""Exponential tilts: changed laws of the rewards under which a rare path becomes common.
 
-A reward tilted by `lam` has its density multiplied by exp(lam * reward - psi). A noise states its tilts with
-`Noise.tilt` (docs/own-noises.md) where the tilted rewards are those of the same noise around another mean.
-docs/rare-events.md has the mathematics.
+Tilting a reward by `lam` multiplies its density by exp(lam * reward - psi). A noise states its tilts with
+`Noise.tilt` (docs/own-noises.md) if the tilted rewards are rewards of the same noise around another mean.
+docs/rare-events.md explains the mathematics.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-TINY, ALMOST = 1e-300, 1.0 - 1e-16
-NEVER = 40.0  # a coin with log odds of -40 is as good as one that never pays
-SLACK = 1e-9  # by so much a sum of coins may miss a whole number through rounding
+TINY, ALMOST = 1e-300, 1.0 - 1e-16  # probabilities are cut to this range, in which log odds are finite
+NEVER = 40.0  # log odds: an event with log odds of -40 practically never happens
+SLACK = 1e-9  # rewards: rounding may move a sum of rewards of 0 and 1 off a whole number by this much
 
 
 class Family(ABC):
-    """psi(mean, lam) = ln E exp(lam * reward), the mean of the tilted law, and the tilt to a mean.
+    """The tilts of a reward: three functions, which take arrays.
 
-    All take arrays. psi is infinite where there is no such law; lam takes means that no tilt leads to, and
-    gives a finite tilt in their direction.
+    psi(mean, lam): ln E exp(lam * reward); infinite if no such law exists.
+    mean(mean, lam): the mean of the law tilted by lam.
+    lam(mean, moved): the tilt that moves the mean to `moved`. If no tilt does, it is a finite tilt in the
+        direction of `moved`.
     """
 
     @property
     def unit(self) -> float:
-        """The unit of rewards, in which tilts are neither very large nor very small."""
+        """A unit of reward in which tilts are neither very large nor very small."""
         return 1.0
 
     @abstractmethod
@@ -43,11 +45,11 @@ class Family(ABC):
     def lam(self, mean: Any, moved: Any) -> Floats: ...
 
     def at_most(self, n: Any, mean: Any) -> Floats:
-        """The highest mean that n rewards can have if theirs is at most `mean`; -inf where there is none."""
+        """The highest possible average of n rewards that is at most `mean`; -inf if there is none."""
         return np.asarray(mean) + 0.0 * np.asarray(n)
 
     def at_least(self, n: Any, mean: Any) -> Floats:
-        """The lowest mean that n rewards can have if theirs is at least `mean`; inf where there is none."""
+        """The lowest possible average of n rewards that is at least `mean`; inf if there is none."""
         return np.asarray(mean) + 0.0 * np.asarray(n)
 
 
@@ -73,9 +75,10 @@ class GaussianTilt(Family):
 
 @dataclass(frozen=True)
 class BernoulliTilt(Family):
-    """psi = ln(1 - mean + mean exp(lam)); the odds of the tilted mean are exp(lam) times the odds.
+    """psi = ln(1 - mean + mean exp(lam)); the odds of the tilted mean are exp(lam) times the odds of the
+    mean.
 
-    A mean of 0 or 1 leaves nothing to tilt.
+    A mean of 0 or 1 cannot be tilted: the tilted mean is the same.
     """
 
     def psi(self, mean: Any, lam: Any) -> Floats:

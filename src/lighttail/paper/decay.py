@@ -19,8 +19,8 @@ from lighttail.outcomes.estimates import Estimate, Floats
 from lighttail.paper.experiments import NEW, Experiment, Setting
 from lighttail.paper.figures import COLOURS, MARKERS
 from lighttail.paper.run import Results
-from lighttail.running.simulate import settings_of
 from lighttail.system.files import whole_file
+from lighttail.system.versions import used_versions
 from lighttail.tails import exact_tail, tail_probability
 from lighttail.tails.exact import exact_seconds
 
@@ -66,8 +66,7 @@ def run_tails(
     for done, setting in enumerate(tails_in(experiments)):
         if progress is not None:
             progress(f"{setting.series}, T={setting.horizon}", done)
-        # The versions that make an outcome make an estimate; it has no fixed number of paths.
-        about = settings_of(setting.policy, setting.problem, setting.horizon, 1, seed) | {"share": SHARE}
+        about = _about(setting, seed)
         file = folder / f"tail_{setting.slug}.json"
         chance = _stored(file, about)
         if chance is None:
@@ -76,6 +75,18 @@ def run_tails(
                 output.write(json.dumps({"settings": about, **asdict(chance)}, indent=2).encode())
         found[setting] = chance
     return found
+
+
+def _about(setting: Setting, seed: int) -> dict[str, Any]:
+    """What decides an estimate; it has no fixed number of paths."""
+    return {
+        "policy": repr(setting.policy),
+        "problem": repr(setting.problem),
+        "horizon": setting.horizon,
+        "seed": seed,
+        "share": SHARE,
+        "versions": used_versions(),
+    }
 
 
 def _chance(setting: Setting, seed: int, threads: int | None) -> Chance:
@@ -91,7 +102,8 @@ def _stored(file: Path, about: dict[str, Any]) -> Chance | None:
     try:
         kept = json.loads(file.read_text())
         estimate = Estimate(**kept["estimate"])
-        return Chance(estimate, kept["exact"]) if kept["settings"] == about else None
+        same = all(kept["settings"][key] == about[key] for key in about)
+        return Chance(estimate, kept["exact"]) if same else None
     except (OSError, ValueError, KeyError, TypeError):  # missing, cut short, or something else
         return None
 

@@ -61,5 +61,6 @@ def _stored(file: Path, setting: Any, paths: int, seed: int) -> Outcome | None:
         outcome = Outcome.load(file)
     except ValueError:
         return None
-    wanted = settings_of(setting.policy, setting.problem, setting.horizon, paths, seed)
+    # With the method that `auto` chose then: versions, policy, problem and horizon decide its choice.
+    wanted = settings_of(setting.policy, setting.problem, setting.horizon, paths, seed, outcome.method)
     return outcome if outcome.settings == wanted else None

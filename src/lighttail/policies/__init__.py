@@ -1,4 +1,4 @@
-"""The policies, and the contract by which one's own is written (docs/own-policies.md)."""
+"""The policies, and the base classes for a policy of your own (docs/own-policies.md)."""
 
 from lighttail.policies.bonus_policies import UCB, SuccessiveElimination
 from lighttail.policies.exponential import Exp3IX

@@ -1,7 +1,8 @@
 """The beta law in plain scalar arithmetic: its upper quantile, and draws from it.
 
-Everything here gives the same bits compiled and in plain Python, which the standard library's log-gamma does
-not; so that one is written out, too. Shapes are 1 or more: those of a posterior under the uniform prior.
+Every function here gives the same bits in compiled code and in plain Python. The log-gamma function of the
+standard library does not, so this module has its own. Shapes are 1 or more, as in every posterior under the
+uniform prior.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from typing import Any
 from lighttail.random.streams import standard_normal, uniform
 
 HALF_LOG_TWO_PI = 0.9189385332046728
-NEWTON_STEPS = 60  # at most; from the left of a concave function no step goes past the root
-FRACTION_TERMS = 5000  # at most; about the square root of the larger shape are needed
+NEWTON_STEPS = 60  # steps at most
+FRACTION_TERMS = 5000  # terms at most; about the square root of the larger shape is needed
 
 
 def log_gamma(x: float) -> float:
-    """ln Gamma(x), x > 0, to about 1e-13: Stirling's series from 10 on, x Gamma(x) = Gamma(x + 1) below."""
+    """ln Gamma(x) for x > 0, with an error of about 1e-13.
+
+    Stirling's series is used from x = 10 on, and x Gamma(x) = Gamma(x + 1) below.
+    """
     product = 1.0
     while x < 10.0:
         product *= x
@@ -53,9 +57,9 @@ def beta_fraction(y: float, a: float, b: float) -> float:
 def beta_upper_quantile(chance: float, a: float, b: float) -> float:
     """The x with P(Beta(a, b) > x) = chance, for a, b >= 1 and a chance of at most about a half.
 
-    With y = 1 - x this is I_y(b, a) = chance, solved by Newton's method for ln I as a function of ln y. That
-    function is concave, since the shapes are 1 or more, and I_y(b, a) <= y^b / (b B(b, a)) gives a start on
-    the left of the root: every step stays on the left and comes closer.
+    With y = 1 - x the equation is I_y(b, a) = chance. Newton's method solves it for ln I as a function of ln
+    y. This function is concave, because the shapes are 1 or more, and I_y(b, a) <= y^b / (b B(b, a)) gives a
+    start on the left of the root. So every step stays on the left of the root and comes closer.
 
     >>> round(beta_upper_quantile(0.05, 3.0, 2.0), 6)
     0.902389
@@ -74,7 +78,8 @@ def beta_upper_quantile(chance: float, a: float, b: float) -> float:
 
 
 def gamma_draw(rng: Any, shape: float) -> float:
-    """One draw of Gamma(shape), shape >= 1 (Marsaglia & Tsang 2000): d v, v = (1 + c z)^3, or draw again."""
+    """One draw of Gamma(shape) for shape >= 1 (Marsaglia & Tsang 2000): d v with v = (1 + c z)^3, if the draw
+    is accepted."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
@@ -87,6 +92,6 @@ def gamma_draw(rng: Any, shape: float) -> float:
 
 
 def beta_draw(rng: Any, a: float, b: float) -> float:
-    """One draw of Beta(a, b), a, b >= 1: G_a / (G_a + G_b) of two gamma variables."""
+    """One draw of Beta(a, b) for a, b >= 1: G_a / (G_a + G_b) for two independent gamma draws."""
     first = gamma_draw(rng, a)
     return first / (first + gamma_draw(rng, b))

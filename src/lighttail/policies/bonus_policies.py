@@ -47,7 +47,8 @@ def _check_not_negative(bonus: Bonus, horizon: float, arms: int) -> None:
 class UCB(_BonusPolicy, IndexPolicy):
     """Pull the arm with the highest index, mean + radius (Alg. 2 of the paper).
 
-    An arm never pulled has an infinite index. Ties are broken at random.
+    bonus: the bonus that gives the radius; the horizon must be known if the bonus needs it. The index of an
+    arm that was never pulled is infinite. Ties are broken at random.
 
     >>> from lighttail import LightTailed
     >>> str(UCB(LightTailed(kappa=0.2)))
@@ -71,7 +72,7 @@ class UCB(_BonusPolicy, IndexPolicy):
 
     def rule(self) -> Rule:
         mine: Any = self.index_formula
-        if mine.__func__ is not UCB.index_formula:  # of a class that is derived from this one
+        if mine.__func__ is not UCB.index_formula:  # a subclass has an index of its own
             return IndexPolicy.rule(self)
         return rule_of_radius(type(self.bonus).radius, type(self.bonus).clock, self.moving())
 
@@ -90,10 +91,12 @@ class UCB(_BonusPolicy, IndexPolicy):
 
 @dataclass(frozen=True)
 class SuccessiveElimination(_BonusPolicy):
-    """Pull every active arm once a phase, then drop those that another one dominates (Alg. 1).
+    """Pull every active arm once per phase, then drop every arm that another arm dominates (Alg. 1).
 
-    Arm k goes once mean_j - radius_j > mean_k + radius_k for some arm j. A phase that the horizon
-    cuts short ends there.
+    Arm k is dropped when mean_j - radius_j > mean_k + radius_k for some arm j. The last phase may be
+    cut short by the horizon.
+
+    bonus: the bonus that gives the radius. It should need a horizon: otherwise there is a warning.
 
     >>> from lighttail import LightTailed
     >>> str(SuccessiveElimination(LightTailed(kappa=0.1)))
@@ -109,7 +112,7 @@ class SuccessiveElimination(_BonusPolicy):
         if not self.bonus.needs_horizon:
             warnings.warn(
                 f"SuccessiveElimination with {type(self.bonus).__name__} is not light-tailed: an arm "
-                "dropped while t is small never comes back (the paper, after Thm any-time); use UCB",
+                "that is dropped while t is small never comes back (the paper, after Thm any-time); use UCB",
                 stacklevel=3,
             )
 
@@ -125,7 +128,11 @@ class SuccessiveElimination(_BonusPolicy):
         return elimination_rule(type(self.bonus).radius, type(self.bonus).clock)
 
     def check_notes(self, state: State) -> None:
-        """Active arms that had their turn have a pull more than those that wait; dropped ones fewer."""
+        """Raise BadInput if the pulls cannot have led to the dropped arms.
+
+        In a phase, an active arm that had its turn has one pull more than an active arm that waits. A dropped
+        arm has fewer pulls.
+        """
         tried, dropped = state.tried, [row[0] for row in state.note]
         if not set(dropped) <= {0.0, 1.0} or all(dropped):
             raise refuse("rule.note", dropped, "0 or 1 for every arm, and not 1 for all")

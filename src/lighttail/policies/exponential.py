@@ -1,4 +1,4 @@
-"""Exponential weights: an arm is drawn with a probability that grows with its score."""
+"""Exponential weights: the probability with which an arm is drawn grows with the arm's score."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from lighttail.random.streams import uniform
 
 
 def exponential_weight(score: float, best: float, eta: float, gamma: float, shift: float) -> float:
-    """Unnormalised; measured from the best score so that it never overflows."""
+    """The weight of an arm, before the weights are divided by their sum.
+
+    The score is measured from the best score, so that the weight is at most 1 and never overflows.
+    """
     return math.exp(eta * (score - best))
 
 
 def gain_of(reward: float, probability: float, eta: float, gamma: float, shift: float) -> float:
-    """What the arm drawn adds to its score."""
+    """The number that a reward adds to the score of its arm."""
     return (reward - shift) / (probability + gamma)
 
 
@@ -25,13 +28,14 @@ def gain_of(reward: float, probability: float, eta: float, gamma: float, shift: 
 class Exp3IX(Policy):
     """Exponential weights with implicit exploration (Lattimore & Szepesvari, Alg. 10).
 
-    Arm k is drawn with probability p_k proportional to exp(eta * score_k); the score of the arm
-    drawn then grows by (reward - shift) / (p_k + gamma).
+    Arm k is drawn with probability p_k proportional to exp(eta * score_k). Then the score of arm k grows by
+    (reward - shift) / (p_k + gamma).
 
-    estimator: "loss" takes shift = upper, an upper bound C on the rewards that must be known
-        (losses C - r, 0 or more); "reward" takes shift = 0, which the paper shows to fail.
-    upper: that bound C; 1 unless given.
-    eta, gamma: by Thm 12.1 eta = sqrt(2 ln(K + 1) / (T K)) and gamma = eta / 2, unless given.
+    estimator: "loss" sets shift = upper, a known upper bound C on the rewards, so that the losses C - r are 0
+        or more. "reward" sets shift = 0; the paper shows that this estimator fails.
+    upper: the bound C; 1 by default.
+    eta, gamma: by default eta = sqrt(2 ln(K + 1) / (T K)) and gamma = eta / 2, as in Thm 12.1, for the number
+        of arms K and the horizon T. The horizon must be known unless eta is given.
 
     >>> eta, gamma, shift = Exp3IX("loss", upper=1.0).params(horizon=500, arms=2)
     >>> round(eta, 5), round(gamma, 5), shift
@@ -70,7 +74,8 @@ class Exp3IX(Policy):
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
     ) -> int:
-        """note[k, 0] is the score; note[k, 1] ends as the probability with which the arm was drawn."""
+        """note[k, 0] is the score of arm k. note[k, 1] is, after the choice, the probability with which the
+        arm was drawn."""
         best = note[0, 0]
         for k in range(1, len(tried)):
             best = max(best, note[k, 0])
@@ -93,7 +98,8 @@ class Exp3IX(Policy):
         note[arm, 0] += gain_of(reward, note[arm, 1], *params)
 
     def check_notes(self, state: State) -> None:
-        """A score is the sum of the gains of its arm, but for rounding; a memo is a probability."""
+        """Raise BadInput if a score is not the sum of its arm's gains, apart from rounding, or if a memo is
+        not a probability."""
         gains: list[list[float]] = [[] for _ in state.tried]
         for arm, reward, memo in state.pulls:
             if not 0.0 <= memo[0] <= 1.0:

@@ -1,6 +1,7 @@
-"""Policies by an index other than mean + radius: KL-UCB, IMED and Bayes-UCB.
+"""Policies with an index other than mean + radius: KL-UCB, IMED and Bayes-UCB.
 
-Those for Bernoulli rewards take any rewards in [0, 1]; a mean outside is counted as the nearer end.
+The versions for Bernoulli rewards work with all rewards in [0, 1]. A mean below 0 counts as 0, and a mean
+above 1 counts as 1.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from lighttail.policies.beta import beta_upper_quantile
 from lighttail.policies.policy import IndexPolicy, Policy
 from lighttail.rules import Formula, Rule, highest, learn_nothing, mean_heard, never_settled
 
-MOST_POWER = 50.0  # of ln T in Bayes-UCB: the chance beyond its quantile stays a float above 0
-NEWTON_STEPS = 10  # at most, from the right of the root of a convex function; eight reach it to rounding
+MOST_POWER = 50.0  # the largest power of ln T in Bayes-UCB, for which its chance 1/(t (ln T)^c) is not 0
+NEWTON_STEPS = 10  # steps at most; eight steps reach the root up to rounding
 
 
 def bernoulli_divergence(p: float, q: float) -> float:
@@ -35,10 +36,10 @@ def gaussian_divergence(p: float, q: float, sigma: float) -> float:
 
 
 def bernoulli_upper(p: float, most: float) -> float:
-    """The largest q with KL(p, q) <= most, by Newton's method.
+    """The largest q with KL(Bernoulli(p), Bernoulli(q)) <= most, by Newton's method.
 
-    The divergence is convex and grows in q, so that from the right of the root every step comes closer. Two
-    bounds give the start: KL(p, q) >= 2 (q - p)^2, and KL(p, q) >= -H(p) - (1 - p) ln(1 - q).
+    The divergence is convex and grows with q, so every step from the right of the root comes closer to it.
+    Two bounds give the start: KL(p, q) >= 2 (q - p)^2, and KL(p, q) >= -H(p) - (1 - p) ln(1 - q).
 
     >>> round(bernoulli_upper(0.3, 0.1), 6)
     0.521028
@@ -52,7 +53,7 @@ def bernoulli_upper(p: float, most: float) -> float:
         if q <= p or q >= 1.0:
             break
         over = base - rest * math.log(1.0 - q) - (p * math.log(q) if p > 0.0 else 0.0) - most
-        if over <= 0.0:  # the root, to rounding
+        if over <= 0.0:  # q is the root, up to rounding
             break
         q -= over * q * (1.0 - q) / (q - p)
     return min(1.0, max(p, q))
@@ -72,9 +73,11 @@ class KlUcb(IndexPolicy):
 
     index = max{q: n KL(mean, q) <= ln t + c ln ln t}; ln ln t counts as 0 while ln t < 1.
 
-    c: 0 or more; 0 is what the authors advise, 3 what their theorem needs. sigma: None for the divergence of
-    Bernoulli laws, for rewards in [0, 1]; a number for that of normal laws with this noise, with which the
-    index is mean + sigma sqrt(2 (ln t + c ln ln t) / n) (Cappe et al. 2013). No horizon is needed.
+    t: the round, from 1. n: the pulls of the arm. No horizon is needed.
+    c: 0 or more. The authors recommend 0; their theorem needs 3.
+    sigma: None for the divergence of Bernoulli laws, for rewards in [0, 1]. A number for the divergence of
+        normal laws with this noise; the index is then mean + sigma sqrt(2 (ln t + c ln ln t) / n)
+        (Cappe et al. 2013).
 
     >>> policy = KlUcb(0.5)
     >>> params = policy.params(horizon=math.nan, arms=2)
@@ -114,7 +117,7 @@ def bernoulli_cost(p: float, q: float) -> float:
 
 @cache
 def imed_rule(divergence: Formula) -> Rule:
-    """The rule of IMED; note[k, 0] is minus its index."""
+    """The rule of IMED. note[k, 0] is minus the index of arm k."""
 
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
@@ -135,12 +138,14 @@ def imed_rule(divergence: Formula) -> Rule:
 
 @dataclass(frozen=True)
 class Imed(Policy):
-    """Indexed minimum empirical divergence: pull the arm with the least (Honda & Takemura 2015, Alg. 1)
+    """Indexed minimum empirical divergence (Honda & Takemura 2015, Alg. 1): pull the arm with the smallest
 
     n KL(mean, best mean) + ln n.
 
-    sigma: None for the divergence of Bernoulli laws, for rewards in [0, 1]; a number for that of normal laws
-    with this noise. An arm never pulled comes first, ties are broken at random. No horizon is needed.
+    n: the pulls of the arm. No horizon is needed. An arm that was never pulled comes first. Ties are broken
+    at random.
+    sigma: None for the divergence of Bernoulli laws, for rewards in [0, 1]. A number for the divergence of
+        normal laws with this noise.
 
     >>> round(10.0 * bernoulli_cost(0.3, 0.5) + math.log(10.0), 4)
     3.1254
@@ -170,9 +175,10 @@ class Imed(Policy):
 class BayesUcb(IndexPolicy):
     """Bayes-UCB: the index is a quantile of the arm's posterior (Kaufmann, Cappe & Garivier 2012, Alg. 1).
 
-    index = the 1 - 1/(t (ln T)^c) quantile of Beta(1 + s, 1 + n - s), s = n mean; ln T counts as 1 below 1.
+    index = the 1 - 1/(t (ln T)^c) quantile of Beta(1 + s, 1 + n - s), s = n mean; ln T counts as at least 1.
 
-    c: from 0 to 50; 0 is what the authors advise, and needs no horizon T; 5 is what their theorem needs.
+    t: the round, from 1. n: the pulls of the arm. T: the horizon, which must be known unless c = 0.
+    c: from 0 to 50. The authors recommend 0; their theorem needs 5.
 
     >>> policy = BayesUcb()
     >>> params = policy.params(horizon=math.nan, arms=2)
@@ -197,7 +203,7 @@ class BayesUcb(IndexPolicy):
 
     @staticmethod
     def clock(t: float, scale: float) -> float:
-        """The chance of more than the index."""
+        """The posterior chance that the mean of an arm is above its index."""
         return 1.0 / (t * scale)
 
     @staticmethod

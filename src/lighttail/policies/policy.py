@@ -1,8 +1,7 @@
-"""What a policy is: a frozen dataclass of hyper-parameters, with the rule by which it plays.
+"""The base classes of the policies. A policy is a frozen dataclass of hyper-parameters with a rule of play.
 
-`Policy` is the contract; docs/own-policies.md shows how to write one's own. A policy is one of three sizes: a
-bonus for `UCB` (`lighttail.bonuses`), an index (`IndexPolicy.index`), or a rule (`Policy.choose` and
-`Policy.learn`).
+docs/own-policies.md shows how to write a policy of your own. There are three sizes: a bonus for `UCB`
+(`lighttail.bonuses`), an index (`IndexPolicy.index`), or a rule (`Policy.choose` and `Policy.learn`).
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from lighttail.checks import BadInput, refuse
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
 
 PAGE = "docs/own-policies.md"
-CLOSE = 1e-9  # by so much the last bits of a formula may differ from one machine to another
-ROUNDING = 2.0**-53  # of one addition, relative
-HUGE = 1e200  # sums of numbers above it are worked out on a smaller scale, where none is infinite
+CLOSE = 1e-9  # relative difference: the last bits of a formula differ less from one machine to another
+ROUNDING = 2.0**-53  # the relative rounding error of one addition
+HUGE = 1e200  # the size from which numbers are scaled down before they are added, so that no sum is infinite
 
 
 class Pull(NamedTuple):
-    """One pull as a state has it: the arm, its reward if it is known, and the memo that `choose` left."""
+    """One pull in a state: the arm, the reward if it is known, and the memo that `choose` wrote."""
 
     arm: int
     reward: float | None
@@ -33,7 +32,7 @@ class Pull(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a rule stands: its arguments, and the pulls that led there."""
+    """The state of a rule: the arguments of its functions, and the pulls that led to them."""
 
     tried: Any
     heard: Any
@@ -44,52 +43,54 @@ class State(NamedTuple):
 
 
 class Policy(ABC):
-    """What every policy has: its parameters as floats, and two static functions, `choose` and `learn`.
+    """The members that every policy has: its parameters as floats, and two static functions.
 
         choose(rng, t, tried, heard, total, note, params) -> arm
         learn(arm, reward, tried, heard, total, note, params)
 
-    See `lighttail.rules` for the arguments. `learn` may be left out.
+    `lighttail.rules` explains the arguments. `learn` may be left out.
     """
 
-    needs_horizon: ClassVar[bool] = True  # whether it must know how many pulls there will be
+    needs_horizon: ClassVar[bool] = True  # whether the policy must know the number of pulls in advance
     light_tailed: ClassVar[bool] = False  # whether a theorem makes a large regret exponentially unlikely
-    linear: ClassVar[bool] = False  # whether it is handed vectors, as a LinearBandit offers them
+    linear: ClassVar[bool] = False  # whether the actions are vectors, as a LinearBandit offers them
     notes: ClassVar[int] = 0  # floats per arm that the rule keeps in `note`
-    memo: ClassVar[int] = 0  # how many of them, the last ones, belong to a pull (see `Rule`)
+    memo: ClassVar[int] = 0  # how many of these floats, counted from the last, belong to a pull (see `Rule`)
     choose: ClassVar[Callable[..., int]]
     learn: ClassVar[Callable[..., None]] = staticmethod(learn_nothing)
     settled: ClassVar[Callable[..., int]] = staticmethod(never_settled)  # see `Rule`
 
-    # What may be relied on where paths are weighted, split or skipped. Nothing is assumed of a class that
-    # does not say so, and a class that plays by another rule than the one it inherits from says so anew.
+    # The next three facts are used where paths are weighted, split or skipped. A fact that a class does not
+    # state is not assumed, and a class that plays by another rule than its base class must state it again.
     # plays_by: "index" (the highest index is pulled), "radius" (the index is mean + the radius of `bonus`),
     # "phases" (elimination by the radius of `bonus`), "posterior" (Thompson sampling), or "" (anything else).
     plays_by: ClassVar[str] = ""
     pulls_every_arm_first: ClassVar[bool] = False
-    draws_for_itself: ClassVar[bool | None] = None  # but for ties; None: nobody says, and a trial tells
+    # Whether `choose` draws random numbers for other purposes than ties; None: a trial finds out.
+    draws_for_itself: ClassVar[bool | None] = None
 
     def __init_subclass__(cls) -> None:
         _check_static(cls, ("choose", "learn", "settled"))
         nearest = min(_place(cls, name) for name in ("choose", "learn", "settled", "rule"))
         for fact in ("plays_by", "pulls_every_arm_first", "draws_for_itself"):
-            if _place(cls, fact) > nearest:  # stated of another rule than the one it plays by
+            if _place(cls, fact) > nearest:  # the fact was stated about another rule
                 setattr(cls, fact, vars(Policy)[fact])
 
     @abstractmethod
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
-        """The floats its formulas take; `horizon` is nan where none is known."""
+        """The floats that the formulas receive as `params`. `horizon` is nan if it is not known."""
 
     def for_noise(self, sigma: float) -> Policy:
-        """The same policy tuned for another noise than 1; itself where it assumes no noise level."""
+        """This policy tuned for the noise sigma, if it is tuned for the noise 1. A policy that assumes no
+        noise level stays the same."""
         return self
 
     def check(self, horizon: float, arms: int) -> None:
-        """Refuse a policy whose formulas fail on so many pulls and arms."""
+        """Raise BadInput if the formulas fail for this number of pulls and arms."""
         return
 
     def rule(self) -> Rule:
-        """The functions by which it plays."""
+        """The rule by which the policy plays."""
         if not hasattr(type(self), "choose"):
             raise self._lacks("choose")
         cls = type(self)
@@ -110,19 +111,20 @@ class Policy(ABC):
         )
 
     def check_notes(self, state: State) -> None:
-        """Refuse a state from a text whose notes its pulls cannot have led to; by default none is refused."""
+        """Raise BadInput if the pulls of a saved state cannot have led to its notes. By default all pass."""
         return
 
 
 def _place(cls: type, name: str) -> float:
-    """How far up a class's line the class that defines `name` is."""
+    """The place, in the method resolution order of a class, of the first class that defines `name`."""
     return next((place for place, one in enumerate(cls.__mro__) if name in vars(one)), math.inf)
 
 
 def is_sum(value: float, terms: list[float]) -> bool:
-    """Whether a value is the sum of these terms, but for the rounding of any order of adding them.
+    """Whether a value is the sum of these terms, apart from the rounding errors of adding them in any order.
 
-    The last bits of a term itself may differ from one machine to another, which the 16 more additions cover.
+    The tolerance allows for 16 more additions, because the last bits of a term may differ from one machine to
+    another.
     """
     largest = max(map(abs, terms), default=0.0)
     if not math.isfinite(largest):
@@ -141,17 +143,17 @@ def _check_static(cls: type, names: tuple[str, ...]) -> None:
 
 
 class IndexPolicy(Policy):
-    """A policy that pulls the arm with the highest index, a static function of four or more floats:
+    """A policy that pulls the arm with the highest index. The index is a static function of floats:
 
         index(n, mean, clock, *params)
 
-    n: pulls of the arm, at least 1. mean: of its rewards. clock: what `clock(t, *params)` returned for this
-    round, the round itself unless a class says otherwise. An arm never pulled comes first, ties are broken at
-    random.
+    n: the number of pulls of the arm, at least 1. mean: the mean of the arm's rewards. clock: the value of
+    `clock(t, *params)` in this round; by default the round t. An arm that was never pulled comes first. Ties
+    are broken at random.
     """
 
     plays_by: ClassVar[str] = "index"
-    # pulls_every_arm_first is not stated: an infinite index of an arm that was pulled ties with new arms.
+    # pulls_every_arm_first is not stated: if the index of a pulled arm is infinite, it ties with new arms.
     draws_for_itself: ClassVar[bool | None] = False
     index: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
@@ -179,14 +181,14 @@ class IndexPolicy(Policy):
         return type(self).clock
 
     def moving(self) -> bool:
-        """Whether the index changes with time: whether its code names the clock."""
+        """Whether the index changes with time: whether its code uses the argument `clock`."""
         return reads(self.index_formula(), 2)
 
     def check_notes(self, state: State) -> None:
-        """The index that is kept of an arm is the one that its pulls give; see `rules._standing`.
+        """Raise BadInput if a kept index is not the index that the arm's pulls give (see `rules._standing`).
 
-        Where the rule works all indices out anew, in every round or because an arm has no reward yet, what is
-        kept is never read again, and any number will do.
+        If the rule computes an index again, in every round or because the arm has no reward yet, the kept
+        number is never read, so any number is accepted.
         """
         untried = math.inf if state.pulls else 0.0
         for k, row in enumerate(state.note):
@@ -196,12 +198,13 @@ class IndexPolicy(Policy):
                 self._check_index(k, row, state)
 
     def _check_index(self, k: int, row: list[float], state: State) -> None:
-        """row[1] lacks the last pull of arm k if that came after the index was worked out."""
+        """Raise BadInput if the kept index of arm k is wrong. row[1] does not count the last pull of arm k if
+        this pull came after the index was computed."""
         tried, heard, total = state.tried[k], state.heard[k], state.total[k]
         just_pulled = state.pulls[-1].arm == k and heard < tried
         counts = [0.0] if heard == 0.0 else [tried, tried - 1.0] if just_pulled else [tried]
         if row[1] not in counts:
-            raise refuse("rule.note", row, f"an index that was worked out for {counts[0]:g} pulls")
+            raise refuse("rule.note", row, f"an index that was computed for {counts[0]:g} pulls")
         if heard > 0.0:
             mean = total / heard
             found = self.index_formula()(row[1], mean, 0.0, *state.params)

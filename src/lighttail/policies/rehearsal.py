@@ -1,8 +1,8 @@
-"""A short trial in plain Python of a policy that is not lighttail's own, before anything is compiled.
+"""A short trial, in plain Python, of a user's policy before numba compiles it.
 
-Compiled code does not check what it is handed: a rule that chooses an arm that there is not, or writes
-outside its notes, would end the process. A trial of some rounds, with late rewards, finds this first and says
-it in a sentence.
+Compiled code does not check its arguments: a rule that chooses an arm that does not exist, or writes outside
+its notes, would end the process. A trial of some rounds, with late rewards, finds such a mistake first and
+reports it in one sentence.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lighttail.policies.policy import PAGE, Policy
 from lighttail.rehearsal import ALONE, Misused, TrialGenerator
 from lighttail.rules import Rule
 
-ROUNDS = 200  # of a trial, and so many more as there are arms
-MOST_TRIED = 1000  # arms: with more, a trial would take long and show no more
-LATEST = 6  # pulls until a reward is told
+ROUNDS = 200  # rounds per trial; one more per arm
+MOST_TRIED = 1000  # arms: a trial with more arms would take long and find no more mistakes
+LATEST = 6  # pulls: every reward becomes known before this number of further pulls
 
 
 class Nothing:
@@ -34,14 +34,14 @@ class Nothing:
 
 
 def shipped(policy: object) -> bool:
-    """Whether the policy's class is one of lighttail's own."""
+    """Whether lighttail defines the policy's class."""
     return type(policy).__module__.startswith("lighttail.")
 
 
 def try_out(policy: Policy, horizon: float, arms: int, late: bool) -> None:
-    """Refuse a policy of somebody else's that fails in the first rounds on so many arms.
+    """Raise BadInput if a user's policy fails in the first rounds with this number of arms.
 
-    late: whether rewards may come late, so that an arm can have been tried and no reward of it been heard.
+    late: whether rewards may come late, so that a tried arm may have no reward yet.
     """
     if shipped(policy):
         return
@@ -54,7 +54,8 @@ def try_out(policy: Policy, horizon: float, arms: int, late: bool) -> None:
 
 
 def _check_draws(place: str, function: Any) -> None:
-    """Refuse random numbers that no seed decides: of Python's or NumPy's modules."""
+    """Raise BadInput if a function uses the random numbers of Python's or NumPy's modules, which do not
+    depend on the seed."""
     names = function.__code__.co_names
     used = [function.__globals__.get(name) for name in names]
     homes = {getattr(value, "__name__", "") for value in used if isinstance(value, ModuleType)}
@@ -68,7 +69,7 @@ def _checked_params(policy: Policy, horizon: float, arms: int) -> tuple[float, .
         params = policy.params(horizon, arms)
     except BadInput:
         raise
-    except Exception as error:  # whatever a foreign formula may raise
+    except Exception as error:  # a user's formula may raise anything
         raise BadInput(
             f"params of {name} failed with {arms} arms and horizon {horizon}: {_said(error)}",
             field=f"params of {name}",
@@ -82,7 +83,7 @@ def _checked_params(policy: Policy, horizon: float, arms: int) -> tuple[float, .
 def _play(
     policy: Policy, rule: Rule, params: tuple[float, ...], arms: int, horizon: float, latest: int
 ) -> None:
-    """Some rounds with rewards of 0 and 1, told up to `latest` - 1 pulls late."""
+    """Play some rounds with rewards of 0 and 1 that become known up to `latest` - 1 pulls late."""
     import numpy as np
 
     name, rng, luck = type(policy).__name__, TrialGenerator(), random.Random(1)
@@ -90,9 +91,8 @@ def _play(
     tried, heard, total = (view(np.zeros(arms)) for _ in range(3))
     seen = (tried.toreadonly(), heard.toreadonly(), total.toreadonly())
     note = view(np.zeros((arms, rule.notes))) if rule.notes else Nothing()
-    open_pulls: list[
-        tuple[int, int, float, list[float]]
-    ] = []  # (round before which it is told, arm, reward, memo)
+    # The entries are (round before which the reward becomes known, arm, reward, memo).
+    open_pulls: list[tuple[int, int, float, list[float]]] = []
     last = min(ROUNDS + arms, int(horizon)) if math.isfinite(horizon) else ROUNDS + arms
     for t in range(1, last + 1):
         for _, arm, reward, memo in [entry for entry in open_pulls if entry[0] <= t]:
@@ -118,14 +118,14 @@ def _call(place: str, t: int, late: bool, function: Any, *args: Any) -> Any:
     except Misused:
         raise refuse(place, None, ALONE, verb="draw", found="", more=f"; {PAGE} shows how") from None
     except IndexError:
-        keeps = "tried, heard and total have one entry per arm, note[k, j] as many columns as `notes` says"
+        keeps = "tried, heard and total have one entry per arm, and note has `notes` columns"
         found = f"did not in round {t} of a trial"
         raise refuse(place, None, "within its arrays", verb="stay", found=found, more=f": {keeps}") from None
-    except Exception as error:  # whatever a foreign formula may raise
+    except Exception as error:  # a user's formula may raise anything
         if "read-only memory" in str(error):
             own, given = ": keep numbers of your own in note", "tried, heard or total"
             raise refuse(place, None, given, verb="not change", found="did", more=own) from None
-        hint = " with late rewards (heard[k] may be 0 where tried[k] is not)"
+        hint = " with late rewards (heard[k] may be 0 while tried[k] is not)"
         trial = f"a trial{hint if late and isinstance(error, (ArithmeticError, ValueError)) else ''}"
         why = f"{_said(error)}; {PAGE} shows the contract"
         raise BadInput(f"{place} failed in round {t} of {trial}: {why}", field=place) from None

@@ -1,4 +1,4 @@
-"""The simple policies that people compare with, and that they run today."""
+"""Simple policies that are widely used, for comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lighttail.rules import highest, mean_heard
 
 
 def fewest(tried: Any) -> int:
-    """The arm with the fewest pulls, the first of them if there are several."""
+    """The arm with the fewest pulls; the first such arm if there are several."""
     arm = 0
     for k in range(1, len(tried)):
         if tried[k] < tried[arm]:
@@ -22,19 +22,21 @@ def fewest(tried: Any) -> int:
 
 
 def exploration(t: float, mass: float) -> float:
-    """epsilon_t = min(1, mass / t), mass = c K / d^2."""
+    """epsilon_t = min(1, mass / t) with mass = c K / d^2."""
     return min(1.0, mass / t)
 
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Policy):
-    """Any arm with chance epsilon_t, the best mean otherwise (epsilon_n-greedy of Auer et al. 2002, Fig. 3):
+    """Pull a random arm with chance epsilon_t, otherwise the arm with the best mean (epsilon_n-greedy of Auer
+    et al. 2002, Fig. 3):
 
     epsilon_t = min(1, c K / (d^2 t)).
 
-    c, d: above 0; their theorem is for rewards in [0, 1], d up to the smallest gap, and c large (> 5 d^2
-    for the last term). K: the number of arms. Of arms never pulled the means count as infinite; ties are
-    broken at random. No horizon is needed.
+    c, d: above 0. The authors' theorem is for rewards in [0, 1], d at most the smallest gap, and a large c
+        (above 5 d^2 for the last term).
+    t: the round, from 1. K: the number of arms. No horizon is needed. The mean of an arm that was never
+    pulled counts as infinite. Ties are broken at random.
 
     >>> policy = EpsilonGreedy(c=5.0, d=0.5)
     >>> round(exploration(100.0, *policy.params(horizon=math.nan, arms=2)), 4)
@@ -60,7 +62,7 @@ class EpsilonGreedy(Policy):
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
     ) -> int:
-        """Open pulls make an arm one that was tried; the means are those of the rewards received."""
+        """An arm with only open pulls counts as pulled. A mean is the mean of the rewards received."""
         if uniform(rng) < exploration(t, *params):
             return int(uniform(rng) * len(tried))
         for k in range(len(tried)):
@@ -72,7 +74,7 @@ class EpsilonGreedy(Policy):
 
 
 def committed(note: Any) -> int:
-    """The arm whose note is 1, or -1."""
+    """The arm whose first note is 1, or -1 if there is none."""
     for k in range(len(note)):
         if note[k, 0] == 1.0:
             return k
@@ -81,9 +83,10 @@ def committed(note: Any) -> int:
 
 @dataclass(frozen=True)
 class ExploreThenCommit(Policy):
-    """m rewards of each arm in turn, then the best mean until the end (Lattimore & Szepesvari, Alg. 1).
+    """Pull the arms in turn until each has m rewards, then pull the arm with the best mean until the end
+    (Lattimore & Szepesvari, Alg. 1).
 
-    With two normal arms, gap D and noise sigma, the arm to commit to is the wrong one with chance
+    With two normal arms, gap D and noise sigma, the policy commits to the wrong arm with chance
     Phi(-D sqrt(m / 2) / sigma), at any horizon.
 
     m: a whole number of at least 1. Ties are broken at random. No horizon is needed.
@@ -110,7 +113,8 @@ class ExploreThenCommit(Policy):
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
     ) -> int:
-        """note[k, 0] is 1 for the arm committed to: for good, so only after m rewards heard of every arm."""
+        """note[k, 0] is 1 if the policy has committed to arm k. It commits when m rewards of every arm are
+        known, because it never changes its arm again."""
         arm = committed(note)
         if arm >= 0:
             return arm
@@ -141,9 +145,9 @@ class ExploreThenCommit(Policy):
 
 @dataclass(frozen=True)
 class EvenSplit(Policy):
-    """Every arm in turn until the end: the A/B test. Its pseudo regret is T times the mean gap, for certain.
+    """Pull the arms in turn until the end, as an A/B test does. The pseudo regret is T times the mean gap.
 
-    No horizon is needed, and nothing is learned.
+    No horizon is needed, and the policy learns nothing.
 
     >>> import lighttail as lt
     >>> out = lt.simulate(EvenSplit(), lt.Bandit([0.2, 0.8]), horizon=500, paths=100, seed=1)
@@ -160,7 +164,7 @@ class EvenSplit(Policy):
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
     ) -> int:
-        """Open pulls count like any other."""
+        """Open pulls count like other pulls."""
         return fewest(tried)
 
     def __str__(self) -> str:

@@ -14,7 +14,10 @@ from lighttail.rules import highest, mean_heard
 
 
 def posterior_mean(n: float, total: float, kappa: float, weight: float, prior_mean: float) -> float:
-    """The prior counts as `weight` = (kappa / prior_sd)^2 observations of `prior_mean`."""
+    """The mean of the posterior after n rewards with sum `total`.
+
+    The prior counts as `weight` = (kappa / prior_sd)^2 observations of `prior_mean`.
+    """
     return (weight * prior_mean + total) / (weight + n)
 
 
@@ -23,18 +26,18 @@ def posterior_sd(n: float, kappa: float, weight: float, prior_mean: float) -> fl
 
 
 def inflated_sd(n: float, t: float, scale: float) -> float:
-    """scale = kappa / sqrt(K)."""
+    """scale * sqrt(t) / n with scale = kappa / sqrt(K)."""
     return scale * math.sqrt(t) / n
 
 
 @dataclass(frozen=True)
 class ThompsonSampling(Policy):
-    """Pull the arm whose draw from its posterior is highest; normal prior, normal likelihood.
+    """Pull the arm whose draw from its posterior is highest, with a normal prior and normal rewards.
 
-    The mean of an arm is N(prior_mean, prior_sd^2) beforehand, a reward N(mean, kappa^2). Draws
-    are continuous, so there are no ties.
+    The prior of an arm's mean is N(prior_mean, prior_sd^2), and a reward is assumed to be N(mean, kappa^2).
+    The draws are continuous, so there are no ties.
 
-    kappa: the assumed noise. No horizon is needed.
+    kappa: the assumed standard deviation of the noise. No horizon is needed.
 
     >>> policy = ThompsonSampling(kappa=0.8)
     >>> params = policy.params(horizon=math.nan, arms=2)
@@ -73,7 +76,7 @@ class ThompsonSampling(Policy):
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
     ) -> int:
-        """Open pulls narrow the posterior, so that a batch spreads over the arms."""
+        """An open pull narrows the posterior of its arm, so that a batch spreads over the arms."""
         best, arm = -math.inf, 0
         for k in range(len(tried)):
             spread = posterior_sd(tried[k], *params)
@@ -91,9 +94,9 @@ class ThompsonSampling(Policy):
 class BetaThompson(Policy):
     """Thompson sampling for rewards in [0, 1]: pull the arm whose draw from its posterior is highest.
 
-    The mean of an arm is uniform on [0, 1] beforehand; after n rewards with sum s its posterior is
-    Beta(1 + s, 1 + n - s) (Agrawal & Goyal 2012, Alg. 1). A sum outside [0, n] counts as the nearer end, and
-    rewards between 0 and 1 count as they are. No horizon is needed.
+    The prior of an arm's mean is uniform on [0, 1]. After n rewards with sum s the posterior is
+    Beta(1 + s, 1 + n - s) (Agrawal & Goyal 2012, Alg. 1). Rewards between 0 and 1 are not rounded to 0 or 1.
+    A sum below 0 counts as 0, and a sum above n counts as n. No horizon is needed.
 
     >>> import lighttail as lt
     >>> problem = lt.Bandit([0.4, 0.6], lt.Bernoulli())
@@ -110,7 +113,7 @@ class BetaThompson(Policy):
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
     ) -> int:
-        """Open pulls narrow the posterior about the same mean, so that a batch spreads over the arms."""
+        """An open pull narrows the posterior but keeps its mean, so that a batch spreads over the arms."""
         best, arm = -math.inf, 0
         for k in range(len(tried)):
             won = min(heard[k], max(0.0, total[k]))
@@ -126,12 +129,12 @@ class BetaThompson(Policy):
 
 @dataclass(frozen=True)
 class InflatedThompson(Policy):
-    """Thompson sampling whose draws spread as the light-tailed bonus does (Zhu & Simchi-Levi 2025):
+    """Thompson sampling whose draws spread like the light-tailed bonus (Zhu & Simchi-Levi 2025):
 
     pull the arm with the highest draw of N(mean, kappa^2 (t / K) / n^2).
 
-    kappa: sigma_0 of its authors. t: the round, from 1. n: pulls of the arm. K: the number of arms. An arm
-    never pulled comes first. No horizon is needed.
+    kappa: sigma_0 of the authors. t: the round, from 1. n: the pulls of the arm. K: the number of arms. An
+    arm that was never pulled comes first. No horizon is needed.
 
     >>> policy = InflatedThompson(kappa=0.5)
     >>> round(inflated_sd(4.0, 100.0, *policy.params(horizon=math.nan, arms=2)), 4)
@@ -156,7 +159,7 @@ class InflatedThompson(Policy):
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
     ) -> int:
-        """Open pulls count in n, so that a batch spreads over the arms, and not in the mean."""
+        """An open pull counts in n and not in the mean, so that a batch spreads over the arms."""
         for k in range(len(tried)):
             note[k, 0] = math.inf
             if tried[k] > 0.0:

@@ -1,1 +1,1 @@
-"""Random numbers: a generator per block, the two draws that everything is made of, and binomial counts."""
+"""Random numbers: one generator per block, the two basic draws, and binomial counts."""

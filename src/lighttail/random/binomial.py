@@ -1,14 +1,14 @@
 """Binomial and hypergeometric counts from uniform numbers, at a cost that does not grow with n.
 
-Both laws are those of independent cells with a fixed total: with e the expected and x the observed
-count of a cell, ln P(x) = constant - sum over the cells of s(x, e), s(x, e) = ln x! - x ln e + e.
-A binomial count has two cells, a hypergeometric one four. `surprise` computes s without
-cancellation (Loader 2000), so that a probability is right to about 14 digits whatever n.
+Both laws are the laws of independent Poisson counts, in two or four cells, given fixed totals. Let e be the
+expected and x the observed count of a cell. Then ln P(x) = constant - sum over the cells of s(x, e), with
+s(x, e) = ln x! - x ln e + e. A binomial count has two cells, and a hypergeometric count has four. `surprise`
+computes s without cancellation (Loader 2000), so that a probability is right to about 14 digits for every n.
 
-Few trials are drawn one by one. Many are drawn by the ratio of uniforms (Stadlober 1989): with
-a = mean + 1/2 and width w = 2 sqrt(2/e) sqrt(variance + 1/2) + 3 - 2 sqrt(3/e), take
-x = a + w (V - 1/2) / U and accept its whole part if U^2 <= P(x) / P(mode). A test checks that
-the rectangle holds the whole region, which is what makes the method exact.
+A small number of trials is drawn one by one. A large number is drawn by the ratio of uniforms (Stadlober
+1989): with a = mean + 1/2 and width w = 2 sqrt(2/e) sqrt(variance + 1/2) + 3 - 2 sqrt(3/e), take x = a + w (V
+- 1/2) / U and accept the whole part of x if U^2 <= P(x) / P(mode). The method is exact if the rectangle
+contains the whole region of acceptance; a test checks this.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 from lighttail.random.streams import uniform
 
-FEW = 12.0  # trials that are drawn one by one
-SMALL = 16.0  # counts whose factorial is taken as it is
+FEW = 12.0  # trials: up to this number they are drawn one by one
+SMALL = 16.0  # the count from which Stirling's series replaces the exact factorial
 STRETCH = 2.0 * math.sqrt(2.0 / math.e)
 MARGIN = 3.0 - 2.0 * math.sqrt(3.0 / math.e)
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -45,7 +45,7 @@ def deviance(x: float, expected: float) -> float:
 
 
 def surprise(x: float, expected: float) -> float:
-    """ln x! - x ln e + e: minus the log of the Poisson probability of x where e are expected."""
+    """ln x! - x ln e + e: minus the logarithm of the Poisson probability of x with expectation e."""
     if x == 0.0:
         return expected
     if x < SMALL:
@@ -56,7 +56,7 @@ def surprise(x: float, expected: float) -> float:
 
 
 def binomial(rng: Any, n: float, p: float) -> float:
-    """How many of n trials succeed, each with probability p."""
+    """The number of successes in n trials that each succeed with probability p."""
     if p <= 0.0 or p >= 1.0:
         return n if p >= 1.0 else 0.0
     if n <= FEW:
@@ -78,7 +78,8 @@ def binomial(rng: Any, n: float, p: float) -> float:
 
 
 def hypergeometric(rng: Any, drawn: float, left: float, good: float) -> float:
-    """How many of `drawn` balls are good, out of drawn + left of which `good` are."""
+    """The number of good balls among `drawn` balls from an urn of drawn + left balls, of which `good` are
+    good."""
     balls = drawn + left
     if drawn <= FEW:
         count = 0.0

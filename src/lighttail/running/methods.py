@@ -7,19 +7,23 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from lighttail.checks import one_of, refuse
-from lighttail.costs import costs_of
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, Problem
+from lighttail.random.streams import block_generator, words_drawn
 
 Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]
-SKIPPING = ("radius", "phases")  # what policies that skip ahead play by
+# Pulls, one by one, that take as long as one random number of a path that skips ahead, by `plays_by`: fitted
+# to times of settings drawn at random (docs/skip-ahead.md, section 6).
+PULLS_PER_NUMBER = {"radius": 3.0, "phases": 1.0}
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
-LEAST_EACH = 16  # pulls of an arm at the shortest horizon that is tried first
-LONGEST_TRIED = 10**9  # pulls of a pilot path: where skipping does not pay there, a pilot takes long
-CLEARLY = 0.7  # of the cost pull by pull: skipping that costs less will do so at longer horizons, too
+LONGEST_TRIED = 10**8  # pulls of a pilot path, which takes seconds where skipping does not pay
+PILOTS = 16  # pilot paths at most
+PILOT_NUMBERS = 1 << 16  # random numbers of pilot paths after which no further one is played
 
 
 def check_method(policy: Any, problem: Any, horizon: int, method: Any, late: bool = False) -> Method:
@@ -39,23 +43,26 @@ def choose_method(policy: Policy, problem: Any, horizon: int, method: Method) ->
     """The method to play with: the faster one for "auto", by a rule that no clock and no seed enters."""
     if method != "auto":
         return method
-    if horizon < SHORT or why_not_skip(policy, problem):
-        return "step"
-    return "skip" if pays(policy, problem, horizon) else "step"
+    return "skip" if work_of(policy, problem, horizon) < horizon else "step"
 
 
 def work_of(policy: Policy, problem: Any, horizon: int) -> float:
-    """What a path costs with the faster method, in pulls: the horizon at most."""
-    if choose_method(policy, problem, horizon, "auto") == "step":
+    """What a path costs with the faster method, in pulls that are played one by one.
+
+    Pull by pull that is the horizon. Skipping ahead it is `PULLS_PER_NUMBER` times the random numbers of
+    a path, which are counted at a horizon of `LONGEST_TRIED` at most.
+    """
+    if horizon < SHORT or why_not_skip(policy, problem):
         return float(horizon)
-    step, skip = costs_of(policy, problem, horizon)
-    return horizon * min(1.0, skip / step)
+    tried = min(horizon, LONGEST_TRIED)
+    work = PULLS_PER_NUMBER[policy.plays_by] * numbers_drawn(policy, problem, tried)
+    return work if work < tried else float(horizon)
 
 
 def why_not_skip(policy: Any, problem: Problem) -> str:
     """What keeps a policy on a problem from skipping ahead; empty if nothing does."""
     noise = problem.noise
-    if policy.plays_by not in SKIPPING or not shipped(policy):
+    if policy.plays_by not in PULLS_PER_NUMBER or not shipped(policy):
         return f"with {policy}, which draws or learns anew at every pull"
     if noise.total is None or (policy.plays_by == "radius" and noise.clear is None):
         return f"with {type(noise).__name__} noise, whose sums are not drawn at once"
@@ -66,15 +73,18 @@ def why_not_skip(policy: Any, problem: Problem) -> str:
     return ""
 
 
-def pays(policy: Policy, problem: Bandit, horizon: int) -> bool:
-    """Whether skipping ahead costs less, here or clearly at a shorter horizon, where pilots cost less."""
-    shorter = max(SHORT, LEAST_EACH * problem.arms)
-    while shorter < min(horizon, LONGEST_TRIED):
-        step, skip = costs_of(policy, problem, shorter, start=shorter / horizon)
-        if skip < CLEARLY * step:
-            return True
-        shorter *= 4
-    if horizon > LONGEST_TRIED:
-        return False
-    step, skip = costs_of(policy, problem, horizon)
-    return skip < step
+def numbers_drawn(policy: Policy, problem: Bandit, horizon: int) -> float:
+    """Random numbers per path that skips ahead: the mean over a few pilot paths with a fixed seed."""
+    from lighttail.kernels import skip_kernel_for, stream
+    from lighttail.kernels.errors import compilable, parts_of
+
+    params, world = policy.params(horizon, problem.arms), problem.noise.world(problem.means)
+    generator, stop = block_generator(0, 0), np.zeros(1, dtype=np.int64)
+    reward, pulls = np.empty(1), np.empty((1, problem.arms), dtype=np.int64)
+    before, paths = words_drawn(generator), 0
+    with compilable(*parts_of(policy, problem)):
+        kernel = skip_kernel_for(policy, problem)
+        while paths < PILOTS and words_drawn(generator) - before < PILOT_NUMBERS:
+            kernel(stream(generator), params, world, horizon, reward, pulls, stop)
+            paths += 1
+    return (words_drawn(generator) - before) / paths

@@ -285,11 +285,10 @@ def settings_of(
     horizon: int,
     paths: int,
     seed: int,
-    method: Method = "auto",
+    method: str,
     keep: Keep = "paths",
 ) -> dict[str, Any]:
     """What made an outcome: enough to make it again."""
-    method = choose_method(policy, problem, horizon, method)
     return {
         "policy": repr(policy),
         "policy_label": str(policy),

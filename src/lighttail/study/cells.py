@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course
@@ -25,7 +25,7 @@ from lighttail.gpu.run import (
 from lighttail.policies import Policy
 from lighttail.problems import Problem
 from lighttail.running.blocks import PROBE_PATHS, PROBE_PULLS, fingerprint, probe_of
-from lighttail.running.methods import Played, choose_method
+from lighttail.running.methods import Method, Played, choose_method
 from lighttail.running.simulate import block_paths
 from lighttail.study.file import Setting, Study
 from lighttail.study.told import facts_of
@@ -37,6 +37,8 @@ PIECE_NUMBERS = 1 << 23  # rewards and pulls, 64 MiB
 PIECE_LAUNCHES = 4  # of a GPU
 MOST_PIECES = 10**6
 KEY_LETTERS = 16  # of a cell's key in the name of its folder
+FOUND_OUT = ("method", "block_paths", "piece_paths", "probe", "seed")  # in `played`, not in `asked_for`
+Listed = dict[tuple[str, int], dict[str, Any]]  # by `asked_text` and seed: what is known of `played`
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class Cell:
     """One policy on one problem at one horizon from one seed.
 
     played: all that decides the bits of its paths, but not how many there are. size: paths of a whole piece.
+    probe: None if a manifest lists every path of the cell: then its key is known without a kernel.
     """
 
     setting: Setting
@@ -55,7 +58,7 @@ class Cell:
     method: Played
     block: int  # paths
     size: int
-    probe: bytes
+    probe: bytes | None
     played: dict[str, Any]
     precision: Precision | None = None  # of a GPU
 
@@ -89,6 +92,17 @@ class Cell:
             "horizon": self.horizon,
             "seed": self.seed,
         }
+
+    def checked_probe(self) -> bytes:
+        """The probe, for workers; played now if a manifest knew it and a file must be made again."""
+        if self.probe is not None:
+            return self.probe
+        probe = probe_of(self.policy, self.problem, self.horizon, self.method, self.course)
+        if _digest(probe) != self.played["probe"]:
+            allowed = "finished by a machine that rounds as the one that began it"
+            found, more = "this one rounds otherwise", ": play the study in a new folder"
+            raise refuse(str(self.folder), None, allowed, found=found, more=more)
+        return probe
 
     @property
     def pieces(self) -> list[Piece]:
@@ -132,14 +146,19 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:40] or "x"
 
 
-def cells_of(study: Study, device: str = "cpu", shown: bool = False) -> list[Cell]:
-    """All cells of a study in a fixed order. shown: say when a kernel is being compiled."""
+def cells_of(
+    study: Study, device: str = "cpu", shown: bool = False, listed: Listed | None = None
+) -> list[Cell]:
+    """All cells of a study in a fixed order. shown: say when a kernel is being compiled.
+
+    listed: what the manifest of the study's folder says of them (`lighttail.study.manifest.listed_in`).
+    """
     cells = [
         cell
         for setting in study.problems
         for horizon in study.horizons
         for named in study.policies.items()
-        for cell in _of_all_seeds(study, setting, horizon, named, device, shown)
+        for cell in _of_all_seeds(study, setting, horizon, named, device, shown, listed or {})
     ]
     if sum(math.ceil(cell.paths / cell.size) for cell in cells) > MOST_PIECES:
         raise refuse("paths", study.paths, f"so few that the study has at most {MOST_PIECES:,} files")
@@ -147,44 +166,28 @@ def cells_of(study: Study, device: str = "cpu", shown: bool = False) -> list[Cel
 
 
 def _of_all_seeds(
-    study: Study, setting: Setting, horizon: int, named: tuple[str, Policy], device: str, shown: bool
+    study: Study,
+    setting: Setting,
+    horizon: int,
+    named: tuple[str, Policy],
+    device: str,
+    shown: bool,
+    listed: Listed,
 ) -> list[Cell]:
     name, policy = named
     problem: Any = setting.problem
-    course = setting.course
     check_device(device, problem, horizon, method=study.method)
-    if device != "cpu" and course.late:
+    if device != "cpu" and setting.course.late:
         raise refuse("device", device, f"'cpu' with a delay or a batch, as with problem {setting.title!r}")
-    precision: Precision | None = None
-    where = {"device": device}
+    asked = asked_for(policy, setting, horizon, device)
+    known = [listed.get((asked_text(asked), seed), {}) for seed in study.seeds]
     with compiling(str(policy), shown):
         if device == "cpu":
-            method = "step" if course.late else choose_method(policy, problem, horizon, study.method)
-            probe = probe_of(policy, problem, horizon, method, course)
-            block = block_paths(horizon, method, problem.dear)
-            size = piece_paths(problem, horizon, method, block)
+            way = _on_cpu(policy, setting, horizon, study.method, known)
         else:
-            method, block = "step", 1  # a path has a stream of its own there
-            precision = precision_for(None, problem, horizon)
-            short = min(horizon, PROBE_PULLS + problem.opening)
-            first = device_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision)
-            probe = first.tobytes() + fingerprint(policy, problem, horizon)
-            where = used_device(precision) | {"sources": device_sources()}
-            size = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))
-    played = {
-        "policy": repr(policy),
-        "problem": problem_repr(problem),
-        "horizon": horizon,
-        "method": method,
-        "block_paths": block,
-        "formulas": formulas_digest(policy, problem, course),
-        "probe": hashlib.sha256(probe).hexdigest(),  # a machine that rounds otherwise plays other paths
-        "piece_paths": size,
-        **where,
-        **course.said(),
-    }
-    if facts := facts_of(policy, problem):
-        played["own"] = facts
+            way = _on_gpu(policy, problem, horizon)
+    played = asked | way.where
+    played |= {"method": way.method, "block_paths": way.block, "piece_paths": way.size}
     return [
         Cell(
             setting,
@@ -193,15 +196,76 @@ def _of_all_seeds(
             horizon,
             seed,
             study.paths,
-            method,
-            block,
-            size,
-            probe,
-            played | {"seed": seed},
-            precision,
+            way.method,
+            way.block,
+            way.size,
+            None if "probe" in one else way.probe,
+            played | {"probe": one.get("probe") or _digest(way.probe), "seed": seed},
+            way.precision,
         )
-        for seed in study.seeds
+        for seed, one in zip(study.seeds, known, strict=True)
     ]
+
+
+class _Way(NamedTuple):
+    """How the paths of a cell are played. probe: their beginning, to tell machines apart; empty if known."""
+
+    method: Played
+    block: int
+    size: int
+    probe: bytes
+    where: dict[str, Any]
+    precision: Precision | None = None
+
+
+def _on_cpu(
+    policy: Policy, setting: Setting, horizon: int, asked: Method, known: list[dict[str, Any]]
+) -> _Way:
+    """known: what a manifest says of the cell of each seed, for which no pilots or probe are played."""
+    problem: Any = setting.problem
+    method: Played = "step"
+    if not setting.course.late:
+        said = [one["method"] for one in known if one]
+        method = said[0] if said else choose_method(policy, problem, horizon, asked)
+    block = block_paths(horizon, method, problem.dear)
+    probe = b""
+    if not all("probe" in one for one in known):
+        probe = probe_of(policy, problem, horizon, method, setting.course)
+    return _Way(method, block, piece_paths(problem, horizon, method, block), probe, {})
+
+
+def _on_gpu(policy: Policy, problem: Any, horizon: int) -> _Way:
+    """A path has a stream of its own there."""
+    precision = precision_for(None, problem, horizon)
+    short = min(horizon, PROBE_PULLS + problem.opening)
+    probe = device_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision).tobytes()
+    size = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))
+    return _Way("step", 1, size, probe, used_device(precision) | {"sources": device_sources()}, precision)
+
+
+def asked_for(policy: Policy, setting: Setting, horizon: int, device: str) -> dict[str, Any]:
+    """What decides how a cell is played, found without a kernel."""
+    problem: Any = setting.problem
+    asked = {
+        "policy": repr(policy),
+        "problem": problem_repr(problem),
+        "horizon": horizon,
+        "formulas": formulas_digest(policy, problem, setting.course),
+        "numbers": _digest(fingerprint(policy, problem, horizon)),
+        "device": device,
+        **setting.course.said(),
+    }
+    facts = facts_of(policy, problem)
+    return asked | {"own": facts} if facts else asked
+
+
+def asked_text(played: dict[str, Any]) -> str:
+    """What was asked for, of all that a cell plays: its name among the cells of a manifest."""
+    return json.dumps({key: played[key] for key in played if key not in FOUND_OUT}, sort_keys=True)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def problem_repr(problem: Problem) -> str:

@@ -8,10 +8,11 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from lighttail.checks import Argument, BadInput, refuse
-from lighttail.study.cells import Cell, Piece
+from lighttail.running.methods import Played
+from lighttail.study.cells import Cell, Listed, Piece, asked_text
 from lighttail.study.file import Study
 from lighttail.study.parquet import pyarrow
 from lighttail.system.versions import used_versions
@@ -130,6 +131,7 @@ def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], fou
         "versions": versions(),
         "study": study.text,
         "study_sha256": hashlib.sha256(study.text.encode()).hexdigest(),
+        "method": study.method,
         "inputs": inputs,
         "pieces": wanted,
         "finished": len(found),
@@ -151,3 +153,22 @@ def is_whole(manifest: dict[str, Any]) -> bool:
         return False
     pieces = sum(math.ceil(cell["paths"] / cell["played"]["piece_paths"]) for cell in cells)
     return (sum(len(cell["files"]) for cell in cells), pieces) == (manifest["finished"], manifest["pieces"])
+
+
+def listed_in(manifest: dict[str, Any] | None, study: Study) -> Listed:
+    """What the manifest of a study's folder says of how its cells are played.
+
+    The method that was chosen for a cell stays the faster one, since versions and formulas are the same. The
+    probe of the machine is taken over only for a cell whose paths are all there.
+    """
+    if manifest is None or not is_whole(manifest) or manifest.get("method") != study.method:
+        return {}
+    listed = {}
+    for cell in manifest["cells"]:
+        played = cell["played"]
+        if played.get("method") not in get_args(Played):
+            continue
+        if sum(file["rows"] for file in cell["files"]) != study.paths:
+            played = {key: played[key] for key in played if key != "probe"}
+        listed[asked_text(played), cell["seed"]] = played
+    return listed

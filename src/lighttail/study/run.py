@@ -16,7 +16,7 @@ from lighttail.running.pool import pickled, result_of, stop_flag, submit
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, check_belongs, opened
-from lighttail.study.manifest import Found
+from lighttail.study.manifest import Found, listed_in
 from lighttail.study.parquet import encode
 from lighttail.study.workers import Pool, check_workers, play_on_device, pool_of
 from lighttail.system.interrupts import postponed_interrupts
@@ -75,8 +75,8 @@ def run_study(
     check_workers(executor, workers, device)
     if budget is not None:
         positive("budget", budget)
-    check_belongs(Path(folder), study, rebuild)
-    cells = cells_of(study, device, progress is not None)
+    manifest = check_belongs(Path(folder), study, rebuild)
+    cells = cells_of(study, device, progress is not None, listed_in(manifest, study))
     report = progress or (lambda label, done: None)
     with opened(Path(folder), study, rebuild) as place:
         report("looking at what is there", 0)
@@ -173,7 +173,8 @@ def _jobs(missing: Iterable[Piece], flag: Path) -> Iterator[tuple[Piece, Job]]:
     """Every piece with the job of its cell; one job for all pieces of a cell that follow each other."""
     for cell, pieces in groupby(missing, key=lambda piece: piece.cell):
         played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method)
-        job = Job(*played, cell.block, cell.probe, "paths", str(flag), cell.course)
+        probe = b"" if cell.precision is not None else cell.checked_probe()  # a GPU has no workers to check
+        job = Job(*played, cell.block, probe, "paths", str(flag), cell.course)
         for piece in pieces:
             yield piece, job
 

@@ -1,1 +1,1 @@
-"""What the machine gives: memory, files that appear whole, Ctrl-C, and the bar that a person sees."""
+"""The machine: its memory, files that are written whole or not at all, Ctrl-C, and the progress bar."""

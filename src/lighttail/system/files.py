@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from lighttail.checks import refuse
 
 
 class NotWritten(OSError):
-    """A file could not be written; the text says which and why."""
+    """A file could not be written. The text says which file and why."""
 
 
-LONGEST_NAME = 300  # characters of a path in a sentence
+LONGEST_NAME = 300  # characters: a longer path is cut in a message
 
 
 def in_a_sentence(error: OSError) -> str:
-    """What the system said, with the file that it is about and without its number."""
-    if error.strerror is None:  # it is a sentence already
+    """The message of an OSError with the name of its file and without the system's error number."""
+    if error.strerror is None:  # the message is a sentence already
         return str(error)
     reason = error.strerror.lower()
     if error.filename is None:
         return reason
     name = str(error.filename)
-    name = name if len(name) <= LONGEST_NAME else f"{name[:100]} ..."  # a whole path helps, a novel does not
+    name = name if len(name) <= LONGEST_NAME else f"{name[:100]} ..."
     return f"{name} cannot be used ({reason})"
 
 
 @contextmanager
 def whole_file(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
-    """A binary file that takes its name when it is complete; an error leaves what was there.
+    """A binary file that takes its name when it is complete. After an error the old file, if any, is
+    unchanged.
 
-    durable: it is on the disk before it takes its name, so that a power cut leaves no half file either.
+    durable: whether the content must be on the disk before the file takes its name, so that even a power cut
+    leaves no incomplete file.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r} for {path.name!r}")
@@ -59,7 +61,7 @@ def whole_file(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
 
 
 def whole_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Files that take their names when all of them are written: a full disk leaves none of them."""
+    """Write files that take their names when all of them are complete. A full disk leaves none of them."""
     with ExitStack() as open_files:
         for name, content in files.items():
             file = open_files.enter_context(whole_file(folder / name))
@@ -68,13 +70,13 @@ def whole_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """What `whole_file` left in a folder when the process was killed: files that never took their name."""
+    """The incomplete files that `whole_file` leaves in a folder if the process is killed."""
     return [path for path in folder.glob(".*.*.????????") if path.is_file()]
 
 
 @contextmanager
 def output_folder(field: str, path: Path) -> Iterator[Path]:
-    """A folder that can be written, made if need be and taken away again if it stays empty."""
+    """A folder that can be written. It is created if it is missing, and removed again if it stays empty."""
     try:
         missing = [place for place in (path, *path.parents) if not place.exists()]
         path.mkdir(parents=True, exist_ok=True)
@@ -90,7 +92,7 @@ def output_folder(field: str, path: Path) -> Iterator[Path]:
 
 
 def _remove_empty(place: Path) -> bool:
-    """Remove a folder in which there are folders alone; whether that is so."""
+    """Remove a folder that contains no files. Returns whether the folder was removed."""
     inside = [_remove_empty(entry) if entry.is_dir() else False for entry in place.iterdir()]
     if all(inside):
         place.rmdir()

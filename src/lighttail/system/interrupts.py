@@ -1,4 +1,4 @@
-"""Ctrl-C where it does no harm."""
+"""Ctrl-C at moments at which it does no harm."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from types import FrameType
 
 @contextmanager
 def postponed_interrupts() -> Iterator[Callable[[], None]]:
-    """Within, Ctrl-C raises KeyboardInterrupt where the function that is handed out is called, not anywhere.
+    """Within this context Ctrl-C raises KeyboardInterrupt only where the yielded function is called.
 
-    An interrupt that falls between two steps of `concurrent.futures` leaves a lock behind that nobody opens
-    again, and closing the pool then waits for ever. At the latest it is raised at the end. A second Ctrl-C
-    does not wait.
+    An interrupt between two steps of `concurrent.futures` leaves a lock that is never released, and closing
+    the pool then waits for ever. The interrupt is raised at the end of the context at the latest. A second
+    Ctrl-C is raised at once.
     """
     if (
-        threading.current_thread() is not threading.main_thread()  # which alone is interrupted
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler  # someone else sees to it
+        threading.current_thread() is not threading.main_thread()  # only the main thread receives signals
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler  # the user has a handler
     ):
         yield lambda: None
         return

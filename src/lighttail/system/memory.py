@@ -1,4 +1,4 @@
-"""How much memory there is: a simulation that cannot fit is refused before it begins."""
+"""The free memory, so that a simulation that does not fit is refused before it begins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
-# Limit, use and details of a container, in both versions of Linux's control groups.
+# The files with the limit, the use and the details of a container's memory, in both versions of Linux's
+# control groups.
 GROUPS = (
     tuple(Path("/sys/fs/cgroup") / f"memory.{name}" for name in ("max", "current", "stat")),
     tuple(
@@ -17,7 +18,7 @@ GROUPS = (
 
 
 def free_memory() -> float:
-    """Bytes that this process may still take; infinite where nobody says."""
+    """The number of bytes that this process may still use; infinite if the system does not say."""
     free = math.inf
     try:
         lines = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines() if ":" in line)
@@ -28,13 +29,13 @@ def free_memory() -> float:
         try:
             taken = int(use.read_text()) - _cached(details)
             free = min(free, float(int(limit.read_text()) - taken))
-        except (OSError, ValueError):  # no such file, or no limit: "max"
+        except (OSError, ValueError):  # there is no such file, or it says "max": no limit
             continue
     return max(0.0, free)
 
 
 def _cached(details: Path) -> int:
-    """Bytes of files in memory, which count as used and are given up when asked for."""
+    """The number of bytes of cached files, which count as used although the system can free them."""
     try:
         lines = dict(line.split() for line in details.read_text().splitlines())
         return int(lines.get("total_inactive_file", lines.get("inactive_file", 0)))
@@ -43,7 +44,7 @@ def _cached(details: Path) -> int:
 
 
 def in_words(size: float) -> str:
-    """12 MB, 1.5 GB.
+    """A number of bytes with a unit.
 
     >>> in_words(1.5e9), in_words(2e7), in_words(1.6e11)
     ('1.5 GB', '20 MB', '160 GB')

@@ -1,4 +1,4 @@
-"""What a person sees while a simulation runs: a bar on a terminal, nothing in a pipe."""
+"""The progress of a simulation: a bar on a terminal, and nothing if the output goes to a file or a pipe."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-PATIENCE = 0.8  # seconds; a kernel from the cache loads faster than this
+PATIENCE = 0.8  # seconds: a kernel from the cache loads faster than this
 
 
 @contextmanager
 def reporter(
     progress: bool | Callable[[int, int], None], label: str, total: int
 ) -> Iterator[Callable[[int, int], None]]:
-    """A function to call with (done, total): the user's own, a bar's, or one that does nothing."""
+    """A function that takes (done, total): the user's, the one of a bar, or one that does nothing."""
     if callable(progress):
         yield progress
     elif progress and sys.stderr.isatty():
@@ -41,7 +41,7 @@ def parts_reporter(
 
 @contextmanager
 def bar(total: int, unit: str = "paths") -> Iterator[Callable[[str, int], None]]:
-    """A progress bar on stderr, gone when it is done; call it with (label, done)."""
+    """A progress bar on stderr, which disappears at the end. The yielded function takes (label, done)."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -58,14 +58,14 @@ def bar(total: int, unit: str = "paths") -> Iterator[Callable[[str, int], None]]
 
 @contextmanager
 def compiling(label: str, shown: bool) -> Iterator[None]:
-    """Say that a kernel is being compiled if it takes longer than loading it would."""
+    """Print that a kernel is being compiled if this takes longer than loading it from the cache."""
     with noted(f"compiling {label} (first run only)", shown):
         yield
 
 
 @contextmanager
 def noted(text: str, shown: bool) -> Iterator[None]:
-    """Say what is being done if it takes a while."""
+    """Print `text` on stderr if the work within this context takes longer than PATIENCE."""
     if not shown:
         yield
         return

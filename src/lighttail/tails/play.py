@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.costs import words_drawn
 from lighttail.outcomes.estimates import Floats
-from lighttail.random.streams import block_generator
+from lighttail.random.streams import block_generator, words_drawn
 from lighttail.running.blocks import within_arrays
 from lighttail.running.methods import Played, why_not_skip
 from lighttail.running.simulate import block_paths, run_blocks
