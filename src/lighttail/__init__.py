@@ -9,6 +9,7 @@
 
 from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
+from lighttail.checks import BadInput
 from lighttail.compare import compare
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import (
@@ -58,6 +59,7 @@ __all__ = [
     "UCB",
     "AnyTime",
     "ArmOptimal",
+    "BadInput",
     "BallActions",
     "BallSet",
     "Bandit",

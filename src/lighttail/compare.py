@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from lighttail.checks import BadInput, positive, refuse, shown
+from lighttail.checks import positive, refuse, shown
 from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device, check_device
@@ -105,9 +105,8 @@ def told_apart(policies: Iterable[Policy], names: Iterable[str]) -> dict[str, Po
     for policy, name in pairs:
         whole = repr(policy) if alike[name] > 1 else name
         if whole in found:
-            raise BadInput(
-                f"policies must differ from each other or be a mapping from names, but hold {whole} twice"
-            )
+            allowed, twice = "from each other or be a mapping from names", f"hold {whole} twice"
+            raise refuse("policies", policy, allowed, verb="differ", found=twice)
         found[whole] = policy
     return found
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.checks import BadInput, refuse, whole
+from lighttail.checks import refuse, whole
 from lighttail.delays import Delay, FixedDelay, as_delay
 from lighttail.policies import Policy
 
@@ -139,7 +139,8 @@ def _beginning(policy: Policy, problem: Any, horizon: int, start: Any) -> Beginn
     except AttributeError:
         raise refuse("start", start, "an Experiment") from None
     if begun.policy != policy:
-        raise BadInput(f"start must play {policy}, as simulate does, but plays {begun.policy}")
+        played = f"{policy}, as simulate does"
+        raise refuse("start", start, played, verb="play", found=f"plays {begun.policy}")
     if begun.counts.shape[1] != len(problem.means):
         arms = f"{len(problem.means)} arms, as the problem has"
         raise refuse("the number of arms of start", begun.counts.shape[1], arms)

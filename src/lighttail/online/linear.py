@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.checks import BadInput, number, refuse, whole
+from lighttail.checks import number, refuse, whole
 from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import ConvexSet
 from lighttail.linear.policies import TIE, LinearPolicy
@@ -281,7 +281,7 @@ class LinearExperiment(LiveExperiment):
             left, right = terms
             size = np.abs(left).T @ np.abs(right) + first
             if not np.all(np.abs(have - (left.T @ right + first)) <= slack * size + TINY):
-                raise BadInput(f"its sums do not fit its trials: {refuse(field, have.tolist(), 'their sum')}")
+                raise refuse(field, have.tolist(), "their sum").within("its sums do not fit its trials")
         if not (
             np.array_equal(self._asked, self._asked.T) and np.array_equal(self._received, self._received.T)
         ):
@@ -296,7 +296,7 @@ def _checked_dim(dim: Any) -> int:
     needed, free = 8.0 * MATRICES * checked**2, free_memory()
     if needed > free:
         sizes = f"{in_words(needed)} of memory are needed and {in_words(free)} are free"
-        raise BadInput(f"{refuse('dim', checked, 'smaller')}: {sizes}")
+        raise refuse("dim", checked, "smaller", more=f": {sizes}")
     return checked
 
 

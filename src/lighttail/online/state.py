@@ -46,7 +46,7 @@ def _fields_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise BadInput(f"{FOREIGN}: {refuse('the name of a field', twice, 'different from the others')}")
+        raise refuse("the name of a field", twice, "different from the others").within(FOREIGN)
     return values
 
 
@@ -147,7 +147,9 @@ def _class_named(text: str) -> type:
     if not loaded or (not at_home and len(loaded) > 1):
         raise BadInput(
             f"the policy class {name[:100]!r} of {module[:100]!r} is not known; "
-            "import the module that defines your own class first"
+            "import the module that defines your own class first",
+            field="policy",
+            value=text,
         )
     return (at_home or loaded)[-1]  # the newest class, because a notebook may define a class again
 

@@ -140,17 +140,15 @@ class LiveExperiment(ABC):
         try:
             state = parse(text)
             if not isinstance(state, dict) or "lighttail" not in state or "format" not in state:
-                raise BadInput(FOREIGN)
+                raise BadInput(FOREIGN, field="the text", value=text)
             cls._check_kind(state["lighttail"], state["format"])
             try:
                 fields_of("the text", state, (*SHARED, *cls.parts))
                 return cls._restored(decode_settings(state["policy"]), state, decode_generator(state["rng"]))
             except BadInput as error:
-                why = str(error)
-                why = why if len(why) <= LONGEST_REASON else f"{why[:LONGEST_REASON]} ..."
-                raise BadInput(f"the text is not a whole experiment: {why}") from None
+                raise error.within("the text is not a whole experiment", LONGEST_REASON) from None
         except RecursionError:
-            raise BadInput(f"{FOREIGN}: it is nested too deeply") from None
+            raise BadInput(f"{FOREIGN}: it is nested too deeply", field="the text", value=text) from None
 
     @classmethod
     def _check_kind(cls, kind: Any, version: Any) -> None:
@@ -158,7 +156,7 @@ class LiveExperiment(ABC):
         if kind != cls.kind or type(version) is not int or version != cls.version:
             article = "an" if cls.kind[0] in "aeiou" else "a"
             found = f"{reprlib.repr(version)} of {reprlib.repr(kind)}"
-            raise BadInput(f"format must be {cls.version} of {article} {cls.kind}, but is {found}")
+            raise refuse("format", version, f"{cls.version} of {article} {cls.kind}", found=f"is {found}")
 
 
 def known_horizon(policy: Policy, horizon: Any, least: int, why: str, otherwise: str) -> int | None:
@@ -168,7 +166,7 @@ def known_horizon(policy: Policy, horizon: Any, least: int, why: str, otherwise:
     horizon is missing.
     """
     if horizon is None and policy.needs_horizon:
-        raise BadInput(f"horizon must be given with {policy}, but is None; {otherwise}")
+        raise refuse("horizon", None, f"given with {policy}", more=f"; {otherwise}")
     return None if horizon is None else whole("horizon", horizon, least, why, most=EXACT)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.outcomes.samples import Floats, Ints, Sample
 from lighttail.outcomes.tally import BINS, FINE, Tally, power_below
 from lighttail.problems import Problem
@@ -178,7 +178,7 @@ class Law:
     def merge(self, other: Law) -> None:
         """Add the paths of another law with the same layout."""
         if other.layout != self.layout:
-            raise BadInput("laws must be of one problem and one horizon to be merged, but are not")
+            raise refuse("laws", None, "of one problem and one horizon to be merged", found="are not")
         self.pulls += other.pulls
         self.lattice += other.lattice
         for mine, theirs in zip(self._tallies(), other._tallies(), strict=True):
@@ -257,7 +257,8 @@ class Law:
         whole = [self.lattice] if self.layout.factors else []
         once = all(counts.sum() == self.paths and counts.min() >= 0 for counts in [*whole, *self.pulls])
         if not (once and all(tally.fits(self.paths) for _, tally in self._tallies())):
-            raise BadInput("a law must count every path once in each of its tallies, but does not")
+            each = "every path once in each of its tallies"
+            raise refuse("a law", None, each, verb="count", found="does not")
 
     def __reduce__(self) -> Any:
         return Law.from_state, self.state()

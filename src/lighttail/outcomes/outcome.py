@@ -159,6 +159,7 @@ class Outcome(ABC):
         of earlier versions have no digest: only that their arrays fit together is checked.
         """
         path = file_path("path", path)
+        foreign = f"{_named(path)} is not an outcome that lighttail saved"
         try:
             with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file}
@@ -172,7 +173,7 @@ class Outcome(ABC):
         except FileNotFoundError:
             raise
         except BadInput as error:
-            raise BadInput(f"{_named(path)} is not an outcome that lighttail saved: {error}") from None
+            raise error.within(foreign) from None
         except Exception:  # whatever a reader of damaged bytes may raise
             raise BadInput(f"{_named(path)} is not an outcome that lighttail saved") from None
         if not isinstance(found, cls):

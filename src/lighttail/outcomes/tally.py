@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.outcomes.samples import Floats, Ints, Sample
 
 FINE = 1024  # bins of width `unit` on either side of 0; farther out, bins per octave
@@ -116,7 +116,7 @@ class Tally:
         middle: any number. rest, squares: the sums of the distances from it and of the squared distances.
         """
         if not math.isfinite(squares):
-            raise BadInput("keep must be 'paths' where the outcomes of a block overflow, but is 'law'")
+            raise refuse("keep", "law", "'paths' where the outcomes of a block overflow")
         m, d = exact(middle), exact(rest)
         self.total += size * m + d
         self.squares += (exact(squares) << BITS) + m * (size * m + 2 * d)

@@ -104,9 +104,8 @@ def from_module(field: str, name: str, folder: Path) -> types.ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _stopped(field, name, error, "") from None
-        raise BadInput(
-            f"{field} must be a class of a module that can be imported, but there is no module {error.name!r}"
-        ) from None
+        found = f"there is no module {error.name!r}"
+        raise refuse(field, name, "a class of a module that can be imported", found=found) from None
     except (Exception, SystemExit) as error:
         raise _stopped(field, name, error, "") from None
 
@@ -162,7 +161,8 @@ def _stopped(field: str, called: str, error: BaseException, file: str) -> BadInp
     """The error for a file or a module that raises an error while it runs."""
     lines = [line for place, line in _trace(error) if place == file]
     where = f"line {lines[-1]} of {called}" if lines else called
-    return BadInput(f"{field} must be a class of Python code that runs, but {where} raises {_reason(error)}")
+    raised = f"{where} raises {_reason(error)}"
+    return refuse(field, called, "a class of Python code that runs", found=raised)
 
 
 def blame(error: BaseException) -> str:
@@ -236,15 +236,12 @@ def _made(field: str, tree: ast.expr, place: str, module: types.ModuleType, kind
     if not isinstance(found, type):
         if offered:
             known_word(f"{field} in {place}", node.id, offered)
-        raise BadInput(
-            f"{field} must be a class of {place} derived from {_names(kinds)}, but there is none in it"
-        )
+        allowed = f"a class of {place} derived from {_names(kinds)}"
+        raise refuse(field, node.id, allowed, found="there is none in it")
     if not issubclass(found, tuple(kinds.values())):
         listed = f"; there is {', '.join(offered)}" if offered else ""
-        raise BadInput(
-            f"{field} must be a class that is derived from {_names(kinds)}, "
-            f"but {node.id} of {place} is not{listed}"
-        )
+        allowed, not_one = f"a class that is derived from {_names(kinds)}", f"{node.id} of {place} is not"
+        raise refuse(field, node.id, allowed, found=not_one, more=listed)
     return _called(found, tree, place, module)
 
 
@@ -262,10 +259,9 @@ def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -
         inspect.signature(found).bind(*args, **named)
     except TypeError as error:
         takes = ", ".join(inspect.signature(found).parameters)
-        raise BadInput(
-            f"the arguments of {found.__name__} must be ({takes}), but {place} was asked for "
-            f"{shown(ast.unparse(tree))} ({error})"
-        ) from None
+        words, field = ast.unparse(tree), f"the arguments of {found.__name__}"
+        asked = f"{place} was asked for {shown(words)}"
+        raise refuse(field, words, f"({takes})", found=asked, more=f" ({error})") from None
     except ValueError:  # a class without a signature
         pass
     try:
@@ -308,7 +304,8 @@ def _class(field: str, name: str, place: str, module: types.ModuleType) -> type:
     found = getattr(library, name, None) if name in library.__all__ else None
     if isinstance(found, type):
         return found
-    raise BadInput(f"{field} must be a class of {place} or of lighttail, but there is no class {name!r}")
+    missing = f"there is no class {name!r}"
+    raise refuse(field, name, f"a class of {place} or of lighttail", found=missing)
 
 
 def _check_value(field: str, first: Any, again: Any, place: str) -> None:
@@ -319,10 +316,9 @@ def _check_value(field: str, first: Any, again: Any, place: str) -> None:
     except Exception:  # the class may have no hash, for example
         same = False
     if not same:
-        raise BadInput(
-            f"{field} must be a frozen dataclass, so that equal arguments make equal objects, but "
-            f"{type(first).__name__} of {place} is not: write @dataclass(frozen=True) above it"
-        )
+        allowed = "a frozen dataclass, so that equal arguments make equal objects"
+        found = f"{type(first).__name__} of {place} is not"
+        raise refuse(field, first, allowed, found=found, more=": write @dataclass(frozen=True) above it")
 
 
 def member(name: str, file: str, source: bytes, path: str) -> Any:

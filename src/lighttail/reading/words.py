@@ -235,7 +235,7 @@ def _delay(text: str, find: Callable[[str], Path]) -> Delay:
     try:
         return kinds[kind][0](*numbers)
     except BadInput as error:
-        raise BadInput(f"delay {shown(text)} is out of range: {error}") from None
+        raise error.within(f"delay {shown(text)} is out of range") from None
 
 
 def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise) -> LinearBandit:
@@ -248,7 +248,7 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
     if dim is not None:
         size = whole("dim", parse_whole("dim", dim), 1, most=MOST_DIM)
         if vector is not None and len(vector) != size:
-            raise BadInput(f"dim must be {len(vector)}, as many numbers as theta has, but is {size}")
+            raise refuse("dim", size, f"{len(vector)}, as many numbers as theta has")
     else:
         size = 4
     vector = [1.0 / math.sqrt(size)] * size if vector is None else vector

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.law import Law
 from lighttail.policies import Policy

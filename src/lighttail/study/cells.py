@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lighttail.checks import BadInput, refuse
+from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course
 from lighttail.gpu.run import (
     Precision,
@@ -98,10 +98,9 @@ class Cell:
             return self.probe
         probe = probe_of(self.policy, self.problem, self.horizon, self.method, self.course)
         if _digest(probe) != self.played["probe"]:
-            raise BadInput(
-                f"{self.folder} must be finished by a machine that rounds as the one that began it, "
-                "but this one rounds otherwise: play the study in a new folder"
-            )
+            allowed = "finished by a machine that rounds as the one that began it"
+            found, more = "this one rounds otherwise", ": play the study in a new folder"
+            raise refuse(str(self.folder), None, allowed, found=found, more=more)
         return probe
 
     @property

@@ -12,6 +12,7 @@ from lighttail.checks import (
     file_path,
     non_negative,
     number,
+    one_of,
     positive,
     refuse,
     refuse_file,
@@ -166,9 +167,7 @@ def _horizon(key: str, value: Any) -> int:
 
 
 def _method(key: str, value: Any) -> str:
-    if value not in get_args(Method):
-        raise refuse(key, value, "'auto', 'step' or 'skip'")
-    return str(value)
+    return one_of(key, value, get_args(Method))
 
 
 def _policies(source: Source, way: _Words) -> dict[str, Policy]:
@@ -181,10 +180,8 @@ def _policies(source: Source, way: _Words) -> dict[str, Policy]:
             policy = way.policy(words, called)
             for other, same in policies.items():
                 if same == policy:
-                    raise BadInput(
-                        "policy.policy must be different for every policy, "
-                        f"but {other!r} and {called!r} are both {shown(words)}"
-                    )
+                    both = f"{other!r} and {called!r} are both {shown(words)}"
+                    raise refuse("policy.policy", words, "different for every policy", found=both)
         policies[called] = policy
     return policies
 
@@ -194,7 +191,8 @@ def _check_fresh(source: Source, place: TablePlace, names: list[str], called: st
     if called.casefold() in [other.casefold() for other in names]:
         key = place[0]
         with source.at(*place, "name" if "name" in source.table(place) else "policy"):
-            raise BadInput(f"{key}.name must be different for every {key}, but is {called!r} twice")
+            twice = f"is {called!r} twice"
+            raise refuse(f"{key}.name", called, f"different for every {key}", found=twice)
 
 
 def _problems(source: Source, way: _Words) -> Iterator[StudyProblem]:
@@ -210,15 +208,12 @@ def _problems(source: Source, way: _Words) -> Iterator[StudyProblem]:
             setting = StudyProblem(called, sigma, problem, course)
             with source.at(*place):
                 if len(seen) == MOST_PROBLEMS:
-                    raise BadInput(
-                        f"problems must be at most {MOST_PROBLEMS:,} with their sigmas, but are more"
-                    )
+                    most = f"at most {MOST_PROBLEMS:,} with their sigmas"
+                    raise refuse("problems", None, most, found="are more")
                 for other in seen:
                     if (other.problem, other.course) == (problem, course):
-                        raise BadInput(
-                            "problem must be different under every name, "
-                            f"but {other.title!r} and {setting.title!r} are the same"
-                        )
+                        same = f"{other.title!r} and {setting.title!r} are the same"
+                        raise refuse("problem", problem, "different under every name", found=same)
             seen.append(setting)
             yield setting
 
@@ -239,10 +234,9 @@ def _with_sigmas(
         source.without(place, ("sigmas",), f"with {fixed}")
         if shared is not None:
             with source.at("sigmas"):
-                raise BadInput(
-                    f"sigmas must stand in the problems that take them, since {table['name']!r} with {fixed} "
-                    f"does not, but is {list(shared)} for all of them"
-                )
+                there = f"in the problems that take them, since {table['name']!r} with {fixed} does not"
+                found = f"is {list(shared)} for all of them"
+                raise refuse("sigmas", list(shared), there, verb="stand", found=found)
     if "data" in table:
         yield None, _resampled(source, place, way)
         return
@@ -295,10 +289,12 @@ def _check_cells(study: Study, source: Source) -> None:
     """Refuse a study whose cells alone could hardly be listed."""
     count = len(study.problems) * len(study.policies) * len(study.horizons) * len(study.seeds)
     if count > MOST_CELLS:
-        raise BadInput(
-            f"{source.name}: the cells, problems x policies x horizons x sigmas x seeds, "
-            f"must be at most {MOST_CELLS:,}, but are {count:,}"
-        )
+        cells = "the cells, problems x policies x horizons x sigmas x seeds,"
+        found = f"are {count:,}"
+        raise refuse(cells, count, f"at most {MOST_CELLS:,}", found=found).within(source.name)
+
+
+FAULTS: dict[str, Table] = {"horizon": ("horizons",), "method": ("method",)}  # a policy's line otherwise
 
 
 def _check_pairs(study: Study, source: Source) -> None:

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import probability
@@ -49,7 +49,8 @@ class Summary:
 def report_study(results: Results, progress: Callable[[str, int], None] | None = None) -> Path:
     """Write the report into the study's folder; returns the path of the index."""
     if not results.finished:
-        raise BadInput(f"folder must hold a study of which a piece is finished, but is {str(results.path)!r}")
+        finished, found = "a study of which a piece is finished", f"is {str(results.path)!r}"
+        raise refuse("folder", str(results.path), finished, verb="hold", found=found)
     place = results.path / REPORT
     check_kind(place, folder=True)
     command = shlex.join(["lighttail", "report", str(results.path)])

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lighttail.checks import BadInput, known_word, refuse
+from lighttail.checks import known_word, refuse
 from lighttail.outcomes.comparison import Comparison, comparison_of
 from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
@@ -17,7 +17,7 @@ from lighttail.running.prepare import fits_memory
 from lighttail.study.cells import problem_repr
 from lighttail.study.file import Study, StudyProblem, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
-from lighttail.study.manifest import MANIFEST, NoManifest, is_whole, read_manifest
+from lighttail.study.manifest import MANIFEST, REBUILD, NoManifest, is_whole, read_manifest
 from lighttail.study.parquet import decode
 from lighttail.study.told import NOISE, POLICY, Facts, fits
 from lighttail.system.files import in_a_sentence
@@ -39,7 +39,7 @@ def load_study(folder: str | Path) -> Results:
                 "folder", str(path), "that of a study, which `lighttail run` makes"
             )
     except NoManifest as error:
-        raise BadInput(f"{error}: run the study with rebuild=True to make it anew from its pieces") from None
+        raise error.adding(": run the study with ", REBUILD, " to make it anew from its pieces") from None
     if not is_whole(manifest):
         raise Damaged(f"{path / MANIFEST} is damaged; {ANEW}")
     study = parse_study(

@@ -115,10 +115,9 @@ def look_at(place: Folder, cells: list[Cell]) -> tuple[Found, list[Path]]:
     """The pieces that fit, and the damaged ones; no lost manifest is made anew for another study."""
     found, damaged = place.look(cells)
     if place.rebuilt and not found:
-        raise BadInput(
-            f"out must be a new folder, or one with pieces of study {place.study.name!r}, "
-            f"but none in {str(place.path)!r} fits it"
-        )
+        allowed = f"a new folder, or one with pieces of study {place.study.name!r}"
+        other = f"none in {str(place.path)!r} fits it"
+        raise refuse("out", str(place.path), allowed, found=other)
     return found, damaged
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, get_args
 
-from lighttail.checks import BadInput, refuse, whole
+from lighttail.checks import refuse, whole
 from lighttail.gpu.run import Device, device_paths
 from lighttail.running.blocks import Part, worker_name
 from lighttail.running.pool import check_executor, threads_of
@@ -85,10 +85,9 @@ def _dask(address: str) -> Any:
         return Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
         cause = " ".join(str(error).split())
-        raise BadInput(
-            "executor must be dask: and the address of a scheduler that answers, "
-            f"but is {DASK + address!r} ({cause})"
-        ) from None
+        allowed = "dask: and the address of a scheduler that answers"
+        found = f"is {DASK + address!r}"
+        raise refuse("executor", DASK + address, allowed, found=found, more=f" ({cause})") from None
 
 
 def _follow_the_caller() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.checks import refuse
+from lighttail.checks import Argument, refuse
 from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator
@@ -30,7 +30,8 @@ LONGEST = 10**6  # pulls of a path, of which every repetition plays hundreds
 def split(task: Task, effort: Effort) -> TailEstimate:
     """Repetitions of adaptive splitting: a first few say how many it takes, and those are then played."""
     if task.horizon > LONGEST:
-        raise refuse("horizon", task.horizon, f"at most {LONGEST} with splitting; use method='plain'")
+        plain = Argument("method", ("plain",))
+        raise refuse("horizon", task.horizon, (f"at most {LONGEST} with splitting; use ", plain))
     spread = variances(task.problem.noise, task.problem.means)
     values, rounds, following = np.empty(0), 0.0, FIRST
     while True:
