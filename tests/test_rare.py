@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -52,6 +53,12 @@ def both_plans(task: Task) -> Plan:
     return plan_of(task, [replace(first, log_bound=math.nan), second])
 
 
+@pytest.fixture
+def one_plan(monkeypatch) -> None:
+    """The derived plan does not depend on the seed: find it once for many seeds."""
+    monkeypatch.setattr(weighted, "derived", cache(weighted.derived))
+
+
 def weights_of(task: Task, plan: Plan, paths: int, seed: int = 1, whole: bool = False) -> np.ndarray:
     """Log weights of at least that many paths; with `whole` all paths run to the end and count."""
     if whole:
@@ -79,6 +86,7 @@ def test_weights_equal_those_of_whole_likelihoods(policy, means, noise, kind, mo
     assert np.isfinite(expected).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [TWO, FOUR], ids=["K=2", "K=4"])
 @pytest.mark.parametrize("policy", POLICIES, ids=name)
 def test_weights_of_all_paths_add_up_to_one(policy, problem) -> None:
@@ -93,6 +101,7 @@ def test_weights_of_all_paths_add_up_to_one(policy, problem) -> None:
     assert abs(weights.mean() - 1.0) > 6.0 * weights.std() / 100.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("horizon", [500, 1000, 2000, 4000])
 @pytest.mark.parametrize("policy", EXACT, ids=name)
 def test_exact_values_are_met_down_to_1e_18(policy, horizon) -> None:
@@ -113,6 +122,7 @@ def mirror(task: Task) -> Routes:
     return Routes(np.zeros(1), lam, np.full(lam.shape, math.inf), none, np.zeros((1, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", EXACT, ids=name)
 def test_a_mirror_tilt_is_found_out(policy, monkeypatch) -> None:
     """Negative control: alone it is doubted, and the second plan disagrees with it and is right."""
@@ -157,6 +167,7 @@ def test_untilted_paths_bound_the_weights_of_more_arms() -> None:
         assert weights_of(task, plan, 4000).max() <= plan.log_bound + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])
 @pytest.mark.parametrize("noise", [lt.Gaussian(1.0), lt.Bernoulli()], ids=name)
 @pytest.mark.parametrize("problem", [TWO, FOUR], ids=["K=2", "K=4"])
@@ -200,6 +211,8 @@ COVERED = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_plan")
 @pytest.mark.parametrize(("policy", "problem", "kind", "horizon", "regret", "count"), COVERED)
 def test_intervals_cover(policy, problem, kind, horizon, regret, count) -> None:
     """At 95 %, with room for three standard deviations of the number of misses."""
@@ -549,6 +562,8 @@ def test_problems_that_nobody_chose_are_answered_right(case, method) -> None:
     assert abs(found.value / truth - 1.0) < (0.25 if case == "luck" else 0.15)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_plan")
 def test_intervals_of_quick_answers_cover() -> None:
     """Where derived routes alone missed every fifth time; 2 of 40 are expected to miss."""
     policy, problem, horizon, regret, _, truth, *_ = UNCHOSEN["three coins"]
@@ -560,6 +575,7 @@ def test_intervals_of_quick_answers_cover() -> None:
     assert sum(one.low <= truth <= one.high for one in found) >= 36
 
 
+@pytest.mark.slow
 def test_an_answer_is_a_chance_within_its_interval(monkeypatch) -> None:
     """150 calls that are played with few paths, from chances near 1 to below 1e-6."""
     for place, few in (
@@ -567,6 +583,7 @@ def test_an_answer_is_a_chance_within_its_interval(monkeypatch) -> None:
         ("ladder.RUNGS", 512),
         ("ladder.ELITE", 24),
         ("routes.CHOICES", 4),
+        ("routes.HALVINGS", 12),
         ("index_routes.KEPT", 20),
         ("elimination_routes.KEPT", 20),
     ):
