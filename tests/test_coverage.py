@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -33,13 +34,12 @@ Questions = dict[str, tuple[Ask, float]]  # what -> (the estimate, the truth)
 
 
 @cache
-def population(policy: lt.Policy) -> lt.Outcome:
+def population(policy: lt.Policy) -> lt.PathsOutcome:
     return lt.simulate(policy, lt.Bandit([0.2, 0.8]), horizon=500, paths=400_000, seed=11)
 
 
-def sample(whole: lt.Outcome, paths: int, rng: np.random.Generator) -> lt.Outcome:
-    pick = rng.integers(0, whole.paths, paths)
-    return lt.Outcome(whole.reward[pick], whole.pulls[pick], whole.means, whole.labels, whole.horizon, {})
+def sample(whole: lt.PathsOutcome, paths: int, rng: np.random.Generator) -> lt.PathsOutcome:
+    return replace(whole, record=whole.record.rows(rng.integers(0, whole.paths, paths)))
 
 
 def coverage(policy: lt.Policy, paths: int, repetitions: int, questions: Questions) -> dict[str, float]:

@@ -20,13 +20,13 @@ from lighttail.paper.decay import (
     standard_exponent,
     theorem_exponent,
 )
-from lighttail.paper.experiments import Experiment, Setting
+from lighttail.paper.experiments import PaperExperiment, Setting
 
 decay = importlib.import_module("lighttail.paper.decay")
 WHOLE = next(experiment for experiment in EXPERIMENTS if experiment.name == "beyond-4")
 
 
-def cut(*horizons: int) -> Experiment:
+def cut(*horizons: int) -> PaperExperiment:
     """The part at other horizons."""
     first = [setting for setting in WHOLE.tails if setting.horizon == 500]
     tails = [dataclasses.replace(setting, horizon=horizon) for setting in first for horizon in horizons]

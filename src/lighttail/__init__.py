@@ -28,7 +28,7 @@ from lighttail.linear import (
 from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.outcome import LawOutcome, Outcome, PathsOutcome
 from lighttail.policies import (
     UCB,
     BayesUcb,
@@ -87,6 +87,7 @@ __all__ = [
     "InflatedThompson",
     "KlUcb",
     "Laplace",
+    "LawOutcome",
     "LightTailed",
     "LinearBandit",
     "LinearBonus",
@@ -101,6 +102,7 @@ __all__ = [
     "ObservedDelays",
     "Oful",
     "Outcome",
+    "PathsOutcome",
     "Policy",
     "SphereActions",
     "Standard",

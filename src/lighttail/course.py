@@ -118,6 +118,8 @@ def check_course(
     policy: Policy, problem: Any, horizon: int, delay: Any = None, batch: Any = None, start: Any = None
 ) -> Course:
     """The course for three arguments of `simulate`. Raises BadInput if one of them is wrong."""
+    if delay is None and batch is None and start is None:
+        return STRAIGHT
     course = Course(
         STRAIGHT.delay if delay is None else as_delay(delay),
         1 if batch is None else whole("batch", batch, 1),

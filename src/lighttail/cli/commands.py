@@ -46,8 +46,7 @@ from lighttail.reading.own import blame
 from lighttail.reading.words import parse_course, parse_linear, parse_noise, parse_number, parse_whole
 from lighttail.report import write_report
 from lighttail.running.pool import BlocksFailed
-from lighttail.running.simulate import check_settings
-from lighttail.running.sizes import check_played
+from lighttail.running.prepare import check_played, check_settings
 from lighttail.system.files import in_a_sentence, output_folder
 
 app = typer.Typer(

@@ -36,7 +36,7 @@ from lighttail.cli.sizes import check_regrets, check_tail
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_number, parse_numbers, parse_whole
-from lighttail.running.simulate import check_settings
+from lighttail.running.prepare import check_settings
 from lighttail.system.files import output_folder
 from lighttail.tails.rare import METHODS
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lighttail.outcomes.estimates import Estimate, Floats
-from lighttail.paper.experiments import NEW, Experiment, Setting
+from lighttail.paper.experiments import NEW, PaperExperiment, Setting
 from lighttail.paper.figures import COLOURS, MARKERS
 from lighttail.paper.run import Results
 from lighttail.system.files import whole_file
@@ -44,13 +44,13 @@ class Chance:
 Chances = dict[Setting, Chance]
 
 
-def tails_in(experiments: Iterable[Experiment]) -> list[Setting]:
+def tails_in(experiments: Iterable[PaperExperiment]) -> list[Setting]:
     """The settings whose tails the experiments show, each once."""
     return list(dict.fromkeys(setting for experiment in experiments for setting in experiment.tails))
 
 
 def run_tails(
-    experiments: Iterable[Experiment],
+    experiments: Iterable[PaperExperiment],
     folder: Path,
     *,
     seed: int,
@@ -108,7 +108,7 @@ def _stored(file: Path, about: dict[str, Any]) -> Chance | None:
         return None
 
 
-def exponents_figure(experiment: Experiment, results: Results, chances: Chances) -> Figure:
+def exponents_figure(experiment: PaperExperiment, results: Results, chances: Chances) -> Figure:
     """-ln P / ln T, level for a polynomial tail, and -ln P / sqrt T, level for an exponential one."""
     from matplotlib.figure import Figure
 
@@ -134,7 +134,11 @@ def exponents_figure(experiment: Experiment, results: Results, chances: Chances)
 
 
 def _draw_series(
-    axes: Axes, experiment: Experiment, results: Results, chances: Chances, unit: Callable[[float], float]
+    axes: Axes,
+    experiment: PaperExperiment,
+    results: Results,
+    chances: Chances,
+    unit: Callable[[float], float],
 ) -> None:
     for name in dict.fromkeys(setting.series for setting in experiment.tails):
         settings = [setting for setting in experiment.tails if setting.series == name and setting in chances]
@@ -163,7 +167,7 @@ def _draw_series(
 
 
 def _simulated(
-    name: str, experiment: Experiment, results: Results, unit: Callable[[float], float]
+    name: str, experiment: PaperExperiment, results: Results, unit: Callable[[float], float]
 ) -> list[tuple[float, ...]]:
     """(T, exponent, and those of the interval's ends) where some of the simulated paths lost that much."""
     seen = []
@@ -176,7 +180,7 @@ def _simulated(
     return seen
 
 
-def _draw_theory(axes: Axes, experiment: Experiment, unit: Callable[[float], float]) -> None:
+def _draw_theory(axes: Axes, experiment: PaperExperiment, unit: Callable[[float], float]) -> None:
     """The exponents of theory, without the constants before the exponential."""
     kappa = {setting.series: setting.kappa for setting in experiment.tails}
     horizons = [setting.horizon for setting in experiment.tails]

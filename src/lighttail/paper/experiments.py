@@ -1,6 +1,6 @@
 """Every experiment of the paper's numerical section, as data: adding one is adding a row.
 
-A `Setting` is one simulation; an `Experiment` is one table or figure: a name, a view that draws it,
+A `Setting` is one simulation; a `PaperExperiment` is one table or figure: a name, a view that draws it,
 and the settings that it shows. Settings that two experiments share are simulated once.
 """
 
@@ -77,7 +77,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class PaperExperiment:
     """One table or figure: what it is called, how it is shown, and what it shows."""
 
     name: str
@@ -111,7 +111,7 @@ def _scaled(means: tuple[float, ...], noisier: bool) -> tuple[Setting, ...]:
 SIX = tuple(TUNED)
 BOTH_READINGS = (*SIX, "UCB_any, theorem")
 EXPERIMENTS = (
-    Experiment(
+    PaperExperiment(
         "figure-1",
         "fig:exp3-ix",
         "certain",
@@ -122,46 +122,46 @@ EXPERIMENTS = (
             for means, bound in ((TWO, 1.0), (SHIFTED, 6.0))
         ),
     ),
-    Experiment(
+    PaperExperiment(
         "table-1", "table:mean-2", "means", "Mean cumulative reward, 2 arms", _tuning(TWO, BOTH_READINGS)
     ),
-    Experiment(
+    PaperExperiment(
         "figure-2", "fig:reward-distribution-2", "rewards", "Cumulative reward, 2 arms", _tuning(TWO, SIX)
     ),
-    Experiment(
+    PaperExperiment(
         "table-2", "table:mean-4", "means", "Mean cumulative reward, 4 arms", _tuning(FOUR, BOTH_READINGS)
     ),
-    Experiment(
+    PaperExperiment(
         "figure-3", "fig:reward-distribution-4", "rewards", "Cumulative reward, 4 arms", _tuning(FOUR, SIX)
     ),
-    Experiment(
+    PaperExperiment(
         "figure-4",
         "fig:reward-distribution-tail-2",
         "decay",
         "Decay of the tail, 2 arms",
         _scaled(TWO, False),
     ),
-    Experiment(
+    PaperExperiment(
         "figure-5",
         "fig:reward-distribution-tail-4",
         "decay",
         "Decay of the tail, 4 arms",
         _scaled(FOUR, False),
     ),
-    Experiment(
+    PaperExperiment(
         "figure-6", "fig:reward-distribution-mis-2", "noisier", "Misjudged noise, 2 arms", _scaled(TWO, True)
     ),
-    Experiment(
+    PaperExperiment(
         "figure-7", "fig:reward-distribution-mis-4", "noisier", "Misjudged noise, 4 arms", _scaled(FOUR, True)
     ),
-    Experiment(
+    PaperExperiment(
         "beyond-1",
         "",
         "readings",
         "For a manager: the tuned policies on two arms",
         tuple(Setting(name, kappa, TWO, 500) for name, kappa in TUNED.items()),
     ),
-    Experiment(
+    PaperExperiment(
         "beyond-2",
         "",
         "arms",
@@ -172,14 +172,14 @@ EXPERIMENTS = (
             for name in ("UCB_new", "UCB_optimal")
         ),
     ),
-    Experiment(
+    PaperExperiment(
         "beyond-3",
         "",
         "reach",
         "The chance of a linear regret: where simulation ends, and beyond",
         _scaled(TWO, False),
     ),
-    Experiment(
+    PaperExperiment(
         "beyond-4",
         "",
         "exponents",
@@ -187,5 +187,5 @@ EXPERIMENTS = (
         tuple(setting for setting in _scaled(TWO, False) if setting.series in FAR),
         tuple(Setting(name, TUNED[name], TWO, horizon) for name in FAR for horizon in FAR_HORIZONS),
     ),
-    *(Experiment(name, "", view, title, settings) for name, view, title, settings in LINEAR_PARTS),
+    *(PaperExperiment(name, "", view, title, settings) for name, view, title, settings in LINEAR_PARTS),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lighttail.outcomes.estimates import Floats
-from lighttail.paper.experiments import NEW, STANDARD, Experiment
+from lighttail.paper.experiments import NEW, STANDARD, PaperExperiment
 from lighttail.paper.run import Results
 from lighttail.report.figures import LIGHT, OTHER
 
@@ -20,7 +20,7 @@ COLOURS = dict(zip(STANDARD, OTHER, strict=False)) | dict(zip(NEW, LIGHT, strict
 MARKERS = dict(zip((*STANDARD, *NEW), ("o", "s", "^", "o", "s", "^"), strict=True))
 
 
-def certain_figure(experiment: Experiment, results: Results) -> Figure:
+def certain_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """EXP3-IX without noise: a panel for each estimator and problem."""
     figure, grid = _grid(2, 2, (8.5, 5.0))
     for axes, setting in zip(grid.flat, experiment.settings, strict=True):
@@ -40,7 +40,7 @@ def certain_figure(experiment: Experiment, results: Results) -> Figure:
     return figure
 
 
-def rewards_figure(experiment: Experiment, results: Results) -> Figure:
+def rewards_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """A row a policy, a column a kappa: histograms of the cumulative reward."""
     figure = _histograms(
         experiment, results, lambda setting: results[setting].reward, lambda setting: f"κ = {setting.kappa:g}"
@@ -49,7 +49,7 @@ def rewards_figure(experiment: Experiment, results: Results) -> Figure:
     return figure
 
 
-def noisier_figure(experiment: Experiment, results: Results) -> Figure:
+def noisier_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """A row a policy, a column a variance: histograms of the mean reward a pull."""
     figure = _histograms(
         experiment,
@@ -61,7 +61,7 @@ def noisier_figure(experiment: Experiment, results: Results) -> Figure:
     return figure
 
 
-def decay_figure(experiment: Experiment, results: Results) -> Figure:
+def decay_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """ln P(R ≥ 0.2 T) / ln T of the standard policies, ln P(R ≥ 0.04 T) / sqrt T of the new ones."""
     from matplotlib.figure import Figure
 
@@ -77,7 +77,12 @@ def decay_figure(experiment: Experiment, results: Results) -> Figure:
 
 
 def _decay(
-    axes: Axes, experiment: Experiment, results: Results, series: tuple[str, ...], share: float, scale: Any
+    axes: Axes,
+    experiment: PaperExperiment,
+    results: Results,
+    series: tuple[str, ...],
+    share: float,
+    scale: Any,
 ) -> None:
     """Points with 95 % intervals; an upper limit, where no path was that bad, as an arrow."""
     for place, name in enumerate(series):
@@ -114,7 +119,7 @@ def _decay(
     axes.legend(frameon=False, fontsize=8)
 
 
-def _histograms(experiment: Experiment, results: Results, value: Any, heading: Any) -> Figure:
+def _histograms(experiment: PaperExperiment, results: Results, value: Any, heading: Any) -> Figure:
     """A row a policy, four columns."""
     from matplotlib.ticker import MaxNLocator
 

@@ -13,10 +13,10 @@ from lighttail.bounds import linear
 from lighttail.outcomes.estimates import Estimate, survival_curve
 from lighttail.outcomes.format import chance, interval, probability
 from lighttail.outcomes.outcome import Outcome
-from lighttail.paper.experiments import Experiment
+from lighttail.paper.experiments import PaperExperiment
 from lighttail.paper.linear import DIMS, KAPPA, POLICIES, UNDER, LinearSetting
 from lighttail.paper.run import Results
-from lighttail.paper.tables import Table
+from lighttail.paper.tables import PaperTable
 from lighttail.report.figures import LIGHT, OTHER
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ COLUMNS = [
 ]
 
 
-def _known(experiment: Experiment, results: Results) -> dict[LinearSetting, Numbers]:
+def _known(experiment: PaperExperiment, results: Results) -> dict[LinearSetting, Numbers]:
     return {setting: numbers_of(setting, results[setting]) for setting in experiment.settings}
 
 
@@ -84,7 +84,7 @@ def _table(
     row: Callable[[LinearSetting], str],
     column: Callable[[LinearSetting], str],
     notes: Sequence[str],
-) -> Table:
+) -> PaperTable:
     """Every setting in its row and column."""
     rows: list[list[str]] = []
     cells: dict[str, dict[str, list[str]]] = {}
@@ -94,10 +94,10 @@ def _table(
         cells.setdefault(row(setting), {})[column(setting)] = _lines(numbers)
     heads = list(dict.fromkeys(column(setting) for setting in known))
     wide = [[[name], *(line[head] for head in heads)] for name, line in cells.items()]
-    return Table(COLUMNS, rows, ["policy", *heads], wide, notes)
+    return PaperTable(COLUMNS, rows, ["policy", *heads], wide, notes)
 
 
-def noise_table(experiment: Experiment, results: Results) -> Table:
+def noise_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """A row a policy and dimension, a column a factor."""
     known = _known(experiment, results)
     by = {(s.series, s.dim, s.under): numbers for s, numbers in known.items()}
@@ -164,7 +164,7 @@ def _with_factor(setting: LinearSetting) -> str:
     return f"{setting.series}, noise ×{setting.under}"
 
 
-def horizons_table(experiment: Experiment, results: Results) -> Table:
+def horizons_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """A row a policy and factor, a column a horizon; the theorem's bound below."""
     known = _known(experiment, results)
     settings = list(known)
@@ -194,10 +194,10 @@ def horizons_table(experiment: Experiment, results: Results) -> Table:
         f"all of these horizons and says nothing; for κ = {KAPPA:g} and d = {dim} it falls below 1 between "
         f"T = 10^{power - 1} and 10^{power}.",
     ]
-    return Table(table.columns, rows, table.wide_columns, wide, notes)
+    return PaperTable(table.columns, rows, table.wide_columns, wide, notes)
 
 
-def changing_table(experiment: Experiment, results: Results) -> Table:
+def changing_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """A row a policy and factor, a column a dimension."""
     known = _known(experiment, results)
     means = {(s.series, s.dim, s.under): numbers.mean.value for s, numbers in known.items()}
@@ -215,7 +215,7 @@ def changing_table(experiment: Experiment, results: Results) -> Table:
     return _table(known, results, _with_factor, lambda s: f"d = {s.dim}", [note])
 
 
-def shapes_figure(experiment: Experiment, results: Results) -> Figure:
+def shapes_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """P(pseudo regret >= x) on a log scale: a column a dimension, a row a factor."""
     from matplotlib.figure import Figure
 

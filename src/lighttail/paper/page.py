@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from lighttail.paper.decay import Chances, exponents_figure
-from lighttail.paper.experiments import EXPERIMENTS, Experiment
+from lighttail.paper.experiments import EXPERIMENTS, PaperExperiment
 from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure, rewards_figure
 from lighttail.paper.linear_views import changing_table, horizons_table, noise_table, shapes_figure
 from lighttail.paper.run import Results
-from lighttail.paper.tables import Table, arms_table, means_table, reach_table, readings_table
+from lighttail.paper.tables import PaperTable, arms_table, means_table, reach_table, readings_table
 from lighttail.report.document import document, figure
 from lighttail.report.figures import SETTINGS, draw
 from lighttail.system.files import whole_files
 from lighttail.system.versions import versions_line
 
-FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
+FIGURES: dict[str, Callable[[PaperExperiment, Results], Any]] = {
     "certain": certain_figure,
     "rewards": rewards_figure,
     "decay": decay_figure,
     "noisier": noisier_figure,
     "linear-shapes": shapes_figure,
 }
-TABLES: dict[str, Callable[[Experiment, Results], Table]] = {
+TABLES: dict[str, Callable[[PaperExperiment, Results], PaperTable]] = {
     "means": means_table,
     "readings": readings_table,
     "arms": arms_table,
@@ -62,7 +62,7 @@ INTRODUCTION = (
 
 
 def write_paper(
-    experiments: Sequence[Experiment],
+    experiments: Sequence[PaperExperiment],
     results: Results,
     folder: Path,
     command: str,
@@ -92,7 +92,7 @@ def write_paper(
     return folder / "paper.html"
 
 
-def _draw(experiment: Experiment, results: Results, chances: Chances) -> tuple[dict[str, bytes], str]:
+def _draw(experiment: PaperExperiment, results: Results, chances: Chances) -> tuple[dict[str, bytes], str]:
     """The files of one part, and its place in the page."""
     import matplotlib
 
@@ -113,7 +113,7 @@ def _draw(experiment: Experiment, results: Results, chances: Chances) -> tuple[d
     return files, table.to_html()
 
 
-def _part(folder: Path, experiment: Experiment, stamp: str) -> str | None:
+def _part(folder: Path, experiment: PaperExperiment, stamp: str) -> str | None:
     """What a run with the same settings wrote for the page, if it did."""
     file = folder / "parts" / f"{experiment.name}.html"
     if not file.exists():
@@ -122,7 +122,7 @@ def _part(folder: Path, experiment: Experiment, stamp: str) -> str | None:
     return inner if first == f"<!-- {stamp} -->" else None
 
 
-def _page(parts: Sequence[tuple[Experiment, str]], made: dict[str, Any], command: str) -> str:
+def _page(parts: Sequence[tuple[PaperExperiment, str]], made: dict[str, Any], command: str) -> str:
     versions = versions_line(made["versions"])
     body = [
         f"<h1>The paper, reproduced</h1><p>{escape(INTRODUCTION)}</p>",

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from lighttail.outcomes.outcome import Outcome
-from lighttail.paper.experiments import Experiment
+from lighttail.outcomes.outcome import PathsOutcome
+from lighttail.paper.experiments import PaperExperiment
 from lighttail.running.simulate import settings_of, simulate
 
-Results = dict[Any, Outcome]  # by Setting or LinearSetting
+Results = dict[Any, PathsOutcome]  # by Setting or LinearSetting
 
 
-def settings_in(experiments: Iterable[Experiment]) -> list[Any]:
+def settings_in(experiments: Iterable[PaperExperiment]) -> list[Any]:
     """The settings that the experiments show, each once."""
     return list(dict.fromkeys(setting for experiment in experiments for setting in experiment.settings))
 
 
 def run(
-    experiments: Iterable[Experiment],
+    experiments: Iterable[PaperExperiment],
     folder: Path,
     *,
     paths: int,
@@ -54,11 +54,11 @@ def run(
     return results
 
 
-def _stored(file: Path, setting: Any, paths: int, seed: int) -> Outcome | None:
+def _stored(file: Path, setting: Any, paths: int, seed: int) -> PathsOutcome | None:
     if not file.exists():
         return None
     try:
-        outcome = Outcome.load(file)
+        outcome = PathsOutcome.load(file)
     except ValueError:
         return None
     # With the method that `auto` chose then: versions, policy, problem and horizon decide its choice.

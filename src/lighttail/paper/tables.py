@@ -16,8 +16,8 @@ from typing import Any
 from lighttail import bounds
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, interval, probability
-from lighttail.outcomes.outcome import Outcome
-from lighttail.paper.experiments import Experiment, Setting
+from lighttail.outcomes.outcome import PathsOutcome
+from lighttail.paper.experiments import PaperExperiment, Setting
 from lighttail.paper.published import MEANS, PATHS
 from lighttail.paper.run import Results
 from lighttail.tails import exact_tail
@@ -26,7 +26,7 @@ MARK = 4.0  # |z| above which a cell is marked
 
 
 @dataclass(frozen=True)
-class Cell:
+class MeanCell:
     """One mean beside the published one; z in standard errors of the difference of both."""
 
     series: str
@@ -49,7 +49,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """Columns and rows for CSV, a wide form for people, and what is to be said below it."""
 
     columns: Sequence[str]
@@ -116,8 +116,8 @@ def _latex(text: str) -> str:
 
 
 def mean_cells(
-    experiment: Experiment, results: Results, published: Mapping[int, Mapping[str, Sequence[float]]]
-) -> list[Cell]:
+    experiment: PaperExperiment, results: Results, published: Mapping[int, Mapping[str, Sequence[float]]]
+) -> list[MeanCell]:
     """Every cell of a table of means."""
     cells = []
     for setting in experiment.settings:
@@ -127,13 +127,13 @@ def mean_cells(
     return cells
 
 
-def _cell(setting: Setting, outcome: Outcome, published: float) -> Cell:
+def _cell(setting: Setting, outcome: PathsOutcome, published: float) -> MeanCell:
     spread = float(outcome.reward.std(ddof=1))
     error = spread * math.sqrt(1.0 / outcome.paths + 1.0 / PATHS)
-    return Cell(setting.series, setting.kappa, outcome.mean("reward"), published, error)
+    return MeanCell(setting.series, setting.kappa, outcome.mean("reward"), published, error)
 
 
-def means_table(experiment: Experiment, results: Results) -> Table:
+def means_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """Ours, published, difference and z; what is marked is explained."""
     cells = mean_cells(experiment, results, MEANS)
     kappas = sorted({cell.kappa for cell in cells})
@@ -165,10 +165,12 @@ def means_table(experiment: Experiment, results: Results) -> Table:
             )
         wide.append(line)
     columns = ["policy", "kappa", "ours", "low", "high", "published", "difference", "z", "marked"]
-    return Table(columns, rows, ["policy", *(f"κ = {kappa:g}" for kappa in kappas)], wide, explain(cells))
+    return PaperTable(
+        columns, rows, ["policy", *(f"κ = {kappa:g}" for kappa in kappas)], wide, explain(cells)
+    )
 
 
-def explain(cells: Sequence[Cell]) -> list[str]:
+def explain(cells: Sequence[MeanCell]) -> list[str]:
     """In words: which cells differ from the print, and why where that is known."""
     notes = []
     theorem = [cell for cell in cells if cell.series == "UCB_any, theorem"]
@@ -198,7 +200,7 @@ def explain(cells: Sequence[Cell]) -> list[str]:
     return notes or [f"No cell differs from the print by more than {MARK:g} standard errors."]
 
 
-def readings_table(experiment: Experiment, results: Results) -> Table:
+def readings_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """One line a policy: mean, worst 1 %, chance of a linear regret."""
     rows, wide, notes = [], [], []
     for setting in experiment.settings:
@@ -217,10 +219,10 @@ def readings_table(experiment: Experiment, results: Results) -> Table:
         )
     names = ("mean regret", "mean of worst 1 %", "P(regret ≥ 0.2 T)")
     columns = ["policy", *(f"{name}{end}" for name in names for end in ("", " low", " high"))]
-    return Table(columns, rows, ["policy (κ)", *names], wide, notes)
+    return PaperTable(columns, rows, ["policy (κ)", *names], wide, notes)
 
 
-def arms_table(experiment: Experiment, results: Results) -> Table:
+def arms_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """LightTailed beside ArmOptimal: the mean regrets and their ratio, which may reach sqrt K."""
     rows, wide = [], []
     for means in dict.fromkeys(setting.means for setting in experiment.settings):
@@ -252,7 +254,7 @@ def arms_table(experiment: Experiment, results: Results) -> Table:
         "Both with κ = 0.4, means evenly spread over 0.2 to 0.8, T = 4000. The bonus of ArmOptimal is "
         "smaller by √K for arms pulled up to T/K times, and so is the exploration that it pays for."
     )
-    return Table(columns, rows, [*names, *chances_of], wide, [note])
+    return PaperTable(columns, rows, [*names, *chances_of], wide, [note])
 
 
 def _beyond(settings: Sequence[Setting]) -> list[tuple[str, list[float]]]:
@@ -273,7 +275,7 @@ def _beyond(settings: Sequence[Setting]) -> list[tuple[str, list[float]]]:
     return known
 
 
-def reach_table(experiment: Experiment, results: Results) -> Table:
+def reach_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """P(regret ≥ 0.2 T) as far as plain simulation reaches, T growing, and beyond."""
     horizons = sorted({setting.horizon for setting in experiment.settings})
     rows, wide = [], []
@@ -302,4 +304,6 @@ def reach_table(experiment: Experiment, results: Results) -> Table:
         "problem; at these horizons it is above 1 and says nothing."
     )
     columns = ["policy", "horizon", "P(regret ≥ 0.2 T)", "low", "high"]
-    return Table(columns, rows, ["policy (κ)", *(f"T = {horizon:,}" for horizon in horizons)], wide, [note])
+    return PaperTable(
+        columns, rows, ["policy (κ)", *(f"T = {horizon:,}" for horizon in horizons)], wide, [note]
+    )

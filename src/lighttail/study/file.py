@@ -28,9 +28,9 @@ from lighttail.reading.csvfile import read_rewards
 from lighttail.reading.own import loader
 from lighttail.reading.words import names_own, parse_linear, parse_noise, parse_policy
 from lighttail.running.methods import Method, check_method, why_not_skip
-from lighttail.running.simulate import MOST_PATHS, check_long, check_settings
+from lighttail.running.prepare import MOST_PATHS, check_long, check_settings
 from lighttail.study.late import LINEAR_KEYS, course_of
-from lighttail.study.source import LONGEST_TEXT, Source, Table, name, several, text, texts
+from lighttail.study.source import LONGEST_TEXT, Source, TablePlace, name, several, text, texts
 from lighttail.study.told import Tell, told_noise, told_policy
 
 LATE_KEYS = ("delay", "never", "batch")
@@ -45,7 +45,7 @@ Find = Callable[[str], Path]
 
 
 @dataclass(frozen=True)
-class Setting:
+class StudyProblem:
     """A problem of a study with one of its sigmas; None where the study leaves it open."""
 
     name: str
@@ -71,7 +71,7 @@ class Study:
     horizons: tuple[int, ...]
     method: Method
     threshold: float | None  # as a share of the horizon
-    problems: tuple[Setting, ...]
+    problems: tuple[StudyProblem, ...]
     policies: dict[str, Policy]
     text: str = field(repr=False)
     inputs: dict[str, Path]
@@ -186,7 +186,7 @@ def _policies(source: Source, way: _Words) -> dict[str, Policy]:
     return policies
 
 
-def _check_fresh(source: Source, place: Table, names: list[str], called: str) -> None:
+def _check_fresh(source: Source, place: TablePlace, names: list[str], called: str) -> None:
     """Refuse a name that was given before; to many disks large and small letters are the same."""
     if called.casefold() in [other.casefold() for other in names]:
         key = place[0]
@@ -195,17 +195,17 @@ def _check_fresh(source: Source, place: Table, names: list[str], called: str) ->
             raise refuse(f"{key}.name", called, f"different for every {key}", found=twice)
 
 
-def _problems(source: Source, way: _Words) -> Iterator[Setting]:
+def _problems(source: Source, way: _Words) -> Iterator[StudyProblem]:
     shared = source.given((), "sigmas", several(non_negative), None)
     names: list[str] = []
-    seen: list[Setting] = []
+    seen: list[StudyProblem] = []
     for place in source.tables("problem", PROBLEM_KEYS, MOST_PROBLEMS):
         called = source.given(place, "name", name)
         _check_fresh(source, place, names, called)
         names.append(called)
         course = course_of(source, place, way.file)
         for sigma, problem in _with_sigmas(source, place, shared, way):
-            setting = Setting(called, sigma, problem, course)
+            setting = StudyProblem(called, sigma, problem, course)
             with source.at(*place):
                 if len(seen) == MOST_PROBLEMS:
                     most = f"at most {MOST_PROBLEMS:,} with their sigmas"
@@ -219,7 +219,7 @@ def _problems(source: Source, way: _Words) -> Iterator[Setting]:
 
 
 def _with_sigmas(
-    source: Source, place: Table, shared: Any, way: _Words
+    source: Source, place: TablePlace, shared: Any, way: _Words
 ) -> Iterator[tuple[float | None, Bandit | LinearBandit]]:
     """The problem of a table with each of its sigmas: its own, or those of the study."""
     table = source.table(place)
@@ -249,21 +249,21 @@ def _with_sigmas(
             yield sigma, _arms(source, place, law)
 
 
-def _arms(source: Source, place: Table, law: Noise) -> Bandit:
+def _arms(source: Source, place: TablePlace, law: Noise) -> Bandit:
     problem: Bandit = source.given(place, "means", lambda key, means: Bandit(means, law))
     return source.given(  # type: ignore[no-any-return]
         place, "labels", lambda key, labels: Bandit(problem.means, law, texts(key, labels)), problem
     )
 
 
-def _resampled(source: Source, place: Table, way: _Words) -> Bandit:
+def _resampled(source: Source, place: TablePlace, way: _Words) -> Bandit:
     def read(key: str, value: Any) -> Bandit:
         return Bandit.from_samples(read_rewards(way.file(text(key, value))))
 
     return source.given(place, "data", read)  # type: ignore[no-any-return]
 
 
-def _linear(source: Source, place: Table, law: Noise, way: _Words) -> LinearBandit:
+def _linear(source: Source, place: TablePlace, law: Noise, way: _Words) -> LinearBandit:
     source.without(place, ("means", "labels"), "in a linear bandit")
     theta = source.given(place, "theta", _vector, None)
     dim = source.given(place, "dim", lambda key, value: _whole(key, value, 1), None)
@@ -294,7 +294,7 @@ def _check_cells(study: Study, source: Source) -> None:
         raise refuse(cells, count, f"at most {MOST_CELLS:,}", found=found).within(source.name)
 
 
-FAULTS: dict[str, Table] = {"horizon": ("horizons",), "method": ("method",)}  # a policy's line otherwise
+FAULTS: dict[str, TablePlace] = {"horizon": ("horizons",), "method": ("method",)}  # a policy's line otherwise
 
 
 def _check_pairs(study: Study, source: Source) -> None:

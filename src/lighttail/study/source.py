@@ -12,7 +12,7 @@ from typing import Any
 from lighttail.checks import BadInput, known_word, refuse, shown
 
 Check = Callable[[str, Any], Any]  # field and value to the checked value
-Table = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]
+TablePlace = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]
 LONGEST_NAME = 80
 LONGEST_TEXT = 10**6  # bytes of a study file
 MOST_DIGITS = 4300  # of a whole number
@@ -99,14 +99,14 @@ class Source:
         except BadInput as error:
             raise error.within(self.place(*keys)) from None
 
-    def table(self, place: Table) -> dict[str, Any]:
+    def table(self, place: TablePlace) -> dict[str, Any]:
         """The table at a place."""
         found: Any = self.document
         for step in place:
             found = found[step]
         return found  # type: ignore[no-any-return]
 
-    def tables(self, key: str, known: tuple[str, ...], most: int) -> list[Table]:
+    def tables(self, key: str, known: tuple[str, ...], most: int) -> list[TablePlace]:
         """The places of the tables [[key]], `most` of them at most, whose keys must be known."""
         found = self.given((), key, lambda field, value: value)
         with self.at(key):
@@ -116,18 +116,18 @@ class Source:
             if len(found) > most:
                 many = f"is {len(found):,} of them"
                 raise refuse(key, len(found), f"at most {most:,} tables", found=many)
-        places: list[Table] = [(key, turn) for turn in range(len(found))]
+        places: list[TablePlace] = [(key, turn) for turn in range(len(found))]
         for place in places:
             self.check_keys(place, f"key of {key}", known)
         return places
 
-    def check_keys(self, place: Table, field: str, known: tuple[str, ...]) -> None:
+    def check_keys(self, place: TablePlace, field: str, known: tuple[str, ...]) -> None:
         """Refuse a key that is not known."""
         for word in self.table(place):
             with self.at(*place, word):
                 known_word(field, word, known)
 
-    def given(self, place: Table, key: str, check: Check, default: Any = NEEDED) -> Any:
+    def given(self, place: TablePlace, key: str, check: Check, default: Any = NEEDED) -> Any:
         """The checked value of a key in a table, or its default."""
         table = self.table(place)
         field = f"{place[0]}.{key}" if place else key
@@ -139,7 +139,7 @@ class Source:
             raise missing.within(self.place(*place) if place else self.name)
         return default
 
-    def without(self, place: Table, keys: tuple[str, ...], when: str) -> None:
+    def without(self, place: TablePlace, keys: tuple[str, ...], when: str) -> None:
         """Refuse keys that have no meaning here."""
         for key in keys:
             if key in self.table(place):

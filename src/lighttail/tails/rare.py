@@ -17,9 +17,9 @@ from lighttail.outcomes import estimates as statistics
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
-from lighttail.running.kept import fitting_paths
 from lighttail.running.methods import work_of
-from lighttail.running.simulate import Progress, check_settings, simulate
+from lighttail.running.prepare import Progress, check_settings, fitting_paths
+from lighttail.running.simulate import simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
 from lighttail.tails.noiseless import sure_chance

@@ -13,7 +13,7 @@ from lighttail.checks import Argument, BadInput, refuse
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
-from lighttail.running.simulate import Progress
+from lighttail.running.prepare import Progress
 from lighttail.tails.index_routes import Quest
 from lighttail.tails.tilts import check_tilt, family_of, why_not_tilted
 
