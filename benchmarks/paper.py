@@ -8,7 +8,8 @@ import time
 from speed import numpy_draw
 
 from lighttail.paper import EXPERIMENTS, Setting, settings_in
-from lighttail.running.simulate import simulate, usable_processors
+from lighttail.running.prepare import usable_processors
+from lighttail.running.simulate import simulate
 
 PATHS = 5000
 

@@ -10,8 +10,7 @@ import numpy as np
 
 import lighttail as lt
 from lighttail.outcomes.law import Law, layout_of
-from lighttail.running.blocks import block_player
-from lighttail.running.simulate import block_paths
+from lighttail.running.blocks import Job, block_paths, block_player
 
 HORIZON = 500
 ROUNDS = 15
@@ -36,8 +35,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, seconds, answer
 def share_of_counting() -> float:
     """Seconds of counting a block over those of playing it, K = 2, the best of alternating rounds."""
     problem = lt.Bandit(MEANS)
-    play, law = block_player(POLICY, problem, HORIZON, 1, "step"), Law.empty(layout_of(problem, HORIZON))
-    record = problem.room(block_paths(HORIZON))
+    size = block_paths(HORIZON)
+    play = block_player(Job(POLICY, problem, HORIZON, size, 1, "step", size))
+    law, record = Law.empty(layout_of(problem, HORIZON)), problem.room(size)
     stop = np.zeros(1, dtype=np.int64)
     play(0, record, stop)
     law.add(record)

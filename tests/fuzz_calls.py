@@ -5,7 +5,8 @@
 
 A call is drawn as a name and its arguments. Most arguments come from a pool of good values, some from NASTY.
 `judge` says what is wrong with an answer: nothing, where it is a value without nan whose interval holds it
-and whose chances lie between 0 and 1, or a `ValueError` with one short sentence.
+and whose chances lie between 0 and 1, or a `ValueError` with one short sentence, which says its field
+where it is a refusal.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from fuzz_surface import Call, Loss, Pool, surface
 from fuzz_values import drawn
 
 from lighttail import bounds
-from lighttail.checks import shown
+from lighttail.checks import BadInput, shown
 from lighttail.outcomes.estimates import Estimate
 
 SECONDS = 120.0  # of processors that a call may take: few need one, but a budget of 1e12 pulls takes 75
@@ -95,6 +96,8 @@ def _wrong_error(name: str, error: BaseException) -> str:
         return f"{type(error).__name__}: {text[:200]}"
     if len(text.splitlines()) != 1 or re.search(r"[.!?]\s+[A-Z]", text):
         return f"not one sentence: {text[:300]!r}"
+    if isinstance(error, BadInput) and error.field is None:
+        return f"names no field: {text[:200]}"
     return f"a message of {len(text)} characters: {text[:200]}" if len(text) > LONGEST else ""
 
 

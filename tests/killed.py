@@ -58,7 +58,7 @@ def in_place(path: Path, **settings: Any) -> Iterator[Any]:
 
 def play(study: Any, place: Path, pipe: int) -> None:
     """In a child: play the study; a byte for every piece that begins, and for each that is kept."""
-    begin, keep = playing._Player.begin, folder.Folder.keep
+    begin, keep = playing.submit, folder.Folder.keep
 
     def told(function: Callable[..., Any], sign: bytes) -> Callable[..., Any]:
         def tell(*args: Any) -> Any:
@@ -68,7 +68,7 @@ def play(study: Any, place: Path, pipe: int) -> None:
 
         return tell
 
-    playing._Player.begin = told(begin, b"b")  # type: ignore[method-assign]
+    playing.submit = told(begin, b"b")
     folder.Folder.keep = told(keep, b"k")  # type: ignore[method-assign]
     run_study(study, place, workers=WORKERS)
 

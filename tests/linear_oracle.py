@@ -12,7 +12,7 @@ import numpy as np
 
 import lighttail as lt
 from lighttail.random.streams import block_generator
-from lighttail.running.simulate import block_paths
+from lighttail.running.blocks import block_paths
 
 
 class Played(NamedTuple):

@@ -22,7 +22,7 @@ from lighttail.checks import BadInput
 from lighttail.kernels import compiled
 from lighttail.report.figures import looks, survival_figure
 from lighttail.report.page import page
-from lighttail.running import kept as keeping
+from lighttail.running import prepare
 from lighttail.system import files
 
 compare_module = importlib.import_module("lighttail.compare")  # the name is the function's
@@ -286,7 +286,7 @@ def test_sizes_are_refused_in_a_sentence_before_any_work(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words, sentence = SIZES[name]
-    monkeypatch.setattr(keeping, "free_memory", lambda: 8e9)
+    monkeypatch.setattr(prepare, "free_memory", lambda: 8e9)
     monkeypatch.setattr(compare_module, "simulate", forbidden)
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, *words) == 2

@@ -14,7 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from cases import POLICIES, name, problems
 from linear_cases import LIGHT, OWN, THOMPSON, problem_of
 
 import lighttail as lt
-from lighttail.running import blocks
+from lighttail.running import blocks, prepare
 from lighttail.running import pool as executors
 from lighttail.running.blocks import Part
 
@@ -32,6 +33,7 @@ simulation = importlib.import_module("lighttail.running.simulate")
 POLICY, PROBLEM = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8, 0.5])
 PATIENCE = 30.0  # seconds for what happens at once, on a machine that is busy
 ENDLESS = 10**10
+NOTHING: Any = None  # what a task sent, where it does not matter
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ def same_law(pool: Any) -> bool:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """58 paths are then twelve blocks, the last one short."""
-    monkeypatch.setattr(simulation, "block_paths", lambda *args: 5)
+    for module in (prepare, simulation):
+        monkeypatch.setattr(module, "block_paths", lambda *args: 5)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +158,7 @@ def test_every_block_is_in_one_task_however_long_blocks_take() -> None:
             assert first < until
             seen += range(first, until)
             cost = 10.0 ** rng.uniform(-7, 1) * (until - first)
-            tasks.heard(Part(None, cost, ("here", 1, int(rng.integers(9)))), until - first)
+            tasks.heard(Part(NOTHING, cost, ("here", 1, int(rng.integers(9)))), until - first)
         assert seen == list(range(tasks.blocks))
 
 
@@ -163,9 +166,9 @@ def test_tasks_are_as_long_as_they_should_be_and_the_window_follows_the_workers(
     tasks = executors.Tasks(100_000, 0.08)
     assert tasks.next() == (0, 1)
     for worker in range(50):
-        tasks.heard(Part(None, 0.002, ("here", 1, worker)), 1)
+        tasks.heard(Part(NOTHING, 0.002, ("here", 1, worker)), 1)
     assert tasks.next() == (1, 41)  # 40 blocks of 2 ms
-    assert tasks.window == 200
+    assert executors.window_of(tasks.workers) == 200
 
 
 def test_a_worker_loads_a_job_once(threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +257,7 @@ def test_a_policy_that_does_not_pickle_is_refused(
     threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    monkeypatch.setattr(simulation, "block_player", lambda *args: pytest.fail("work was done"))
+    monkeypatch.setattr(prepare, "block_player", lambda *args: pytest.fail("work was done"))
     with pytest.raises(
         ValueError, match=r"^policy must be one that pickle can send to the workers \(.*Hidden"
     ):
@@ -431,7 +434,7 @@ def check_a_failing_task(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def check_an_interrupt(client: Any, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on other machines, where nobody sees the caller's files: the cluster itself calls the tasks back."""
     with monkeypatch.context() as patched:
-        patched.setattr(executors, "Job", lambda *job: replace(blocks.Job(*job), flag="/nowhere/to/be/seen"))
+        patched.setattr(executors, "stop_flag", lambda: nullcontext(Path("/nowhere/to/be/seen")))
         patched.setattr(executors, "wait", StopHere(lambda: sum(map(len, client.processing().values())) >= 3))
         with pytest.raises(KeyboardInterrupt):
             run(executor=pool, horizon=ENDLESS, paths=40)

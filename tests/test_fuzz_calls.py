@@ -35,6 +35,10 @@ def long_winded() -> None:
     raise ValueError("x" * 500)
 
 
+def no_field() -> None:
+    raise BadInput("something is wrong")
+
+
 def wrong_type() -> None:
     raise TypeError("unsupported operand")
 
@@ -55,6 +59,7 @@ BAD: dict[str, tuple[str, Callable[[], Any]]] = {
     "TypeError": ("simulate", wrong_type),
     "two lines": ("simulate", two_lines),
     "long": ("simulate", long_winded),
+    "no field": ("simulate", no_field),
     "warning": ("simulate", lambda: np.float64(1e308) * 10),
     "hang": ("simulate", waits),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cases import BONUSES
-from house import ORDER, SOURCES, files, imports_of, room_of
+from house import ORDER, SOURCES, edges, files, imports_of, room_of
 
 import lighttail as lt
 
@@ -103,6 +103,12 @@ def test_no_layer_imports_a_higher_one(file: Path) -> None:
 def test_the_check_notices_an_import_upwards(layer: str, source: str, found: set[str]) -> None:
     """Negative control."""
     assert upward(layer, source) == found
+
+
+def test_a_report_shows_and_plays_nothing() -> None:
+    playing = {"random", "kernels", "gpu", "running"}
+    assert {room for one, room in edges() if one == "report"} & playing == set()
+    assert {room for one, room in edges() if one == "compare"} & playing  # negative control
 
 
 @pytest.mark.parametrize("file", FORMULA_FILES)

@@ -13,7 +13,7 @@ from subprocess import PIPE
 
 import pytest
 
-from lighttail.system.interrupts import postponed_interrupts
+from lighttail.running.pool import postponed_interrupts
 
 PATIENCE = 10.0  # seconds from Ctrl-C to the end of the process, its start-up's size
 

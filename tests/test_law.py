@@ -8,6 +8,7 @@ import pickle
 import threading
 import tracemalloc
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,8 @@ from lighttail import simulate as simulate_function
 from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes import tally
 from lighttail.outcomes.law import Law, Layout, lattice_of, layout_of
-from lighttail.outcomes.outcome import LawOutcome
+from lighttail.outcomes.outcome import OF_PATHS, LawOutcome, PathsOutcome
 from lighttail.outcomes.samples import Sample
-from lighttail.records import Counts, Losses
 from lighttail.system import memory
 
 simulation: Any = __import__("sys").modules[simulate_function.__module__]
@@ -59,7 +59,7 @@ def few_at_the_top(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def both(case: str) -> tuple[lt.Outcome, LawOutcome]:
+def both(case: str) -> tuple[PathsOutcome, LawOutcome]:
     """The same paths, kept and counted."""
     policy, problem, horizon = CASES[case]
     settings: Any = {"horizon": horizon, "paths": 300 if horizon > 10**6 else PATHS, "seed": 3}
@@ -177,13 +177,13 @@ def test_whole_rewards_and_few_paths_lose_nothing(monkeypatch: pytest.MonkeyPatc
         assert law.quantile(q) == both("heavy noise")[0].quantile(q)
 
 
-def counted(paths: lt.Outcome, layout: Layout | None = None, size: int = 100) -> LawOutcome:
+def counted(paths: PathsOutcome, layout: Layout | None = None, size: int = 100) -> LawOutcome:
     """The law of given paths with arms, added in blocks."""
     if layout is None:
         layout = layout_of(lt.Bandit(paths.means), paths.horizon)
     law = Law.empty(layout)
     for first in range(0, paths.paths, size):
-        law.add(Counts(paths.reward[first : first + size], paths.pulls[first : first + size]))
+        law.add(paths.record.rows(slice(first, first + size)))
     return LawOutcome(law, paths.means, paths.labels, paths.horizon, {})
 
 
@@ -217,8 +217,7 @@ def test_intervals_cover_the_truth_although_bins_are_wide() -> None:
     covered, control = dict.fromkeys(questions, 0), dict.fromkeys(questions, 0)
     for turn in range(250):
         pick = rng.integers(0, whole.paths, 400)
-        part = lt.Outcome(whole.reward[pick], whole.pulls[pick], whole.means, whole.labels, 300, {})
-        out = counted(part, layout)
+        out = counted(replace(whole, record=whole.record.rows(pick)), layout)
         ends = out._ends("regret")
         for what, (ask, truth) in questions.items():
             if what == "cvar" and turn >= 100:
@@ -244,18 +243,12 @@ def test_any_order_and_any_split_give_the_same_bytes(case: str) -> None:
     _, problem, horizon = CASES[case]
     paths, _ = both(case)
     rng = np.random.default_rng(7)
-    offers = paths.offers
-    record = (
-        Counts(paths.reward, paths.pulls)
-        if offers is None
-        else Losses(paths.reward, np.column_stack([offers.best, offers.lost]))
-    )
     blocks = [slice(first, first + 70) for first in range(0, PATHS, 70)]
 
     def law(order: Any, pieces: int) -> Law:
         laws = [Law.empty(layout_of(problem, horizon)) for _ in range(pieces)]
         for block in order:
-            laws[rng.integers(pieces)].add(record.rows(blocks[block]))
+            laws[rng.integers(pieces)].add(paths.record.rows(blocks[block]))
         first, *rest = rng.permutation(np.array(laws, dtype=object))
         for other in rest:
             first.merge(other)
@@ -283,7 +276,7 @@ class Sent:
 
 @pytest.mark.parametrize("case", ["two arms", "heavy noise", "changing actions"])
 def test_threads_and_executors_give_the_same_bytes(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation, "block_paths", lambda *args: 5)
+    monkeypatch.setattr("lighttail.running.prepare.block_paths", lambda *args: 5)
     policy, problem, _ = CASES[case]
     settings: Any = {"horizon": 40, "paths": 58, "seed": 4, "keep": "law"}
     alone = lt.simulate(policy, problem, threads=1, **settings)
@@ -353,14 +346,14 @@ def test_memory_does_not_grow_with_the_paths() -> None:
 
 
 def test_what_does_not_fit_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 12e9)
+    monkeypatch.setattr("lighttail.running.prepare.free_memory", lambda: 12e9)
     monkeypatch.setattr(simulation, "run_blocks", lambda *args: pytest.fail("work was done"))
     settings: Any = {"horizon": 500, "seed": 1}
     with pytest.raises(ValueError, match=r"^paths must be so few .*, but is 4000000000$") as caught:
         lt.simulate(UCB, lt.Bandit([0.2, 0.8]), paths=4 * 10**9, **settings)
     assert "(about 384 GB, of which 12 GB are free; keep='law' needs " in str(caught.value)
     assert "MB whatever the paths)" in str(caught.value)
-    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 1e6)
+    monkeypatch.setattr("lighttail.running.prepare.free_memory", lambda: 1e6)
     with pytest.raises(ValueError, match=r"^horizon must be so short .*, but is 500$"):
         lt.simulate(UCB, lt.Bandit([0.2, 0.8]), paths=10**12, keep="law", **settings)
 
@@ -400,15 +393,19 @@ def test_a_law_is_as_large_as_it_says_and_never_large(arms: int, horizon: int) -
 # What a law cannot say, and what nobody can
 
 
-@pytest.mark.parametrize("name", ["reward", "pulls", "regret", "pseudo_regret"])
+@pytest.mark.parametrize("name", OF_PATHS)
 def test_paths_that_were_not_kept_are_said_not_to_be(name: str) -> None:
     _, out = both("two arms")
     with pytest.raises(ValueError, match=r"^keep must be 'paths' .*, but is 'law': .* are known"):
         getattr(out, name)
     assert not hasattr(out, name)
-    for call in (out.to_frame, lambda: out.reaches(1.0)):
-        with pytest.raises(ValueError, match=r"^keep must be 'paths'"):
-            call()
+    assert name not in dir(out)
+    with pytest.raises(AttributeError, match=r"^'LawOutcome' object has no attribute 'rewards'$"):
+        out.rewards  # noqa: B018
+
+
+def test_a_law_survives_its_travels() -> None:
+    _, out = both("two arms")
     assert repr(out) == "LawOutcome(paths=1500, labels=('arm 1', 'arm 2'), horizon=300)"
     assert pickle.loads(pickle.dumps(out)).mean() == out.mean()
 

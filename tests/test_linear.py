@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -140,9 +141,7 @@ def test_intervals_hold_where_the_actions_change() -> None:
     ]
     truth, held = [ask(out).value for ask in asked], np.zeros(len(asked))
     for sample in range(250):
-        part = slice(100 * sample, 100 * (sample + 1))
-        offers = type(out.offers)(out.offers.best[part], out.offers.lost[part], out.offers.most)
-        few = lt.Outcome(out.reward[part], None, out.means, (), 20, {}, offers)
+        few = replace(out, record=out.record.rows(slice(100 * sample, 100 * (sample + 1))))
         estimates = [ask(few) for ask in asked]
         held += [e.low <= true <= e.high for e, true in zip(estimates, truth, strict=True)]
     assert np.all(held / 250 >= 0.93), held / 250
@@ -155,9 +154,9 @@ def test_points_are_uniform_on_the_sphere_and_in_the_ball(dim: int) -> None:
     highest = {}
     for source in (lt.SphereActions(6), lt.BallActions(6)):
         out = lt.simulate(LIGHT, lt.LinearBandit(theta, source), horizon=1, paths=20_000, seed=dim)
-        highest[source] = out.offers.best
-        error = out.offers.best.std() / math.sqrt(out.paths)
-        assert abs(out.offers.best.mean() - source.worst_loss(theta, 1) / 2) < Z * error
+        highest[source] = out.record.best
+        error = out.record.best.std() / math.sqrt(out.paths)
+        assert abs(out.record.best.mean() - source.worst_loss(theta, 1) / 2) < Z * error
         rows = np.empty((500, dim))
         source.fill(np.random.default_rng(dim), 1, rows, *source.source(dim))
         shares = np.linalg.norm(rows, axis=1) ** dim  # in a ball uniform on [0, 1]
@@ -200,7 +199,7 @@ def test_what_the_theorem_does_not_cover_is_not_called_light_tailed() -> None:
     assert not lt.LinearUCB(lt.LinearLightTailed(0.2), ridge=2.0).light_tailed
     assert not OFUL.light_tailed
     with pytest.warns(
-        UserWarning, match=r"actions of length 1 at most.* here they reach 2 and 0\.5"
+        UserWarning, match=r"no action is longer than 1.* here they reach 2 and 0\.5"
     ) as caught:
         assert not lt.LinearBandit([0.5, 0.0], [[2.0, 0.0], [0.0, 1.0]]).within_theorem
     assert caught[0].filename == __file__

@@ -129,7 +129,7 @@ ASKED = {
     "another dimension": (
         np.eye(2),
         None,
-        "actions must be of the shape (A, 3), one row an action, but is (2, 2)",
+        "actions must be of the shape (A, 3), one row per action, but is (2, 2)",
     ),
     "one row without brackets": ([1.0, 0.0, 0.0], None, "actions must be of the shape (A, 3)"),
     "nan": ([[1.0, 0.0, math.nan]], None, "actions[0][2] must be a finite number"),
@@ -138,7 +138,7 @@ ASKED = {
     "ragged": ([[1.0, 0.0, 0.0], [0.0]], None, "actions must be rows of 3 numbers"),
     "text": ("abc", None, "actions must be"),
     "a label twice": (np.eye(3), ["A", "B", "A"], "labels must be different from each other"),
-    "too few labels": (np.eye(3), ["A", "B"], "labels must be a list of 3 names, one an action"),
+    "too few labels": (np.eye(3), ["A", "B"], "labels must be a list of 3 names, one per action"),
     "labels that are no names": (np.eye(3), [1.5, 2.5, 3.5], "labels must be names that are text or whole"),
     "a ball of another dimension": (lt.BallSet(2), None, "actions must be of dimension 3"),
     "a ball with labels": (lt.BallSet(3), ["A"], "labels must be left out"),

@@ -100,7 +100,7 @@ def test_a_bad_report_is_refused_and_changes_nothing(
 
 
 def test_nothing_asked_nothing_to_tell() -> None:
-    with pytest.raises(ValueError, match="none was asked yet"):
+    with pytest.raises(ValueError, match="no trial was asked yet"):
         start(lt.UCB(lt.AnyTime(0.3))).tell(1, 1.0)
 
 

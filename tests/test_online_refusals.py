@@ -88,7 +88,8 @@ def test_a_score_that_would_be_infinite_is_refused_and_changes_nothing() -> None
     experiment._memo_of[last - 1] = (1e-250,)  # as if the arm had been drawn against all odds
     before = experiment.to_json()
     refused(
-        lambda: experiment.tell(last, 1e60), "reward must be one with which the notes of Exp3IX stay finite"
+        lambda: experiment.tell(last, 1e60),
+        "reward must be a number with which the notes of Exp3IX stay finite",
     )
     assert experiment.to_json() == before  # the sum as well, from which 1e60 could not be taken away again
     experiment.tell(last, 1e40)
@@ -239,7 +240,7 @@ class UnsavedBonus(lt.Bonus):
 
 def test_a_policy_that_cannot_be_written_down_is_named() -> None:
     experiment = start(lt.UCB(UnsavedBonus(1j)))
-    refused(experiment.to_json, "policy must be made of numbers, text, true, false and None alone")
+    refused(experiment.to_json, "policy must be made of numbers, text, True, False and None alone")
 
 
 # Texts
@@ -329,7 +330,12 @@ DAMAGE: list[tuple[Any, str, Any, str]] = [
     (LIGHT, "rule.asked.0", [1.0], "the length of rule.asked must be 2, but is 1"),
     (LIGHT, "rule.received.0.0", 7.0, "its sums do not fit its trials: rule.received must be "),
     (LIGHT, "rule.received.0.0", None, "rule.received must be a finite number"),
-    (LIGHT, "trials.action.0", [1e60, 0.0], "trials.action must be of numbers of at most 1e+50 in size"),
+    (
+        LIGHT,
+        "trials.action.0",
+        [1e60, 0.0],
+        "trials.action must be a list of numbers of at most 1e+50 in size",
+    ),
     (LIGHT, "trials.action.0", [1.0], "the length of trials.action must be 2, but is 1"),
     (LIGHT, "trials.label.0", 1.5, "trials.label must be names that are text or whole numbers"),
     (LIGHT, "dim", 10**6, "dim must be a whole number of at most 10000"),

@@ -6,7 +6,6 @@ plain Python themselves, so that their logic is seen to be right whatever the co
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
 
@@ -20,12 +19,9 @@ import lighttail as lt
 from lighttail.kernels import stream
 from lighttail.kernels.build import BREATH
 from lighttail.random.streams import block_generator, standard_normal, uniform
-from lighttail.running.simulate import block_paths
+from lighttail.running.blocks import block_paths
 
 PLAIN = bool(numba.config.DISABLE_JIT)
-simulation = importlib.import_module(
-    "lighttail.running.simulate"
-)  # `lighttail.running.simulate` is the function
 ARMS = (2, 3, 5, 16)
 
 with pytest.warns(UserWarning, match="not light-tailed"):
@@ -86,7 +82,7 @@ def assert_equal(policy: lt.Policy, problem: lt.Bandit, horizon: int, paths: int
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation, "BLOCK_PULLS", 1000)
+    monkeypatch.setattr("lighttail.running.blocks.BLOCK_PULLS", 1000)
 
 
 @pytest.mark.usefixtures("small_blocks")

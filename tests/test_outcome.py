@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import lighttail as lt
+from lighttail.outcomes.outcome import OF_PATHS
+from lighttail.records import Counts, Losses, Record
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +136,16 @@ def test_an_edited_array_is_refused(keep: Any, tmp_path: Path) -> None:
     assert "its digest is that of other contents" in refused(path)
 
 
+@pytest.mark.parametrize("keep", ["paths", "law"])
+def test_a_kind_of_outcome_loads_only_its_own_files(keep: Any, tmp_path: Path) -> None:
+    policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+    path = lt.simulate(policy, problem, horizon=20, paths=3, seed=1, keep=keep).save(tmp_path / "run.npz")
+    own, other = (lt.PathsOutcome, lt.LawOutcome)[:: 1 if keep == "paths" else -1]
+    assert type(own.load(path)) is type(lt.Outcome.load(path)) is own
+    with pytest.raises(ValueError, match=rf"run\.npz: keep must be '{other.keep}', but is '{keep}'$"):
+        other.load(path)
+
+
 def test_a_file_of_an_earlier_version_has_no_digest(out: lt.Outcome, saved: Path) -> None:
     rewrite(saved, digest=None)
     assert_same(out, lt.Outcome.load(saved))
@@ -239,3 +251,46 @@ def test_large_means_do_not_blur_a_regret(means: tuple[float, ...], horizon: int
     out = lt.simulate(lt.UCB(lt.LightTailed(0.2)), lt.Bandit(means), horizon=horizon, paths=2000, seed=1)
     for x in (5.0, 20.0, 100.0):
         assert out.exceedance(x).value == np.mean(out.regret >= x)
+
+
+# Abstract or final
+
+
+def half(kind: type) -> set[str]:
+    """What a class does in another way than a class above it that does it already."""
+    above = kind.__mro__[1:-1]
+    own = {name for name in vars(kind) if not name.startswith("__")}
+    done = {name for base in above for name, part in vars(base).items() if not _declared(part)}
+    return own & done
+
+
+def _declared(part: Any) -> bool:
+    return getattr(part, "__isabstractmethod__", False)
+
+
+@pytest.mark.parametrize("kind", [lt.PathsOutcome, lt.LawOutcome, Counts, Losses])
+def test_a_class_is_abstract_or_final(kind: type) -> None:
+    assert half(kind) - {"_abc_impl"} == set()
+    assert not kind.__subclasses__()
+    assert not kind.__abstractmethods__
+    for base in (lt.Outcome, Record):
+        assert base.__abstractmethods__
+
+
+def test_a_class_that_is_half_abstract_would_be_noticed() -> None:
+    """Negative control: a concrete method that is replaced."""
+
+    class Other(lt.Outcome):
+        def mean(self) -> float:
+            return 0.0
+
+    assert half(Other) - {"_abc_impl"} == {"mean"}
+
+
+def test_what_a_law_has_not_is_what_it_says_it_has_not() -> None:
+    fields = {"record", "most", "law"}
+    public = [
+        {name for name in dir(kind) if name[0] != "_"} - fields for kind in (lt.PathsOutcome, lt.LawOutcome)
+    ]
+    assert public[0] - public[1] == set(OF_PATHS)
+    assert public[1] <= public[0]

@@ -229,7 +229,7 @@ def test_a_mistake_gets_a_sentence(kind: Any, course: dict[str, Any]) -> None:
 
 def test_a_rule_that_forgets_open_pulls_plays_where_rewards_are_known_at_once() -> None:
     lt.simulate(FirstOfTied(0.7), PROBLEM, horizon=100, paths=2, seed=1)
-    with pytest.raises(BadInput, match=r"late rewards \(heard\[k\] may be 0 where tried\[k\] is not\)"):
+    with pytest.raises(BadInput, match=r"late rewards \(heard\[k\] may be 0 while tried\[k\] is not\)"):
         lt.simulate(FirstOfTied(0.7), PROBLEM, horizon=100, paths=2, seed=1, delay=3)
     with pytest.raises(BadInput, match="ZeroDivisionError"):
         lt.Experiment(FirstOfTied(0.7), ["a", "b"])

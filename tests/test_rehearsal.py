@@ -12,7 +12,7 @@ import pytest
 from own_noises import Exponential, Silent
 
 import lighttail as lt
-from lighttail.kernels.errors import compilable, formulas_of, sentence
+from lighttail.kernels.errors import compilable, complaint, formulas_of
 from lighttail.random.streams import standard_normal, uniform
 from lighttail.rehearsal import try_noise
 
@@ -188,4 +188,4 @@ def test_what_is_no_error_of_numba_passes_through() -> None:
     with pytest.raises(ZeroDivisionError), compilable(UCB, None):
         raise ZeroDivisionError
     assert "Silent.shock" in formulas_of(Silent())
-    assert sentence("", {}).startswith("a formula must be a function that numba compiles")
+    assert complaint("", {}).startswith("a formula must be a function that numba compiles")

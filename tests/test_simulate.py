@@ -18,7 +18,8 @@ from numba.core import event
 
 import lighttail as lt
 from lighttail.kernels import kernel_for
-from lighttail.running.simulate import block_paths
+from lighttail.running import pool
+from lighttail.running.blocks import block_paths
 from lighttail.system.versions import versions_line
 
 simulation = importlib.import_module(
@@ -41,7 +42,7 @@ def same(first: lt.Outcome, second: lt.Outcome) -> bool:
 @pytest.fixture
 def blocks_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
     """60 paths of 200 pulls are then 12 blocks."""
-    monkeypatch.setattr(simulation, "BLOCK_PULLS", 1000)
+    monkeypatch.setattr("lighttail.running.blocks.BLOCK_PULLS", 1000)
     assert block_paths(200) == 5
 
 
@@ -69,9 +70,9 @@ class Backwards:
         assert not self.waiting
 
 
-def wait_backwards(futures: set[Any], **kwargs: Any) -> tuple[set[Any], set[Any]]:
+def wait_backwards(futures: dict[Any, Any], **kwargs: Any) -> tuple[set[Any], set[Any]]:
     next(iter(futures)).play_all()
-    return futures, set()
+    return set(futures), set()
 
 
 @pytest.mark.usefixtures("blocks_of_five")
@@ -86,8 +87,8 @@ def test_any_number_of_threads_gives_the_same_bits(policy: lt.Policy) -> None:
 @pytest.mark.usefixtures("blocks_of_five")
 def test_any_order_of_the_blocks_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     forwards = run(threads=20)
-    monkeypatch.setattr(simulation, "ThreadPoolExecutor", Backwards)
-    monkeypatch.setattr(simulation, "wait", wait_backwards)
+    monkeypatch.setattr(pool, "ThreadPoolExecutor", Backwards)
+    monkeypatch.setattr(pool, "wait", wait_backwards)
     assert same(forwards, run(threads=20))
     assert Backwards.played == list(range(11, -1, -1))
 

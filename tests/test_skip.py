@@ -3,7 +3,6 @@ methods and seeds. `test_skip_law.py` compares the laws."""
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +18,6 @@ from lighttail.kernels import skip, skip_kernel_for
 from lighttail.noises.formulas import bernoulli_clear, normal_clear
 from lighttail.running.methods import choose_method
 
-simulation = importlib.import_module(
-    "lighttail.running.simulate"
-)  # `lighttail.running.simulate` is the function
 POLICIES = [
     *(lt.UCB(bonus) for bonus in BONUSES),
     lt.SuccessiveElimination(lt.Standard(0.4)),

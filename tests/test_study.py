@@ -499,7 +499,7 @@ from lighttail.study.workers import pool_of
 if __name__ == "__main__":
     with pool_of("processes", 1, "cpu") as pool:
         import os
-        print(pool.executor.submit(os.getpid).result(), flush=True)
+        print(pool.submit(os.getpid).result(), flush=True)
         time.sleep(60)
 """
     (tmp_path / "caller.py").write_text(script)

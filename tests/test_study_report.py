@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import lighttail as lt
 from lighttail import cli
 from lighttail.checks import BadInput
 from lighttail.cli import study as study_command
+from lighttail.records import Counts
 from lighttail.report.figures import looks
 from lighttail.study import Results, cells, load_study, report_study, run_study
 from lighttail.study import manifest as manifest_module
@@ -59,12 +61,12 @@ def results(source: Path, tmp_path: Path) -> Results:
     return load_study(tmp_path / "copy")
 
 
-def pooled(policy: lt.Policy, horizon: int) -> lt.Outcome:
+def pooled(policy: lt.Policy, horizon: int) -> lt.PathsOutcome:
     """What the two seeds give together."""
     problem = lt.Bandit.from_samples(SAMPLES)
     one, two = (lt.simulate(policy, problem, horizon=horizon, paths=500, seed=seed) for seed in (1, 2))
     reward, pulls = np.concatenate([one.reward, two.reward]), np.concatenate([one.pulls, two.pulls])
-    return lt.Outcome(reward, pulls, one.means, one.labels, horizon, {})
+    return replace(one, record=Counts(reward, pulls))
 
 
 def test_outcomes_are_those_of_all_seeds_together(results: Results) -> None:
@@ -343,7 +345,7 @@ def test_more_paths_than_fit_into_memory_are_compared_by_their_law(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = results.comparison(results.study.problems[0], 200)
-    monkeypatch.setattr("lighttail.running.kept.free_memory", lambda: 1e4)
+    monkeypatch.setattr("lighttail.running.prepare.free_memory", lambda: 1e4)
     laws = results.comparison(results.study.problems[0], 200)
     assert paths is not None
     assert laws is not None

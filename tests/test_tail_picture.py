@@ -290,7 +290,7 @@ BAD_TAIL = {
     "threads": (["--threads", "none"], "threads must be a whole number, but is 'none'"),
     "tilts": (
         ["--noise", "laplace", "--method", "importance"],
-        "method must be auto, plain or splitting with rewards that are",
+        "for importance sampling, but is Laplace(sigma=1.0); use --method plain or splitting",
     ),
     "no exact law": (
         ["--policy", "ts:0.8", "--method", "exact"],

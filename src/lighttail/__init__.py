@@ -9,6 +9,7 @@
 
 from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
+from lighttail.checks import BadInput
 from lighttail.compare import compare
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import (
@@ -27,7 +28,7 @@ from lighttail.linear import (
 from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.outcome import LawOutcome, Outcome, PathsOutcome
 from lighttail.policies import (
     UCB,
     BayesUcb,
@@ -58,6 +59,7 @@ __all__ = [
     "UCB",
     "AnyTime",
     "ArmOptimal",
+    "BadInput",
     "BallActions",
     "BallSet",
     "Bandit",
@@ -85,6 +87,7 @@ __all__ = [
     "InflatedThompson",
     "KlUcb",
     "Laplace",
+    "LawOutcome",
     "LightTailed",
     "LinearBandit",
     "LinearBonus",
@@ -99,6 +102,7 @@ __all__ = [
     "ObservedDelays",
     "Oful",
     "Outcome",
+    "PathsOutcome",
     "Policy",
     "SphereActions",
     "Standard",

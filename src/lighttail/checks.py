@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +26,162 @@ LONG = 3300  # bits of the longest whole number that is written out, far below w
 BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
 MOST_LISTED = 10**7  # numbers in a list, which takes a second to become an array
 NESTED = (list, tuple, np.ndarray)
+SENT = (type(None), bool, int, float, str)  # values of an error that go from process to process
 UNORDERED = (str, bytes, bytearray, set, frozenset, Mapping)  # have a length and are no list of numbers
 
 
+Error = TypeVar("Error", bound="BadInput")
+
+
+class Argument(NamedTuple):
+    """An argument that a message recommends, as Python writes it; a command line has its own way.
+
+    values: any of these; name: empty where the sentence has named the argument already.
+
+    >>> print(Argument("rebuild", (True,)), "/", Argument("method", ("plain", "splitting")))
+    rebuild=True / method='plain' or 'splitting'
+    """
+
+    name: str
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}{'=' if self.name else ''}{' or '.join(map(repr, self.values))}"
+
+
+Words = str | tuple[str | Argument, ...]  # a part of a sentence, with the arguments that it names
+
+
 class BadInput(ValueError):
-    """What a user handed in is wrong; the text says what, and what is allowed."""
+    """What a user handed in is wrong; `str` is one sentence that says what, and what is allowed.
+
+    field: the name of what is wrong, such as "horizon"; None where no single thing is.
+    value: what was given. From another process, what is neither a number nor a text comes as `Written`.
+    shown: the value as the sentence repeats it; None where there is no value to speak of.
+    allowed: what the field must be; None where the sentence is not of that form.
+
+    The sentence is "field must be allowed, but is value", and `__str__` alone writes it. `verb` takes the
+    place of "be" and `found` that of "is value" (empty: the sentence ends before "but"); `more` follows.
+    `message` is the whole of a sentence of another form. Whoever passes an error on changes a part of it,
+    by the methods below, and edits no text.
+
+    >>> error = refuse("horizon", -3, "a whole number of at least 1")
+    >>> error.field, error.value, error.allowed
+    ('horizon', -3, 'a whole number of at least 1')
+    >>> print(error.renamed("--horizon").within("study.toml, line 2"))
+    study.toml, line 2: --horizon must be a whole number of at least 1, but is -3
+    """
+
+    field: str | None
+    value: Any
+    shown: str | None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        field: str | None = None,
+        value: Any = None,
+        allowed: Words = "",
+        verb: str = "be",
+        found: str | None = None,
+        more: Words = "",
+    ) -> None:
+        self.message, self.field, self.value = message, field, value
+        unsaid = value is None and (bool(message) or found is not None)
+        self.shown = None if unsaid else shown(value)
+        self._verb, self._allowed, self._more = verb, allowed, more
+        self._found = f"is {self.shown}" if found is None else found
+        self._frames: tuple[tuple[str, int], ...] = ()  # what stands before, and how much may follow
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        text = self.rule
+        if self._found and not self.message:
+            text += f", but {self._found}"
+        text += _spelled(self._more)
+        for place, most in self._frames:
+            text = f"{place}: {text if len(text) <= most else f'{text[:most]} ...'}"
+        return text
+
+    @property
+    def allowed(self) -> str | None:
+        return _spelled(self._allowed) or None
+
+    @property
+    def rule(self) -> str:
+        """The sentence up to what was found instead."""
+        if self.message or self.field is None:
+            return self.message
+        return f"{self.field} must {self._verb} {self.allowed}"
+
+    def renamed(self, field: str) -> Self:
+        """The same of a field that is called otherwise here."""
+        return self._changed(field=field)
+
+    def within(self, place: str, most: int = sys.maxsize) -> Self:
+        """The same, after the place where it was found and a colon; cut after `most` characters."""
+        return self._changed(_frames=(*self._frames, (place, most)))
+
+    def adding(self, *more: str | Argument) -> Self:
+        """The same with something more at the end of the sentence."""
+        before = (self._more,) if isinstance(self._more, str) else self._more
+        return self._changed(_more=(*before, *more))
+
+    def spelled(self, spell: Callable[[Argument], str]) -> Self:
+        """The same with the arguments that it names written by `spell`."""
+        return self._changed(_allowed=_spelled(self._allowed, spell), _more=_spelled(self._more, spell))
+
+    def to_dict(self) -> dict[str, str | None]:
+        """For JSON: field, value as it is shown, allowed, and the sentence."""
+        return {"field": self.field, "value": self.shown, "allowed": self.allowed, "message": str(self)}
+
+    def _changed(self, **parts: Any) -> Self:
+        return _rebuilt(type(self), vars(self) | parts)
+
+    def __reduce__(self) -> Any:
+        sent = self.value if type(self.value) in SENT else Written(str(self.shown))
+        return _rebuilt, (type(self), vars(self) | {"value": sent})
 
 
-def refuse(field: str, value: object, allowed: str) -> BadInput:
-    """The error for a bad value, worded alike everywhere."""
-    return BadInput(f"{field} must be {allowed}, but is {shown(value)}")
+@dataclass(frozen=True)
+class Written:
+    """What stands for a value of another process, which may not be loadable here: how it was shown there."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _rebuilt(kind: type[Error], parts: dict[str, Any]) -> Error:
+    """An error of these parts, those of a subclass included."""
+    error = kind.__new__(kind)
+    vars(error).update(parts)
+    error.args = (str(error),)
+    return error
+
+
+def _spelled(words: Words, spell: Callable[[Argument], str] = str) -> str:
+    parts = (words,) if isinstance(words, str) else words
+    return "".join(part if isinstance(part, str) else spell(part) for part in parts)
+
+
+def refuse(
+    field: str,
+    value: object,
+    allowed: Words,
+    *,
+    verb: str = "be",
+    found: str | None = None,
+    more: Words = "",
+) -> BadInput:
+    """The error for a bad value, worded alike everywhere.
+
+    >>> print(refuse("data", 1, "at least two arms", verb="name", found="names one", more=" (x.csv)"))
+    data must name at least two arms, but names one (x.csv)
+    """
+    return BadInput(field=field, value=value, allowed=allowed, verb=verb, found=found, more=more)
 
 
 def shown(value: object) -> str:
@@ -87,9 +234,7 @@ def _listed(several: Any, kind: Any, room: int) -> str:
 def refuse_file(field: str, path: object, allowed: str, error: Exception) -> BadInput:
     """The error for a file that cannot be read, with the reason but not the system's number for it."""
     why = "there is no such file" if isinstance(error, FileNotFoundError) else None
-    return BadInput(
-        f"{refuse(field, str(path), allowed)}: {why or getattr(error, 'strerror', None) or error}"
-    )
+    return refuse(field, str(path), allowed, more=f": {why or getattr(error, 'strerror', None) or error}")
 
 
 def number(field: str, value: Any, allowed: str = "a finite number") -> float:
@@ -207,7 +352,7 @@ def known_word(field: str, word: str, known: Iterable[str]) -> None:
         return
     near = get_close_matches(word, known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise BadInput(f"{field} must be one of {', '.join(known)}, but is {shown(word)}{hint}")
+    raise refuse(field, word, f"one of {', '.join(known)}", more=hint)
 
 
 def whole_float(value: Any) -> Any:

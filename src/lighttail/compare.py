@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from lighttail.checks import BadInput, positive, refuse, shown
+from lighttail.checks import positive, refuse, shown
 from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device, check_device
@@ -19,10 +19,10 @@ from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
 from lighttail.reading.words import parse_policy
-from lighttail.running.blocks import Keep
+from lighttail.running.kept import Keep
 from lighttail.running.pool import check_executor, check_travels
-from lighttail.running.simulate import check_progress, check_settings, simulate
-from lighttail.running.sizes import check_played
+from lighttail.running.prepare import check_played, check_progress, check_settings
+from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 
 # The six policies as tuned in the paper, in the words of the command line. The paper's any-time runs leave
@@ -78,8 +78,9 @@ def compare(
     UCB + LightTailed(0.2): mean regret 11.94 [11.27, 12.67], P(regret >= 100) 0.0004 [4.845e-05, 0.001444]
     """
     named = _named_policies(policies, problem)
-    asked = Asked(problem, horizon, paths, seed, delay, batch, keep, device, executor, threads)
-    settings, course = _check(named.values(), asked)
+    given: dict[str, Any] = {"horizon": horizon, "paths": paths, "seed": seed, "keep": keep}
+    given |= {"device": device, "executor": executor, "threads": threads}
+    settings, course = _check(list(named.values()), problem, given, delay, batch)
     progress = check_progress(progress)
     if threshold is None:
         threshold = problem.default_threshold(settings["horizon"])
@@ -104,9 +105,8 @@ def told_apart(policies: Iterable[Policy], names: Iterable[str]) -> dict[str, Po
     for policy, name in pairs:
         whole = repr(policy) if alike[name] > 1 else name
         if whole in found:
-            raise BadInput(
-                f"policies must differ from each other or be a mapping from names, but hold {whole} twice"
-            )
+            allowed, twice = "from each other or be a mapping from names", f"hold {whole} twice"
+            raise refuse("policies", policy, allowed, verb="differ", found=twice)
         found[whole] = policy
     return found
 
@@ -135,48 +135,33 @@ def _check_policy(field: str, policy: Any) -> None:
         raise refuse(field, policy, "a policy such as UCB(LightTailed(kappa=0.2))")
 
 
-class Asked(NamedTuple):
-    """What `compare` hands on to `simulate`, as it was given."""
-
-    problem: Any
-    horizon: Any
-    paths: Any
-    seed: Any
-    delay: Any
-    batch: Any
-    keep: Any
-    device: Any
-    executor: Any
-    threads: Any
-
-
-def _check(policies: Iterable[Policy], asked: Asked) -> tuple[dict[str, Any], Course]:
-    """Refuse what cannot be simulated of any of the policies; the settings of `simulate`, and the course.
+def _check(
+    policies: list[Policy], problem: Any, given: dict[str, Any], delay: Any, batch: Any
+) -> tuple[dict[str, Any], Course]:
+    """Refuse what cannot be simulated with any of the policies; the settings of `simulate`, and the course.
 
     A fresh seed, if none was given, is the same for all policies.
     """
-    several, problem = list(policies), asked.problem
-    if asked.executor is not None:
-        check_executor(asked.executor, asked.threads)
-    threads = 1 if asked.threads is None else asked.threads
-    for policy in several:
-        given = (policy, problem, asked.horizon, asked.paths, asked.seed, threads, asked.keep)
-        checked = check_settings(*given, together=len(several))
-        if policy is several[0]:
-            first = checked
-        course = check_course(policy, problem, checked.horizon, asked.delay, asked.batch)
-        device, _ = check_device(
-            asked.device, problem, checked.horizon, executor=asked.executor, threads=asked.threads
-        )
-        if asked.executor is None:
+    threads, executor = given["threads"], given["executor"]
+    if executor is not None:
+        check_executor(executor, threads)
+    horizon, paths, seed, keep = (given[name] for name in ("horizon", "paths", "seed", "keep"))
+    use, together = 1 if threads is None else threads, len(policies)
+    checked, *_ = [  # of all of them, not of the first alone
+        check_settings(policy, problem, horizon, paths, seed, use, keep, together) for policy in policies
+    ]
+    device, _ = check_device(given["device"], problem, checked.horizon, executor=executor, threads=threads)
+    for policy in policies:
+        course = check_course(policy, problem, checked.horizon, delay, batch)
+        if executor is None:
             check_played(policy, problem, checked.horizon, checked.paths, device, course.late)
         else:
             check_travels(policy=policy, problem=problem)
         if not problem.linear:
             try_out(policy, checked.horizon, problem.size, course.late)
-    settings: dict[str, Any] = {"horizon": first.horizon, "paths": first.paths, "seed": first.seed}
-    settings |= {"keep": first.keep, "device": device, "executor": asked.executor, "threads": asked.threads}
-    return settings | {"delay": course.delay, "batch": course.batch}, course
+    settings = given | {"horizon": checked.horizon, "paths": checked.paths, "seed": checked.seed}
+    settings |= {"keep": checked.keep, "device": device, "delay": course.delay, "batch": course.batch}
+    return settings, course
 
 
 def _outcomes(

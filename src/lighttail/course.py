@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.checks import BadInput, refuse, whole
+from lighttail.checks import refuse, whole
 from lighttail.delays import Delay, FixedDelay, as_delay
 from lighttail.policies import Policy
 
@@ -118,6 +118,8 @@ def check_course(
     policy: Policy, problem: Any, horizon: int, delay: Any = None, batch: Any = None, start: Any = None
 ) -> Course:
     """The course for three arguments of `simulate`. Raises BadInput if one of them is wrong."""
+    if delay is None and batch is None and start is None:
+        return STRAIGHT
     course = Course(
         STRAIGHT.delay if delay is None else as_delay(delay),
         1 if batch is None else whole("batch", batch, 1),
@@ -137,7 +139,8 @@ def _beginning(policy: Policy, problem: Any, horizon: int, start: Any) -> Beginn
     except AttributeError:
         raise refuse("start", start, "an Experiment") from None
     if begun.policy != policy:
-        raise BadInput(f"start must play {policy}, as simulate does, but plays {begun.policy}")
+        played = f"{policy}, as simulate does"
+        raise refuse("start", start, played, verb="play", found=f"plays {begun.policy}")
     if begun.counts.shape[1] != len(problem.means):
         arms = f"{len(problem.means)} arms, as the problem has"
         raise refuse("the number of arms of start", begun.counts.shape[1], arms)

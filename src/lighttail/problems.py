@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -98,9 +100,10 @@ class Problem(ABC):
         """The mean regret of pulling the worst arm in every round, or the worst action of every round."""
 
     def default_threshold(self, horizon: int) -> float:
-        """The loss that is asked about where none is named, to two digits.
+        """The loss for which a chance is shown if the user names none, rounded to two digits.
 
-        It is a third of the largest possible: 0.2 T on the paper's problems, which have a gap of 0.6.
+        This loss is a third of the largest possible loss. It is 0.2 T on the paper's problems, whose largest
+        gap is 0.6.
         """
         return float(f"{self.worst_loss(horizon) / 3.0 or 0.2 * horizon:.2g}")
 
@@ -154,12 +157,34 @@ class Problem(ABC):
         allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
         if self.reach * (horizon + 1) > MOST_SUM:
             raise refuse(field, value, allowed)
-        largest = try_noise(noise, value)
-        if not noise.states_sd:  # `sd` is then measured, from rewards like these
+        largest = _largest_reward(noise, value)
+        if math.isinf(largest) and not noise.states_sd:  # `sd` is then measured, from rewards like these
             check_finite(noise, largest)
         if not FAR * noise.sd(self.means) * horizon <= MOST_SUM:
             raise refuse("noise", noise, allowed)
-        check_finite(noise, largest)
+        if math.isinf(largest):
+            check_finite(noise, largest)
+
+
+_tried: list[tuple[Any, tuple[Any, ...], float]] = []  # the latest trial of a shipped noise
+
+
+def _largest_reward(noise: Noise, means: tuple[float, ...]) -> float:
+    """The largest absolute reward in a trial of a noise.
+
+    A noise that lighttail ships is not tried twice in a row, unless its means or its class have changed. A
+    user's noise is tried every time.
+    """
+    kind = type(noise)
+    if not kind.__module__.startswith("lighttail."):
+        return try_noise(noise, means)
+    given = (means, kind.shock, kind.reward, kind.world)
+    for known, with_these, largest in _tried:
+        if known() is noise and all(map(operator.is_, given, with_these)):
+            return largest
+    largest = try_noise(noise, means)
+    _tried[:] = [(weakref.ref(noise), given, largest)]
+    return largest
 
 
 def has_arms(problem: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,10 @@ class Record(ABC):
     """The numbers that a kernel writes for each path.
 
     reward: float64[paths], the sum of the rewards of each path. table: one row per path.
+    written: the type of the numbers in the table.
     """
 
+    written: ClassVar[type[np.generic]]
     reward: Floats
     table: Any
 
@@ -37,19 +39,9 @@ class Record(ABC):
         return int(self.table.shape[1])
 
     @property
+    @abstractmethod
     def pulls(self) -> Ints | None:
         """int64[paths, arms], the pulls of each arm; None if the actions change."""
-        return None
-
-    @property
-    def best(self) -> Floats | None:
-        """float64[paths], the mean reward of taking the best action in every round; None for arms."""
-        return None
-
-    @property
-    def lost(self) -> Floats | None:
-        """float64[paths], the pseudo regret if the actions change; None for arms."""
-        return None
 
     @abstractmethod
     def losses(self, count: Callable[[Ints], Floats], best: float) -> tuple[Floats, Any]:
@@ -63,8 +55,18 @@ class Record(ABC):
     def columns(self) -> dict[str, Any]:
         """The columns of the record by their names."""
 
-    def rows(self, place: slice) -> Self:
-        """A record of the paths in `place`, which shares the memory of this one."""
+    @abstractmethod
+    def arrays(self) -> dict[str, Any]:
+        """The arrays of the record by their names in a file, the pulls of all arms in one."""
+
+    def sound(self) -> bool:
+        """Whether the arrays fit together, have the types that kernels write, and are finite."""
+        same = self.reward.shape == self.table.shape[:1] and self.table.ndim == 2
+        types = self.reward.dtype == np.float64 and self.table.dtype == self.written
+        return bool(same and types and np.isfinite(self.reward).all() and np.isfinite(self.table).all())
+
+    def rows(self, place: slice | Ints) -> Self:
+        """A record of the paths in `place`; with a slice it shares the memory of this one."""
         return type(self)(self.reward[place], self.table[place])
 
     def put(self, place: slice, other: Record) -> None:
@@ -78,6 +80,8 @@ class Record(ABC):
 
 class Counts(Record):
     """A record of paths on arms: the table is int64[paths, arms], the number of pulls of each arm."""
+
+    written = np.int64
 
     @classmethod
     def empty(cls, paths: int, arms: int) -> Counts:
@@ -94,27 +98,40 @@ class Counts(Record):
         arms = {f"pulls_{arm + 1}": self.pulls[:, arm] for arm in range(self.width)}
         return {"reward": self.reward, **arms}
 
+    def arrays(self) -> dict[str, Any]:
+        return {"reward": self.reward, "pulls": self.pulls}
+
 
 class Losses(Record):
     """A record of paths whose actions change: the table is float64[paths, 2], with `best` and `lost`."""
+
+    written = np.float64
 
     @classmethod
     def empty(cls, paths: int) -> Losses:
         return cls(np.empty(paths), np.empty((paths, 2)))
 
     @property
+    def pulls(self) -> None:
+        return None
+
+    @property
     def best(self) -> Floats:
+        """float64[paths], the mean reward of taking the best action in every round."""
         return self.table[:, 0]  # type: ignore[no-any-return]
 
     @property
     def lost(self) -> Floats:
+        """float64[paths], the pseudo regret."""
         return self.table[:, 1]  # type: ignore[no-any-return]
 
     def losses(self, count: Callable[[Ints], Floats], best: float) -> tuple[Floats, Any]:
-        return np.ascontiguousarray(self.lost), np.ascontiguousarray(self.best)
+        return self.lost, self.best
 
     def columns(self) -> dict[str, Any]:
         return {"reward": self.reward, "best": self.best, "lost": self.lost}
+
+    arrays = columns
 
 
 def from_columns(columns: Mapping[str, Any]) -> Record:

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.checks import BadInput, shown
+from lighttail.checks import BadInput, refuse, shown
 from lighttail.random import streams
 
 DRAWS = 8  # calls per trial of a function that draws random numbers
-ALONE = "must draw with uniform(rng) and standard_normal(rng) of lighttail alone"
+ALONE = "with uniform(rng) and standard_normal(rng) of lighttail alone"
+WORLD = "a tuple of arrays and floats"
 
 
 class Misused(Exception):
@@ -55,29 +56,28 @@ def try_function(place: str, function: Any, takes: str, *args: Any) -> Any:
     """
     plain = getattr(function, "py_func", function)  # the Python function of a compiled one
     if not isinstance(plain, types.FunctionType):
-        raise BadInput(
-            f"{place} must be a plain Python function, which numba can compile, but is {shown(plain)}"
-        )
+        raise refuse(place, plain, "a plain Python function, which numba can compile")
     signature = inspect.signature(plain)
     try:
         signature.bind(*args)
     except TypeError:
-        count = f"here {len(args)} arguments"
-        raise BadInput(f"{place} must take ({takes}), {count}, but takes {signature}") from None
+        allowed = f"({takes}), here {len(args)} arguments"
+        raise refuse(place, None, allowed, verb="take", found=f"takes {signature}") from None
     try:
         with np.errstate(all="ignore"):
             return plain(*args)
     except Misused as error:
-        raise BadInput(f"{place} {ALONE}, but uses rng.{error}") from None
+        raise refuse(place, None, ALONE, verb="draw", found=f"uses rng.{error}") from None
     except Exception as error:  # a user's function may raise anything
-        raise BadInput(f"{place} must return a value for every draw, but {_raised(error)}") from None
+        every = "a value for every draw"
+        raise refuse(place, None, every, verb="return", found=_raised(error)) from None
 
 
 def check_number(place: str, value: Any) -> float:
     """The number that a function returned, possibly infinite. Raises BadInput if it is not a number."""
     if isinstance(value, (Real, np.bool_)) and not math.isnan(value):
         return float(value)
-    raise BadInput(f"{place} must return a finite number, but returned {shown(value)}")
+    raise refuse(place, value, "a finite number", verb="return", found=f"returned {shown(value)}")
 
 
 def try_noise(noise: Any, means: tuple[float, ...]) -> float:
@@ -91,7 +91,8 @@ def try_noise(noise: Any, means: tuple[float, ...]) -> float:
 
     drawn = shocks()
     if not _same(drawn, shocks()):
-        raise BadInput(f"{kind.__name__}.shock {ALONE}, but its draws differ from call to call")
+        differ = "its draws differ from call to call"
+        raise refuse(f"{kind.__name__}.shock", None, ALONE, verb="draw", found=differ)
     place, largest = f"{kind.__name__}.reward", 0.0
     for arm in sorted({0, max(0, len(means) - 1)}):
         for shock in drawn:
@@ -104,7 +105,8 @@ def check_finite(noise: Any, largest: float) -> None:
     """Raise BadInput if `largest`, which `try_noise` returned, is infinite."""
     if math.isinf(largest):
         place = f"{type(noise).__name__}.reward"
-        raise BadInput(f"{place} must return a finite number, but returned an infinite one")
+        found = "returned an infinite one"
+        raise refuse(place, largest, "a finite number", verb="return", found=found)
 
 
 def check_formulas(noise: Any) -> None:
@@ -112,7 +114,8 @@ def check_formulas(noise: Any) -> None:
     for name in ("shock", "reward"):
         if not hasattr(type(noise), name):
             kind = type(noise).__name__
-            raise BadInput(f"{kind} must have a static method {name}, as every noise has, but has none")
+            method = f"a static method {name}, as every noise has"
+            raise refuse(kind, None, method, verb="have", found="has none")
 
 
 def _world(place: str, noise: Any, means: tuple[float, ...]) -> tuple[Any, ...]:
@@ -122,18 +125,19 @@ def _world(place: str, noise: Any, means: tuple[float, ...]) -> tuple[Any, ...]:
     except BadInput:
         raise
     except Exception as error:  # a user's function may raise anything
-        raise BadInput(f"{place} must return a tuple of arrays and floats, but {_raised(error)}") from None
+        raise refuse(place, None, WORLD, verb="return", found=_raised(error)) from None
     if not isinstance(world, tuple):
-        raise BadInput(f"{place} must return a tuple of arrays and floats, but returned {shown(world)}")
+        raise refuse(place, world, WORLD, verb="return", found=f"returned {shown(world)}")
     for part in world:
         number = isinstance(part, (Real, np.bool_))
         if not number and not (isinstance(part, np.ndarray) and part.dtype.kind in "fiub"):
-            what = f"returned one with a {type(part).__name__}"
-            raise BadInput(f"{place} must return a tuple of arrays of numbers and floats, but {what}")
+            found, numbers = f"returned one with a {type(part).__name__}", "arrays of numbers"
+            raise refuse(place, part, f"a tuple of {numbers} and floats", verb="return", found=found)
     if getattr(noise, "moves", False) and not (
         world and isinstance(world[0], np.ndarray) and np.array_equal(world[0], np.array(means))
     ):
-        raise BadInput(f"{place} must begin with the array of the means if moves = True, but does not")
+        first = "with the array of the means if moves = True"
+        raise refuse(place, None, first, verb="begin", found="does not")
     return world
 
 

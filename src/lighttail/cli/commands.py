@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import lighttail
-from lighttail.checks import SHOWN, BadInput, known_word, positive, refuse, whole
+from lighttail.checks import SHOWN, Argument, BadInput, known_word, positive, refuse, whole
 from lighttail.cli.options import (
     DEFAULT_NOISE,
     HERE,
@@ -46,8 +46,7 @@ from lighttail.reading.own import blame
 from lighttail.reading.words import parse_course, parse_linear, parse_noise, parse_number, parse_whole
 from lighttail.report import write_report
 from lighttail.running.pool import BlocksFailed
-from lighttail.running.simulate import check_settings
-from lighttail.running.sizes import check_played
+from lighttail.running.prepare import check_played, check_settings
 from lighttail.system.files import in_a_sentence, output_folder
 
 app = typer.Typer(
@@ -58,7 +57,6 @@ app = typer.Typer(
 )
 DEFAULT_ACTIONS = "10"
 INTERRUPTED = 130
-OPTIONS = {"keep='law'": "--keep law", "rebuild=True": "--rebuild"}  # by what Python calls them
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer's own click, whichever it ships
 
 
@@ -319,14 +317,14 @@ def _run_command() -> int:
     try:
         _check_words(sys.argv[1:])
         code = app(standalone_mode=False)
-    except (BadInput, UsageError) as error:
-        text = _short(error.format_message()) if isinstance(error, UsageError) else str(error)
-        if not text:  # the help was shown instead
-            return 0
-        for words, option in OPTIONS.items():
-            text = text.replace(words, option)
-        print_line(text)
+    except BadInput as error:
+        print_line(str(error.spelled(_option)))
         return 2
+    except UsageError as error:
+        text = _short(error.format_message())
+        if text:  # otherwise the help was shown instead
+            print_line(text)
+        return 2 if text else 0
     except (OSError, ImportError, BlocksFailed) as error:
         print_line(in_a_sentence(error) if isinstance(error, OSError) else str(error))
         return 1
@@ -341,6 +339,12 @@ def _run_command() -> int:
     if code == INTERRUPTED:  # what typer itself may make of Ctrl-C
         print_line("stopped")
     return int(code or 0)
+
+
+def _option(argument: Argument) -> str:
+    """An argument as the command line has it: --keep law for keep='law', --rebuild for rebuild=True."""
+    words = "" if argument.values == (True,) else " or ".join(map(str, argument.values))
+    return f"--{argument.name.replace('_', '-')} {words}".strip() if argument.name else words
 
 
 def _short(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import BadInput, known_word, positive, refuse
+from lighttail.checks import known_word, positive, refuse
 from lighttail.cli.commands import app
 from lighttail.cli.options import (
     POLICY_WORDS,
@@ -33,16 +33,15 @@ from lighttail.cli.options import (
     problem_options,
 )
 from lighttail.cli.sizes import check_regrets, check_tail
-from lighttail.course import check_course
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_number, parse_numbers, parse_whole
-from lighttail.running.simulate import check_settings
+from lighttail.running.prepare import check_settings
 from lighttail.system.files import output_folder
+from lighttail.tails.rare import METHODS
 
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
-METHODS = ("auto", "exact", "importance", "plain", "splitting")
 
 PolicyWords = Annotated[  # a list, so that a second one is refused and not taken in silence
     list[str] | None, typer.Option("--policy", help=f"{POLICY_WORDS}.", show_default=DEFAULT_POLICY)
@@ -93,9 +92,6 @@ def tail(
     check_settings(policy, problem, horizon, 1, seed, 1 if threads is None else threads)
     check_tail(problem, horizon)
     wait, group = parse_course(delay, batch, never)
-    if check_course(policy, problem, horizon, wait, group).late and method not in ("auto", "plain"):
-        raise refuse("method", method, "auto or plain with a delay or a batch")
-    _check_method(method, policy, problem)
     command = command_line(
         "tail",
         **problem_options(means, noise, sigma, data),
@@ -233,17 +229,6 @@ def _kind(text: str) -> Any:
     word = text.replace("_", "-")
     known_word("kind", word, KINDS)
     return KINDS[word]
-
-
-def _check_method(method: str, policy: Policy, problem: Bandit) -> None:
-    """Refuse a method that is not for the question, in the words of the command line."""
-    from lighttail.tails.tilts import family_of
-
-    other, when = "", ""
-    if method == "importance" and family_of(problem.noise) is None:
-        other, when = "auto, plain or splitting", "rewards that are not gaussian (sigma above 0) or bernoulli"
-    if other:
-        raise BadInput(f"method must be {other} with {when}, but is {method!r}")
 
 
 def _asked(

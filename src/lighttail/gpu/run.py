@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lighttail.checks import BadInput, one_of, refuse, whole
+from lighttail.checks import one_of, refuse, whole
 from lighttail.course import STRAIGHT, Course
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -31,7 +31,7 @@ MOST_SINGLE = 1 << 24  # counts in single precision end there
 MOST_ROUNDS = (1 << 31) - 1  # counts are 32-bit integers on the device
 MOST_ARMS = 64  # more do not fit into a thread's registers, and compiling takes minutes
 ROUNDING = 1e-3  # of the spread of the rewards: what single precision may do to a path's sums
-ABSENT = "device must be 'cpu' without numba-cuda, but is 'cuda': pip install 'lighttail[gpu]' gets it"
+INSTALL = ": pip install 'lighttail[gpu]' gets it"
 
 
 def check_device(
@@ -73,13 +73,12 @@ def _check_present() -> None:
     """One line that says how to get what is missing."""
     simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
     if not simulated and importlib.util.find_spec("numba_cuda") is None:
-        raise BadInput(ABSENT)
+        raise refuse("device", "cuda", "'cpu' without numba-cuda", more=INSTALL)
     from numba import cuda
 
     if not cuda.is_available():
-        raise BadInput(
-            "device must be 'cpu' without an NVIDIA GPU and its driver (nvidia-smi lists it), but is 'cuda'"
-        )
+        without = "'cpu' without an NVIDIA GPU and its driver (nvidia-smi lists it)"
+        raise refuse("device", "cuda", without)
 
 
 def precision_for(

@@ -1,8 +1,8 @@
-"""A law tallied on the device: counts, ends of bins and the largest values never leave it path by path.
+"""A law that is tallied on the device, so that no single path has to leave it.
 
-Two kernels read the rewards and pulls of a launch, in double precision: one counts, one sums. Counts are
-whole numbers and the ends of a bin are the smallest and the largest value in it, so that the order of the
-threads does not matter. The sums of a launch are added by `PARTS` threads, each in the order of its paths.
+Two kernels read the rewards and pulls of a launch, in double precision: one counts, the other adds up. Counts
+are whole numbers, and the ends of a bin are its smallest and its largest value, so that the order of the
+threads does not matter. `PARTS` threads add up the sums of a launch, each in the order of its paths.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lighttail.gpu.run import launch
 from lighttail.outcomes.law import Law, Layout
 from lighttail.outcomes.tally import Tally, place
 
-PARTS = 1 << 14  # threads that sum a launch
+PARTS = 1 << 14  # threads that add up a launch
 THREADS = 128
 
 
@@ -28,7 +28,7 @@ class DeviceTally:
     def __init__(self, unit: float, most: int) -> None:
         self.tally = Tally(unit)
         self.counts, self.low, self.high = map(cuda.to_device, self._bins)
-        self.above = cuda.device_array(most)  # values that pass the bar
+        self.above = cuda.device_array(most)  # values above the bar
         self.found = cuda.to_device(np.zeros(1, np.int64))
 
     @property
@@ -42,7 +42,7 @@ class DeviceTally:
         return self.tally.unit, *bins, self.tally.bar, self.above, self.found
 
     def take(self, size: int, middle: float, rest: Any, squares: Any) -> None:
-        """Take in the sums of a launch, and the values that passed the bar, which raises it."""
+        """Add the sums of a launch and the values above the bar, which may raise the bar."""
         found = int(self.found.copy_to_host()[0])
         above = self.above[:found].copy_to_host() if found else np.zeros(0)
         self.tally.take(size, middle, float(np.sum(rest)), float(np.sum(squares)), above)
@@ -50,14 +50,14 @@ class DeviceTally:
         self.found.copy_to_device(np.zeros(1, np.int64))
 
     def whole(self) -> Tally:
-        """All of it, on the host."""
+        """The whole tally, on the host."""
         for mine, theirs in zip(self._bins, (self.counts, self.low, self.high), strict=True):
             theirs.copy_to_host(mine)
         return self.tally
 
 
 class DeviceLaw:
-    """A `Law` that grows on the device, by launches of up to `most` paths."""
+    """A `Law` on the device, to which launches of up to `most` paths are added."""
 
     def __init__(self, layout: Layout, most: int) -> None:
         self.layout = layout
@@ -69,17 +69,17 @@ class DeviceLaw:
         self.regret = DeviceTally(layout.unit, most)
         self.lost = None if layout.factors else DeviceTally(layout.small, most)
         self.parts = cuda.device_array((6, PARTS))
-        self.middles: Any = None  # of regret and pseudo regret, about which squares are taken
+        self.middles: Any = None  # of regret and pseudo regret, from which distances are measured
 
     def add(self, rewards: Any, pulls: Any) -> None:
-        """Take in a launch."""
+        """Add a launch."""
         count, total = _kernels(bool(self.layout.factors))
         where = rewards, pulls, self.layout.best, self.gaps
         bins = self.layout.width, self.pulls, self.factors, self.lattice
         launch(
             count, rewards.size, THREADS, *where, *bins, self.regret.arrays, (self.lost or self.regret).arrays
         )
-        if self.middles is None:  # the means of the first launch will do for all
+        if self.middles is None:  # the means of the first launch serve for all launches
             launch(total, PARTS, THREADS, *where, 0.0, 0.0, self.parts)
             parts = self.parts.copy_to_host()
             self.middles = tuple(float(np.sum(parts[row])) / rewards.size for row in (0, 2))
@@ -104,7 +104,7 @@ class DeviceLaw:
 
 @cache
 def _kernels(exactly: bool) -> tuple[Any, Any]:
-    """The two kernels; exactly: pseudo regrets are counted as multiples of a step."""
+    """The two kernels. exactly: whether pseudo regrets are counted as multiples of a step."""
     where = place if config.ENABLE_CUDASIM else cuda.jit(device=True)(place)
 
     def keep(x: Any, tally: Any) -> None:

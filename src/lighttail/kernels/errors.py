@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lighttail.checks import BadInput
+from lighttail.checks import BadInput, refuse
 from lighttail.kernels.build import WRONG_ARM
 
 CALLED = re.compile(r"<function (\S+) at 0x")  # as numba names a function that it compiles
@@ -41,7 +41,7 @@ def compilable(*owners: Any) -> Iterator[None]:
     except Exception as error:
         if not any(kind.__module__.partition(".")[0] in NUMBA for kind in type(error).__mro__):
             raise
-        raise BadInput(complaint(COLOUR.sub("", str(error)), formulas_of(*owners))) from None
+        raise complaint(COLOUR.sub("", str(error)), formulas_of(*owners)) from None
 
 
 def parts_of(policy: Any, problem: Any) -> tuple[Any, ...]:
@@ -67,7 +67,7 @@ def formulas_of(*owners: Any) -> dict[str, types.FunctionType]:
     return found
 
 
-def complaint(text: str, formulas: dict[str, types.FunctionType]) -> str:
+def complaint(text: str, formulas: dict[str, types.FunctionType]) -> BadInput:
     """What an author reads: the function that numba's text points to, and the reason that it gives."""
     lines = [line.strip(" -^~") for line in text.splitlines()]
     told = [line for start in REASONS for line in lines if line.startswith(start)]
@@ -76,7 +76,8 @@ def complaint(text: str, formulas: dict[str, types.FunctionType]) -> str:
     ]
     reason = reason if len(reason) <= LONGEST else reason[: LONGEST - 4].rstrip() + " ..."
     place = _guilty(text, formulas) or " or ".join(_own(formulas)) or "a formula"
-    return f"{place} must be a function that numba compiles: {HINT}; numba says: {reason.rstrip('.')}"
+    says = f": {HINT}; numba says: {reason.rstrip('.')}"
+    return refuse(place, None, "a function that numba compiles", found="", more=says)
 
 
 def _own(formulas: dict[str, types.FunctionType]) -> list[str]:
@@ -104,4 +105,5 @@ def check_arms(policy: Any, stop: Any) -> None:
     """Refuse a policy that chose an arm that there is not, which a kernel says by its stop flag."""
     if stop[0] == WRONG_ARM:
         name = type(policy).__name__
-        raise BadInput(f"choose of {name} must return the number of an arm, but returned another number")
+        another = "returned another number"
+        raise refuse(f"choose of {name}", None, "the number of an arm", verb="return", found=another)

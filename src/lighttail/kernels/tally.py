@@ -1,18 +1,23 @@
-"""Counting a block's paths, compiled. Sums run in the order of the paths: the same bits on every machine."""
+"""Compiled loops that count the paths of a block.
+
+Sums are added in the order of the paths, so that they have the same bits on every machine.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from lighttail.kernels.build import Formula, compiler, prepare
 
 
+@cache
 def value_counter(place: Formula) -> Any:
-    """count(values, unit, counts, low, high, bar, above): one quantity of a block's paths.
+    """count(values, unit, counts, low, high, bar, above): counts one quantity of the paths of a block.
 
-    Adds one to each value's bin, of which `low` and `high` keep the smallest and the largest value; puts the
-    values above the bar into `above`; returns how many those are, a middle (the mean but for rounding), and
-    the sums of all values' distances from it and of the squares of these.
+    It adds one to the bin of each value, whose smallest and largest value are in `low` and `high`, and writes
+    the values above the bar into `above`. It returns the number of these values, a middle (the mean up to
+    rounding), the sum of the distances of all values from the middle, and the sum of the squared distances.
     """
     place = prepare(place)
 
@@ -40,11 +45,12 @@ def value_counter(place: Formula) -> Any:
     return count
 
 
+@cache
 def pull_counter() -> Any:
-    """count(pulls, width, counts, factors, lattice, gaps, lost): the pulls of a block's paths.
+    """count(pulls, width, counts, factors, lattice, gaps, lost): counts the pulls of the paths of a block.
 
-    Adds one to the bin of each arm's pulls and, where there are factors, to the place of the pseudo regret,
-    sum of pulls * factor; fills in the pseudo regret itself, sum of pulls * gap.
+    It adds one to the bin of each arm's pulls and, if there are factors, to the lattice at the sum of pulls *
+    factor. It writes the pseudo regret of each path, the sum of pulls * gap, into `lost`.
     """
 
     @compiler()

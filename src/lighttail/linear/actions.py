@@ -1,9 +1,9 @@
-"""Where the actions of a round come from: a fixed set, fresh random points, or a user's own contexts.
+"""The sources of the actions of a round: a fixed set, fresh random points, or a user's own contexts.
 
-A source is a frozen dataclass with one static function, `fill(rng, t, actions, *source)`, which writes
-the actions of round t (from 1) into the rows of `actions`, drawing with `standard_normal(rng)` and
-`uniform(rng)` alone. Plain Python runs it online, numba compiles it for simulation. `source()` works
-out what it is handed after `actions`.
+A source is a frozen dataclass with one static function, `fill(rng, t, actions, *source)`. The function writes
+the actions of round t, which counts from 1, into the rows of `actions`, and draws random numbers with
+`standard_normal(rng)` and `uniform(rng)` alone. Plain Python runs it online, and numba compiles it for
+simulation. The method `source(dim)` computes the arguments after `actions`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from lighttail.checks import array_of, file_path, refuse, refuse_file, whole
 from lighttail.random.streams import standard_normal, uniform
 
 Floats = npt.NDArray[np.float64]
-MOST_ACTIONS = 10**6  # a round
-LONGEST = 1e50  # entries beyond this would overflow in V
-NODES = 4000  # of an integral, good for seven digits
-CHUNK = 1 << 22  # entries of a context file that are checked at a time
+MOST_ACTIONS = 10**6  # actions per round
+LONGEST = 1e50  # the largest entry of an action: larger ones would overflow in V
+NODES = 4000  # points per integral, which give seven digits
+CHUNK = 1 << 22  # entries of a context file that are read at once
 
 
 def sphere_points(rng: Any, t: int, actions: Any, power: float) -> None:
-    """Each row uniform on the unit sphere: a normal vector, divided by its length."""
+    """Draw each row uniformly on the unit sphere: a normal vector, divided by its length."""
     for row in range(actions.shape[0]):
         square = 0.0
         for column in range(actions.shape[1]):
@@ -45,7 +45,7 @@ def sphere_points(rng: Any, t: int, actions: Any, power: float) -> None:
 
 
 def ball_points(rng: Any, t: int, actions: Any, power: float) -> None:
-    """Each row uniform in the unit ball: a point of the sphere times U^(1/d), power = 1/d."""
+    """Draw each row uniformly in the unit ball: a point of the sphere times U^(1/d). power: 1/d."""
     for row in range(actions.shape[0]):
         square = 0.0
         for column in range(actions.shape[1]):
@@ -59,40 +59,41 @@ def ball_points(rng: Any, t: int, actions: Any, power: float) -> None:
 
 
 def stored_points(rng: Any, t: int, actions: Any, contexts: Any) -> None:
-    """The rows of round t of the contexts."""
+    """Copy the rows of round t of the contexts."""
     for row in range(actions.shape[0]):
         for column in range(actions.shape[1]):
             actions[row, column] = contexts[t - 1, row, column]
 
 
 def same_points(rng: Any, t: int, actions: Any, points: Any) -> None:
-    """The fixed set."""
+    """Copy the fixed set."""
     for row in range(actions.shape[0]):
         for column in range(actions.shape[1]):
             actions[row, column] = points[row, column]
 
 
 class Actions(ABC):
-    """What every source of actions has."""
+    """The members that every source of actions has."""
 
-    count: int  # actions a round
-    fixed: ClassVar[bool] = False  # whether they are the same in every round
+    count: int  # actions per round
+    fixed: ClassVar[bool] = False  # whether the actions are the same in every round
     fill: ClassVar[Callable[..., None]]
 
     @abstractmethod
     def source(self, dim: int) -> tuple[Any, ...]:
-        """What `fill` is handed after `actions`: arrays and floats."""
+        """The arguments of `fill` after `actions`: arrays and floats."""
 
     @abstractmethod
     def longest(self) -> float:
         """The length of the longest action."""
 
     def means(self, theta: Floats) -> tuple[float, ...]:
-        """The mean rewards of a fixed set; of changing actions there are none."""
+        """The mean rewards of a fixed set of actions; empty if the actions change."""
         return ()
 
     def mean_range(self, theta: Floats) -> tuple[float, float]:
-        """Between which two values the mean of an action is: no action is longer than the longest."""
+        """A lower and an upper bound on the mean reward of every action: by default those that the length of
+        the longest action gives."""
         reach = float(np.linalg.norm(theta)) * self.longest()
         return -reach, reach
 
@@ -101,20 +102,21 @@ class Actions(ABC):
         """An upper bound on the pseudo regret of any policy."""
 
     def worst_loss(self, theta: Floats, horizon: int) -> float:
-        """What always taking the worst action loses, in expectation."""
+        """The mean pseudo regret of taking the worst action in every round."""
         return self.most_lost(theta, horizon)
 
     def check(self, dim: int, horizon: int | None = None) -> None:
-        """Refuse a dimension or a horizon that the actions do not have."""
+        """Raise BadInput if the actions do not have this dimension, or do not last for this horizon."""
         return
 
 
 @dataclass(frozen=True)
 class _RandomActions(Actions):
-    """A fresh draw every round."""
+    """Actions that are drawn anew in every round."""
 
     count: int
-    higher: ClassVar[int]  # a coordinate's law is that of a coordinate on the sphere in d + higher dimensions
+    # A coordinate has the law of a coordinate of a point on the sphere in d + higher dimensions.
+    higher: ClassVar[int]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", whole("count", self.count, 2, most=MOST_ACTIONS))
@@ -129,26 +131,29 @@ class _RandomActions(Actions):
         return 2.0 * float(np.linalg.norm(theta)) * horizon
 
     def worst_loss(self, theta: Floats, horizon: int) -> float:
-        """horizon * |theta| * E(max - min) of `count` draws of one coordinate x, where x^2 is
-        Beta(1/2, (d + higher - 1)/2); by symmetry E max = 1 - integral of F^count over [-1, 1]."""
+        """horizon * |theta| * E(max - min) of `count` draws of one coordinate x.
+
+        x^2 has the law Beta(1/2, (d + higher - 1)/2). With F the distribution function of x,
+        E max = 1 - the integral of F^count over [-1, 1], and E min = -E max by symmetry.
+        """
         return 2.0 * float(np.linalg.norm(theta)) * horizon * self._highest(theta.size)
 
     def _highest(self, dim: int) -> float:
-        """E max of `count` coordinates."""
+        """The mean of the largest of `count` coordinates."""
         freedom = (dim + self.higher - 1) / 2.0
         if freedom == 0.0:
-            return 1.0 - 2.0 ** (1 - self.count)  # the sphere in one dimension: -1 or 1
+            return 1.0 - 2.0 ** (1 - self.count)  # the sphere in one dimension has the points -1 and 1
         from scipy.special import betainc
 
         angles = np.pi * ((np.arange(NODES) + 0.5) / NODES - 0.5)
-        x = np.sin(angles)  # more nodes at both ends
+        x = np.sin(angles)  # the points lie closer at both ends, where F^count changes most
         below = 0.5 + 0.5 * np.sign(x) * betainc(0.5, freedom, x * x)
         return 1.0 - float(np.sum(np.cos(angles) * below**self.count)) * np.pi / NODES
 
 
 @dataclass(frozen=True)
 class SphereActions(_RandomActions):
-    """`count` fresh points of the unit sphere each round, uniform and independent.
+    """In each round `count` new points of the unit sphere, uniform and independent.
 
     >>> round(SphereActions(10).worst_loss(np.array([1.0, 0.0]), horizon=1), 2)
     1.86
@@ -160,7 +165,7 @@ class SphereActions(_RandomActions):
 
 @dataclass(frozen=True)
 class BallActions(_RandomActions):
-    """`count` fresh points of the unit ball each round, uniform and independent."""
+    """In each round `count` new points of the unit ball, uniform and independent."""
 
     higher: ClassVar[int] = 2
     fill = staticmethod(ball_points)
@@ -168,7 +173,7 @@ class BallActions(_RandomActions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _ArrayActions(Actions):
-    """Actions that are given as an array; equal if their numbers are."""
+    """Actions that are given as an array. Two sources are equal if their numbers are equal."""
 
     values: Floats
 
@@ -201,7 +206,7 @@ class _ArrayActions(Actions):
 
     @cached_property
     def digest(self) -> str:
-        """Names the numbers in a repr, where they would not fit."""
+        """A short name of the numbers, for a repr in which they would not fit."""
         content = hashlib.sha256(str(self.values.shape).encode())
         for part in _parts(self.values):
             content.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
@@ -219,7 +224,7 @@ class _ArrayActions(Actions):
 
 
 class FixedActions(_ArrayActions):
-    """The same actions in every round: A x d numbers."""
+    """The same A actions of d numbers in every round: an array A x d."""
 
     fixed: ClassVar[bool] = True
     fill = staticmethod(same_points)
@@ -235,7 +240,7 @@ class FixedActions(_ArrayActions):
 
 
 class ContextActions(_ArrayActions):
-    """A user's own actions, those of round t in contexts[t - 1]: rounds x A x d numbers."""
+    """A user's own actions: an array rounds x A x d, whose entry t - 1 holds the actions of round t."""
 
     fill = staticmethod(stored_points)
 
@@ -250,7 +255,7 @@ class ContextActions(_ArrayActions):
             )
 
     def __reduce__(self) -> Any:
-        """Pickle contexts that are a whole file by its path: the file may be larger than the memory."""
+        """Pickle contexts that fill a file by the path of the file, which may be larger than the memory."""
         values = self.values
         if isinstance(values, np.memmap) and values.filename is not None:
             path = Path(values.filename)
@@ -260,7 +265,7 @@ class ContextActions(_ArrayActions):
 
 
 def mapped_contexts(path: str, digest: str) -> ContextActions:
-    """The contexts in a file, which must hold the same numbers wherever it is read."""
+    """The contexts in a file. Raises BadInput if the file does not hold the numbers with this digest."""
     array = _opened(Path(path))
     actions = ContextActions(array)
     if array.ndim != 3 or array.dtype != np.float64 or actions.digest != digest:
@@ -269,7 +274,7 @@ def mapped_contexts(path: str, digest: str) -> ContextActions:
 
 
 def as_actions(actions: Any) -> Actions:
-    """A source of actions from what a user hands in: one, an array, or the path of an .npy file."""
+    """`actions` as a source of actions. It may be a source, an array, or the path of an .npy file."""
     if isinstance(actions, Actions):
         return actions
     if isinstance(actions, (str, os.PathLike)):
@@ -284,14 +289,16 @@ def as_actions(actions: Any) -> Actions:
     check_rows(array)
     if array.ndim == 2 or array.dtype != np.float64:
         array = np.array(array, dtype=np.float64)
-    array = array.view()  # the caller's own array stays as it was
+    array = array.view()  # so that the caller's array stays writable
     array.setflags(write=False)
     return FixedActions(array) if array.ndim == 2 else ContextActions(array)
 
 
 def check_rows(array: npt.NDArray[Any]) -> None:
-    """Refuse actions that are none, not finite, huge, or all zeros: a row of zeros is a padded or a
-    missing one far more often than an action that is known to earn nothing."""
+    """Raise BadInput if there is no action, or if one is not finite, huge, or all zeros.
+
+    A row of zeros is far more often padding or a missing action than an action that earns nothing.
+    """
     if 0 in array.shape:
         raise refuse("actions", array.shape, "at least one action of at least one number")
     first = 0
@@ -311,7 +318,7 @@ def check_rows(array: npt.NDArray[Any]) -> None:
 
 
 def _parts(array: npt.NDArray[Any]) -> Any:
-    """The array in slices along its first axis, so that a file larger than the memory can be read."""
+    """Slices of the array along its first axis, so that a file larger than the memory can be read."""
     step = max(1, CHUNK // max(1, math.prod(array.shape[1:])))
     return (np.asarray(array[first : first + step]) for first in range(0, len(array), step))
 
@@ -319,5 +326,5 @@ def _parts(array: npt.NDArray[Any]) -> Any:
 def _opened(path: Path) -> Any:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # whatever a reader of damaged bytes may raise
+    except Exception as error:  # reading damaged bytes may raise anything
         raise refuse_file("actions", path, "an .npy file that can be read", error) from None

@@ -1,14 +1,15 @@
-"""The linear bonus: what is added to an action's estimated reward, from its width z = a' V^-1 a.
+"""The linear bonus: the number that is added to an action's estimated reward to make the action's index.
 
 A linear bonus is a frozen dataclass with one scalar function of floats,
 
     radius(z, t, *params),
 
-a static method written with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`. z is the
-width of the action: 1/ridge times its squared length before the first round, about 1/n after n pulls
-of it; it may be 0. `params(horizon, dim)` gives the floats after t; unless a bonus says otherwise, they
-are its fields. What depends on the round alone belongs in `clock(t, growth, ridge, *params)`, evaluated
-once a round and handed to `radius` in place of t; growth is ln det V - ln det V0.
+a static method that is written with + - * / and `math.sqrt`, `math.log`, `math.exp`, `min`, `max`. z = a'
+V^-1 a is the width of the action a. Before the first round z is the squared length of a divided by the ridge,
+and after n pulls of a it is about 1/n; z may be 0. `params(horizon, dim)` returns the floats after t, by
+default the fields of the bonus. A term that depends on the round alone belongs in `clock(t, growth, ridge,
+*params)`, which is evaluated once per round; `radius` then receives its value in place of t. growth is ln det
+V - ln det V0.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from lighttail.checks import BadInput, accept, fraction, non_negative, positive,
 
 
 def same_round(t: float, growth: float, ridge: float, *params: float) -> float:
-    """The plain clock: it shows the round t."""
+    """The default clock: the round t itself."""
     return t
 
 
 class LinearBonus(ABC):
-    """What every linear bonus has; see the module's docstring for how to write one."""
+    """The members that every linear bonus has. The module's docstring says how to write a linear bonus."""
 
     needs_horizon: ClassVar[bool] = False
-    light_tailed: ClassVar[bool] = False  # whether a theorem says so
+    light_tailed: ClassVar[bool] = False  # whether a theorem makes a large regret exponentially unlikely
     radius: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_round)
 
@@ -45,11 +46,11 @@ class LinearBonus(ABC):
                 )
 
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
-        """The floats handed to `radius` and `clock`; `horizon` is nan where none is known."""
+        """The floats that `radius` and `clock` receive as `params`. `horizon` is nan if it is not known."""
         return tuple(float(getattr(self, f.name)) for f in fields(self)) if is_dataclass(self) else ()
 
     def check(self, horizon: float, dim: int, ridge: float) -> None:
-        """Refuse a bonus whose radius is not a finite number somewhere in its range."""
+        """Raise BadInput if the radius is not a finite number for every sampled width z and round t."""
         place = f"the radius of {self!r}"
         last = horizon if math.isfinite(horizon) else 1e6
         try:
@@ -109,7 +110,7 @@ class LinearLightTailed(LinearBonus):
 class LinearStandard(LinearBonus):
     """The classical linear bonus with a fixed factor: radius(z) = beta * sqrt(z) (LinUCB).
 
-    beta: the noise that is assumed, times a factor. No horizon is needed.
+    beta: the assumed standard deviation of the noise, times a factor. No horizon is needed.
 
     >>> round(LinearStandard(beta=0.8).radius(0.25, 1.0, 0.8), 4)
     0.4
@@ -131,8 +132,9 @@ class Oful(LinearBonus):
 
     radius(z) = sqrt(z) * (sigma * sqrt(ln(det V / det V0) + 2 ln(1 / delta)) + sqrt(ridge) * bound).
 
-    sigma: the noise that is assumed. delta: the chance that the ellipsoid ever misses theta, if sigma and
-    bound are right. bound: an upper bound on the length of theta. No horizon is needed.
+    sigma: the assumed standard deviation of the noise. bound: an upper bound on the length of theta. delta:
+    the chance that the confidence ellipsoid ever misses theta, if sigma and bound are right. No horizon is
+    needed.
 
     >>> bonus = Oful(sigma=1.0, delta=0.05, bound=1.0)
     >>> params = bonus.params(horizon=math.nan, dim=4)

@@ -1,10 +1,10 @@
-"""Actions from a whole ball or box. A heuristic: maximising a convex index over one is NP-hard.
+"""Actions from a whole ball or box, found by a heuristic: maximising a convex index is NP-hard in general.
 
-The index f(a) = a' theta + radius(a' P a) is convex for every bonus here. A convex function lies above its
-tangents, so the point of the set that is furthest along the gradient of f at a is never worse than a:
-repeating that climbs, and stops at a local maximum, on the sphere or in a corner of the box. Many starts
-make it likely, and nothing makes it certain, that the best of them is the highest of all. Of a bonus whose
-index is not convex the climb may miss the inside of the set as well.
+The index f(a) = a' theta + radius(a' P a) is convex for every bonus in lighttail. A convex function lies
+above its tangents, so the point of the set that is furthest along the gradient of f at a is never worse than
+a. Repeating this step climbs to a local maximum, on the sphere or in a corner of the box. With many starts
+the best local maximum is probably, but not certainly, the highest point. If the index of a user's bonus is
+not convex, the climb may also miss a maximum inside the set.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ import numpy.typing as npt
 from lighttail.checks import accept, numbers, positive, refuse, shown, whole
 
 Floats = npt.NDArray[Any]
-MOST_DIM = 10**4  # dimensions that are searched; a matrix of more would take over a GB
-MOST_STARTS = 10**6
-STEPS = 2000  # at most; a climb mostly ends within ten
-EARLY = 20  # steps after which only the best climb on
-BEST = 4
-NUDGE = 1e-4  # relative, of the width, for the slope of the radius
+MOST_DIM = 10**4  # dimensions: a matrix with more rows would take over a GB
+MOST_STARTS = 10**6  # random starts per search
+STEPS = 2000  # steps at most; most climbs end within ten
+EARLY = 20  # steps, after which only the best climbs continue
+BEST = 4  # climbs that continue
+NUDGE = 1e-4  # the relative change of the width with which the slope of the radius is measured
 
 
 class ConvexSet(ABC):
-    """What a ball and a box have in common."""
+    """The members that a ball and a box share."""
 
     dim: int
     starts: int
 
     @abstractmethod
     def furthest(self, directions: Floats) -> Floats:
-        """The points of the set that are furthest along the given directions (one a row): exact."""
+        """The points of the set that are furthest along the directions, one per row. The result is exact."""
 
     def highest(
         self, theta: Floats, inverse: Floats, radius: Callable[[float], float], rng: np.random.Generator
     ) -> tuple[Floats, float]:
-        """An action with a high index a' theta + radius(a' inverse a), and that index. A heuristic.
+        """An action with a high index a' theta + radius(a' inverse a), and its index, found by a heuristic.
 
-        The starts are the points furthest along theta, along the axes of the ellipsoid both ways, and along
-        `starts` random directions.
+        The starts are the points furthest along theta, along each axis of the ellipsoid in both directions,
+        and along `starts` random directions.
         """
         _, axes = np.linalg.eigh(inverse)
         drawn = rng.standard_normal((self.starts, self.dim))
@@ -72,7 +72,7 @@ def _index(points: Floats, theta: Floats, inverse: Floats, radius: Callable[[flo
 
 
 def _slopes(points: Floats, inverse: Floats, radius: Callable[[float], float]) -> Floats:
-    """The derivative of the radius at each point's width."""
+    """The derivative of the radius at the width of each point."""
     width = np.maximum(1e-300, np.sum(points @ inverse * points, axis=1))
     high, low = (1.0 + NUDGE) * width, (1.0 - NUDGE) * width
     rise = [radius(up) - radius(down) for up, down in zip(high.tolist(), low.tolist(), strict=True)]
@@ -81,7 +81,10 @@ def _slopes(points: Floats, inverse: Floats, radius: Callable[[float], float]) -
 
 @dataclass(frozen=True)
 class BallSet(ConvexSet):
-    """All actions of length `radius` at most: a heuristic search, see the module's docstring.
+    """All actions whose length is at most `radius`. The search for the best action is a heuristic (see the
+    module's docstring).
+
+    dim: the length of every action. starts: the number of random starts per search.
 
     >>> ball = BallSet(dim=2)
     >>> ball.furthest(np.array([[3.0, 4.0]])).tolist()
@@ -99,14 +102,17 @@ class BallSet(ConvexSet):
 
     def furthest(self, directions: Floats) -> Floats:
         length = np.linalg.norm(directions, axis=1, keepdims=True)
-        # Where no direction is better than another, the first axis.
+        # If a direction is zero, all points are equally far along it; the point on the first axis is taken.
         directions = np.where(length > 0.0, directions, np.eye(1, self.dim))
         return self.radius * directions / np.where(length > 0.0, length, 1.0)
 
 
 @dataclass(frozen=True, init=False)
 class BoxSet(ConvexSet):
-    """All actions between `low` and `high`, entry by entry: a heuristic search, see the module's docstring.
+    """All actions between `low` and `high`, entry by entry. The search for the best action is a heuristic
+    (see the module's docstring).
+
+    starts: the number of random starts per search.
 
     >>> box = BoxSet([0.0, -1.0], [0.5, 1.0])
     >>> box.furthest(np.array([[3.0, -4.0]])).tolist()

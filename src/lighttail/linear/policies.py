@@ -1,4 +1,4 @@
-"""The policies of linear bandits. They keep V = ridge * I + sum a a' and theta-hat = V^-1 sum a r."""
+"""The policies for linear bandits. A policy keeps V = ridge * I + sum a a' and theta-hat = V^-1 sum a r."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from lighttail.linear.bonuses import LinearBonus
 from lighttail.policies import Policy
 from lighttail.rules import Rule
 
-TIE = 1e-9  # indices that differ by less than this share of their terms are tied: rounding is far below
+TIE = 1e-9  # indices are tied if they differ by less than this share of their terms, which exceeds rounding
 
 
 class LinearPolicy(Policy):
-    """What every policy of linear bandits has; the second argument of its methods is the dimension."""
+    """The members that every linear policy has. The second argument of its methods is the dimension."""
 
     needs_horizon: ClassVar[bool] = False
-    draws: ClassVar[bool] = False  # whether it takes the best action of a draw, and not the highest index
+    draws: ClassVar[bool] = False  # whether the best action for a draw of theta is taken
     ridge: float
-    linear: ClassVar[bool] = True  # it is handed vectors, as a LinearBandit offers them
+    linear: ClassVar[bool] = True
 
     @abstractmethod
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
-        """The ridge, then the floats its formulas take; `horizon` is nan where none is known."""
+        """The ridge, then the floats that the formulas receive. `horizon` is nan if it is not known."""
 
     def rule(self) -> Rule:
-        """There is none: its actions are vectors and no arms."""
+        """Raise BadInput, because the actions are vectors and not arms."""
         raise refuse("policy", self, "a policy of arms such as UCB(AnyTime(kappa=0.5)), not of vectors")
 
 
@@ -35,8 +35,8 @@ class LinearPolicy(Policy):
 class LinearUCB(LinearPolicy):
     """Take the action with the highest index, a' theta-hat + radius(a' V^-1 a) (Alg. UCB-L of the paper).
 
-    bonus: a linear bonus. ridge: V before the first round is ridge * I; the paper's V0 = I is ridge = 1.
-    Indices that are equal but for rounding are tied; ties are broken at random.
+    bonus: a linear bonus. ridge: V before the first round is ridge * I; ridge = 1 gives the paper's V0 = I.
+    Indices that differ only by rounding are tied. Ties are broken at random.
 
     >>> from lighttail import LinearLightTailed
     >>> str(LinearUCB(LinearLightTailed(kappa=0.2)))
@@ -57,7 +57,7 @@ class LinearUCB(LinearPolicy):
 
     @property
     def light_tailed(self) -> bool:  # type: ignore[override]
-        """The theorem is for V0 = I."""
+        """Whether the bonus is light-tailed and the ridge is 1: the theorem assumes V0 = I."""
         return self.bonus.light_tailed and self.ridge == 1.0
 
     def for_noise(self, sigma: float) -> LinearUCB:
@@ -77,12 +77,12 @@ class LinearUCB(LinearPolicy):
 
 @dataclass(frozen=True)
 class LinearThompson(LinearPolicy):
-    """Take the best action of a draw from N(theta-hat, scale^2 V^-1).
+    """Take the action that is best for a draw of theta from N(theta-hat, scale^2 V^-1).
 
-    With scale the noise's sigma this is the posterior under the prior N(0, sigma^2 / ridge * I).
+    If scale is the sigma of the noise, this law is the posterior under the prior N(0, sigma^2 / ridge * I).
 
-    scale: the noise that is assumed, or a multiple of it. ridge: V before the first round is ridge * I.
-    No horizon is needed.
+    scale: the assumed standard deviation of the noise, or a multiple of it. ridge: V before the first round
+    is ridge * I. No horizon is needed.
 
     >>> LinearThompson(scale=0.5).params(horizon=100, dim=4)
     (1.0, 0.5)

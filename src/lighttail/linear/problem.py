@@ -1,4 +1,4 @@
-"""The linear bandit: a hidden vector, the actions of every round, and the noise around a' theta."""
+"""The linear bandit: a hidden vector theta, the actions of every round, and the noise around a' theta."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lighttail.noises import Gaussian, Noise
 from lighttail.problems import MOST_PULLS, Problem
 from lighttail.records import Counts, Losses, Record
 
-MOST_DIM = 10**5  # whose matrices would take 80 GB each
-SLACK = 1e-9  # lengths that are 1 but for rounding are 1
+MOST_DIM = 10**5  # dimensions: a matrix with this number of rows takes 80 GB
+SLACK = 1e-9  # a length up to 1 + SLACK counts as 1, because of rounding
 
 
 @dataclass(frozen=True, init=False)
@@ -25,13 +25,13 @@ class LinearBandit(Problem):
     """A linear bandit: in each round some actions are offered; action a earns a' theta + noise.
 
     theta: the hidden vector, d numbers.
-    actions: an array (A x d), offered in every round; `SphereActions(A)` or `BallActions(A)`, fresh ones
-        each round; an array (rounds x A x d) of your own contexts, or the path of an .npy file with one,
-        which is read as it is needed.
-    noise: `Gaussian(1.0)` unless given.
+    actions: an array (A x d) of actions that are offered in every round; `SphereActions(A)` or
+        `BallActions(A)` for new actions in each round; an array (rounds x A x d) of your own contexts, or the
+        path of an .npy file with such an array, which is read as it is needed.
+    noise: `Gaussian(1.0)` by default.
 
-    The regret of a round is against the best action of that round. The paper's theorem assumes actions
-    no longer than 1 and no entry of theta above 1 in size; outside of that there is a warning.
+    The regret of a round is measured against the best action of that round. The paper's theorem assumes that
+    no action is longer than 1 and that no entry of theta exceeds 1 in size; otherwise there is a warning.
 
     >>> problem = LinearBandit([0.6, 0.0], [[1.0, 0.0], [0.0, 1.0]])
     >>> problem.dim, problem.means
@@ -64,8 +64,8 @@ class LinearBandit(Problem):
         _check_means(noise, np.array(checked), source)
         if not self.within_theorem:
             warnings.warn(
-                "the paper's theorem assumes actions of length 1 at most and entries of theta of size 1 at "
-                f"most; here they reach {source.longest():.4g} and {max(map(abs, checked)):.4g}",
+                "the paper's theorem assumes that no action is longer than 1 and that no entry of theta "
+                f"exceeds 1 in size; here they reach {source.longest():.4g} and {max(map(abs, checked)):.4g}",
                 stacklevel=2,
             )
 
@@ -81,22 +81,22 @@ class LinearBandit(Problem):
 
     @property
     def means(self) -> tuple[float, ...]:  # type: ignore[override]
-        """The mean rewards of a fixed set of actions; of changing ones there are none."""
+        """The mean rewards of a fixed set of actions; empty if the actions change."""
         return self.actions.means(np.array(self.theta))
 
     @property
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names of a fixed set of actions."""
+        """The names of a fixed set of actions; empty if the actions change."""
         return tuple(f"action {place + 1}" for place in range(len(self.means)))
 
     @property
     def within_theorem(self) -> bool:
-        """Whether the lengths are those that the paper's theorem assumes."""
+        """Whether the actions and theta are as short as the paper's theorem assumes."""
         return max(map(abs, self.theta)) <= 1.0 + SLACK and self.actions.longest() <= 1.0 + SLACK
 
     @property
     def covered(self) -> bool:
-        """The proof needs two dimensions."""
+        """Whether the problem meets the assumptions of the theorem, whose proof needs two dimensions."""
         return self.noise.is_sub_gaussian and self.within_theorem and self.dim >= 2
 
     @property
@@ -116,48 +116,44 @@ class LinearBandit(Problem):
         return Counts.empty(paths, self.actions.count) if self.fixed else Losses.empty(paths)
 
     def about(self) -> str:
-        """The hidden vector and the actions in two sentences."""
+        """Theta and the actions in two sentences."""
         theta = ", ".join(f"{value:.4g}" for value in self.theta)
         arms = ", ".join(f"{name}: {mean:g}" for name, mean in zip(self.labels, self.means, strict=True))
         offered = f"Mean rewards of the actions: {arms}" if arms else f"Actions of a round: {self.actions!r}"
         return f"A linear bandit with theta = ({theta}). {offered}."
 
     def world(self) -> tuple[Any, ...]:
-        """What the kernels are handed (`lighttail.kernels.linear`)."""
+        """The arguments that describe the problem to a kernel (`lighttail.kernels.linear`)."""
         source, noise = self.actions.source(self.dim), self.noise.world(self.theta)[1:]
         return np.array(self.theta), source, noise, self.actions.count, self.fixed
 
     def check_sums(self, horizon: int) -> None:
-        """Refuse rewards so large that what a path earns or loses is no float."""
         if math.isinf(2.0 * self.reach * horizon):
             raise refuse("theta", self.theta, f"so small that {horizon} pulls add up to a finite number")
 
     @property
     def reach(self) -> float:
-        """No mean reward is larger in size."""
         return math.hypot(*self.theta) * self.actions.longest()
 
     @property
     def products(self) -> int:
-        """Of the inverse and of the indices."""
+        """The multiplications per pull: those for the inverse and those for the indices."""
         return self.dim * (self.dim + self.actions.count)
 
     @property
     def bytes(self) -> int:
-        """The memory that a thread works with, about: eight matrices, and copies of the actions."""
+        """The approximate memory of a thread in bytes: eight matrices, and four copies of the actions."""
         return 8 * (8 * self.dim * self.dim + 4 * self.actions.count * self.dim)
 
     def most_lost(self, horizon: int) -> float:
-        """An upper bound on the pseudo regret of any policy."""
         return self.actions.most_lost(np.array(self.theta), horizon)
 
     def worst_loss(self, horizon: int) -> float:
-        """What always taking the worst action loses, in expectation."""
         return self.actions.worst_loss(np.array(self.theta), horizon)
 
 
 def _check_means(noise: Noise, theta: Floats, actions: Actions) -> None:
-    """Refuse a mean, of an action that may be offered, that the noise cannot have."""
+    """Raise BadInput if an action may have a mean that the noise cannot have."""
     if noise.mean_range is None:
         return
     (low, high), (least, largest) = noise.mean_range, actions.mean_range(theta)

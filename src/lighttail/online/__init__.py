@@ -1,4 +1,4 @@
-"""Policies in a live experiment: plain Python and NumPy, no compilation."""
+"""Policies in a live experiment, which runs in plain Python and NumPy without compilation."""
 
 from lighttail.online.experiment import Experiment, Trial
 from lighttail.online.linear import LinearExperiment, LinearTrial

@@ -11,17 +11,17 @@ import numpy as np
 from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
 from lighttail.online.standing import Standing, plain_rows
-from lighttail.online.state import fields_of, listed, told
+from lighttail.online.state import checked_reward, fields_of, listed
 from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
 from lighttail.policies.rehearsal import try_out
 
-_new = tuple.__new__  # a trial at the cost of a tuple
+_new = tuple.__new__  # faster than calling `Trial`
 
 
 class Trial(NamedTuple):
-    """One pull: its number, by which its reward is told, and the arm to pull."""
+    """One pull: the id with which its reward is told, and the arm to pull."""
 
     id: int
     arm: Label
@@ -30,16 +30,16 @@ class Trial(NamedTuple):
 class Experiment(LiveExperiment):
     """A policy in a live experiment.
 
-    policy: any policy. arms: at least two different names (text or whole numbers).
-    horizon: how many pulls there will be; a policy with `AnyTime`, Thompson sampling and EXP3-IX
-        with its own `eta` need none. Pulls beyond it are served, with one warning.
-    seed: of the tie breaks and the policy's own draws; a NumPy generator will do as well.
+    policy: any policy for arms. arms: at least two different names (text or whole numbers).
+    horizon: the number of pulls. A policy with `AnyTime`, Thompson sampling, and EXP3-IX with a given `eta`
+        need no horizon. After the horizon the policy continues, with one warning.
+    seed: the seed of the tie breaks and of the policy's draws, or a NumPy generator.
 
-    Rewards may come late, in any order, or never; a reward told twice is ignored if it is equal
-    and refused if it is not. Several trials may be open at once. An open trial counts as a pull
-    without a reward: it narrows its arm's radius but does not move its mean, so that a batch
-    spreads over the arms. An arm that has only open trials stands at the mean of all rewards so
-    far. `SuccessiveElimination` drops an arm on received rewards alone. Threads may share an experiment.
+    Rewards may come late, in any order, or never. If a reward is told again, it is ignored if it is equal,
+    and otherwise it is refused. Several trials may be open at once. An open trial counts as a pull without a
+    reward: it narrows the radius of its arm but does not change the mean, so that a batch spreads over the
+    arms. An arm that has only open trials gets the mean of all rewards so far. `SuccessiveElimination` drops
+    an arm because of received rewards alone. Threads may share an experiment.
 
     >>> import lighttail as lt
     >>> experiment = lt.Experiment(lt.UCB(lt.AnyTime(kappa=0.5)), arms=["A", "B"], seed=1)
@@ -47,7 +47,7 @@ class Experiment(LiveExperiment):
     >>> trial
     Trial(id=1, arm='B')
     >>> experiment.tell(trial.id, reward=1.0)
-    >>> experiment.ask().arm  # an arm never pulled comes first
+    >>> experiment.ask().arm  # an arm that was never pulled comes first
     'A'
     """
 
@@ -76,7 +76,7 @@ class Experiment(LiveExperiment):
 
     def ask(self) -> Trial:
         """The next pull."""
-        self._lock.acquire()  # not `with`, which takes twice as long
+        self._lock.acquire()  # `with` takes twice as long
         try:
             arms = self._arm_of
             asked = len(arms)
@@ -101,25 +101,25 @@ class Experiment(LiveExperiment):
 
     @property
     def pulls(self) -> dict[Label, int]:
-        """How often each arm was pulled, open trials included."""
+        """The number of pulls of each arm, including open trials."""
         with self._lock:
             return dict(zip(self.arms, map(int, self._standing.tried), strict=True))
 
     @property
     def means(self) -> dict[Label, float]:
-        """The mean of the rewards received from each arm; nan where there are none."""
+        """The mean of the rewards received from each arm; nan if there are none."""
         with self._lock:
             known = zip(self.arms, self._standing.total, self._standing.heard, strict=True)
             return {label: total / n if n else math.nan for label, total, n in known}
 
     @property
     def open_trials(self) -> list[Trial]:
-        """Trials whose reward has not been told."""
+        """The trials whose reward has not been told."""
         with self._lock:
             return [Trial(place + 1, self.arms[self._arm_of[place]]) for place in self._open_places]
 
     def beginning(self) -> Beginning:
-        """Where it stands, for `simulate(..., start=)`."""
+        """The state of the experiment, for `simulate(..., start=)`."""
         with self._lock:
             stands, opened = self._standing, self._open_places
             counts, note = stands.arrays()
@@ -142,7 +142,7 @@ class Experiment(LiveExperiment):
         arms = [whole("trials.arm", arm, 0, most=last) for arm in listed("trials.arm", trials["arm"])]
         rewards = listed("trials.reward", trials["reward"], len(arms))
         experiment._arm_of = arms
-        experiment._reward_of = [r if r is None else told("trials.reward", r) for r in rewards]
+        experiment._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
         memos = listed("trials.memo", trials["memo"], len(arms))
         experiment._memo_of = [experiment._standing.memo_of(memo) for memo in memos]
         lists = (experiment._arm_of, experiment._reward_of, experiment._memo_of)

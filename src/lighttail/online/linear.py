@@ -1,7 +1,8 @@
-"""A live linear experiment, in plain NumPy with a direct solve at every ask; the oracle of the kernels.
+"""A live linear experiment in plain NumPy. It solves the linear system at every ask, and tests compare the
+kernels with it.
 
-An open trial, whose reward has not been told, counts in the V that widths and draws are made from, so that
-a batch spreads over the actions; theta-hat is made from the rewards received alone.
+An open trial, whose reward has not been told, counts in the V from which widths and draws are computed, so
+that a batch spreads over the actions. theta-hat is computed from the received rewards alone.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.checks import BadInput, number, refuse, whole
+from lighttail.checks import number, refuse, whole
 from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import ConvexSet
 from lighttail.linear.policies import TIE, LinearPolicy
-from lighttail.online.state import fields_of, listed, told
+from lighttail.online.state import checked_reward, fields_of, listed
 from lighttail.online.trials import (
     MOST_NAMES,
     Label,
@@ -32,16 +33,16 @@ from lighttail.random.streams import uniform
 from lighttail.system.memory import free_memory, in_words
 
 Floats = npt.NDArray[Any]
-MOST_DIM = 10_000
-MATRICES = 6  # dim x dim, that a round holds at once
-MOST_STARTS = 100_000  # of the search over a ball or a box
-TINY = 1e-300  # far above what products of small numbers lose
+MOST_DIM = 10_000  # numbers per action
+MATRICES = 6  # matrices of dim x dim numbers that a round keeps in memory at once
+MOST_STARTS = 100_000  # random starts per search over a ball or a box
+TINY = 1e-300  # far above the error of products that are too small for a float
 
 
 class LinearTrial(NamedTuple):
-    """One pull: its number, by which its reward is told, the label of the action, and the action itself.
+    """One pull: the id with which its reward is told, the label of the action, and the action itself.
 
-    The label is the action's place in the list where no labels were given; None for a ball or a box.
+    If no labels were given, the label is the action's place in the list. It is None for a ball or a box.
     """
 
     id: int
@@ -50,15 +51,16 @@ class LinearTrial(NamedTuple):
 
 
 class LinearExperiment(LiveExperiment):
-    """A policy in a live experiment whose actions are vectors, new ones at every call if need be.
+    """A policy in a live experiment whose actions are vectors. The actions may change at every call.
 
-    policy: `LinearUCB` or `LinearThompson`. dim: the length of every action.
-    horizon: how many pulls there will be; no bonus here needs it. Pulls beyond it are served, with one
-        warning. seed: of the tie breaks and the policy's own draws; a NumPy generator will do as well.
+    policy: `LinearUCB` or `LinearThompson`. dim: the number of entries of every action.
+    horizon: the number of pulls; no bonus of lighttail needs it. After the horizon the policy continues, with
+        one warning.
+    seed: the seed of the tie breaks and of the policy's draws, or a NumPy generator.
 
-    Rewards may come late, in any order, or never; a reward told twice is ignored if it is equal and refused
-    if it is not. Several trials may be open at once. An open trial narrows the radius of its action and of
-    those like it, but does not move theta-hat. Threads may share an experiment.
+    Rewards may come late, in any order, or never. If a reward is told again, it is ignored if it is equal,
+    and otherwise it is refused. Several trials may be open at once. An open trial narrows the radius of its
+    action and of similar actions but does not change theta-hat. Threads may share an experiment.
 
     >>> import lighttail as lt
     >>> experiment = lt.LinearExperiment(lt.LinearUCB(lt.LinearLightTailed(kappa=0.2)), dim=2, seed=1)
@@ -88,28 +90,28 @@ class LinearExperiment(LiveExperiment):
         super().__init__(policy, known_horizon(policy, horizon, 1, "", "give horizon="), seed)
         policy.check(or_nan(self.horizon), self.dim)
         self._params = policy.params(or_nan(self.horizon), self.dim)
-        self._asked = policy.ridge * np.eye(self.dim)  # V with the open trials
-        self._received = self._asked.copy()  # V of the rewards received
-        self._sums = np.zeros(self.dim)  # sum of reward * action
+        self._asked = policy.ridge * np.eye(self.dim)  # V of all trials, including open ones
+        self._received = self._asked.copy()  # V of the trials whose reward is known
+        self._sums = np.zeros(self.dim)  # the sum of reward * action
         self._action_of: list[list[float]] = []
         self._label_of: list[Label | None] = []
 
     @property
     def estimate(self) -> Floats:
-        """theta-hat, from the rewards received so far."""
+        """theta-hat, computed from the rewards received so far."""
         with self._lock:
             return _solved(self._received, self._sums, self.policy.ridge)
 
     @property
     def open_trials(self) -> list[LinearTrial]:
-        """Trials whose reward has not been told."""
+        """The trials whose reward has not been told."""
         with self._lock:
             return [self._trial(place) for place in self._open_places]
 
     def ask(self, actions: Any, labels: Any = None) -> LinearTrial:
         """The next pull: one of the rows of `actions` (A x dim), or a point of a `BallSet` or `BoxSet`.
 
-        labels: different names of the rows (text or whole numbers); their places 0, 1, ... unless given.
+        labels: different names of the rows (text or whole numbers); by default their places 0, 1, ...
         """
         if isinstance(actions, ConvexSet):
             self._check_set(actions, labels)
@@ -151,7 +153,7 @@ class LinearExperiment(LiveExperiment):
         if not numbers:
             raise refuse("actions", actions, f"rows of {self.dim} numbers")
         if given.ndim != 2 or given.shape[1] != self.dim:
-            raise refuse("actions", given.shape, f"of the shape (A, {self.dim}), one row an action")
+            raise refuse("actions", given.shape, f"of the shape (A, {self.dim}), one row per action")
         if len(given) > MOST_NAMES:
             raise refuse("the number of actions", len(given), f"at most {MOST_NAMES}")
         try:
@@ -170,7 +172,8 @@ class LinearExperiment(LiveExperiment):
             raise refuse("starts", actions.starts, f"at most {MOST_STARTS}")
 
     def _choose(self, rows: Floats) -> int:
-        """The row with the highest index, or the best of the draw; equal but for rounding: at random."""
+        """The row with the highest index, or the best row for a draw of theta. Rows whose values differ only
+        by rounding are tied, and ties are broken at random."""
         if self.policy.draws:
             index = rows @ self._draw()
             terms = float(np.abs(index.max()))
@@ -201,13 +204,13 @@ class LinearExperiment(LiveExperiment):
         return lambda z: bonus.radius(z, time, *params)
 
     def _draw(self) -> Floats:
-        """theta-hat + scale * R^-1 xi, R' R = V."""
+        """theta-hat + scale * R^-1 xi, with R' R = V and a standard normal vector xi."""
         ridge, scale = self._params
         shocks = self._rng.standard_normal(self.dim)
         return self.estimate + scale * np.linalg.solve(_root(self._asked, ridge), shocks)  # type: ignore[no-any-return]
 
     def _record(self, action: Floats, label: Label | None) -> LinearTrial:
-        if not np.all(np.abs(action) <= LONGEST):  # of a ball or a box without a limit
+        if not np.all(np.abs(action) <= LONGEST):  # the ball or the box may be huge
             raise FloatingPointError("an action is too long")
         self._asked += np.outer(action, action)
         self._action_of.append(action.tolist())
@@ -222,7 +225,7 @@ class LinearExperiment(LiveExperiment):
         action, ridge = np.array(self._action_of[place]), self.policy.ridge
         sums = self._sums + reward * action
         with np.errstate(all="ignore"):
-            if np.all(np.abs(sums) / ridge <= 1e250):  # bounds theta-hat, as V is at least the ridge
+            if np.all(np.abs(sums) / ridge <= 1e250):  # theta-hat is smaller, because V >= ridge * I
                 return
             if not np.all(np.isfinite(_solved(self._received + np.outer(action, action), sums, ridge))):
                 raise refuse("reward", reward, "small enough for theta-hat to be finite")
@@ -260,10 +263,11 @@ class LinearExperiment(LiveExperiment):
         rewards = listed("trials.reward", trials["reward"], len(actions))
         self._action_of = [_row("trials.action", action, self.dim, LONGEST) for action in actions]
         self._label_of = [name if name is None else check_name("trials.label", name) for name in labels]
-        self._reward_of = [r if r is None else told("trials.reward", r) for r in rewards]
+        self._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
 
     def _check_sums(self) -> None:
-        """Refuse sums that are not those of the trials, but for the rounding of any order of adding them."""
+        """Raise BadInput if the sums are not the sums over the trials, apart from the rounding errors of
+        adding them in any order."""
         actions = np.array(self._action_of).reshape(len(self._action_of), self.dim)
         known = np.array([reward is not None for reward in self._reward_of], dtype=bool)
         rewards = np.array([reward for reward in self._reward_of if reward is not None])
@@ -277,7 +281,7 @@ class LinearExperiment(LiveExperiment):
             left, right = terms
             size = np.abs(left).T @ np.abs(right) + first
             if not np.all(np.abs(have - (left.T @ right + first)) <= slack * size + TINY):
-                raise BadInput(f"its sums do not fit its trials: {refuse(field, have.tolist(), 'their sum')}")
+                raise refuse(field, have.tolist(), "their sum").within("its sums do not fit its trials")
         if not (
             np.array_equal(self._asked, self._asked.T) and np.array_equal(self._received, self._received.T)
         ):
@@ -287,20 +291,20 @@ class LinearExperiment(LiveExperiment):
 
 
 def _checked_dim(dim: Any) -> int:
-    """The dimension, refused before any work if its matrices do not fit into memory."""
+    """The dimension as an int. Raises BadInput, before any work, if its matrices do not fit into memory."""
     checked = whole("dim", dim, 1, most=MOST_DIM)
     needed, free = 8.0 * MATRICES * checked**2, free_memory()
     if needed > free:
         sizes = f"{in_words(needed)} of memory are needed and {in_words(free)} are free"
-        raise BadInput(f"{refuse('dim', checked, 'smaller')}: {sizes}")
+        raise refuse("dim", checked, "smaller", more=f": {sizes}")
     return checked
 
 
 def _names(labels: Any, count: int) -> list[Label]:
-    """The names of the rows: their places unless labels are given."""
+    """The names of the rows: the labels, or the places of the rows if there are no labels."""
     if labels is None:
         return list(range(count))
-    allowed = f"a list of {count} names, one an action"
+    allowed = f"a list of {count} names, one per action"
     names = check_names("labels", labels, 1, allowed)
     if len(names) != count:
         raise refuse("labels", names, allowed)
@@ -308,10 +312,10 @@ def _names(labels: Any, count: int) -> list[Label]:
 
 
 def _row(field: str, value: Any, dim: int, most: float = math.inf) -> list[float]:
-    """`value` as a list of `dim` numbers that are no larger than `most`."""
+    """`value` as a list of `dim` numbers of at most `most` in size."""
     row = [number(field, entry) for entry in listed(field, value, dim)]
     if any(abs(entry) > most for entry in row):
-        raise refuse(field, row, f"of numbers of at most {most:g} in size")
+        raise refuse(field, row, f"a list of numbers of at most {most:g} in size")
     return row
 
 
@@ -322,15 +326,15 @@ def _square(field: str, value: Any, dim: int) -> list[list[float]]:
 def _solved(v: Floats, sums: Floats, ridge: float) -> Floats:
     """V^-1 sums."""
     root = _root(v, ridge)
-    with np.errstate(all="ignore"):  # callers look at what comes out
+    with np.errstate(all="ignore"):  # the callers check whether the result is finite
         return np.linalg.solve(root, np.linalg.solve(root.T, sums))
 
 
 def _root(v: Floats, ridge: float) -> Floats:
-    """R, upper triangular with a positive diagonal and R' R = V, for a V of any condition.
+    """R, an upper triangular matrix with a positive diagonal and R' R = V, for a V of any condition.
 
-    Where rounding has made V indefinite its eigenvalues are lifted back to the ridge, below which none of
-    them is.
+    No eigenvalue of the exact V is below the ridge. If rounding has made V indefinite, its eigenvalues are
+    raised to the ridge.
     """
     try:
         return np.linalg.cholesky(v).T

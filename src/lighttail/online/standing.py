@@ -1,7 +1,7 @@
-"""Where a rule stands in a live experiment: its counts, sums and notes, and the rule played in plain Python.
+"""The state of a rule in a live experiment: its counts, sums and notes. The rule runs in plain Python.
 
-The arrays are memory views: item access gives plain floats and is faster than that of NumPy's arrays, and an
-index out of range raises.
+The arrays are memory views: item access is faster than with NumPy's arrays and gives plain floats, and an
+index out of range raises an error.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lighttail.policies.policy import Pull, State
 from lighttail.rules import learn_nothing
 
 PARTS = ("tried", "heard", "total", "note")
-INFINITE = {"inf": math.inf, "-inf": -math.inf}  # a text in JSON, which has no such numbers
+INFINITE = {"inf": math.inf, "-inf": -math.inf}  # JSON has no infinite numbers, so they are written as text
 
 
 class Standing:
-    """The state of one policy's rule on so many arms; `lighttail.rules` says what the arrays are."""
+    """The state of a policy's rule. `lighttail.rules` explains the arrays."""
 
     def __init__(self, policy: Policy, horizon: float, arms: int) -> None:
         self.policy, self.arms = policy, arms
@@ -43,7 +43,7 @@ class Standing:
         self.memo: tuple[float, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: a view belongs to its array, and functions are found again."""
+        """The state for a copy or a pickle. The views and the rule's functions are made again from it."""
         return {name: self.__dict__[name] for name in ("policy", "arms", "params", "_counts", "_notes")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ class Standing:
         self._use(self._counts.copy(), self._notes.copy())
 
     def choose(self, rng: Any, t: float) -> int:
-        """The arm of round t, which counts as tried from now on; `memo` is that of this pull."""
+        """The arm of round t, which now counts as tried. `memo` becomes the memo of this pull."""
         tried = self.tried
         arm: int = self._choose(rng, t, tried, self.heard, self.total, self.note, self.params)
         if not 0 <= arm < self.arms:
@@ -66,7 +66,7 @@ class Standing:
         return arm
 
     def learn(self, arm: int, reward: float, memo: tuple[float, ...]) -> None:
-        """Take in the reward of a pull; refuse one with which a note would not be finite."""
+        """Take in the reward of a pull, or raise BadInput if a note would not be finite."""
         heard, total = self.heard, self.total
         count, sum = heard[arm], total[arm]
         heard[arm], total[arm] = count + 1.0, sum + reward
@@ -80,29 +80,30 @@ class Standing:
             self._learn(arm, reward, self.tried, heard, total, note, self.params)
             for place in self._places:
                 if not isfinite(note[arm, place]) and isfinite(np.frombuffer(noted)[arm * width + place]):
-                    fit = f"one with which the notes of {type(self.policy).__name__} stay finite"
+                    fit = f"a number with which the notes of {type(self.policy).__name__} stay finite"
                     raise refuse("reward", reward, fit)
-        except BaseException:  # of a rule of somebody's own, too: what is refused changes nothing
+        except BaseException:  # a user's rule may raise anything; a refused reward must change nothing
             heard[arm], total[arm] = count, sum
             self._notes[:] = np.frombuffer(noted).reshape(self._notes.shape)
             raise
 
     def arrays(self) -> tuple[Any, Any]:
-        """Copies for a simulation that goes on from here: tried, heard, total, total again; the notes."""
+        """Copies for a simulation that continues from this state: the rows tried, heard, total and total, and
+        the notes."""
         return self._counts[[0, 1, 2, 2]], self._notes[:, : self.rule.notes].copy()
 
     def memo_of(self, value: Any) -> tuple[float, ...]:
-        """A memo from a text."""
+        """A memo from the text of a saved experiment."""
         return tuple(_row("trials.memo", value, self.rule.memo))
 
     def to_plain(self) -> dict[str, Any]:
-        """All that changes as the rule plays, as plain lists and numbers."""
+        """Everything that changes while the rule plays, as plain lists and numbers."""
         counts = {name: list(map(int, getattr(self, name))) for name in ("tried", "heard")}
         rows = self._notes[:, : self.rule.notes].tolist()
         return {**counts, "total": list(self.total), "note": plain_rows(rows)}
 
     def restore(self, state: Any, pulls: list[Pull]) -> None:
-        """Continue from what `to_plain` returned; refused if it is not what these pulls can have led to."""
+        """Continue from what `to_plain` returned. Raises BadInput if the pulls cannot have led to it."""
         fields_of("rule", state, PARTS)
         rewards: list[list[float]] = [[] for _ in range(self.arms)]
         tried = [0] * self.arms
@@ -121,13 +122,13 @@ class Standing:
 
 
 def plain_rows(rows: Sequence[Sequence[float]]) -> list[list[float | str]]:
-    """Notes or memos as JSON has them."""
+    """Notes or memos with infinite numbers as text, for JSON."""
     return [[_plain(value) for value in row] for row in rows]
 
 
 def _plain(value: float) -> float | str:
     if math.isnan(value):
-        raise BadInput("an experiment cannot be saved while a note of its policy is not a number")
+        raise BadInput("an experiment cannot be saved while a note of its policy is nan")
     return value if math.isfinite(value) else ("inf" if value > 0.0 else "-inf")
 
 

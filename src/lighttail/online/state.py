@@ -1,4 +1,4 @@
-"""Policies and generators as plain JSON, and back; every field of a text is checked before it is used."""
+"""Policies and generators as plain JSON, and back. Every field of a text is checked before it is used."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lighttail.policies import Policy
 from lighttail.policies.policy import is_sum
 
 FOREIGN = "the text is not an experiment that lighttail wrote"
-LARGEST = 1e100  # a reward: no sum of such rewards, also times an action, is infinite
+LARGEST = 1e100  # the largest reward: a sum of such rewards, even times an action, is finite
 GENERATORS = ("SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937")
-MOST_OF = {
+MOST_OF = {  # the largest value of each field of a generator's state
     "state": 2**128 - 1,
     "inc": 2**128 - 1,
     "uinteger": 2**32 - 1,
@@ -30,14 +30,14 @@ MOST_OF = {
 
 
 def parse(text: Any) -> Any:
-    """A text as plain values; refused if it is no text, no JSON, or has a field twice."""
+    """The JSON text as plain values. Raises BadInput if it is not a text, not JSON, or has a field twice."""
     if not isinstance(text, str):
         raise refuse("the text", text, "a str that to_json returned")
     try:
         return json.loads(text, object_pairs_hook=_fields_once)
     except BadInput:
         raise
-    except ValueError:  # no JSON, or a whole number of thousands of digits
+    except ValueError:  # the text is not JSON, or contains a whole number of thousands of digits
         raise BadInput(FOREIGN) from None
 
 
@@ -46,12 +46,12 @@ def _fields_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise BadInput(f"{FOREIGN}: {refuse('the name of a field', twice, 'different from the others')}")
+        raise refuse("the name of a field", twice, "different from the others").within(FOREIGN)
     return values
 
 
 def fields_of(field: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
-    """`value` as an object with these fields and no others."""
+    """`value` as an object with exactly these fields."""
     if not isinstance(value, dict):
         raise refuse(field, value, f"an object with the fields {', '.join(names)}")
     for name in names:
@@ -64,7 +64,7 @@ def fields_of(field: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def listed(field: str, value: Any, length: int | None = None) -> list[Any]:
-    """`value` as a list, of that length if one is given."""
+    """`value` as a list, which must have this length if one is given."""
     many = "" if length is None else f" of {length} entries"
     if not isinstance(value, list):
         raise refuse(field, value, f"a list{many}")
@@ -73,8 +73,8 @@ def listed(field: str, value: Any, length: int | None = None) -> list[Any]:
     return value
 
 
-def told(field: str, value: Any) -> float:
-    """`value` as a reward: a finite number that is small enough to be added up."""
+def checked_reward(field: str, value: Any) -> float:
+    """`value` as a reward: a finite number that is so small that sums of rewards are finite."""
     reward = number(field, value)
     if abs(reward) > LARGEST:
         raise refuse(field, value, f"a number of at most {LARGEST:g} in size, so that sums stay finite")
@@ -82,7 +82,7 @@ def told(field: str, value: Any) -> float:
 
 
 def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
-    """`value` if it is these counts, which the trials give."""
+    """`value` as a list of counts. Raises BadInput unless they equal `counts`, which the trials give."""
     have = [whole(field, entry, 0) for entry in listed(field, value, len(counts))]
     if have != counts:
         raise refuse(field, have, f"the counts {shortened(counts)} that its trials give")
@@ -90,31 +90,31 @@ def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
 
 
 def same_sums(field: str, value: Any, terms: list[list[float]]) -> list[float]:
-    """`value` if it is the sums of these terms, but for rounding."""
+    """`value` as a list of sums. Raises BadInput if it differs from the sums of `terms` beyond rounding."""
     have = [number(field, entry) for entry in listed(field, value, len(terms))]
     for total, parts in zip(have, terms, strict=True):
         if not is_sum(total, parts):
             raise refuse(
-                field, total, f"{math.fsum(parts)!r}, the sum that its trials give, but for rounding"
+                field, total, f"{math.fsum(parts)!r}, the sum that its trials give, apart from rounding"
             )
     return have
 
 
 def shortened(values: list[int]) -> str:
-    """A list in a sentence, its first ten entries at most."""
+    """A list in a message, with at most ten entries."""
     return str(values) if len(values) <= 10 else f"{str(values[:10])[:-1]}, ...]"
 
 
-def encode(settings: Any) -> Any:
+def encode_settings(settings: Any) -> Any:
     """A policy or bonus as {"type": "module:class", field: value, ...}."""
     if not is_dataclass(settings):
         return settings
-    values = {f.name: encode(getattr(settings, f.name)) for f in fields(settings)}
+    values = {f.name: encode_settings(getattr(settings, f.name)) for f in fields(settings)}
     return {"type": f"{type(settings).__module__}:{type(settings).__qualname__}", **values}
 
 
-def decode(settings: Any, field: str = "policy") -> Any:
-    """What `encode` wrote, made anew from the classes that are loaded."""
+def decode_settings(settings: Any, field: str = "policy") -> Any:
+    """The policy or bonus that `encode_settings` wrote, made from the classes that are loaded."""
     if isinstance(settings, float):
         return number(field, settings)
     if not isinstance(settings, dict):
@@ -126,17 +126,19 @@ def decode(settings: Any, field: str = "policy") -> Any:
     for name in settings:
         if name != "type" and name not in names:
             raise refuse(f"the name of a field of {field}", name, f"one of {', '.join(['type', *names])}")
-    values = {name: decode(value, f"{field}.{name}") for name, value in settings.items() if name != "type"}
+    values = {
+        name: decode_settings(value, f"{field}.{name}") for name, value in settings.items() if name != "type"
+    }
     try:
         return made(**values)
     except BadInput:
         raise
-    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):  # a user's own class, too
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):  # from a user's class, too
         raise refuse(field, settings, f"an object with the fields that {made.__name__} takes") from None
 
 
 def _class_named(text: str) -> type:
-    """The policy or bonus class of that name: from its module, or else from wherever it is now."""
+    """The policy or bonus class of this name from its module, or the only class of this name elsewhere."""
     module, _, name = text.partition(":")
     loaded = [
         cls for base in (Policy, Bonus, LinearBonus) for cls in _below(base) if cls.__qualname__ == name
@@ -145,24 +147,26 @@ def _class_named(text: str) -> type:
     if not loaded or (not at_home and len(loaded) > 1):
         raise BadInput(
             f"the policy class {name[:100]!r} of {module[:100]!r} is not known; "
-            "import the module that defines your own class first"
+            "import the module that defines your own class first",
+            field="policy",
+            value=text,
         )
-    return (at_home or loaded)[-1]  # the newest, where a notebook defined it again
+    return (at_home or loaded)[-1]  # the newest class, because a notebook may define a class again
 
 
 def _below(base: type) -> list[type]:
-    """All subclasses, in the order in which they were defined."""
+    """All subclasses of a class, direct and indirect, in the order of their definition."""
     children: list[type] = base.__subclasses__()
     return [cls for child in children for cls in (child, *_below(child))]
 
 
 def encode_generator(rng: np.random.Generator) -> Any:
-    """The generator's exact state."""
+    """The exact state of the generator as plain values."""
     return _to_plain(rng.bit_generator.state)
 
 
 def decode_generator(state: Any) -> np.random.Generator:
-    """A generator that continues from that state."""
+    """A generator that continues from a state. Raises BadInput if the state is wrong."""
     kind = state.get("bit_generator") if isinstance(state, dict) else state
     if kind not in GENERATORS:
         raise refuse("rng", kind, f"one of {', '.join(GENERATORS)}")
@@ -173,7 +177,8 @@ def decode_generator(state: Any) -> np.random.Generator:
 
 
 def _check_like(field: str, value: Any, model: Any) -> None:
-    """Refuse what does not fit a state of that kind; NumPy would take it and read outside of its arrays."""
+    """Raise BadInput if `value` does not have the form of `model`. NumPy would accept a wrong state and read
+    outside of its arrays."""
     if isinstance(model, dict):
         fields_of(field, value, tuple(model))
         for name in model.keys() - {"values"}:
@@ -185,7 +190,7 @@ def _check_like(field: str, value: Any, model: Any) -> None:
     elif isinstance(model, int):
         name = field.rpartition(".")[2]
         whole(field, value, 0, most=MOST_OF[name])
-        if name == "inc" and value % 2 == 0:  # PCG64 draws the same numbers again and again with such a one
+        if name == "inc" and value % 2 == 0:  # with an even increment PCG64 soon repeats its numbers
             raise refuse(field, value, "an odd number")
     elif value != model:
         raise refuse(field, value, repr(model))

@@ -1,4 +1,4 @@
-"""What every live experiment shares: numbered trials, rewards that come late or twice, and its text."""
+"""The base class of live experiments: numbered trials, rewards that come late or twice, and the text."""
 
 from __future__ import annotations
 
@@ -20,34 +20,33 @@ from lighttail.online.state import (
     FOREIGN,
     GENERATORS,
     LARGEST,
-    decode,
+    checked_reward,
     decode_generator,
-    encode,
+    decode_settings,
     encode_generator,
+    encode_settings,
     fields_of,
     parse,
-    told,
 )
 from lighttail.policies import Policy
 
-SMALLEST = -LARGEST  # a reward
-SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # fields of every such text
-LONGEST_REASON = (
-    300  # characters of a sentence about a text; a class of one's own may quote all of its fields
-)
-MOST_NAMES = 10**6  # arms, or actions of one round
+SMALLEST = -LARGEST  # the smallest reward
+SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # the fields of the text of every experiment
+LONGEST_REASON = 300  # characters: a longer reason is cut, because a user's class may quote all of its fields
+MOST_NAMES = 10**6  # arms, or actions per round
 Label = str | int
 
 
 class LiveExperiment(ABC):
-    """A policy, its random numbers, and the reward of every trial, None while it is open.
+    """A policy, its random numbers, and the reward of every trial; the reward is None while the trial is
+    open.
 
-    Threads may share an experiment: whatever reads or changes the state holds its lock.
+    Threads may share an experiment: every method that reads or changes the state holds the lock.
     """
 
-    kind: ClassVar[str]  # of the text that `to_json` writes
-    version: ClassVar[int]  # of the fields of that text
-    parts: ClassVar[tuple[str, ...]]  # fields of that text, besides those that all share
+    kind: ClassVar[str]  # the kind of experiment, as the text of `to_json` names it
+    version: ClassVar[int]  # the version of the fields of this text
+    parts: ClassVar[tuple[str, ...]]  # the fields of this text in addition to SHARED
     policy: Policy
     horizon: int | None
 
@@ -58,7 +57,7 @@ class LiveExperiment(ABC):
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: a lock belongs to one object in one process."""
+        """The state for a copy or a pickle, without the lock, which belongs to one object in one process."""
         with self._lock:
             return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
@@ -68,30 +67,32 @@ class LiveExperiment(ABC):
 
     @abstractmethod
     def _learn(self, place: int, reward: float) -> None:
-        """Let the policy take in the reward of a trial; refuse one with which it could not go on."""
+        """Let the policy take in the reward of a trial. Raises BadInput if the policy could not continue."""
 
     @abstractmethod
     def _state(self) -> dict[str, Any]:
-        """What `_restored` needs besides the policy, the horizon and the random numbers."""
+        """The fields `parts` of the text, from which `_restored` continues."""
 
     @classmethod
     @abstractmethod
     def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Self:
-        """An experiment that continues from a state; what is wrong with it is refused."""
+        """An experiment that continues from a state. Raises BadInput if the state is wrong."""
 
     def _warn_if_over(self) -> None:
-        """Before a trial is asked: say once that the horizon is over."""
+        """Warn once, before the first trial after the horizon."""
         if self.horizon is not None and len(self._reward_of) == self.horizon:
             warnings.warn(
-                f"the horizon of {self.horizon} pulls is over; the policy goes on without its guarantees",
+                f"the horizon of {self.horizon} pulls is over; the policy continues without its guarantees",
                 stacklevel=3,
             )
 
     def tell(self, id: int, reward: float) -> None:
-        """The reward, a finite number (or True or False), of the trial with that id."""
+        """Tell the reward of the trial with this id: a finite number, or True or False."""
         if type(reward) is not float or not SMALLEST <= reward <= LARGEST:
-            reward = float(reward) if isinstance(reward, (bool, np.bool_)) else told("reward", reward)
-        self._lock.acquire()  # not `with`, which takes twice as long
+            reward = (
+                float(reward) if isinstance(reward, (bool, np.bool_)) else checked_reward("reward", reward)
+            )
+        self._lock.acquire()  # `with` takes twice as long
         try:
             rewards = self._reward_of
             place = id - 1 if type(id) is int and 0 < id <= len(rewards) else self._place(id)
@@ -105,10 +106,10 @@ class LiveExperiment(ABC):
             self._lock.release()
 
     def _place(self, id: Any) -> int:
-        """Where a trial is kept."""
+        """The place of a trial in the lists."""
         asked = len(self._reward_of)
         if isinstance(id, bool) or not isinstance(id, Integral) or not 1 <= int(id) <= asked:
-            which = f"asked are 1 to {asked}" if asked else "none was asked yet"
+            which = f"the ids so far are 1 to {asked}" if asked else "no trial was asked yet"
             raise refuse("id", id, f"the id of a trial that was asked ({which})")
         return int(id) - 1
 
@@ -117,63 +118,65 @@ class LiveExperiment(ABC):
         return [place for place, reward in enumerate(self._reward_of) if reward is None]
 
     def to_json(self) -> str:
-        """The whole state as text, from which another process continues exactly."""
+        """The whole state as text, from which another process can continue with exactly the same choices."""
         with self._lock:
             state = {
                 "lighttail": self.kind,
                 "format": self.version,
-                "policy": encode(self.policy),
+                "policy": encode_settings(self.policy),
                 "horizon": self.horizon,
                 "rng": encode_generator(self._rng),
                 **self._state(),
             }
             try:
                 return json.dumps(state, allow_nan=False)
-            except (TypeError, ValueError):  # all but the policy is made of checked numbers and names
-                fit = "made of numbers, text, true, false and None alone in order to be saved"
+            except (TypeError, ValueError):  # every other part is made of checked numbers and names
+                fit = "made of numbers, text, True, False and None alone in order to be saved"
                 raise refuse("policy", self.policy, fit) from None
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Continue from what `to_json` returned. A policy class of your own must be imported."""
+        """Continue from the text that `to_json` returned. A policy class of your own must be imported."""
         try:
             state = parse(text)
             if not isinstance(state, dict) or "lighttail" not in state or "format" not in state:
-                raise BadInput(FOREIGN)
+                raise BadInput(FOREIGN, field="the text", value=text)
             cls._check_kind(state["lighttail"], state["format"])
             try:
                 fields_of("the text", state, (*SHARED, *cls.parts))
-                return cls._restored(decode(state["policy"]), state, decode_generator(state["rng"]))
+                return cls._restored(decode_settings(state["policy"]), state, decode_generator(state["rng"]))
             except BadInput as error:
-                why = str(error)
-                why = why if len(why) <= LONGEST_REASON else f"{why[:LONGEST_REASON]} ..."
-                raise BadInput(f"the text is not a whole experiment: {why}") from None
+                raise error.within("the text is not a whole experiment", LONGEST_REASON) from None
         except RecursionError:
-            raise BadInput(f"{FOREIGN}: it is nested too deeply") from None
+            raise BadInput(f"{FOREIGN}: it is nested too deeply", field="the text", value=text) from None
 
     @classmethod
     def _check_kind(cls, kind: Any, version: Any) -> None:
-        """Refuse the text of something else, or of another version of this; True and 1.0 are others, too."""
+        """Raise BadInput if the text is of another kind or version. A version of True or 1.0 is not 1."""
         if kind != cls.kind or type(version) is not int or version != cls.version:
             article = "an" if cls.kind[0] in "aeiou" else "a"
             found = f"{reprlib.repr(version)} of {reprlib.repr(kind)}"
-            raise BadInput(f"format must be {cls.version} of {article} {cls.kind}, but is {found}")
+            raise refuse("format", version, f"{cls.version} of {article} {cls.kind}", found=f"is {found}")
 
 
 def known_horizon(policy: Policy, horizon: Any, least: int, why: str, otherwise: str) -> int | None:
-    """The horizon, checked; None only for a policy that needs none."""
+    """The horizon as an int, or None if the policy needs no horizon and none is given.
+
+    least: the smallest horizon that is allowed, and why. otherwise: what the message recommends if the
+    horizon is missing.
+    """
     if horizon is None and policy.needs_horizon:
-        raise BadInput(f"horizon must be given with {policy}, but is None; {otherwise}")
+        raise refuse("horizon", None, f"given with {policy}", more=f"; {otherwise}")
     return None if horizon is None else whole("horizon", horizon, least, why, most=EXACT)
 
 
 def or_nan(horizon: int | None) -> float:
-    """The horizon for formulas: nan where none is known."""
+    """The horizon for formulas: nan if there is none."""
     return math.nan if horizon is None else horizon
 
 
 def check_names(field: str, names: Any, least: int, allowed: str) -> list[Label]:
-    """Names that are text or whole numbers and different from each other."""
+    """The names as a list. Raises BadInput unless they are different texts or whole numbers."""
     if isinstance(names, (str, bytes, set, frozenset)) or not isinstance(names, Iterable):
         raise refuse(field, names, allowed)
     try:
@@ -191,7 +194,7 @@ def check_names(field: str, names: Any, least: int, allowed: str) -> list[Label]
 
 
 def check_name(field: str, name: Any) -> Label:
-    """One name as plain text or a plain whole number."""
+    """One name as a str or an int."""
     if isinstance(name, str):
         return str(name)
     if isinstance(name, bool) or not isinstance(name, Integral) or abs(int(name)) >= 10**20:
@@ -202,7 +205,7 @@ def check_name(field: str, name: Any) -> Label:
 def _generator(seed: Any) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         kind = type(seed.bit_generator).__name__
-        if kind not in GENERATORS:  # its state could not be written down
+        if kind not in GENERATORS:  # the state of another generator could not be saved
             raise refuse("the bit generator of seed", kind, f"one of {', '.join(GENERATORS)}")
         return seed
     return np.random.Generator(np.random.SFC64(None if seed is None else whole("seed", seed, 0)))

@@ -1,1 +1,1 @@
-"""What a simulation leaves: paths or their law, and estimates with intervals made from them."""
+"""What a simulation leaves: its paths or the law of its paths, and estimates with intervals from either."""

@@ -1,12 +1,11 @@
-"""Estimates with intervals that hold their level for skewed and two-humped samples too.
+"""Estimates with intervals that hold their level even if a sample is skewed or has two humps.
 
-Probabilities get Clopper and Pearson's interval, quantiles one from order statistics; both hold
-at every sample size. A mean gets Gaffke's interval, which is to any bounded outcome what Clopper
-and Pearson's is to a 0-1 outcome; `mean_limits` says how. Standard deviation and CVaR get theirs
-from the same construction.
+Probabilities get Clopper and Pearson's interval, and quantiles an interval from order statistics; both hold
+at every sample size. Means get Gaffke's interval, which extends Clopper and Pearson's from 0-1 outcomes to
+any bounded outcome; `mean_limits` explains it. Standard deviation and CVaR use the same construction.
 
-A sample is an array, or a `Sample` whose values stand for many observations each. There is one formula for
-both. Where values are known up to a bin, limits allow for the worst that the bins allow.
+A sample is an array, or a `Sample` whose values stand for many observations each. Each formula serves both.
+If an observation is known only up to its bin, the limits assume the worst that the bins allow.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from lighttail.checks import refuse
 from lighttail.outcomes.samples import Ints, Sample, Values, sample_of, total
 
 Floats = npt.NDArray[np.float64]
-FINEST = 0.0025  # the smallest tail that the CVaR's draws resolve
-CHUNK = 1 << 15  # values that are summed at a time
-SINGLE = 300  # values that the CVaR's limits weight one by one
+FINEST = 0.0025  # the smallest tail that the draws of the CVaR resolve
+CHUNK = 1 << 15  # values that are added up together
+SINGLE = 300  # values up to which the limits of the CVaR weight each value separately
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A number with an interval that covers the truth with probability `level`.
 
-    An end that the sample is too small to name is infinite.
+    An end is infinite if the sample is too small for a finite one.
 
     >>> print(Estimate(0.0, 0.0, 0.0007375, 0.95))
     0 [0, 0.0007375]
@@ -44,7 +43,7 @@ class Estimate:
     level: float
 
     def to_dict(self) -> dict[str, float | None]:
-        """For JSON, which has no infinity: an open end is None."""
+        """For JSON, which has no infinity: an infinite end becomes None."""
         values = {"value": self.value, "low": self.low, "high": self.high, "level": self.level}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
@@ -52,7 +51,7 @@ class Estimate:
         return f"{self:.4g}"
 
     def __format__(self, form: str) -> str:
-        """Each of the three numbers in the given form: f"{estimate:.2f}"."""
+        """The three numbers in the given format, as in f"{estimate:.2f}"."""
         if not form:
             return str(self)
         return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
@@ -73,8 +72,8 @@ def proportion_limits(hits: Ints, sample: int, level: float) -> tuple[Floats, Fl
 
 
 def _beta_quantile(a: Ints, b: Ints, share: float) -> Floats:
-    """The quantile of Beta(a, b). scipy's is wrong for some a among more than 10^9 trials: where its
-    distribution function says so, by bisection of the logarithm."""
+    """The quantile of Beta(a, b). scipy's quantile is wrong for some a with more than 10^9 trials: if scipy's
+    distribution function shows this, the logarithm of the quantile is found by bisection."""
     from scipy.special import betainc, betaincinv
 
     found = np.asarray(betaincinv(a, b, share), dtype=np.float64)
@@ -91,8 +90,8 @@ def _beta_quantile(a: Ints, b: Ints, share: float) -> Floats:
 
 
 def exceedance(values: Values, x: float, level: float) -> Estimate:
-    """P(observation >= x). What may lie on either side of x counts by its share of its bin; the lower limit
-    leaves it out, the upper one takes it in."""
+    """P(observation >= x). If x lies within a bin, the value counts the share of the bin above x, the lower
+    limit none of its observations, and the upper limit all of them."""
     sample = sample_of(values)
     sure, possible = sample.low >= x, sample.high >= x
     hits = int(total(sure.astype(np.int64), sample.counts))
@@ -117,7 +116,7 @@ def survival_curve(values: Values, points: int = 400) -> tuple[Floats, Floats, F
 
 
 def quantile(ordered: Values, q: float, level: float) -> Estimate:
-    """The q-quantile; limits are order statistics, infinite where the sample has none far enough.
+    """The q-quantile. Its limits are order statistics, or infinite if the sample has no suitable one.
 
     The number B of observations up to the quantile is Binomial(n, q): the l-th smallest lies above
     the quantile with probability P(B < l), the u-th smallest below it with P(B >= u).
@@ -141,7 +140,7 @@ def quantile(ordered: Values, q: float, level: float) -> Estimate:
 
 
 def interpolated(ordered: Values, q: float) -> float:
-    """The q-quantile of the sample itself, interpolated between its order statistics as NumPy does."""
+    """The q-quantile of the sample itself, interpolated between order statistics as in NumPy."""
     sample = sample_of(ordered)
     rank = (sample.size - 1) * q
     before, after = (sample.at(1 + round_(rank)) for round_ in (math.floor, math.ceil))
@@ -155,14 +154,14 @@ def mean(values: Values, ends: tuple[float, float], level: float) -> Estimate:
 
 
 def _holding(value: float, low: float, high: float, level: float) -> Estimate:
-    """An interval that holds its value, also where rounding alone would put the value outside."""
+    """An estimate whose interval contains its value, even if rounding puts the value outside the limits."""
     return Estimate(value, min(low, value), max(high, value), level)
 
 
 def std(values: Values, ends: tuple[float, float], level: float) -> Estimate:
     """The standard deviation: the root of the mean squared distance from the sample's mean.
 
-    That mean is off by at most the width of its own interval, which the lower limit allows for.
+    The lower limit allows for the error of this mean, which is at most the width of its own interval.
     """
     sample = sample_of(values)
     centre = _mean_of(sample)
@@ -176,7 +175,7 @@ def std(values: Values, ends: tuple[float, float], level: float) -> Estimate:
 
 
 def _squares(sample: Sample, centre: float) -> Sample:
-    """Squared distances from the centre."""
+    """The sample of the squared distances from the centre."""
     if sample.low is sample.high:
         value = (sample.value - centre) ** 2
         return Sample(value, value, value, sample.counts)
@@ -194,8 +193,9 @@ def cvar(ordered: Values, q: float, ends: tuple[float, float], bounded: bool, le
     """The mean of the highest 1 - q of the outcomes (conditional value at risk).
 
     Its limits are Gaffke's as well: quantiles of the CVaR under a flat Dirichlet law on the sample
-    and one more observation at the end of the range. Where the sample is too small to bound the
-    q-quantile from above, the upper limit is that end: infinite unless the outcome is `bounded`.
+    and one more observation at the end of the range. If the sample is too small for an upper limit of the
+    q-quantile, the upper limit of the CVaR is the end of the range, or infinite if the outcome is not
+    `bounded`.
     """
     tail = (1.0 - level) / 2.0
     if tail < FINEST:
@@ -218,11 +218,11 @@ def _append(first: Ints | int | None, second: Ints | int | None) -> Ints | None:
 
 
 def _dirichlet_cvar(falling: Floats, counts: Ints | None, q: float) -> Floats:
-    """Draws of the CVaR of `falling`, sorted downwards, under flat Dirichlet weights.
+    """Draws of the CVaR of `falling`, which is in descending order, under flat Dirichlet weights.
 
     Only the weights of the highest values matter, until they add up to 1 - q. Long samples are
-    cut into groups: a group of g neighbours has a Gamma(g) weight and counts at its mean. The draws
-    are the same at every call, so that an estimate is a function of its sample.
+    cut into groups: a group of g neighbours has a Gamma(g) weight, and its mean stands for all of them. The
+    draws are the same at every call, so that an estimate is a function of its sample.
     """
     rng = np.random.Generator(np.random.SFC64(0))
     n = falling.size if counts is None else int(counts.sum())
@@ -241,7 +241,7 @@ def _dirichlet_cvar(falling: Floats, counts: Ints | None, q: float) -> Floats:
 
 
 def _group_sums(falling: Floats, counts: Ints | None, edges: Ints) -> Floats:
-    """The sum of the observations between each two edges, which may cut through a value's observations."""
+    """The sums of the observations between the edges, which may divide the observations of one value."""
     if counts is None:
         return np.add.reduceat(falling[: edges[-1]], edges[:-1])
     up_to = np.cumsum(counts)
@@ -251,8 +251,8 @@ def _group_sums(falling: Floats, counts: Ints | None, edges: Ints) -> Floats:
 
 
 def _group_edges(n: int, tail: float) -> npt.NDArray[np.int64]:
-    """Where the groups of a falling sample begin and end: single values if they are few, else ever
-    longer groups, with short ones again around the rank where the tail ends."""
+    """The ranks at which the groups of a falling sample begin and end: groups of one value if the tail is
+    short, otherwise longer and longer groups, with short groups again around the end of the tail."""
     expected = n * tail
     reach = 8.0 * math.sqrt(expected) + 20.0
     top = min(n, math.ceil(expected + reach))
@@ -266,9 +266,9 @@ def _group_edges(n: int, tail: float) -> npt.NDArray[np.int64]:
 def mean_limits(values: Values, ends: tuple[float, float], level: float) -> tuple[float, float]:
     """Gaffke's limits for the mean of an outcome between `ends` (Gaffke 2005; Phan et al. 2021).
 
-    Put one more observation at the end of the range and weight all n + 1 by a flat Dirichlet law:
-    the upper limit is the 1 - (1 - level)/2 quantile of that random mean. For 0-1 outcomes this is
-    Clopper and Pearson's limit; for large samples it is the usual normal one, corrected for skew.
+    Put one more observation at the end of the range and weight all n + 1 observations by a flat Dirichlet
+    law: the upper limit is the 1 - (1 - level)/2 quantile of this random mean. For 0-1 outcomes this is
+    Clopper and Pearson's limit; for large samples it is the usual normal limit, corrected for skew.
     The extra observation stands for the disaster that the sample may have missed.
     """
     tail = (1.0 - level) / 2.0
@@ -283,11 +283,12 @@ def mean_limits(values: Values, ends: tuple[float, float], level: float) -> tupl
 
 
 def _within_bins(sample: Sample, tail: float) -> tuple[float, float]:
-    """What limits from the values lack where the observations lie elsewhere in their bins and their mean is
-    known: how far that mean is from the values' mean, and how much more the weighted mean may vary.
+    """The corrections of limits that come from the middles of the bins, if the exact mean is known: the
+    difference between the exact mean and the mean of the middles, and the additional width.
 
-    An observation is h at most from the middle of its bin, so that the Dirichlet weights move the mean of all
-    these distances by a standard deviation of sqrt(mean h^2 / n) at most, at worst along with the rest.
+    An observation is at most h from the middle of its bin. So the Dirichlet weights move the mean of these
+    distances by a standard deviation of at most sqrt(mean h^2 / n), in the worst case in the same direction
+    as the middles.
     """
     from scipy.special import ndtri
 
@@ -308,7 +309,7 @@ def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
         return top
     gaps = (top - points) / spread
     middle = float(total(gaps, counts)) / n
-    # From next to the top, where nothing is above m, to where m is all but the sample's mean.
+    # From next to the top, where m has nothing above it, to where m almost equals the mean of the sample.
     deviation = math.sqrt(float(total((gaps - middle) ** 2, counts)) / n)
     lowest, highest = math.log(1e-13), math.log(100.0 * math.sqrt(n) * deviation)
 
@@ -319,27 +320,27 @@ def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
         return top
     root = brentq(lambda place: limit(place)[1] - tail, lowest, highest, xtol=1e-10)
     found = min(top, top + spread * limit(root)[0])
-    gaps = np.zeros(0)  # brentq's wrapper refers to itself and would keep them until the collector comes by
+    gaps = np.zeros(0)  # brentq's wrapper refers to itself and would keep the array until garbage collection
     return found
 
 
 def _saddlepoint(
     distance: float, gaps: Floats, counts: Ints | None, n: int, middle: float
 ) -> tuple[float, float]:
-    """m, measured upwards from the top, and the chance to exceed it, for a pole so far above the top.
+    """m, measured upwards from the top, and the chance to exceed m, for a pole at `distance` above the top.
 
     With independent exponentials E_i the Dirichlet mean exceeds m when sum E_i (x_i - m) > 0; Lugannani and
-    Rice's formula gives the probability of that. Its saddlepoint is known in closed form once the pole
+    Rice's formula gives the probability of this event. Its saddlepoint has a closed form if the pole
     v > max x_i of the tilted sum is the unknown instead of m.
 
-    Everything is measured from the middle, v - x_i = (v - mean)(1 + e_i), where the e_i sum to 0: what
-    cancels in a sample of 10^12 is left out before it is added up.
+    Everything is measured from the middle, v - x_i = (v - mean)(1 + e_i), where the e_i sum to 0: terms that
+    would cancel in a sample of 10^12 are left out before the sums.
     """
     from scipy.special import ndtr
 
     over = logs = square = 0.0
     for e, room, many in _seen_from(distance, middle, gaps, counts):
-        over += float(total(e * e / room, many)) / n  # in the end, mean of 1 / (1 + e), minus 1
+        over += float(total(e * e / room, many)) / n  # the mean of 1 / (1 + e), minus 1
         near = e < -0.5
         terms = np.log1p(e)
         terms[near] = np.log(room[near])
@@ -355,7 +356,7 @@ def _saddlepoint(
 def _seen_from(
     distance: float, middle: float, gaps: Floats, counts: Ints | None
 ) -> Iterator[tuple[Floats, Floats, Ints | None]]:
-    """e, 1 + e (to all digits next to the pole) and counts, so many values at a time as fit in a cache."""
+    """e, 1 + e (exact next to the pole) and the counts, in parts that fit into the processor's cache."""
     far = distance + middle
     for first in range(0, gaps.size, CHUNK):
         part = gaps[first : first + CHUNK]

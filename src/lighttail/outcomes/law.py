@@ -1,7 +1,7 @@
-"""The law of a simulation: what is kept of its paths where there are too many to keep.
+"""The law of a simulation, which is kept instead of the paths if there are too many of them.
 
-A `Law` takes in blocks of paths and other laws, in any order, to the same bits. Its memory depends on the
-problem and the horizon alone. docs/streaming.md is its page.
+Blocks of paths and other laws can be added to a `Law` in any order, with the same bits as the result. Its
+memory depends on the problem and the horizon alone. docs/streaming.md explains it.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.outcomes.samples import Floats, Ints, Sample
 from lighttail.outcomes.tally import BINS, FINE, Tally, power_below
 from lighttail.problems import Problem
 from lighttail.records import Record
 
-PULL_BINS = 1 << 18  # of an arm
-ALL_PULL_BINS = 1 << 22  # of all arms together
-LATTICE = 1 << 20  # pseudo regrets that are counted one by one
-REACH = 2.0**40  # units up to the largest pseudo regret, at most: a thousandth of what the bins have room for
-AGREE = 1e-12  # of a gap: what reading the means as decimals may change
+PULL_BINS = 1 << 18  # bins of the pulls of one arm, at most
+ALL_PULL_BINS = 1 << 22  # bins of the pulls of all arms together, at most
+LATTICE = 1 << 20  # different pseudo regrets that are counted exactly, at most
+REACH = 2.0**40  # the largest pseudo regret in units, at most: a thousandth of the reach of the bins
+AGREE = 1e-12  # the largest relative change of a gap when the means are read as decimals
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the bins of a law are: a function of the problem and the horizon alone.
+    """The bins of a law, which depend on the problem and the horizon alone.
 
-    gaps: of the arms; empty where the actions change. best: best mean * horizon.
-    width: numbers of pulls that share a bin; 1 keeps each apart.
-    factors, step: gap = factor * step for every arm, whole factors: pseudo regrets are counted exactly, as
-        multiples of the step. No factors: they are counted in bins of `small`.
-    unit, small: powers of two, of the bins of the regret and the reward, and of the pseudo regret.
-    most: the largest pseudo regret possible.
+    gaps: the gaps of the arms; empty if the actions change. best: best mean * horizon.
+    width: how many numbers of pulls share a bin.
+    factors, step: gap = factor * step for every arm, with whole factors: pseudo regrets are counted exactly,
+        as multiples of the step. Without factors they are counted in bins with the unit `small`.
+    unit, small: the units of the bins of regret and reward, and of the pseudo regret; powers of two.
+    most: the largest possible pseudo regret.
     """
 
     horizon: int
@@ -52,23 +52,23 @@ class Layout:
 
     @cached_property
     def arrays(self) -> tuple[Ints, Floats]:
-        """Factors and gaps, for the compiled loop."""
+        """The factors and the gaps as the compiled loop takes them."""
         return np.array(self.factors, dtype=np.int64), np.array(self.gaps)
 
     @property
     def pull_bins(self) -> int:
-        """Bins of an arm's pulls."""
+        """The number of bins of the pulls of one arm."""
         return -(-(self.horizon + 1) // self.width)
 
     @property
     def bytes(self) -> int:
-        """The memory of a law, about."""
+        """The memory of a law in bytes, approximately."""
         cells = len(self.gaps) * self.pull_bins + max(self.factors, default=0) * self.horizon
         return 8 * cells + 24 * BINS * (1 if self.factors else 2 if self.gaps else 3)
 
 
 def layout_of(problem: Problem, horizon: int) -> Layout:
-    """The bins that suit a problem.
+    """The bins for a problem.
 
     >>> from lighttail.problems import Bandit
     >>> layout_of(Bandit([0.2, 0.5, 0.8]), 500).factors
@@ -89,10 +89,10 @@ def layout_of(problem: Problem, horizon: int) -> Layout:
 
 
 def lattice_of(means: tuple[float, ...], horizon: int) -> tuple[tuple[int, ...], float]:
-    """Factors and step of gaps that are whole multiples of one step; no factors where there is none.
+    """The factors and the step of gaps that are whole multiples of one step; no factors if there is no step.
 
-    One gap is its own step. Of several, the means are read as the decimals that they were written as, to the
-    15 digits that a float keeps.
+    A single gap is its own step. With several gaps, the means are read as the decimals that they were written
+    as, to the 15 digits that a float keeps.
 
     >>> lattice_of((0.1, 0.3, 0.6000000000000001), 1000)
     ((5, 3, 0), 0.1)
@@ -109,7 +109,7 @@ def lattice_of(means: tuple[float, ...], horizon: int) -> tuple[tuple[int, ...],
     apart = [highest - mean for mean in read]
     below = math.lcm(*(gap.denominator for gap in apart))
     whole = [int(gap * below) for gap in apart]
-    common = math.gcd(*whole) or 1  # 0 if 15 digits tell none apart
+    common = math.gcd(*whole) or 1  # the divisor is 0 if all means have the same 15 digits
     step = float(Fraction(common, below))
     factors = tuple(gap // common for gap in whole)
     same = all(abs(f * step - gap) <= AGREE * gap for f, gap in zip(factors, gaps, strict=True))
@@ -118,16 +118,16 @@ def lattice_of(means: tuple[float, ...], horizon: int) -> tuple[tuple[int, ...],
 
 @dataclass(eq=False)
 class Law:
-    """A tally of many paths.
+    """The tallies of many paths.
 
-    pulls: int64[arms, bins], paths by the pulls of each arm, `layout.width` numbers of pulls a bin; no arms
-        where the actions change.
-    lattice: int64[...], paths by pseudo regret / `layout.step`; empty where there are no factors.
-    regret: a `Tally`. pseudo_regret: one, where there is no lattice.
-    cost: one of minus the reward, where the actions change; elsewhere the reward is best - regret.
-    noise, best: float64[2], the smallest and the largest of pseudo regret - regret, and of what the best
-        arm, or the best action of every round, earns on average.
-    paths: how many.
+    pulls: int64[arms, bins], the number of paths per number of pulls, `layout.width` numbers of pulls per
+        bin; without arms if the actions change.
+    lattice: int64[steps + 1], the number of paths per pseudo regret, in steps; empty if there are no factors.
+    regret: the tally of the regret. pseudo_regret: its tally, if there is no lattice.
+    cost: the tally of -reward, if the actions change; otherwise the reward is best - regret.
+    noise, best: float64[2], the smallest and the largest pseudo regret - regret, and the smallest and the
+        largest mean reward of always choosing best.
+    paths: the number of paths.
     """
 
     layout: Layout
@@ -154,13 +154,13 @@ class Law:
         )
 
     def add(self, record: Record) -> None:
-        """Take in a block of paths."""
+        """Add a block of paths."""
         reward = record.reward
         lost, best = record.losses(self._counted, self.layout.best)
         regret = best - reward
         self.regret.add(regret)
         if self.pseudo_regret is not None:
-            self.pseudo_regret.add(lost)
+            self.pseudo_regret.add(np.ascontiguousarray(lost))
         if self.cost is not None:
             self.cost.add(-reward)
         noise = lost - regret
@@ -168,15 +168,17 @@ class Law:
         self.paths += reward.size
 
     def _counted(self, pulls: Ints) -> Floats:
-        """Count the pulls of some paths, and pseudo regrets that have a lattice; what each path lost."""
+        """The pseudo regrets of some paths, whose pulls (and place in the lattice) are counted on the way."""
+        from lighttail.kernels.tally import pull_counter  # imports numba
+
         lost, (factors, gaps) = np.empty(len(pulls)), self.layout.arrays
-        _counter()(pulls, self.layout.width, self.pulls, factors, self.lattice, gaps, lost)
+        pull_counter()(pulls, self.layout.width, self.pulls, factors, self.lattice, gaps, lost)
         return lost
 
     def merge(self, other: Law) -> None:
-        """Take in the paths of another law of the same layout."""
+        """Add the paths of another law with the same layout."""
         if other.layout != self.layout:
-            raise BadInput("laws must be of one problem and one horizon to be merged, but are not")
+            raise refuse("laws", None, "of one problem and one horizon to be merged", found="are not")
         self.pulls += other.pulls
         self.lattice += other.lattice
         for mine, theirs in zip(self._tallies(), other._tallies(), strict=True):
@@ -185,7 +187,7 @@ class Law:
         self.paths += other.paths
 
     def widen(self, least: float, most: float, worst: float, best: float) -> None:
-        """Take in the ends of the noise, and of what the best would have earned."""
+        """Extend the ranges of the noise and of the best mean reward to these values."""
         self.noise[:] = min(self.noise[0], least), max(self.noise[1], most)
         self.best[:] = min(self.best[0], worst), max(self.best[1], best)
 
@@ -196,7 +198,7 @@ class Law:
                 yield name, tally
 
     def sample(self, kind: str) -> Sample:
-        """The values of one kind, ascending, with how many paths have each."""
+        """The values of one kind in ascending order, and how many paths have each value."""
         if kind == "reward":
             return (
                 self.regret.sample().mirrored(self.layout.best)
@@ -212,7 +214,7 @@ class Law:
         return Sample(values, values, values, self.lattice[steps])
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """All of it: words and numbers for JSON, and arrays; of counts those that are not 0, and where."""
+        """The whole law: entries for JSON, and arrays. It has only the counts above 0, with their bins."""
         about: dict[str, Any] = {"layout": asdict(self.layout), "paths": self.paths}
         arrays: dict[str, Any] = {"noise": self.noise, "best": self.best}
         counts = {"pulls": self.pulls.ravel(), "lattice": self.lattice}
@@ -231,9 +233,9 @@ class Law:
 
     @classmethod
     def from_state(cls, about: dict[str, Any], arrays: Any) -> Law:
-        """What `state` gave."""
+        """The law whose `state` this is."""
         places: dict[str, Any] = {**about["layout"]}
-        places |= {name: tuple(places[name]) for name in ("gaps", "factors")}  # JSON has lists alone
+        places |= {name: tuple(places[name]) for name in ("gaps", "factors")}  # JSON has lists only
         law = cls.empty(Layout(**places))
         law.paths = about["paths"]
         law.widen(*arrays["noise"], *arrays["best"])
@@ -251,18 +253,12 @@ class Law:
         return law
 
     def _check(self) -> None:
-        """Every path is in every tally once."""
+        """Refuse a law unless every path is in every tally once."""
         whole = [self.lattice] if self.layout.factors else []
         once = all(counts.sum() == self.paths and counts.min() >= 0 for counts in [*whole, *self.pulls])
         if not (once and all(tally.fits(self.paths) for _, tally in self._tallies())):
-            raise BadInput("a law must count every path once in each of its tallies, but does not")
+            each = "every path once in each of its tallies"
+            raise refuse("a law", None, each, verb="count", found="does not")
 
     def __reduce__(self) -> Any:
         return Law.from_state, self.state()
-
-
-@cache
-def _counter() -> Any:
-    from lighttail.kernels.tally import pull_counter  # imports numba
-
-    return pull_counter()

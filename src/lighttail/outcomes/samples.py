@@ -1,4 +1,4 @@
-"""Observations as estimates take them: an array, or values that stand for many observations each."""
+"""Samples, from which estimates are made: single observations, or values that stand for many of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Observations with multiplicities, each of which lies between `low` and `high`.
+    """Observations, as values that stand for one observation or for many.
 
-    value: float64[values], ascending for quantiles and CVaR.
-    low, high: float64[values]; the same array as `value` where values are exact, whose middle it is else.
-    counts: int64[values], observations that a value stands for; None for one each.
-    mean, std: of the observations themselves, where they are known better than from the values.
+    value: float64[values]. Quantiles and CVaR need them ascending, and counted values always are.
+    low, high: float64[values], the ends between which the observations of a value lie; the value is the
+        middle of its ends. All three are the same array if the values are exact.
+    counts: int64[values], the number of observations per value; None if each value is one observation.
+    mean, std: of the observations, if they are known more exactly than the values tell; otherwise None.
 
     >>> halves = Sample(*3 * [np.array([0.0, 1.0])], counts=np.array([50, 50]))
     >>> halves.size, halves.at(50), halves.at(51)
@@ -42,12 +43,21 @@ class Sample:
     def _up_to(self) -> Ints:
         return np.cumsum(np.ones(self.value.size, dtype=np.int64) if self.counts is None else self.counts)
 
+    @property
+    def ascending(self) -> Sample:
+        """The same observations in ascending order."""
+        return self._sorted if self.counts is None else self
+
+    @cached_property
+    def _sorted(self) -> Sample:
+        return sample_of(np.sort(self.value))
+
     def place(self, rank: int) -> int:
-        """Where the observation of that rank is, counted from 1 upwards."""
+        """The index of the value that has the observation of a rank, where the lowest has rank 1."""
         return rank - 1 if self.counts is None else int(np.searchsorted(self._up_to, rank))
 
     def at(self, rank: int) -> float:
-        """The observation of that rank; those of one bin are spread over it evenly."""
+        """The observation of a rank. The observations of one value are spread evenly between its ends."""
         place = self.place(rank)
         if self.counts is None:
             return float(self.value[place])
@@ -55,7 +65,7 @@ class Sample:
         return float(self.low[place] + share * (self.high[place] - self.low[place]))
 
     def mirrored(self, origin: float = 0.0) -> Sample:
-        """The sample of origin - x."""
+        """The sample of origin - x for each observation x."""
         value = origin - self.value[::-1]
         if self.low is self.high:
             low = high = value
@@ -69,10 +79,10 @@ Values = Floats | Sample
 
 
 def sample_of(values: Values) -> Sample:
-    """An array as a sample: every value is one observation, and exact."""
+    """The sample of an array, in which every value is one observation, and exact."""
     return values if isinstance(values, Sample) else Sample(values, values, values)
 
 
 def total(values: npt.NDArray[np.generic], counts: Ints | None) -> np.generic:
-    """The sum over the observations of what `values` says of each."""
+    """The sum of the values over all observations."""
     return np.sum(values if counts is None else values * counts)  # type: ignore[no-any-return, operator]

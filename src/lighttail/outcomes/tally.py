@@ -1,35 +1,33 @@
-"""One quantity of any number of paths, tallied: counts in fixed bins, exact sums, the largest values.
+"""The tally of one quantity of any number of paths: counts in fixed bins, exact sums, the largest values.
 
-Nothing depends on the order in which paths come: counts are whole numbers, sums are added without rounding.
-docs/streaming.md says what is kept and how far an estimate may be off.
+A tally does not depend on the order of the paths: counts are whole numbers, and sums are added without
+rounding. docs/streaming.md says what is kept and how large the error of an estimate may be.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.outcomes.samples import Floats, Ints, Sample
 
-FINE = 1024  # bins of width `unit` on either side of 0; further out, bins an octave
+FINE = 1024  # bins of width `unit` on either side of 0; farther out, bins per octave
 OCTAVES = 40
 SIDE = FINE * (OCTAVES + 1)  # bins on either side of 0
 BINS = 2 * SIDE
-END = float(FINE << OCTAVES)  # in units; what lies beyond is in the last bin
-TOP = 4096  # largest values that are kept as they are
+END = float(FINE << OCTAVES)  # in units; all values beyond it are in the last bin
+TOP = 4096  # largest values that are kept exactly
 BITS = 1074  # every float is a multiple of 2^-1074
 
 
 def place(x: float, unit: float) -> int:
-    """The bin of x. With y = |x| / unit: the whole part of y up to 1024, then 1024 bins an octave.
+    """The bin of x. With y = |x| / unit, it is the whole part of y up to 1024; then an octave has 1024 bins.
 
-    The unit is a power of two, so that nothing is rounded: 2^p <= y < 2^(p + 1) is in bin
-    1024 (p - 9) + floor(1024 (y / 2^p - 1)) from the middle, upwards for x >= 0 and downwards below.
+    The unit is a power of two, so that nothing is rounded. A y with 2^p <= y < 2^(p + 1) is in bin
+    1024 (p - 9) + floor(1024 (y / 2^p - 1)) from the middle, upwards for x >= 0 and downwards for x < 0.
 
     >>> place(0.3, 0.25) - SIDE, place(-0.3, 0.25) - SIDE, place(1025.5, 0.5) - SIDE
     (1, -2, 2049)
@@ -46,7 +44,7 @@ def place(x: float, unit: float) -> int:
 
 
 def edges(bin_: int, unit: float) -> tuple[float, float]:
-    """The smallest and the largest value of a bin, both ends included; those of the outermost are infinite.
+    """The smallest and the largest value of a bin, both included; the outermost bins have an infinite end.
 
     >>> edges(SIDE + 1, 0.25), edges(SIDE - 2, 0.25), edges(SIDE + 2049, 0.5)
     ((0.25, 0.5), (-0.5, -0.25), (1025.0, 1026.0))
@@ -59,31 +57,33 @@ def edges(bin_: int, unit: float) -> tuple[float, float]:
 
 
 def _reach(ring: int) -> float:
-    """Where a ring begins, in units."""
+    """The distance from 0 at which a ring begins, in units."""
     octave, part = divmod(ring, FINE)
     return float(part) if octave == 0 else math.ldexp(1.0 + part / FINE, octave + 9)
 
 
 def power_below(x: float) -> float:
-    """The largest power of two up to x, but none that would lose digits in `place`; 1 for x = 0."""
+    """The largest power of two up to x, at least 2^-1000 so that `place` loses no digits; 1 for x = 0."""
     return max(math.ldexp(0.5, math.frexp(x)[1]), 2.0**-1000) if x > 0.0 else 1.0
 
 
 def exact(x: float) -> int:
-    """x as a whole number of 2^-1074."""
+    """x in units of 2^-1074, which is a whole number for every float."""
     above, below = x.as_integer_ratio()
     return above << (BITS + 1 - below.bit_length())
 
 
 @dataclass(eq=False)
 class Tally:
-    """Many values of one quantity.
+    """The tally of many values of one quantity.
 
-    unit: of the bins (`place`). counts: int64[BINS].
-    low, high: float64[BINS], the smallest and the largest value in each bin; inf and -inf in an empty one.
+    unit: the unit of the bins (`place`). counts: int64[BINS], the number of values per bin.
+    low, high: float64[BINS], the smallest and the largest value in each bin; inf and -inf in an empty bin.
     top: float64[up to TOP], the largest values, ascending.
-    total: the sum of the values, a whole number of 2^-1074. squares: that of their squares, of 2^-2148.
-        A block's own sums are floats, which depend on that block alone; here nothing is rounded.
+    total, squares: the sum of the values in units of 2^-1074, and the sum of their squares in units of
+        2^-2148. The sums within a block are floats, which depend on that block alone; they are added up here
+        without rounding.
+    bar: the value that another value must exceed to be among the largest.
     """
 
     unit: float
@@ -93,28 +93,30 @@ class Tally:
     top: Floats = field(default_factory=lambda: np.zeros(0))
     total: int = 0
     squares: int = 0
-    _waiting: list[Floats] = field(default_factory=list, repr=False)  # for a place at the top
-    _bar: float = field(default=-math.inf, repr=False)  # what a value must pass for one
+    bar: float = -math.inf
+    _waiting: list[Floats] = field(default_factory=list, repr=False)  # values above the bar, not yet in `top`
 
     @property
     def size(self) -> int:
-        """How many values."""
+        """The number of values."""
         return int(self.counts.sum())
 
     def add(self, values: Floats) -> None:
-        """Take in the values of a block."""
+        """Add the values of a block."""
+        from lighttail.kernels.tally import value_counter  # imports numba
+
         above = np.empty(values.size)
         bins = self.counts, self.low, self.high
-        found, middle, rest, squares = _counter()(values, self.unit, *bins, self._bar, above)
+        found, middle, rest, squares = value_counter(place)(values, self.unit, *bins, self.bar, above)
         self.take(values.size, middle, rest, squares, above[:found].copy())
 
     def take(self, size: int, middle: float, rest: float, squares: float, above: Floats) -> None:
-        """Take in the sums of `size` values that are counted already, and those that passed the bar.
+        """Add the sums of `size` values that are in the bins already, and the values above the bar.
 
-        rest, squares: the sums of their distances from `middle`, whatever that is, and of these squared.
+        middle: any number. rest, squares: the sums of the distances from it and of the squared distances.
         """
         if not math.isfinite(squares):
-            raise BadInput("keep must be 'paths' where the outcomes of a block overflow, but is 'law'")
+            raise refuse("keep", "law", "'paths' where the outcomes of a block overflow")
         m, d = exact(middle), exact(rest)
         self.total += size * m + d
         self.squares += (exact(squares) << BITS) + m * (size * m + 2 * d)
@@ -123,21 +125,16 @@ class Tally:
             if sum(map(len, self._waiting)) >= TOP:
                 self.settle()
 
-    @property
-    def bar(self) -> float:
-        """What a value must pass to be among the largest."""
-        return self._bar
-
     def settle(self) -> None:
-        """Give those that wait their place at the top, or none."""
+        """Move the waiting values that are among the largest to `top`, and forget the others."""
         if self._waiting:
             self.top = np.sort(np.concatenate([self.top, *self._waiting]))[-TOP:]
             self._waiting.clear()
         if self.top.size == TOP:
-            self._bar = float(self.top[0])
+            self.bar = float(self.top[0])
 
     def merge(self, other: Tally) -> None:
-        """Take in the values of another tally."""
+        """Add the values of another tally."""
         other.settle()
         self.counts += other.counts
         self.total += other.total
@@ -148,7 +145,7 @@ class Tally:
         self.settle()
 
     def fits(self, paths: int) -> bool:
-        """Whether it counts every path once, and every value in its own bin."""
+        """Whether the tally counts every path once, and every value is in its own bin."""
         bins = np.flatnonzero(self.counts)
         homes = np.array([edges(bin_, self.unit) for bin_ in bins.tolist()]).reshape(-1, 2)
         low, high = self.low[bins], self.high[bins]
@@ -156,12 +153,12 @@ class Tally:
         return bool(inside and self.counts.min() >= 0 and self.size == paths)
 
     def sample(self) -> Sample:
-        """The largest values as they are, the others by their bins; mean and deviation from the sums."""
+        """The largest values exactly and the others by their bins, with mean and deviation from the sums."""
         self.settle()
         counts = self.counts.copy()
         np.subtract.at(counts, [place(x, self.unit) for x in self.top.tolist()], 1)
         bins = np.flatnonzero(counts)
-        high = np.minimum(self.high[bins], self.top[0])  # those above it are at the top
+        high = np.minimum(self.high[bins], self.top[0])  # all larger values are in `top`
         value = np.append(0.5 * (self.low[bins] + high), self.top)
         low, high = np.append(self.low[bins], self.top), np.append(high, self.top)
         many = np.append(counts[bins], np.ones(self.top.size, dtype=np.int64))
@@ -169,10 +166,3 @@ class Tally:
         mean = self.total / (n << BITS)
         variance = max(0, n * self.squares - self.total**2) / (n * n << 2 * BITS)
         return Sample(value, low, high, many, mean, math.sqrt(variance))
-
-
-@cache
-def _counter() -> Any:
-    from lighttail.kernels.tally import value_counter  # imports numba
-
-    return value_counter(place)

@@ -1,7 +1,7 @@
-"""Every experiment of the paper's numerical section, as data: adding one is adding a row.
+"""Every experiment of the paper's numerical section, as data: a new experiment is a new row.
 
-A `Setting` is one simulation; an `Experiment` is one table or figure: a name, a view that draws it,
-and the settings that it shows. Settings that two experiments share are simulated once.
+A `Setting` is one simulation. A `PaperExperiment` is one table or figure: a name, a view that draws it, and
+the settings that it shows. A setting that two experiments share is simulated once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ FOUR = (0.2, 0.4, 0.6, 0.8)
 SHIFTED = (5.2, 5.8)
 SIXTEEN = tuple(0.2 + 0.04 * arm for arm in range(16))
 
-# The paper's names. Its any-time runs leave out the 1/sqrt(K) of the theorem, hence kappa * sqrt(K).
+# The names are those of the paper. The paper's any-time runs leave out the theorem's factor 1/sqrt(K), hence
+# kappa * sqrt(K).
 POLICIES: dict[str, Callable[[float, int], Policy]] = {
     "SE": lambda kappa, arms: SuccessiveElimination(Standard(kappa)),
     "UCB": lambda kappa, arms: UCB(Standard(kappa)),
@@ -44,14 +45,14 @@ FAR_HORIZONS = (500, 1000, 2000, 4000, 10_000, 30_000, 100_000)
 
 @dataclass(frozen=True)
 class Setting:
-    """One simulation; `kappa` is the bound C for EXP3-IX with losses, and unused with rewards."""
+    """One simulation. For EXP3-IX with losses `kappa` is the bound C; with rewards it is not used."""
 
     series: str
     kappa: float
     means: tuple[float, ...]
     horizon: int
     variance: float = 1.0
-    share: ClassVar[float] = 1.0  # of the paths asked for
+    share: ClassVar[float] = 1.0  # the share of the paths that the user asked for
 
     @property
     def label(self) -> str:
@@ -67,7 +68,7 @@ class Setting:
 
     @property
     def slug(self) -> str:
-        """A file's name that says what is in it."""
+        """A file name that describes the setting."""
         series = self.series.lower().replace(", ", "-").replace("_", "-")
         means = "-".join(f"{mean:g}" for mean in (self.means[0], self.means[-1]))
         return (
@@ -77,19 +78,19 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """One table or figure: what it is called, how it is shown, and what it shows."""
+class PaperExperiment:
+    """One table or figure: its name, how it is drawn, and the settings that it shows."""
 
     name: str
-    label: str  # in the paper's source
+    label: str  # the label in the paper's source; empty if the part is not in the paper
     view: str
     title: str
     settings: tuple[Any, ...]  # Setting, or LinearSetting in the linear parts
-    tails: tuple[Setting, ...] = ()  # whose chance of a linear regret is estimated, however small
+    tails: tuple[Setting, ...] = ()  # settings whose chance of a linear regret is estimated, however small
 
     @property
     def section(self) -> str:
-        """The heading that it stands below."""
+        """The heading above the part; empty for a part of the paper."""
         if self.label:
             return ""
         return "Linear bandits, measured" if self.view.startswith("linear") else "Beyond the paper"
@@ -100,7 +101,7 @@ def _tuning(means: tuple[float, ...], series: tuple[str, ...]) -> tuple[Setting,
 
 
 def _scaled(means: tuple[float, ...], noisier: bool) -> tuple[Setting, ...]:
-    """Tuned policies at 1, 2, 4, 8 times the horizon, and of the noise's variance if `noisier`."""
+    """The tuned policies at 1, 2, 4, 8 times the horizon and, if `noisier`, as many times the variance."""
     return tuple(
         Setting(name, kappa, means, 500 * times, float(times) if noisier else 1.0)
         for name, kappa in TUNED.items()
@@ -111,7 +112,7 @@ def _scaled(means: tuple[float, ...], noisier: bool) -> tuple[Setting, ...]:
 SIX = tuple(TUNED)
 BOTH_READINGS = (*SIX, "UCB_any, theorem")
 EXPERIMENTS = (
-    Experiment(
+    PaperExperiment(
         "figure-1",
         "fig:exp3-ix",
         "certain",
@@ -122,46 +123,46 @@ EXPERIMENTS = (
             for means, bound in ((TWO, 1.0), (SHIFTED, 6.0))
         ),
     ),
-    Experiment(
+    PaperExperiment(
         "table-1", "table:mean-2", "means", "Mean cumulative reward, 2 arms", _tuning(TWO, BOTH_READINGS)
     ),
-    Experiment(
+    PaperExperiment(
         "figure-2", "fig:reward-distribution-2", "rewards", "Cumulative reward, 2 arms", _tuning(TWO, SIX)
     ),
-    Experiment(
+    PaperExperiment(
         "table-2", "table:mean-4", "means", "Mean cumulative reward, 4 arms", _tuning(FOUR, BOTH_READINGS)
     ),
-    Experiment(
+    PaperExperiment(
         "figure-3", "fig:reward-distribution-4", "rewards", "Cumulative reward, 4 arms", _tuning(FOUR, SIX)
     ),
-    Experiment(
+    PaperExperiment(
         "figure-4",
         "fig:reward-distribution-tail-2",
         "decay",
         "Decay of the tail, 2 arms",
         _scaled(TWO, False),
     ),
-    Experiment(
+    PaperExperiment(
         "figure-5",
         "fig:reward-distribution-tail-4",
         "decay",
         "Decay of the tail, 4 arms",
         _scaled(FOUR, False),
     ),
-    Experiment(
+    PaperExperiment(
         "figure-6", "fig:reward-distribution-mis-2", "noisier", "Misjudged noise, 2 arms", _scaled(TWO, True)
     ),
-    Experiment(
+    PaperExperiment(
         "figure-7", "fig:reward-distribution-mis-4", "noisier", "Misjudged noise, 4 arms", _scaled(FOUR, True)
     ),
-    Experiment(
+    PaperExperiment(
         "beyond-1",
         "",
         "readings",
         "For a manager: the tuned policies on two arms",
         tuple(Setting(name, kappa, TWO, 500) for name, kappa in TUNED.items()),
     ),
-    Experiment(
+    PaperExperiment(
         "beyond-2",
         "",
         "arms",
@@ -172,14 +173,14 @@ EXPERIMENTS = (
             for name in ("UCB_new", "UCB_optimal")
         ),
     ),
-    Experiment(
+    PaperExperiment(
         "beyond-3",
         "",
         "reach",
         "The chance of a linear regret: where simulation ends, and beyond",
         _scaled(TWO, False),
     ),
-    Experiment(
+    PaperExperiment(
         "beyond-4",
         "",
         "exponents",
@@ -187,5 +188,5 @@ EXPERIMENTS = (
         tuple(setting for setting in _scaled(TWO, False) if setting.series in FAR),
         tuple(Setting(name, TUNED[name], TWO, horizon) for name in FAR for horizon in FAR_HORIZONS),
     ),
-    *(Experiment(name, "", view, title, settings) for name, view, title, settings in LINEAR_PARTS),
+    *(PaperExperiment(name, "", view, title, settings) for name, view, title, settings in LINEAR_PARTS),
 )

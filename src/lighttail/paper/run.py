@@ -1,4 +1,4 @@
-"""Simulate what is missing: finished outcomes are kept as files and used again."""
+"""Simulates the settings of the paper. Finished outcomes are saved as files and used again."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from lighttail.outcomes.outcome import Outcome
-from lighttail.paper.experiments import Experiment
+from lighttail.outcomes.outcome import PathsOutcome
+from lighttail.paper.experiments import PaperExperiment
 from lighttail.running.simulate import settings_of, simulate
 
-Results = dict[Any, Outcome]  # by Setting or LinearSetting
+Results = dict[Any, PathsOutcome]  # by Setting or LinearSetting
 
 
-def settings_in(experiments: Iterable[Experiment]) -> list[Any]:
+def settings_in(experiments: Iterable[PaperExperiment]) -> list[Any]:
     """The settings that the experiments show, each once."""
     return list(dict.fromkeys(setting for experiment in experiments for setting in experiment.settings))
 
 
 def run(
-    experiments: Iterable[Experiment],
+    experiments: Iterable[PaperExperiment],
     folder: Path,
     *,
     paths: int,
@@ -27,10 +27,10 @@ def run(
     threads: int | None = None,
     progress: Callable[[str, int], None] | None = None,
 ) -> Results:
-    """The outcome of every setting, from its file in `folder` or simulated and saved there.
+    """The outcome of every setting, read from its file in `folder`, or simulated and saved there.
 
-    A file made with other settings or versions is made anew. `progress` is called with (what is
-    being simulated, paths done of all).
+    A file that was made with other settings or versions is replaced. progress: a function that is called with
+    (the setting that is being simulated, the number of paths done).
     """
     results = {}
     for turn, setting in enumerate(settings_in(experiments)):
@@ -54,13 +54,14 @@ def run(
     return results
 
 
-def _stored(file: Path, setting: Any, paths: int, seed: int) -> Outcome | None:
+def _stored(file: Path, setting: Any, paths: int, seed: int) -> PathsOutcome | None:
     if not file.exists():
         return None
     try:
-        outcome = Outcome.load(file)
+        outcome = PathsOutcome.load(file)
     except ValueError:
         return None
-    # With the method that `auto` chose then: versions, policy, problem and horizon decide its choice.
+    # `auto` would choose the method of the file again: its choice depends on versions, policy, problem and
+    # horizon.
     wanted = settings_of(setting.policy, setting.problem, setting.horizon, paths, seed, outcome.method)
     return outcome if outcome.settings == wanted else None

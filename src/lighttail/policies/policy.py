@@ -105,7 +105,10 @@ class Policy(ABC):
 
     def _lacks(self, name: str) -> BadInput:
         mine = type(self).__name__
-        return BadInput(f"policy must have a static method {name}, but {mine} has none; {PAGE} shows one")
+        page = f"; {PAGE} shows one"
+        return refuse(
+            "policy", self, f"a static method {name}", verb="have", found=f"{mine} has none", more=page
+        )
 
     def check_notes(self, state: State) -> None:
         """Raise BadInput if the pulls of a saved state cannot have led to its notes. By default all pass."""

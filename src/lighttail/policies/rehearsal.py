@@ -13,7 +13,7 @@ from numbers import Integral
 from types import ModuleType
 from typing import Any
 
-from lighttail.checks import BadInput, shown
+from lighttail.checks import BadInput, refuse, shown
 from lighttail.policies.policy import PAGE, Policy
 from lighttail.rehearsal import ALONE, Misused, TrialGenerator
 from lighttail.rules import Rule
@@ -60,7 +60,7 @@ def _check_draws(place: str, function: Any) -> None:
     used = [function.__globals__.get(name) for name in names]
     homes = {getattr(value, "__name__", "") for value in used if isinstance(value, ModuleType)}
     if "random" in homes or "numpy.random" in homes or ("numpy" in homes and "random" in names):
-        raise BadInput(f"{place} {ALONE}; {PAGE} shows how")
+        raise refuse(place, None, ALONE, verb="draw", found="", more=f"; {PAGE} shows how")
 
 
 def _checked_params(policy: Policy, horizon: float, arms: int) -> tuple[float, ...]:
@@ -71,10 +71,12 @@ def _checked_params(policy: Policy, horizon: float, arms: int) -> tuple[float, .
         raise
     except Exception as error:  # a user's formula may raise anything
         raise BadInput(
-            f"params of {name} failed with {arms} arms and horizon {horizon}: {_said(error)}"
+            f"params of {name} failed with {arms} arms and horizon {horizon}: {_said(error)}",
+            field=f"params of {name}",
         ) from None
     if not isinstance(params, tuple) or not all(isinstance(value, float) for value in params):
-        raise BadInput(f"params of {name} must return a tuple of floats, but returned {shown(params)}")
+        returned = f"returned {shown(params)}"
+        raise refuse(f"params of {name}", params, "a tuple of floats", verb="return", found=returned)
     return params
 
 
@@ -103,9 +105,8 @@ def _play(
         arm = _call(f"choose of {name}", t, latest > 1, rule.choose, rng, float(t), *seen, note, params)
         if isinstance(arm, bool) or not isinstance(arm, Integral) or not 0 <= int(arm) < arms:
             returned = f"returned {shown(arm)} in round {t} of a trial"
-            raise BadInput(
-                f"choose of {name} must return an arm, a whole number from 0 to {arms - 1}, but {returned}"
-            )
+            allowed = f"an arm, a whole number from 0 to {arms - 1}"
+            raise refuse(f"choose of {name}", arm, allowed, verb="return", found=returned)
         tried[arm] += 1.0
         memo = [note[arm, place] for place in range(rule.notes - rule.memo, rule.notes)]
         open_pulls.append((t + 1 + luck.randrange(latest), int(arm), float(luck.random() < 0.5), memo))
@@ -115,20 +116,19 @@ def _call(place: str, t: int, late: bool, function: Any, *args: Any) -> Any:
     try:
         return function(*args)
     except Misused:
-        raise BadInput(f"{place} {ALONE}; {PAGE} shows how") from None
+        raise refuse(place, None, ALONE, verb="draw", found="", more=f"; {PAGE} shows how") from None
     except IndexError:
         keeps = "tried, heard and total have one entry per arm, and note has `notes` columns"
-        raise BadInput(
-            f"{place} must stay within its arrays, but did not in round {t} of a trial: {keeps}"
-        ) from None
+        found = f"did not in round {t} of a trial"
+        raise refuse(place, None, "within its arrays", verb="stay", found=found, more=f": {keeps}") from None
     except Exception as error:  # a user's formula may raise anything
         if "read-only memory" in str(error):
-            own = "keep numbers of your own in note"
-            raise BadInput(f"{place} must not change tried, heard or total, but did: {own}") from None
+            own, given = ": keep numbers of your own in note", "tried, heard or total"
+            raise refuse(place, None, given, verb="not change", found="did", more=own) from None
         hint = " with late rewards (heard[k] may be 0 while tried[k] is not)"
         trial = f"a trial{hint if late and isinstance(error, (ArithmeticError, ValueError)) else ''}"
         why = f"{_said(error)}; {PAGE} shows the contract"
-        raise BadInput(f"{place} failed in round {t} of {trial}: {why}") from None
+        raise BadInput(f"{place} failed in round {t} of {trial}: {why}", field=place) from None
 
 
 def _said(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""A user's own observations from CSV files: rewards with the columns arm and reward, and delays."""
+"""A user's observations in CSV files: rewards, in the columns arm and reward, and delays."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import csv
 import math
 from pathlib import Path
 
-from lighttail.checks import BadInput, file_path, refuse_file, shown
+from lighttail.checks import BadInput, file_path, refuse, refuse_file, shown
 
 
 def read_rewards(path: str | Path) -> dict[str, list[float]]:
     """The rewards of each arm, in the order in which the arms first appear.
 
-    Further columns are ignored. A fault is reported with its line number.
+    Other columns are ignored. The message about a mistake names the line.
     """
     rewards: dict[str, list[float]] = {}
     path = file_path("data", path)
@@ -21,30 +21,30 @@ def read_rewards(path: str | Path) -> dict[str, list[float]]:
             rows = csv.DictReader(file, skipinitialspace=True)
             names = [name.strip() for name in rows.fieldnames or []]
             if not {"arm", "reward"} <= set(names):
-                raise BadInput(
-                    f"data must have the columns arm and reward in line 1 of {path}, "
-                    f"but has {shown(', '.join(names)) if names else 'no columns'}"
-                )
+                found = f"has {shown(', '.join(names)) if names else 'no columns'}"
+                allowed = f"the columns arm and reward in line 1 of {path}"
+                raise refuse("data", names, allowed, verb="have", found=found)
             rows.fieldnames = names
             for row in rows:
                 arm, text = (row["arm"] or "").strip(), (row["reward"] or "").strip()
                 place = f"line {rows.line_num} of {path}"
                 if not arm:
-                    raise BadInput(f"arm must be a name in {place}, but is empty")
+                    raise refuse("arm", arm, f"a name in {place}", found="is empty")
                 rewards.setdefault(arm, []).append(_reward(text, place))
     except OSError as error:
         raise refuse_file("data", path, "a file that can be read", error) from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"data must be a CSV file in UTF-8, but {path} is not ({error})") from None
+        raise _no_csv("data", path, error) from None
     if len(rewards) < 2:
-        raise BadInput(f"data must name at least two arms, but {path} names {len(rewards)}")
+        found = f"{path} names {len(rewards)}"
+        raise refuse("data", str(path), "at least two arms", verb="name", found=found)
     return rewards
 
 
 def read_delays(path: str | Path) -> list[float]:
-    """Delays in pulls, one per line, or those in the column delay; `inf` is a reward that never came.
+    """The delays in pulls: one per line, or the column delay. `inf` stands for a reward that never came.
 
-    A fault is reported with its line number.
+    The message about a mistake names the line.
     """
     path = file_path("delay", path)
     delays: list[float] = []
@@ -62,9 +62,9 @@ def read_delays(path: str | Path) -> list[float]:
     except OSError as error:
         raise refuse_file("delay", path, "a file that can be read", error) from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"delay must be a CSV file in UTF-8, but {path} is not ({error})") from None
+        raise _no_csv("delay", path, error) from None
     if not delays:
-        raise BadInput(f"delay must be a file with a delay in every line, but {path} has none")
+        raise refuse("delay", str(path), "a file with a delay in every line", found=f"{path} has none")
     return delays
 
 
@@ -75,7 +75,7 @@ def _pulls(text: str, place: str) -> float:
         value = math.nan
     if not value >= 0.0 or (math.isfinite(value) and not value.is_integer()):
         allowed = "a whole number of pulls, or inf for a reward that never came,"
-        raise BadInput(f"delay must be {allowed} in {place}, but is {shown(text)}")
+        raise refuse("delay", text, f"{allowed} in {place}")
     return value
 
 
@@ -85,5 +85,9 @@ def _reward(text: str, place: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise BadInput(f"reward must be a finite number in {place}, but is {shown(text)}")
+        raise refuse("reward", text, f"a finite number in {place}")
     return value
+
+
+def _no_csv(field: str, path: Path, error: Exception) -> BadInput:
+    return refuse(field, str(path), "a CSV file in UTF-8", found=f"{path} is not", more=f" ({error})")

@@ -6,6 +6,7 @@ Everything here runs wherever a worker is: in a thread, in another process, on a
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import pickle
 import platform
@@ -17,45 +18,42 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course
-from lighttail.outcomes.law import Law, layout_of
+from lighttail.outcomes.law import Law
 from lighttail.policies import Policy
 from lighttail.problems import Problem
 from lighttail.random.streams import block_generator
 from lighttail.records import Record
+from lighttail.running.kept import Keep, PlayBlock, kept_as
 from lighttail.running.methods import Played
 
-POLL = 0.2  # seconds between two looks at whether anyone still wants the result
+BLOCK_PULLS = 1 << 19  # about so many pulls per block, a millisecond or more of work
+SKIP_PATHS = 64  # paths per block where the cost of a path hardly depends on the horizon
 PROBE_PATHS = 2
-PROBE_PULLS = 64  # beyond one an arm
-Play = Callable[[int, Record, Any], None]
-Keep = Literal["paths", "law"]
+PROBE_PULLS = 64  # beyond one per arm
+POLL = 0.2  # seconds between two looks at whether anyone still wants the result
 
 
 class Part(NamedTuple):
-    """What a task sends back: the outcomes of some blocks, their processor time, and who played them.
+    """What a task sends back: what is kept of its paths, their processor time, and who played them."""
 
-    record: reward and pulls of their paths. law: what it sends where that is kept, in place of a record.
-    """
-
-    record: Record | None
+    content: Record | Law
     seconds: float
     worker: tuple[str, int, int]
-    law: Law | None = None
 
 
 @dataclass(frozen=True)
 class Job:
-    """One simulation, as its workers see it.
+    """One simulation, checked and chosen: whoever plays it reads this and asks nothing again.
 
-    size: paths a block. probe: the first outcomes that the caller got. keep: "paths" or "law".
-    flag: a file of the caller's, empty until nobody wants the results any more; a worker on another machine
-    does not see it.
+    size: paths per block. keep: "paths" or "law". For workers: probe, the first outcomes that the caller got,
+    and flag, a file of the caller's, empty until nobody wants the results any more; a worker on another
+    machine does not see it.
     """
 
     policy: Policy
@@ -65,51 +63,76 @@ class Job:
     seed: int
     method: Played
     size: int
-    probe: bytes
-    keep: Keep
-    flag: str
+    keep: Keep = "paths"
     course: Course = STRAIGHT
+    probe: bytes = b""
+    flag: str = ""
+
+    @property
+    def blocks(self) -> int:
+        return math.ceil(self.paths / self.size)
+
+    def rows(self, first: int, until: int) -> slice:
+        """The paths of blocks first to until - 1."""
+        return slice(first * self.size, min(self.paths, until * self.size))
 
 
-def block_player(
-    policy: Policy, problem: Problem, horizon: int, seed: int, method: Played, course: Course = STRAIGHT
-) -> Play:
-    """play(block, record, stop) fills in the paths of one block; no paths: only gets ready.
+def block_paths(horizon: int, method: str = "step", dear: int = 1) -> int:
+    """Paths per block: part of what a seed means, so it depends on what is played alone.
 
-    A block's random numbers depend on the seed and the block's number alone.
+    dear: pulls of an arm that cost as much as a pull of the problem.
+    """
+    if method == "skip":
+        return SKIP_PATHS
+    return max(1, min(4096, BLOCK_PULLS // (dear * horizon)))
+
+
+def block_player(job: Job) -> PlayBlock:
+    """The function play_block(block, record, stop), which fills in the paths of one block.
+
+    Its kernel is compiled here, or loaded from the cache. A block's random numbers depend on the seed and the
+    block's number alone.
     """
     from lighttail.kernels import kernel_for, late_kernel_for, skip_kernel_for, stream  # imports numba
-    from lighttail.kernels.errors import check_arms, compilable, parts_of
+    from lighttail.kernels.errors import check_arms
 
-    author = parts_of(policy, problem)
-    params, world = policy.params(course.known_horizon(horizon), problem.size), problem.world()
+    policy, problem, horizon, seed, course = job.policy, job.problem, job.horizon, job.seed, job.course
+    late, size, world = course.late, problem.size, problem.world()
+    params = policy.params(course.known_horizon(horizon) if late else horizon, size)
     more: tuple[Any, ...] = ()
-    with compilable(*author):
-        kernel: Any
-        if course.late:
+    kernel: Any
+    with in_sentences(policy, problem):
+        if late:
             rule = policy.rule()
             kernel = late_kernel_for(policy, problem, course.delay)
-            more = course.arguments(horizon, problem.size, rule.notes, rule.memo)
+            more = course.arguments(horizon, size, rule.notes, rule.memo)
         else:
-            kernel = (skip_kernel_for if method == "skip" else kernel_for)(policy, problem)
+            kernel = (skip_kernel_for if job.method == "skip" else kernel_for)(policy, problem)
 
-    def play(block: int, record: Record, stop: Any) -> None:
-        generator = block_generator(seed, block)
-        with compilable(*author), within_arrays(policy):
+    def play_block(block: int, record: Record, stop: Any) -> None:
+        generator = block_generator(seed, block)  # lives as long as the kernel draws from it
+        with in_sentences(policy, problem):
             kernel(stream(generator), params, world, horizon, record.reward, record.table, stop, *more)
-        check_arms(policy, stop)
+        if stop[0]:
+            check_arms(policy, stop)
 
-    return play
+    play_block(0, problem.room(0), np.zeros(1, dtype=np.int64))
+    return play_block
 
 
 @contextmanager
-def within_arrays(policy: Policy) -> Iterator[None]:
-    """A sentence in place of the error of a rule that left its arrays in compiled code."""
+def in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
+    """One sentence in place of an error of compiled code of which an author's class is the cause."""
     try:
         yield
     except IndexError:
         name = type(policy).__name__
         raise BadInput(f"choose and learn of {name} must stay within their arrays, but did not") from None
+    except Exception:
+        from lighttail.kernels.errors import compilable, parts_of
+
+        with compilable(*parts_of(policy, problem)):
+            raise
 
 
 def probe_of(
@@ -119,7 +142,8 @@ def probe_of(
     or mathematical functions gets others, and is found out before its results are mixed with anyone's."""
     begun = 0 if course.start is None else course.start.rounds
     short, record = min(horizon, begun + PROBE_PULLS + problem.opening), problem.room(PROBE_PATHS)
-    block_player(policy, problem, short, 0, method, course)(0, record, np.zeros(1, dtype=np.int64))
+    job = Job(policy, problem, short, PROBE_PATHS, 0, method, PROBE_PATHS, course=course)
+    block_player(job)(0, record, np.zeros(1, dtype=np.int64))
     return record.tobytes() + fingerprint(policy, problem, horizon)
 
 
@@ -139,43 +163,36 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
 
     attempt: sets a second try apart from the first for an executor that remembers what it was asked.
     """
-    todo, play = _ready(job)
-    begin, end = first * todo.size, min(todo.paths, until * todo.size)
-    law = Law.empty(layout_of(todo.problem, todo.horizon)) if todo.keep == "law" else None
-    record = todo.problem.room(todo.size if law else end - begin)
+    todo, play_block = _ready(job)
+    rows = todo.rows(first, until)
+    kept = kept_as(todo.keep, todo.problem, todo.horizon, rows.stop - rows.start, first=rows.start)
     start = time.thread_time()
     with _watched(todo.flag) as stop:
         for block in range(first, until):
-            skipped = block * todo.size if law else begin
-            rows = slice(block * todo.size - skipped, min(end, (block + 1) * todo.size) - skipped)
-            play(block, record.rows(rows), stop)
+            kept.fill(play_block, todo.size, stop, block, todo.rows(block, block + 1).stop)
             if stop[0]:
                 raise RuntimeError("nobody wants these blocks any more")
-            if law:
-                law.add(record.rows(rows))
-    seconds = time.thread_time() - start
-    return Part(None if law else record, seconds, worker_name(), law)
+    return Part(kept.content(), time.thread_time() - start, worker_name())
 
 
 _lock = threading.Lock()
 
 
-def _ready(job: bytes) -> tuple[Job, Play]:
+def _ready(job: bytes) -> tuple[Job, PlayBlock]:
     with _lock:  # threads of one worker that begin together compile once
         return _opened(job)
 
 
 @lru_cache(maxsize=2)
-def _opened(job: bytes) -> tuple[Job, Play]:
+def _opened(job: bytes) -> tuple[Job, PlayBlock]:
     """A job and its kernel, loaded once in a worker."""
     todo: Job = pickle.loads(job)
-    probe = probe_of(todo.policy, todo.problem, todo.horizon, todo.method, todo.course)
-    if probe != todo.probe:
+    if probe_of(todo.policy, todo.problem, todo.horizon, todo.method, todo.course) != todo.probe:
         raise RuntimeError(
             "this worker does not play as the caller does: "
             "its lighttail, its formulas or its mathematical functions are others"
         )
-    return todo, block_player(todo.policy, todo.problem, todo.horizon, todo.seed, todo.method, todo.course)
+    return todo, block_player(todo)
 
 
 def worker_name() -> tuple[str, int, int]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lighttail.checks import BadInput, one_of
+from lighttail.checks import one_of, refuse
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, Problem
@@ -33,7 +33,7 @@ def check_method(policy: Any, problem: Any, horizon: int, method: Any, late: boo
         return "step"
     obstacle = "with rewards that come late, or a start" if late else why_not_skip(policy, problem)
     if method == "skip" and obstacle:
-        raise BadInput(f"method must be 'auto' or 'step' {obstacle}, but is 'skip'")
+        raise refuse("method", method, f"'auto' or 'step' {obstacle}")
     if not obstacle and policy.plays_by == "radius":
         policy.bonus.check_concave(horizon, problem.arms)
     return method  # type: ignore[no-any-return]

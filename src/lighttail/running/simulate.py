@@ -2,59 +2,56 @@
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 
-from lighttail.checks import one_of, refuse, whole
-from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
-from lighttail.gpu.run import Device, Precision, check_device, launches, precision_for, used_device
-from lighttail.outcomes.outcome import Outcome
+from lighttail.gpu.run import Device, Precision, launches, used_device
+from lighttail.outcomes.outcome import LawOutcome, Outcome, PathsOutcome
 from lighttail.policies import Policy
-from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
-from lighttail.running.blocks import Keep, block_player
-from lighttail.running.kept import KeptLaw, KeptPaths, check_memory, kept_as
-from lighttail.running.methods import Method, check_method, choose_method
-from lighttail.running.pool import check_executor, check_travels, run_tasks
-from lighttail.system.interrupts import postponed_interrupts
+from lighttail.running.blocks import block_paths
+from lighttail.running.kept import Keep
+from lighttail.running.methods import Method
+from lighttail.running.pool import run_blocks, run_tasks
+from lighttail.running.prepare import Prepared, Progress, prepare
+from lighttail.system.progress import compiling, reporter
 from lighttail.system.versions import used_versions
 
 if TYPE_CHECKING:
     from lighttail.online import Experiment
 
-BLOCK_PULLS = 1 << 19  # about so many pulls a block, a millisecond or more of work
-LISTEN = 0.1  # seconds between two looks for Ctrl-C
-MOST_PATHS = 10**10
-MOST_COUNTED = 10**12  # whose estimates are tested
-MOST_THREADS = 10**4
-MOST_SEED = 2**4096  # bits that a seed may have: more would only take time
-Progress = Callable[[int, int], None]
+
+class Arguments(TypedDict, total=False):
+    """The arguments of `simulate` that do not decide the type of its outcome."""
+
+    horizon: Required[int]
+    paths: Required[int]
+    seed: int | None
+    threads: int | None
+    progress: bool | Progress
+    method: Method
+    executor: Executor | None
+    device: Device
+    precision: Precision | None
+    delay: DelayLike
+    batch: int | None
+    start: Experiment | None
 
 
-SKIP_PATHS = 64  # paths a block where the cost of a path hardly depends on the horizon
-
-
-def block_paths(horizon: int, method: str = "step", dear: int = 1) -> int:
-    """Paths a block: part of what a seed means, so it depends on what is played alone.
-
-    dear: pulls of an arm that cost as much as a pull of the problem.
-    """
-    if method == "skip":
-        return SKIP_PATHS
-    return max(1, min(4096, BLOCK_PULLS // (dear * horizon)))
-
-
-def usable_processors() -> int:
-    """Processors that this process may use, which in a container are fewer than the machine's."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
+@overload
+def simulate(
+    policy: Policy, problem: Problem, *, keep: Literal["paths"] = "paths", **settings: Unpack[Arguments]
+) -> PathsOutcome: ...
+@overload
+def simulate(
+    policy: Policy, problem: Problem, *, keep: Literal["law"], **settings: Unpack[Arguments]
+) -> LawOutcome: ...
+@overload
+def simulate(policy: Policy, problem: Problem, *, keep: Keep, **settings: Unpack[Arguments]) -> Outcome: ...
 def simulate(
     policy: Policy,
     problem: Problem,
@@ -112,171 +109,36 @@ def simulate(
     >>> round(out.mean("regret").value, 2)
     11.94
     """
-    if executor is not None:
-        check_executor(executor, threads)
-    checked = check_settings(policy, problem, horizon, paths, seed, threads, keep)
-    horizon, paths, seed, keep = checked.horizon, checked.paths, checked.seed, checked.keep
-    course = check_course(policy, problem, horizon, delay, batch, start)
-    if not problem.linear:
-        try_out(policy, horizon, problem.size, course.late)
-    method = check_method(policy, problem, horizon, method, course.late)
-    device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
-    threads = checked.threads
-    if executor is not None:
-        check_travels(policy=policy, problem=problem)
-    progress = check_progress(progress)
-    kept = kept_as(keep, problem, horizon, paths, threads)
-    if device == "cuda":
-        return _on_gpu(policy, problem, horizon, paths, seed, precision, keep, kept, progress, course)
-    stop = np.zeros(1, dtype=np.int64)
-    from lighttail.system.progress import compiling, reporter
-
-    with reporter(progress, str(policy), paths) as report:
-        with compiling(str(policy), progress is not False):
-            method = "step" if course.late else choose_method(policy, problem, horizon, method)
-            check_long(problem, horizon, method)
-            size = block_paths(horizon, method, problem.dear)
-            play = block_player(policy, problem, horizon, seed, method, course)
-            play(0, problem.room(0), stop)  # compiles the kernel, or loads it from the cache
-        if executor is None:
-            run_blocks(kept.player(play, size, stop), size, paths, threads, stop, report)
+    where, late = (executor, threads, device, precision), (delay, batch, start)
+    ready = prepare(policy, problem, horizon, paths, seed, method, keep, progress, where, late)
+    job, kept = ready.job, ready.kept
+    settings = settings_of(policy, problem, job.horizon, job.paths, job.seed, job.method, job.keep)
+    with reporter(ready.progress, settings["policy_label"], job.paths) as report:
+        if ready.play_block is None:
+            settings |= _on_gpu(ready, report)
+            del settings["block_paths"]  # a path has a stream of its own there
+        elif executor is None:
+            stop = np.zeros(1, dtype=np.int64)
+            fill = partial(kept.fill, ready.play_block, job.size, stop)
+            run_blocks(fill, job.size, job.paths, ready.threads, stop, report)
         else:
-            setting = (policy, problem, horizon, seed, method, course)
-            run_tasks(executor, setting, size, paths, keep, kept.put, report)
-    return kept.outcome(settings_of(policy, problem, horizon, paths, seed, method, keep) | course.said())
+            run_tasks(executor, job, kept.put, report)
+    return kept.outcome(settings | job.course.said())
 
 
-def _on_gpu(
-    policy: Policy,
-    problem: Any,
-    horizon: int,
-    paths: int,
-    seed: int,
-    precision: Precision | None,
-    keep: Keep,
-    kept: KeptPaths | KeptLaw,
-    progress: bool | Progress,
-    course: Course,
-) -> Outcome:
-    """The same on a GPU, a launch of some million paths at a time."""
-    from lighttail.system.progress import compiling, reporter
-
-    precision = precision_for(precision, problem, horizon, course)
-    with reporter(progress, str(policy), paths) as report:
-        with compiling(str(policy), progress is not False):
-            for _ in launches(policy, problem, horizon, 1, seed, precision, course=course):
-                pass  # one path, to compile the kernel
-        played = launches(policy, problem, horizon, paths, seed, precision, course=course)
-        for first, rewards, pulls in played:
-            kept.take(first, rewards, pulls)
-            report(first + rewards.size, paths)
-    settings = settings_of(policy, problem, horizon, paths, seed, "step", keep)
-    del settings["block_paths"]  # a path has a stream of its own there
-    return kept.outcome(settings | used_device(precision) | course.said())
-
-
-def run_blocks(
-    play: Callable[[int, int], int],
-    size: int,
-    paths: int,
-    threads: int,
-    stop: Any,
-    report: Progress,
-    done: int = 0,
-) -> None:
-    """Play all blocks, a few in flight for every thread; whatever ends early ends all of them.
-
-    play(block, until) plays the paths block * size to until. done: paths of whole blocks that have
-    been played before.
-    """
-    blocks = math.ceil(paths / size)
-    following = iter(range(done // size, blocks))
-    running: set[Future[int]] = set()
-    with postponed_interrupts() as ask:
-        pool = ThreadPoolExecutor(min(threads, blocks), thread_name_prefix="lighttail")
-        try:
-            while True:
-                ask()
-                for block in following:
-                    running.add(pool.submit(play, block, min(paths, (block + 1) * size)))
-                    if len(running) >= 4 * threads:
-                        break
-                if not running:
-                    return
-                finished, running = wait(running, timeout=LISTEN, return_when=FIRST_COMPLETED)
-                if finished:
-                    done += sum(future.result() for future in finished)
-                    report(done, paths)
-        except BaseException:
-            stop[0] = 1
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def check_settings(
-    policy: Any,
-    problem: Any,
-    horizon: Any,
-    paths: Any,
-    seed: Any,
-    threads: Any,
-    keep: Any = "paths",
-    together: int = 1,
-) -> Checked:
-    """Refuse what cannot be simulated, before any work.
-
-    together: outcomes of this kind that are in memory at the same time.
-    """
-    if not isinstance(policy, Policy):
-        raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
-    if not isinstance(problem, Problem):
-        raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-    pulls = problem.check(policy, horizon)
-    kept: Any = one_of("keep", keep, get_args(Keep))
-    count = whole("paths", paths, 1, most=MOST_COUNTED)
-    if kept == "paths" and count > MOST_PATHS:
-        raise refuse("paths", paths, f"at most {MOST_PATHS}, or {MOST_COUNTED} with keep='law'")
-    use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
-    chosen = fresh_seed() if seed is None else check_seed(seed)
-    check_memory(problem, pulls, count, kept, together, use)
-    return Checked(pulls, count, chosen, use, kept)
-
-
-class Checked(NamedTuple):
-    """Settings as plain numbers; a fresh seed and all usable processors where none were given."""
-
-    horizon: int
-    paths: int
-    seed: int
-    threads: int
-    keep: Keep
-
-
-def fresh_seed() -> int:
-    entropy: Any = np.random.SeedSequence().entropy
-    return int(entropy)
-
-
-def check_long(problem: Problem, horizon: int, method: Method) -> None:
-    """Refuse a path that nobody could wait for: its pulls follow each other, whatever the processors."""
-    if method == "step" and horizon > problem.most_steps:
-        most = problem.most_steps
-        raise refuse("horizon", horizon, f"at most {most} where every pull is played, which takes hours")
-
-
-def check_seed(seed: Any) -> int:
-    """A seed is any whole number that is not negative; of a huge one only the time would grow."""
-    if (found := whole("seed", seed, 0)) >= MOST_SEED:
-        raise refuse("seed", seed, f"a whole number of at most {MOST_SEED.bit_length() - 1} bits")
-    return found
-
-
-def check_progress(progress: Any) -> Any:
-    """A truth value, or a function."""
-    if callable(progress) or isinstance(progress, (bool, np.bool_)):
-        return progress if callable(progress) else bool(progress)
-    raise refuse("progress", progress, "True, False or a function")
+def _on_gpu(ready: Prepared, report: Progress) -> dict[str, str]:
+    """Play on a GPU, a launch of some million paths at a time; what the settings say of the device."""
+    job, precision = ready.job, ready.precision
+    assert precision is not None  # it was prepared for a GPU
+    problem: Any = job.problem
+    with compiling(str(job.policy), ready.progress is not False):
+        for _ in launches(job.policy, problem, job.horizon, 1, job.seed, precision, course=job.course):
+            pass  # one path, to compile the kernel
+    played = launches(job.policy, problem, job.horizon, job.paths, job.seed, precision, course=job.course)
+    for first, rewards, pulls in played:
+        ready.kept.take(first, rewards, pulls)
+        report(first + rewards.size, job.paths)
+    return used_device(precision)
 
 
 def settings_of(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lighttail.checks import BadInput, refuse
+from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course
 from lighttail.gpu.run import (
     Precision,
@@ -24,10 +24,9 @@ from lighttail.gpu.run import (
 )
 from lighttail.policies import Policy
 from lighttail.problems import Problem
-from lighttail.running.blocks import PROBE_PATHS, PROBE_PULLS, fingerprint, probe_of
+from lighttail.running.blocks import PROBE_PATHS, PROBE_PULLS, block_paths, fingerprint, probe_of
 from lighttail.running.methods import Method, Played, choose_method
-from lighttail.running.simulate import block_paths
-from lighttail.study.file import Setting, Study
+from lighttail.study.file import Study, StudyProblem
 from lighttail.study.told import facts_of
 from lighttail.system.progress import compiling
 
@@ -49,7 +48,7 @@ class Cell:
     probe: None if a manifest lists every path of the cell: then its key is known without a kernel.
     """
 
-    setting: Setting
+    setting: StudyProblem
     policy_name: str
     policy: Policy
     horizon: int
@@ -99,10 +98,9 @@ class Cell:
             return self.probe
         probe = probe_of(self.policy, self.problem, self.horizon, self.method, self.course)
         if _digest(probe) != self.played["probe"]:
-            raise BadInput(
-                f"{self.folder} must be finished by a machine that rounds as the one that began it, "
-                "but this one rounds otherwise: play the study in a new folder"
-            )
+            allowed = "finished by a machine that rounds as the one that began it"
+            found, more = "this one rounds otherwise", ": play the study in a new folder"
+            raise refuse(str(self.folder), None, allowed, found=found, more=more)
         return probe
 
     @property
@@ -168,7 +166,7 @@ def cells_of(
 
 def _of_all_seeds(
     study: Study,
-    setting: Setting,
+    setting: StudyProblem,
     horizon: int,
     named: tuple[str, Policy],
     device: str,
@@ -220,7 +218,7 @@ class _Way(NamedTuple):
 
 
 def _on_cpu(
-    policy: Policy, setting: Setting, horizon: int, asked: Method, known: list[dict[str, Any]]
+    policy: Policy, setting: StudyProblem, horizon: int, asked: Method, known: list[dict[str, Any]]
 ) -> _Way:
     """known: what a manifest says of the cell of each seed, for which no pilots or probe are played."""
     problem: Any = setting.problem
@@ -244,7 +242,7 @@ def _on_gpu(policy: Policy, problem: Any, horizon: int) -> _Way:
     return _Way("step", 1, size, probe, used_device(precision) | {"sources": device_sources()}, precision)
 
 
-def asked_for(policy: Policy, setting: Setting, horizon: int, device: str) -> dict[str, Any]:
+def asked_for(policy: Policy, setting: StudyProblem, horizon: int, device: str) -> dict[str, Any]:
     """What decides how a cell is played, found without a kernel."""
     problem: Any = setting.problem
     asked = {

@@ -12,6 +12,7 @@ from lighttail.checks import (
     file_path,
     non_negative,
     number,
+    one_of,
     positive,
     refuse,
     refuse_file,
@@ -27,9 +28,9 @@ from lighttail.reading.csvfile import read_rewards
 from lighttail.reading.own import loader
 from lighttail.reading.words import names_own, parse_linear, parse_noise, parse_policy
 from lighttail.running.methods import Method, check_method, why_not_skip
-from lighttail.running.simulate import MOST_PATHS, check_long, check_settings
+from lighttail.running.prepare import MOST_PATHS, check_long, check_settings
 from lighttail.study.late import LINEAR_KEYS, course_of
-from lighttail.study.source import LONGEST_TEXT, Source, Table, name, several, text, texts
+from lighttail.study.source import LONGEST_TEXT, Source, TablePlace, name, several, text, texts
 from lighttail.study.told import Tell, told_noise, told_policy
 
 LATE_KEYS = ("delay", "never", "batch")
@@ -44,7 +45,7 @@ Find = Callable[[str], Path]
 
 
 @dataclass(frozen=True)
-class Setting:
+class StudyProblem:
     """A problem of a study with one of its sigmas; None where the study leaves it open."""
 
     name: str
@@ -70,7 +71,7 @@ class Study:
     horizons: tuple[int, ...]
     method: Method
     threshold: float | None  # as a share of the horizon
-    problems: tuple[Setting, ...]
+    problems: tuple[StudyProblem, ...]
     policies: dict[str, Policy]
     text: str = field(repr=False)
     inputs: dict[str, Path]
@@ -166,9 +167,7 @@ def _horizon(key: str, value: Any) -> int:
 
 
 def _method(key: str, value: Any) -> str:
-    if value not in get_args(Method):
-        raise refuse(key, value, "'auto', 'step' or 'skip'")
-    return str(value)
+    return one_of(key, value, get_args(Method))
 
 
 def _policies(source: Source, way: _Words) -> dict[str, Policy]:
@@ -181,50 +180,46 @@ def _policies(source: Source, way: _Words) -> dict[str, Policy]:
             policy = way.policy(words, called)
             for other, same in policies.items():
                 if same == policy:
-                    raise BadInput(
-                        "policy.policy must be different for every policy, "
-                        f"but {other!r} and {called!r} are both {shown(words)}"
-                    )
+                    both = f"{other!r} and {called!r} are both {shown(words)}"
+                    raise refuse("policy.policy", words, "different for every policy", found=both)
         policies[called] = policy
     return policies
 
 
-def _check_fresh(source: Source, place: Table, names: list[str], called: str) -> None:
+def _check_fresh(source: Source, place: TablePlace, names: list[str], called: str) -> None:
     """Refuse a name that was given before; to many disks large and small letters are the same."""
     if called.casefold() in [other.casefold() for other in names]:
         key = place[0]
         with source.at(*place, "name" if "name" in source.table(place) else "policy"):
-            raise BadInput(f"{key}.name must be different for every {key}, but is {called!r} twice")
+            twice = f"is {called!r} twice"
+            raise refuse(f"{key}.name", called, f"different for every {key}", found=twice)
 
 
-def _problems(source: Source, way: _Words) -> Iterator[Setting]:
+def _problems(source: Source, way: _Words) -> Iterator[StudyProblem]:
     shared = source.given((), "sigmas", several(non_negative), None)
     names: list[str] = []
-    seen: list[Setting] = []
+    seen: list[StudyProblem] = []
     for place in source.tables("problem", PROBLEM_KEYS, MOST_PROBLEMS):
         called = source.given(place, "name", name)
         _check_fresh(source, place, names, called)
         names.append(called)
         course = course_of(source, place, way.file)
         for sigma, problem in _with_sigmas(source, place, shared, way):
-            setting = Setting(called, sigma, problem, course)
+            setting = StudyProblem(called, sigma, problem, course)
             with source.at(*place):
                 if len(seen) == MOST_PROBLEMS:
-                    raise BadInput(
-                        f"problems must be at most {MOST_PROBLEMS:,} with their sigmas, but are more"
-                    )
+                    most = f"at most {MOST_PROBLEMS:,} with their sigmas"
+                    raise refuse("problems", None, most, found="are more")
                 for other in seen:
                     if (other.problem, other.course) == (problem, course):
-                        raise BadInput(
-                            "problem must be different under every name, "
-                            f"but {other.title!r} and {setting.title!r} are the same"
-                        )
+                        same = f"{other.title!r} and {setting.title!r} are the same"
+                        raise refuse("problem", problem, "different under every name", found=same)
             seen.append(setting)
             yield setting
 
 
 def _with_sigmas(
-    source: Source, place: Table, shared: Any, way: _Words
+    source: Source, place: TablePlace, shared: Any, way: _Words
 ) -> Iterator[tuple[float | None, Bandit | LinearBandit]]:
     """The problem of a table with each of its sigmas: its own, or those of the study."""
     table = source.table(place)
@@ -239,10 +234,9 @@ def _with_sigmas(
         source.without(place, ("sigmas",), f"with {fixed}")
         if shared is not None:
             with source.at("sigmas"):
-                raise BadInput(
-                    f"sigmas must stand in the problems that take them, since {table['name']!r} with {fixed} "
-                    f"does not, but is {list(shared)} for all of them"
-                )
+                there = f"in the problems that take them, since {table['name']!r} with {fixed} does not"
+                found = f"is {list(shared)} for all of them"
+                raise refuse("sigmas", list(shared), there, verb="stand", found=found)
     if "data" in table:
         yield None, _resampled(source, place, way)
         return
@@ -255,21 +249,21 @@ def _with_sigmas(
             yield sigma, _arms(source, place, law)
 
 
-def _arms(source: Source, place: Table, law: Noise) -> Bandit:
+def _arms(source: Source, place: TablePlace, law: Noise) -> Bandit:
     problem: Bandit = source.given(place, "means", lambda key, means: Bandit(means, law))
     return source.given(  # type: ignore[no-any-return]
         place, "labels", lambda key, labels: Bandit(problem.means, law, texts(key, labels)), problem
     )
 
 
-def _resampled(source: Source, place: Table, way: _Words) -> Bandit:
+def _resampled(source: Source, place: TablePlace, way: _Words) -> Bandit:
     def read(key: str, value: Any) -> Bandit:
         return Bandit.from_samples(read_rewards(way.file(text(key, value))))
 
     return source.given(place, "data", read)  # type: ignore[no-any-return]
 
 
-def _linear(source: Source, place: Table, law: Noise, way: _Words) -> LinearBandit:
+def _linear(source: Source, place: TablePlace, law: Noise, way: _Words) -> LinearBandit:
     source.without(place, ("means", "labels"), "in a linear bandit")
     theta = source.given(place, "theta", _vector, None)
     dim = source.given(place, "dim", lambda key, value: _whole(key, value, 1), None)
@@ -295,10 +289,12 @@ def _check_cells(study: Study, source: Source) -> None:
     """Refuse a study whose cells alone could hardly be listed."""
     count = len(study.problems) * len(study.policies) * len(study.horizons) * len(study.seeds)
     if count > MOST_CELLS:
-        raise BadInput(
-            f"{source.name}: the cells, problems x policies x horizons x sigmas x seeds, "
-            f"must be at most {MOST_CELLS:,}, but are {count:,}"
-        )
+        cells = "the cells, problems x policies x horizons x sigmas x seeds,"
+        found = f"are {count:,}"
+        raise refuse(cells, count, f"at most {MOST_CELLS:,}", found=found).within(source.name)
+
+
+FAULTS: dict[str, Table] = {"horizon": ("horizons",), "method": ("method",)}  # a policy's line otherwise
 
 
 def _check_pairs(study: Study, source: Source) -> None:
@@ -316,7 +312,7 @@ def _check_pairs(study: Study, source: Source) -> None:
                         check_long(problem, horizon, "step")
                 except BadInput as error:
                     word = str(error).split(maxsplit=1)[0]
-                    places: dict[str, Table] = {"horizon": ("horizons",), "method": ("method",)}
+                    places: dict[str, TablePlace] = {"horizon": ("horizons",), "method": ("method",)}
                     line = source.line(*places.get(word, ("policy", turn)))
                     raise BadInput(
                         f"{source.name}, line {line}: {error} (problem {setting.title!r})"

@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from lighttail.checks import BadInput, refuse
+from lighttail.checks import refuse
 from lighttail.study.cells import KEY_LETTERS, Cell, Piece, slug
 from lighttail.study.file import Study
 from lighttail.study.manifest import (
     MANIFEST,
+    REBUILD,
     Found,
     NoManifest,
     is_whole,
     manifest_of,
+    no_manifest,
     read_manifest,
     versions,
 )
@@ -45,7 +47,8 @@ def check_kind(path: Path, folder: bool) -> None:
     """Refuse a file in a folder's place, and a folder in a file's."""
     if path.is_dir() != folder and path.exists():
         wanted, found = ("folder", "file") if folder else ("file", "folder")
-        raise BadInput(f"{path} must be a {wanted}, but is a {found}: move it away and run the study again")
+        away = ": move it away and run the study again"
+        raise refuse(str(path), found, f"a {wanted}", found=f"is a {found}", more=away)
 
 
 def has_pieces(path: Path) -> bool:
@@ -55,8 +58,7 @@ def has_pieces(path: Path) -> bool:
 
 def lost_manifest(path: Path) -> NoManifest | None:
     """The error for a folder without a manifest that has the pieces of a study."""
-    lost = f"{path / MANIFEST} must be the manifest of a study, but is missing"
-    return NoManifest(lost) if has_pieces(path) else None
+    return no_manifest(path / MANIFEST, "is missing") if has_pieces(path) else None
 
 
 def _manifest(path: Path, rebuild: bool) -> dict[str, Any] | None:
@@ -71,8 +73,8 @@ def _manifest(path: Path, rebuild: bool) -> dict[str, Any] | None:
                 "out", str(path), f"a folder whose {MANIFEST} is that of a study, or a new one"
             ) from None
         if not rebuild:
-            offer = f"rebuild=True makes it anew from the pieces in {CELLS} that fit the study"
-            raise BadInput(f"{error}: {offer}") from None
+            offer = f" makes it anew from the pieces in {CELLS} that fit the study"
+            raise error.adding(": ", REBUILD, offer) from None
         return None
     if manifest is None:
         _check_empty(path)
@@ -91,17 +93,14 @@ def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, 
     if manifest is None:
         return None
     if manifest["name"] != study.name:
-        raise BadInput(
-            f"out must be the folder of study {study.name!r} or a new one, "
-            f"but {str(path)!r} holds study {manifest['name']!r}"
-        )
+        found = f"{str(path)!r} holds study {manifest['name']!r}"
+        raise refuse("out", str(path), f"the folder of study {study.name!r} or a new one", found=found)
     for name, version in now.items():
         made = manifest["versions"].get(name)
         if made != version:
-            raise BadInput(
-                f"out must be made by {name} {version}, which runs now, or be a new folder, "
-                f"but {str(path)!r} was made by {name} {made}"
-            )
+            allowed = f"made by {name} {version}, which runs now, or be a new folder"
+            found = f"{str(path)!r} was made by {name} {made}"
+            raise refuse("out", str(path), allowed, found=found)
     return manifest
 
 
@@ -113,9 +112,8 @@ def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
         try:
             _lock(file)
         except BlockingIOError:
-            raise BadInput(
-                f"out must be a folder in which no other run is at work, but is {str(path)!r}"
-            ) from None
+            alone, found = "a folder in which no other run is at work", f"is {str(path)!r}"
+            raise refuse("out", str(path), alone, found=found) from None
         folder = Folder(path, study, check_belongs(path, study, rebuild))
         for place in (path, *path.glob(f"{CELLS}/*"), path / INPUTS):
             for file_left in leftovers(place):

@@ -11,13 +11,13 @@ from lighttail.checks import refuse, whole, whole_float
 from lighttail.course import STRAIGHT, Course
 from lighttail.delays import Delay, as_delay
 from lighttail.reading.words import DELAYS, parse_course
-from lighttail.study.source import Source, Table
+from lighttail.study.source import Source, TablePlace
 
 LINEAR_KEYS = ("actions", "dim", "theta")
 ALLOWED = f"a whole number of pulls, a list of such numbers, or a text of the form {DELAYS}"
 
 
-def course_of(source: Source, place: Table, find: Callable[[str], Path]) -> Course:
+def course_of(source: Source, place: TablePlace, find: Callable[[str], Path]) -> Course:
     """The course of a problem: each key from its own table, or else the study's. find: where a file is."""
 
     def given(key: str, check: Callable[[str, Any], Any], default: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
-from lighttail.checks import BadInput, refuse
+from lighttail.checks import Argument, BadInput, refuse
 from lighttail.running.methods import Played
 from lighttail.study.cells import Cell, Listed, Piece, asked_text
 from lighttail.study.file import Study
@@ -46,10 +46,16 @@ CELL_TYPES: dict[str, Any] = {
     "files": list,
 }
 FILE_TYPES: dict[str, Any] = {"file": str, "first": int, "rows": int, "sha256": str}
+REBUILD = Argument("rebuild", (True,))  # what a lost manifest can be made anew by
 
 
 class NoManifest(BadInput):
     """The manifest is not there, or is not one; the files of the study may still be whole."""
+
+
+def no_manifest(file: Path, wrong: str) -> NoManifest:
+    """The error for a manifest with which something is wrong."""
+    return NoManifest(field=str(file), allowed="the manifest of a study", found=wrong)
 
 
 def versions() -> dict[str, str]:
@@ -71,12 +77,12 @@ def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
         reason = (error.strerror or str(error)).lower()
         if error.errno == errno.ENAMETOOLONG:
             raise refuse(field, str(path), f"a folder ({reason})") from None
-        raise BadInput(f"{file} must be a file that can be read, but is not ({reason})") from None
+        raise refuse(str(file), None, "a file that can be read", found=f"is not ({reason})") from None
     except (ValueError, RecursionError):
         manifest = None
     wrong = _fault(manifest)
     if wrong:
-        raise NoManifest(f"{file} must be the manifest of a study, but {wrong}")
+        raise no_manifest(file, wrong)
     return manifest  # type: ignore[no-any-return]
 
 

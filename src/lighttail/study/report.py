@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import probability
@@ -20,7 +20,7 @@ from lighttail.report.figures import SETTINGS, draw, legend_words, looks
 from lighttail.report.page import about
 from lighttail.report.write import FILES, write_report
 from lighttail.study.cells import slug
-from lighttail.study.file import Setting
+from lighttail.study.file import StudyProblem
 from lighttail.study.folder import REPORT, check_kind
 from lighttail.study.results import Results
 from lighttail.system.files import output_folder, whole_files
@@ -36,7 +36,7 @@ INDEX, RESULTS = "index.html", "results.json"
 class Summary:
     """What the index keeps of a comparison, whose paths may fill the memory."""
 
-    setting: Setting
+    setting: StudyProblem
     horizon: int
     paths: int
     threshold: float
@@ -49,7 +49,8 @@ class Summary:
 def report_study(results: Results, progress: Callable[[str, int], None] | None = None) -> Path:
     """Write the report into the study's folder; returns the path of the index."""
     if not results.finished:
-        raise BadInput(f"folder must hold a study of which a piece is finished, but is {str(results.path)!r}")
+        finished, found = "a study of which a piece is finished", f"is {str(results.path)!r}"
+        raise refuse("folder", str(results.path), finished, verb="hold", found=found)
     place = results.path / REPORT
     check_kind(place, folder=True)
     command = shlex.join(["lighttail", "report", str(results.path)])
@@ -100,12 +101,12 @@ def not_played_words(names: Iterable[str]) -> str:
     return f"Not played yet: {listed}" if listed else ""
 
 
-def _not_played(results: Results, setting: Setting, horizon: int) -> str:
+def _not_played(results: Results, setting: StudyProblem, horizon: int) -> str:
     words = not_played_words(results.not_played(setting, horizon))
     return f"<b>{escape(words)}.</b>" if words else ""
 
 
-def _above(results: Results, setting: Setting, horizon: int) -> str:
+def _above(results: Results, setting: StudyProblem, horizon: int) -> str:
     """What a page says before its own heading."""
     named = "; ".join(
         f"{name}: {policy}" for name, policy in results.study.policies.items() if name != str(policy)
@@ -126,7 +127,7 @@ def _unfinished(results: Results) -> str:
     )
 
 
-def _summary(setting: Setting, comparison: Comparison, page: str, command: str) -> Summary:
+def _summary(setting: StudyProblem, comparison: Comparison, page: str, command: str) -> Summary:
     rows = []
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
         numbers = entry.cells()
@@ -190,7 +191,7 @@ In brackets: 95 % intervals.</p>
     return document(f"lighttail: {study.name}", body)
 
 
-def _section(results: Results, setting: Setting, summaries: list[Summary]) -> str:
+def _section(results: Results, setting: StudyProblem, summaries: list[Summary]) -> str:
     """The table and the figure of one problem; what of it is not played is named."""
     told = " ".join(filter(None, (about(setting.problem), setting.course.words())))
     heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(told)}</p>\n"
@@ -211,7 +212,7 @@ def _section(results: Results, setting: Setting, summaries: list[Summary]) -> st
     return f'{heading}<div class="scroll"><table><tr>{head}</tr>{body}</table></div>\n{_picture(summaries)}'
 
 
-def _row_of_absent(results: Results, setting: Setting, horizon: int) -> str:
+def _row_of_absent(results: Results, setting: StudyProblem, horizon: int) -> str:
     absent = _not_played(results, setting, horizon)
     return f'\n<tr><td colspan="6">{horizon:,} pulls. {absent}</td></tr>\n' if absent else ""
 

@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lighttail.checks import BadInput, known_word, refuse
+from lighttail.checks import known_word, refuse
 from lighttail.outcomes.comparison import Comparison, comparison_of
 from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
-from lighttail.running.blocks import Keep
-from lighttail.running.kept import fits_memory, kept_as
+from lighttail.running.kept import Keep, kept_as
+from lighttail.running.prepare import fits_memory
 from lighttail.study.cells import problem_repr
-from lighttail.study.file import Setting, Study, parse_study
+from lighttail.study.file import Study, StudyProblem, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
-from lighttail.study.manifest import MANIFEST, NoManifest, is_whole, read_manifest
+from lighttail.study.manifest import MANIFEST, REBUILD, NoManifest, is_whole, read_manifest
 from lighttail.study.parquet import decode
 from lighttail.study.told import NOISE, POLICY, Facts, fits
 from lighttail.system.files import in_a_sentence
@@ -39,7 +39,7 @@ def load_study(folder: str | Path) -> Results:
                 "folder", str(path), "that of a study, which `lighttail run` makes"
             )
     except NoManifest as error:
-        raise BadInput(f"{error}: run the study with rebuild=True to make it anew from its pieces") from None
+        raise error.adding(": run the study with ", REBUILD, " to make it anew from its pieces") from None
     if not is_whole(manifest):
         raise Damaged(f"{path / MANIFEST} is damaged; {ANEW}")
     study = parse_study(
@@ -103,7 +103,7 @@ class Results:
             raise refuse("policy", policy, "one of which a piece is finished")
         return self._outcome(settings[sigma], policy, horizon, rows)
 
-    def comparison(self, setting: Setting, horizon: int) -> Comparison | None:
+    def comparison(self, setting: StudyProblem, horizon: int) -> Comparison | None:
         """All policies on a problem, with the same number of paths each; None if nothing is finished."""
         study, problem = self.study, setting.problem
         rows = {name: self._rows(setting, name, horizon) for name in study.policies}
@@ -116,19 +116,21 @@ class Results:
         outcomes = {name: self._outcome(setting, name, horizon, paths, together=len(there)) for name in there}
         return comparison_of(study.policies, outcomes, problem, study.seeds, threshold, setting.course)
 
-    def not_played(self, setting: Setting, horizon: int) -> list[str]:
+    def not_played(self, setting: StudyProblem, horizon: int) -> list[str]:
         """The policies of which no piece is finished there."""
         return [name for name in self.study.policies if not self._rows(setting, name, horizon)]
 
-    def _cells(self, setting: Setting, policy: str, horizon: int) -> list[dict[str, Any]]:
+    def _cells(self, setting: StudyProblem, policy: str, horizon: int) -> list[dict[str, Any]]:
         names = {"problem": setting.name, "sigma": setting.sigma, "policy": policy, "horizon": horizon}
         return [cell for cell in self.manifest["cells"] if all(cell[key] == names[key] for key in names)]
 
-    def _rows(self, setting: Setting, policy: str, horizon: int) -> int:
+    def _rows(self, setting: StudyProblem, policy: str, horizon: int) -> int:
         """Paths that are there, of all seeds."""
         return sum(file["rows"] for cell in self._cells(setting, policy, horizon) for file in cell["files"])
 
-    def _outcome(self, setting: Setting, policy: str, horizon: int, paths: int, together: int = 1) -> Outcome:
+    def _outcome(
+        self, setting: StudyProblem, policy: str, horizon: int, paths: int, together: int = 1
+    ) -> Outcome:
         """The first so many paths; their law where those of `together` policies do not fit into memory."""
         problem, cells = setting.problem, self._cells(setting, policy, horizon)
         played = cells[0]["played"]
@@ -152,7 +154,7 @@ class Results:
             for file in cell["files"]:
                 if done < paths:
                     record = self._piece(cell, file).rows(slice(paths - done))
-                    kept.add(done, record)
+                    kept.put(done, record)
                     done += record.paths
         return kept.outcome(settings)
 

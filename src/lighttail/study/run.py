@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby, islice
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from lighttail.checks import BadInput, positive, refuse
-from lighttail.running.blocks import POLL, Job, Part
-from lighttail.running.pool import pickled, result_of, stop_flag, submit
+from lighttail.records import Record
+from lighttail.running.blocks import Job, Part
+from lighttail.running.pool import failure, lift, pickled, stop_flag, submit, window_of, work_on
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, check_belongs, opened
 from lighttail.study.manifest import Found, listed_in
 from lighttail.study.parquet import encode
-from lighttail.study.workers import Pool, check_workers, play_on_device, pool_of
-from lighttail.system.interrupts import postponed_interrupts
+from lighttail.study.workers import QUEUED, check_workers, count_of, play_on_device, pool_of
 
 LISTING = 20  # times as long as the last manifest took to write, and a second at least, until the next one
 Report = Callable[[str, int], None]
@@ -114,10 +115,9 @@ def look_at(place: Folder, cells: list[Cell]) -> tuple[Found, list[Path]]:
     """The pieces that fit, and the damaged ones; no lost manifest is made anew for another study."""
     found, damaged = place.look(cells)
     if place.rebuilt and not found:
-        raise BadInput(
-            f"out must be a new folder, or one with pieces of study {place.study.name!r}, "
-            f"but none in {str(place.path)!r} fits it"
-        )
+        allowed = f"a new folder, or one with pieces of study {place.study.name!r}"
+        other = f"none in {str(place.path)!r} fits it"
+        raise refuse("out", str(place.path), allowed, found=other)
     return found, damaged
 
 
@@ -127,90 +127,72 @@ def _not_needed(place: Folder, cells: list[Cell], found: Found) -> tuple[list[Pa
     return sorted(replaced), [file for file in place.strangers(cells) if file not in replaced]
 
 
-class _Player:
-    """Plays pieces into a folder, a few in flight for every worker."""
+class _Pieces:
+    """The pieces that are missing, each kept in the folder as soon as it is there."""
 
-    def __init__(self, folder: Folder, found: Found, pool: Pool, device: str, report: Report) -> None:
-        self.folder, self.found, self.pool, self.device, self.report = folder, found, pool, device, report
-        self.running: dict[Future[Part], tuple[Piece, Job, int]] = {}
-        self.done = sum(piece.rows for piece in found)
-        self._message: tuple[Job, bytes] | None = None  # of the latest cell
+    def __init__(self, folder: Folder, cells: list[Cell], found: Found, report: Report) -> None:
+        self.folder, self.cells, self.found, self.report = folder, cells, found, report
+        self.finished = sum(piece.rows for piece in found)
+        self.workers: set[Any] = set()  # that have been heard of
+        self.due = time.monotonic() + 1.0  # the manifest
 
-    def begin(self, piece: Piece, job: Job, attempt: int = 1) -> None:
-        """Hand a piece to the pool."""
-        self.report(_label(piece), self.done)
-        future: Future[Part]
-        if self.device != "cpu":
-            future = self.pool.executor.submit(play_on_device, piece)
-        else:
-            if self._message is None or self._message[0] is not job:
-                self._message = job, pickled(job)
-            future = submit(self.pool.executor, *self._message, *piece.blocks, attempt)
-        self.running[future] = piece, job, attempt
+    def missing(self) -> list[Piece]:
+        """First the first piece of every cell, then the second: so an unfinished study can be compared."""
+        missing = [piece for cell in self.cells for piece in cell.pieces if piece not in self.found]
+        return sorted(missing, key=lambda piece: piece.first // piece.cell.size)
 
-    def end(self, future: Future[Part]) -> None:
-        """Keep what a task brought, or try it again."""
-        piece, job, attempt = self.running.pop(future)
-        part = result_of(future, job, piece.blocks, attempt)
-        if part is None:
-            self.begin(piece, job, attempt + 1)
-            return
-        self.pool.heard(part.worker)
-        assert part.record is not None
-        self.found[piece] = self.folder.keep(piece, encode(piece.about, part.record))
-        self.done += piece.rows
-        self.report(_label(piece), self.done)
+    def done(self, piece: Piece, part: Part) -> None:
+        """Keep what a task brought."""
+        self.workers.add(part.worker)
+        assert isinstance(part.content, Record)
+        self.found[piece] = self.folder.keep(piece, encode(piece.about, part.content))
+        self.finished += piece.rows
+        self.tell(piece)
 
-    def call_back(self) -> None:
-        """Take back the pieces that no worker has begun."""
-        self.running = {future: task for future, task in self.running.items() if not future.cancel()}
+    def tell(self, piece: Piece) -> None:
+        self.report(f"{piece.cell.policy_name} on {piece.cell.setting.title}", self.finished)
 
+    def over(self, until: float | None) -> bool:
+        """Whether it is later than `until`; now and then the manifest is written, too.
 
-def _label(piece: Piece) -> str:
-    return f"{piece.cell.policy_name} on {piece.cell.setting.title}"
-
-
-def _jobs(missing: Iterable[Piece], flag: Path) -> Iterator[tuple[Piece, Job]]:
-    """Every piece with the job of its cell; one job for all pieces of a cell that follow each other."""
-    for cell, pieces in groupby(missing, key=lambda piece: piece.cell):
-        played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method)
-        probe = b"" if cell.precision is not None else cell.checked_probe()  # a GPU has no workers to check
-        job = Job(*played, cell.block, probe, "paths", str(flag), cell.course)
-        for piece in pieces:
-            yield piece, job
+        A piece that the manifest does not list yet is known by its own digest.
+        """
+        if (start := time.monotonic()) >= self.due:
+            self.folder.write_manifest(self.cells, self.found)
+            self.due = time.monotonic() + max(1.0, LISTING * (time.monotonic() - start))
+        return until is not None and time.monotonic() >= until
 
 
 def _play(
     folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: Report
 ) -> None:
-    """Play the pieces that are missing until all are there, or, after `until`, those that have begun.
-
-    First the first piece of every cell, then the second: so an unfinished study can be compared.
-    """
-    missing = [piece for cell in cells for piece in cell.pieces if piece not in found]
-    missing.sort(key=lambda piece: piece.first // piece.cell.size)
+    """Play the pieces that are missing until all are there, or, after `until`, those that have begun."""
+    pieces, known = _Pieces(folder, cells, found, report), count_of(*where)
+    missing = pieces.missing()
     if not missing:
         return
-    with postponed_interrupts() as ask, pool_of(*where) as pool, stop_flag() as flag:
-        player = _Player(folder, found, pool, where[2], report)
-        following = _jobs(missing, flag)
-        due = time.monotonic() + 1.0
-        try:
-            while True:
-                ask()
-                if until is not None and time.monotonic() >= until:
-                    player.call_back()
-                    following = iter(())
-                for piece, job in islice(following, max(0, pool.window - len(player.running))):
-                    player.begin(piece, job)
-                if not player.running:
-                    return
-                for future in wait(player.running, POLL, FIRST_COMPLETED).done:
-                    player.end(future)
-                if time.monotonic() >= due:  # what is not listed yet is known by its own digest
-                    start = time.monotonic()
-                    folder.write_manifest(cells, found)
-                    due = time.monotonic() + max(1.0, LISTING * (time.monotonic() - start))
-        except BaseException:
-            player.call_back()
-            raise
+    with stop_flag() as flag:
+
+        @lru_cache(maxsize=1)  # the pieces of a cell follow each other
+        def job_of(cell: Cell) -> tuple[Job, bytes]:
+            played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method, cell.block)
+            probe = b"" if cell.precision is not None else cell.checked_probe()  # a GPU has no workers
+            job = Job(*played, "paths", cell.course, probe, str(flag))
+            return job, pickled(job)
+
+        def send(executor: Any, piece: Piece, attempt: int) -> Future[Part]:
+            pieces.tell(piece)
+            if where[2] != "cpu":
+                return executor.submit(play_on_device, piece)  # type: ignore[no-any-return]
+            return submit(executor, *job_of(piece.cell), piece.blocks, attempt)
+
+        work_on(
+            pool_of(*where),
+            missing,
+            send,
+            pieces.done,
+            window=lambda: window_of(pieces.workers) if known is None else QUEUED * known,
+            halt=lambda: lift(flag),
+            failed=lambda piece, error: failure(job_of(piece.cell)[0], piece.blocks, error),
+            over=lambda: pieces.over(until),
+        )

@@ -12,7 +12,7 @@ from typing import Any
 from lighttail.checks import BadInput, known_word, refuse, shown
 
 Check = Callable[[str, Any], Any]  # field and value to the checked value
-Table = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]
+TablePlace = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]
 LONGEST_NAME = 80
 LONGEST_TEXT = 10**6  # bytes of a study file
 MOST_DIGITS = 4300  # of a whole number
@@ -29,9 +29,8 @@ class Source:
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
         if len(text) > LONGEST_TEXT:
-            raise BadInput(
-                f"{name} must be at most {LONGEST_TEXT:,} characters long, but has {len(text):,} of them"
-            )
+            found = f"has {len(text):,} of them"
+            raise refuse(name, len(text), f"at most {LONGEST_TEXT:,} characters long", found=found)
         try:
             self.document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -39,19 +38,17 @@ class Source:
         except ValueError:  # Python reads no whole number of more digits
             lines = enumerate(text.split("\n"), 1)
             line = next((n for n, row in lines if re.search(rf"[0-9_]{{{MOST_DIGITS},}}", row)), 1)
-            raise BadInput(
-                f"{name}, line {line}: a whole number must have at most {MOST_DIGITS:,} digits, but has more"
-            ) from None
+            most = f"at most {MOST_DIGITS:,} digits"
+            long = refuse("a whole number", None, most, verb="have", found="has more")
+            raise long.within(f"{name}, line {line}") from None
         except RecursionError:
             raise self._too_deep() from None
         if _depth(self.document) > DEEPEST:
             raise self._too_deep()
 
     def _too_deep(self) -> BadInput:
-        return BadInput(
-            f"{self.name} must hold tables and lists at most {DEEPEST} deep within each other, "
-            "but they are deeper"
-        )
+        allowed = f"tables and lists at most {DEEPEST} deep within each other"
+        return refuse(self.name, None, allowed, verb="hold", found="they are deeper")
 
     def _unreadable(self, said: str) -> BadInput:
         found = re.search(r"line (\d+)", said)
@@ -61,13 +58,14 @@ class Source:
         written = lines[line - 1].strip()
         if "overwrite" in said or "twice" in said:
             key = written.partition("=")[0].strip()
-            wrong = f"a key must be given once, but {key[:LONGEST_NAME]} is given again"
-            if key.startswith("["):
-                wrong += f"; several are each written [[{key.strip('[]')[:LONGEST_NAME]}]]"
+            again = f"{key[:LONGEST_NAME]} is given again"
+            table = f"; several are each written [[{key.strip('[]')[:LONGEST_NAME]}]]"
+            more = table if key.startswith("[") else ""
+            wrong = refuse("a key", key, "given once", found=again, more=more)
         else:
             reason = re.sub(r" \(at .*", "", said)[:LONGEST_NAME]
-            wrong = f"this must be TOML, but is {shown(written)} ({reason[:1].lower()}{reason[1:]})"
-        return BadInput(f"{self.name}, line {line}: {wrong}")
+            wrong = refuse("this", written, "TOML", more=f" ({reason[:1].lower()}{reason[1:]})")
+        return wrong.within(f"{self.name}, line {line}")
 
     def line(self, *keys: str | int) -> int:
         """The line in which the statement that gives `keys` begins.
@@ -89,42 +87,46 @@ class Source:
 
         return 1 + begin[bisect_left(range(len(begin) - 1), True, key=there)]
 
+    def place(self, *keys: str | int) -> str:
+        """The file and the line of these keys, as messages name them."""
+        return f"{self.name}, line {self.line(*keys)}"
+
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
         """Bad input that is found within is said with the line of these keys."""
         try:
             yield
         except BadInput as error:
-            raise BadInput(f"{self.name}, line {self.line(*keys)}: {error}") from None
+            raise error.within(self.place(*keys)) from None
 
-    def table(self, place: Table) -> dict[str, Any]:
+    def table(self, place: TablePlace) -> dict[str, Any]:
         """The table at a place."""
         found: Any = self.document
         for step in place:
             found = found[step]
         return found  # type: ignore[no-any-return]
 
-    def tables(self, key: str, known: tuple[str, ...], most: int) -> list[Table]:
+    def tables(self, key: str, known: tuple[str, ...], most: int) -> list[TablePlace]:
         """The places of the tables [[key]], `most` of them at most, whose keys must be known."""
         found = self.given((), key, lambda field, value: value)
         with self.at(key):
             if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
-                given = f"[{key}]" if isinstance(found, dict) else shown(found)
-                raise BadInput(f"{key} must be one or more tables that begin with [[{key}]], but is {given}")
+                given = f"is [{key}]" if isinstance(found, dict) else None
+                raise refuse(key, found, f"one or more tables that begin with [[{key}]]", found=given)
             if len(found) > most:
                 raise BadInput(f"{key} must be at most {most:,} tables, but is {len(found):,} of them")
-        places: list[Table] = [(key, turn) for turn in range(len(found))]
+        places: list[TablePlace] = [(key, turn) for turn in range(len(found))]
         for place in places:
             self.check_keys(place, f"key of {key}", known)
         return places
 
-    def check_keys(self, place: Table, field: str, known: tuple[str, ...]) -> None:
+    def check_keys(self, place: TablePlace, field: str, known: tuple[str, ...]) -> None:
         """Refuse a key that is not known."""
         for word in self.table(place):
             with self.at(*place, word):
                 known_word(field, word, known)
 
-    def given(self, place: Table, key: str, check: Check, default: Any = NEEDED) -> Any:
+    def given(self, place: TablePlace, key: str, check: Check, default: Any = NEEDED) -> Any:
         """The checked value of a key in a table, or its default."""
         table = self.table(place)
         field = f"{place[0]}.{key}" if place else key
@@ -132,11 +134,11 @@ class Source:
             with self.at(*place, key):
                 return check(field, table[key])
         if default is NEEDED:
-            where = f", line {self.line(*place)}" if place else ""
-            raise BadInput(f"{self.name}{where}: {field} must be given, but is missing")
+            missing = refuse(field, None, "given", found="is missing")
+            raise missing.within(self.place(*place) if place else self.name)
         return default
 
-    def without(self, place: Table, keys: tuple[str, ...], when: str) -> None:
+    def without(self, place: TablePlace, keys: tuple[str, ...], when: str) -> None:
         """Refuse keys that have no meaning here."""
         for key in keys:
             if key in self.table(place):
@@ -177,7 +179,8 @@ def several(check: Check) -> Check:
         seen = set()
         for place, one in enumerate(values):
             if one in seen:
-                raise BadInput(f"{field} must be different numbers, but {shown(value[place])} is there twice")
+                twice = f"{shown(value[place])} is there twice"
+                raise refuse(field, value, "different numbers", found=twice)
             seen.add(one)
         return values
 

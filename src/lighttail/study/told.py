@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lighttail.checks import BadInput
+from lighttail.checks import BadInput, refuse
 from lighttail.linear import LinearPolicy
 from lighttail.noises.formulas import normal_shock, scaled_reward
 from lighttail.policies import Policy
@@ -51,10 +51,9 @@ def fits(facts: Any, types: dict[str, Any]) -> bool:
 
 
 def _cannot(what: str) -> BadInput:
-    return BadInput(
-        f"{what} must be loaded from the code that defines it to be played, but is only what a study's "
-        "folder tells of it: read_study(file) loads it"
-    )
+    allowed = "loaded from the code that defines it to be played"
+    found = "is only what a study's folder tells of it"
+    return refuse(what, None, allowed, found=found, more=": read_study(file) loads it")
 
 
 @dataclass(frozen=True, repr=False)

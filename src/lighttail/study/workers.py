@@ -7,37 +7,20 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from lighttail.checks import BadInput, refuse, whole
+from lighttail.checks import refuse, whole
 from lighttail.gpu.run import Device, device_paths
 from lighttail.running.blocks import Part, worker_name
-from lighttail.running.pool import AHEAD, FEWEST, check_executor
-from lighttail.running.simulate import usable_processors
+from lighttail.running.pool import check_executor, threads_of
+from lighttail.running.prepare import usable_processors
 from lighttail.study.cells import Piece
 
 QUEUED = 2  # pieces in flight for every thread or process
 CONNECT_SECONDS = 10
 DASK = "dask:"
-
-
-@dataclass
-class Pool:
-    """An executor, and how many pieces to keep in flight there."""
-
-    executor: Any
-    known: int | None  # workers; None for those that are known once they are heard of
-    _heard: set[Any] = field(default_factory=set)
-
-    def heard(self, worker: Any) -> None:
-        self._heard.add(worker)
-
-    @property
-    def window(self) -> int:
-        return max(FEWEST, AHEAD * len(self._heard)) if self.known is None else QUEUED * self.known
 
 
 def check_workers(executor: Any, workers: Any, device: str) -> None:
@@ -65,26 +48,32 @@ def play_on_device(piece: Piece) -> Part:
     return Part(record, 0.0, worker_name())
 
 
+def count_of(executor: Any, workers: int | None, device: str) -> int | None:
+    """How many workers there are; None for an executor that does not say."""
+    if not isinstance(executor, str) or executor.startswith(DASK):
+        return None
+    return 1 if device != "cpu" else workers or usable_processors()
+
+
 @contextmanager
-def pool_of(executor: Any, workers: int | None, device: str) -> Iterator[Pool]:
+def pool_of(executor: Any, workers: int | None, device: str) -> Iterator[Any]:
     """The executor that a word names, closed at the end; or the caller's own, left open."""
-    count = 1 if device != "cpu" else workers or usable_processors()
+    count = count_of(executor, workers, device)
     if not isinstance(executor, str):
-        yield Pool(executor, None)
-    elif executor.startswith(DASK):
+        yield executor
+    elif count is None:
         with _dask(executor.removeprefix(DASK)) as client:
-            yield Pool(client.get_executor(), None)
+            yield client.get_executor()
+    elif executor == "threads":
+        with threads_of(count) as pool:
+            yield pool
     else:
-        pool: Any
-        if executor == "threads":
-            pool = ThreadPoolExecutor(count, thread_name_prefix="lighttail")
-        else:
-            context = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(count, mp_context=context, initializer=_follow_the_caller)
+        context = multiprocessing.get_context("spawn")
+        processes = ProcessPoolExecutor(count, mp_context=context, initializer=_follow_the_caller)
         try:
-            yield Pool(pool, count)
+            yield processes
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            processes.shutdown(wait=True, cancel_futures=True)
 
 
 def _dask(address: str) -> Any:
@@ -96,10 +85,9 @@ def _dask(address: str) -> Any:
         return Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
         cause = " ".join(str(error).split())
-        raise BadInput(
-            "executor must be dask: and the address of a scheduler that answers, "
-            f"but is {DASK + address!r} ({cause})"
-        ) from None
+        allowed = "dask: and the address of a scheduler that answers"
+        found = f"is {DASK + address!r}"
+        raise refuse("executor", DASK + address, allowed, found=found, more=f" ({cause})") from None
 
 
 def _follow_the_caller() -> None:

@@ -5,31 +5,35 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 PATIENCE = 0.8  # seconds: a kernel from the cache loads faster than this
 
 
-@contextmanager
 def reporter(
     progress: bool | Callable[[int, int], None], label: str, total: int
-) -> Iterator[Callable[[int, int], None]]:
+) -> AbstractContextManager[Callable[[int, int], None]]:
     """A function that takes (done, total): the user's, the one of a bar, or one that does nothing."""
     if callable(progress):
-        yield progress
-    elif progress and sys.stderr.isatty():
-        with bar(total) as update:
-            update(label, 0)
-            yield lambda done, total: update(label, done)
-    else:
-        yield lambda done, total: None
+        return nullcontext(progress)
+    return (
+        _labelled(label, total) if progress and sys.stderr.isatty() else nullcontext(lambda done, total: None)
+    )
+
+
+@contextmanager
+def _labelled(label: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    with bar(total) as update:
+        update(label, 0)
+        yield lambda done, total: update(label, done)
 
 
 @contextmanager
 def parts_reporter(
     progress: bool | Callable[[str, int], None], total: int, unit: str = "paths"
 ) -> Iterator[Callable[[str, int], None] | None]:
-    """The same for work in several parts, called with (the part, done of all): None where nobody looks."""
+    """`reporter` for work in several parts: the function takes (part, done), where `done` counts all parts.
+    None if there is nothing to call."""
     if callable(progress):
         yield progress
     elif progress and sys.stderr.isatty():
@@ -56,19 +60,18 @@ def bar(total: int, unit: str = "paths") -> Iterator[Callable[[str, int], None]]
         yield lambda label, done: display.update(task, description=label, completed=done)
 
 
-@contextmanager
-def compiling(label: str, shown: bool) -> Iterator[None]:
+def compiling(label: str, shown: bool) -> AbstractContextManager[None]:
     """Print that a kernel is being compiled if this takes longer than loading it from the cache."""
-    with noted(f"compiling {label} (first run only)", shown):
-        yield
+    return noted(f"compiling {label} (first run only)", shown)
+
+
+def noted(text: str, shown: bool) -> AbstractContextManager[None]:
+    """Print `text` on stderr if the work within this context takes longer than PATIENCE."""
+    return _after_a_while(text) if shown else nullcontext()
 
 
 @contextmanager
-def noted(text: str, shown: bool) -> Iterator[None]:
-    """Print `text` on stderr if the work within this context takes longer than PATIENCE."""
-    if not shown:
-        yield
-        return
+def _after_a_while(text: str) -> Iterator[None]:
     note = threading.Timer(PATIENCE, print, (text,), {"file": sys.stderr, "flush": True})
     note.daemon = True
     note.start()

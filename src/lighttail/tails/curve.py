@@ -18,7 +18,8 @@ from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.running.simulate import check_progress, check_settings, simulate
+from lighttail.running.prepare import check_progress, check_settings
+from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 from lighttail.tails.known import LATE, KnownBounds, bounds_at, bounds_to_dict, exact_at
 from lighttail.tails.rare import MOST_PULLS, Method, tail_probability

@@ -102,12 +102,12 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
     return _law(groups, problem, groups.largest_gap * regrets, mass, smallest)
 
 
-def why_not_exact(policy: Policy, problem: Bandit, horizon: int) -> str | None:
-    """A sentence that says why there is no exact law, or none within an hour; None where there is one."""
+def why_not_exact(policy: Policy, problem: Bandit, horizon: int) -> BadInput | None:
+    """The refusal where there is no exact law, or none within an hour; None where there is one."""
     try:
         _groups(policy, problem, horizon, 0.0, sizes_only=True)
     except BadInput as error:
-        return str(error)
+        return error
     return None
 
 

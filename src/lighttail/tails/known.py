@@ -26,8 +26,8 @@ UCB_ALONE = "an exact law is known only for UCB with a bonus that does not chang
 ERROR = 1e-5  # relative error of an exact law that is integrated
 
 
-def exact_way(task: Task) -> tuple[float, Callable[[], float]] | str:
-    """(seconds, how) of the cheapest exact answer, or a sentence that says why there is none."""
+def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
+    """(seconds, how) of the cheapest exact answer, or the refusal where there is none."""
     settings = (task.policy, task.problem, task.horizon)
     ways: list[tuple[float, Callable[[], float]]] = []
     why = why_not_programme(*settings, task.kind)
@@ -41,17 +41,20 @@ def exact_way(task: Task) -> tuple[float, Callable[[], float]] | str:
             ways.append((seconds, lambda: exact_tail(*settings, task.regret)))
         why = _why_not(task, why_no_law)
     ways = [way for way in ways if math.isfinite(way[0])]
-    return min(ways, key=lambda way: way[0]) if ways else why or "there is no exact law for this task"
+    if ways:
+        return min(ways, key=lambda way: way[0])
+    return why or BadInput("there is no exact law for this task", field="policy", value=task.policy)
 
 
-def _why_not(task: Task, why: str | None) -> str | None:
+def _why_not(task: Task, why: BadInput | None) -> BadInput | None:
     """The same, but for a policy that has an exact law with coins: then the noise is the obstacle."""
     if why is None or has_law(task.policy) or not has_programme(task.policy):
         return why
     if why_not_programme(task.policy, task.problem, task.horizon, task.kind) is None:
         return why
     noise, policy = task.problem.noise, task.policy
-    return f"with {noise!r} rewards {UCB_ALONE}; with Bernoulli rewards at short horizons also for {policy}"
+    also = f"with Bernoulli rewards at short horizons also for {policy}"
+    return BadInput(f"with {noise!r} rewards {UCB_ALONE}; {also}", field="noise", value=noise)
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def exact_at(
 ) -> float | None:
     """The exact chance where it can be had in so many seconds."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
-    if isinstance(way, str) or way[0] > seconds:
+    if isinstance(way, BadInput) or way[0] > seconds:
         return None
     try:
         found = way[1]()
@@ -122,14 +125,14 @@ def why_no_exact(
 ) -> str:
     """Why no exact chance can be had in so many seconds; empty if it can."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
-    if isinstance(way, str):
-        return f"none: {way.partition(', but is ')[0]}"
+    if isinstance(way, BadInput):
+        return f"none: {way.rule}"
     return f"not computed: takes {in_words(way[0])}" if way[0] > seconds else ""
 
 
 def _reason(error: BadInput) -> str:
     """Why there is no bound; of a field that no bound is for, such as a short horizon, what is allowed."""
-    return error.why if isinstance(error, NoBound) else str(error).partition(", but is ")[0]
+    return error.why if isinstance(error, NoBound) else error.rule
 
 
 def _bound_dict(bound: Bound | None, why_not: str) -> dict[str, Any]:

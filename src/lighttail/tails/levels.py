@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from lighttail.outcomes.estimates import Floats
-from lighttail.running.simulate import usable_processors
+from lighttail.running.prepare import usable_processors
 from lighttail.tails.sums import Sum
 
 FARTHEST = 38.0  # standard deviations; a normal number is farther away with a chance of 1e-315

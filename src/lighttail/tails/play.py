@@ -10,9 +10,9 @@ import numpy as np
 
 from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator, draws_made
-from lighttail.running.blocks import within_arrays
+from lighttail.running.blocks import block_paths, in_sentences
 from lighttail.running.methods import Played, why_not_skip
-from lighttail.running.simulate import block_paths, run_blocks
+from lighttail.running.pool import run_blocks
 from lighttail.system.progress import compiling, reporter
 from lighttail.tails.mixture import Mixture
 from lighttail.tails.task import Effort, Task
@@ -60,10 +60,8 @@ def block_of_paths(
 ) -> PlayBlock:
     """A function that plays a block's paths. full: to their end, also where the event is out of reach."""
     from lighttail.kernels import stream, tilted_kernel_for, tilted_skip_kernel_for
-    from lighttail.kernels.errors import compilable, parts_of
 
     policy, problem = task.policy, task.problem
-    author = parts_of(policy, problem)
     means, *rest = problem.noise.world(problem.means)
     params = policy.params(task.horizon, problem.arms)
     fixed = (params, means, tuple(rest), mixture, np.array(problem.gaps))
@@ -73,14 +71,14 @@ def block_of_paths(
         rarity += MARGIN + EACH * (problem.arms - 2)
 
         def skip(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
-            with compilable(*author):
+            with in_sentences(policy, problem):
                 skipping(stream(generator), *fixed, rarity, *ends, *paths.part(place), stop)
 
         return skip
     stepping = tilted_kernel_for(policy, problem)
 
     def step(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
-        with compilable(*author):
+        with in_sentences(policy, problem):
             stepping(stream(generator), *fixed, *ends, full, *paths.part(place), *paths.more(place), stop)
 
     return step
@@ -147,8 +145,7 @@ def play_paths(
 
     def block_of(block: int, until: int) -> int:
         place = slice(block * size, until)
-        with within_arrays(task.policy):
-            play(block_generator(effort.seed, first + block), found, place, stop)
+        play(block_generator(effort.seed, first + block), found, place, stop)
         check_arms(task.policy, stop)
         return until - block * size
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from lighttail.checks import BadInput, refuse
 from lighttail.outcomes.estimates import Floats
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import shipped
@@ -42,21 +43,25 @@ class _Entry(NamedTuple):
     cost: Callable[[Any, int, int, str], tuple[float, float]]  # policy, arms, horizon, kind -> seconds, bytes
 
 
-def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> str | None:
-    """Why there is no exact programme for this task, in one sentence; None if there is one."""
+def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> BadInput | None:
+    """The refusal where there is no exact programme for this task; None if there is one."""
     if kind not in KINDS:
-        return f"kind must be 'pseudo_regret' or 'regret' for an exact programme, but is {kind!r}"
+        return refuse("kind", kind, "'pseudo_regret' or 'regret' for an exact programme")
     if not has_arms(problem) or problem.noise.outcomes != COINS:
-        return "an exact programme exists only for a Bandit with Bernoulli rewards"
+        only = "an exact programme exists only for a Bandit with Bernoulli rewards"
+        return BadInput(only, field="problem", value=problem)
     entry = _entry(policy)
     if entry is None:
-        return f"an exact programme exists only for {KNOWN}, and not for {type(policy).__name__}"
+        only = f"an exact programme exists only for {KNOWN}, and not for {type(policy).__name__}"
+        return BadInput(only, field="policy", value=policy)
     seconds, memory = entry.cost(policy, problem.arms, horizon, kind)
     if memory > MEMORY:
         size = f"{problem.arms} arms and {horizon} rounds"
-        return f"an exact programme for {size} does not fit into {MEMORY / 1e9:g} GB of memory"
+        room = f"an exact programme for {size} does not fit into {MEMORY / 1e9:g} GB of memory"
+        return BadInput(room, field="horizon", value=horizon)
     if math.isinf(seconds):
-        return f"the posteriors of {policy!r} are out of the range of an exact programme"
+        beyond = f"the posteriors of {policy!r} are out of the range of an exact programme"
+        return BadInput(beyond, field="policy", value=policy)
     return None
 
 

@@ -10,16 +10,16 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from lighttail.checks import BadInput, confidence, number, one_of, positive, refuse, whole
+from lighttail.checks import Argument, BadInput, confidence, number, one_of, positive, refuse, whole
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes import estimates as statistics
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
-from lighttail.running.kept import fitting_paths
 from lighttail.running.methods import work_of
-from lighttail.running.simulate import Progress, check_settings, simulate
+from lighttail.running.prepare import Progress, check_settings, fitting_paths
+from lighttail.running.simulate import simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
 from lighttail.tails.noiseless import sure_chance
@@ -28,6 +28,8 @@ from lighttail.tails.weighted import FIRST, MOST_PATHS, certificate, derived, im
 
 MOST_ASKED = 10**18  # pulls of a budget: more would be the same, and no float
 Method = Literal["auto", "exact", "importance", "plain", "splitting"]
+METHODS: tuple[str, ...] = get_args(Method)
+COUNTED = ("auto", "plain")  # methods that count plain paths, whatever the problem and the delays
 MOST_PULLS = 2_000_000_000
 AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law
 
@@ -78,15 +80,16 @@ def tail_probability(
     relative_error = positive("relative_error", relative_error)
     most_pulls = min(whole("most_pulls", most_pulls, 1), MOST_ASKED)
     asked: Any = one_of("kind", kind, get_args(Kind))
-    method = cast(Method, one_of("method", method, get_args(Method)))
+    method = cast(Method, one_of("method", method, METHODS))
     course = check_course(policy, problem, checked.horizon, delay, batch)
-    if course.late and method not in ("auto", "plain"):
-        raise refuse("method", method, "'auto' or 'plain' with a delay or a batch")
+    if course.late and method not in COUNTED:
+        raise refuse("method", method, (Argument("", COUNTED), " with a delay or a batch"))
     task = Task(policy, problem, checked.horizon, regret, asked)
     effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
     if not problem.independent:
-        if method not in ("auto", "plain"):
-            raise refuse("problem", problem, f"a Bandit for method {method!r}; use method='plain'")
+        if method not in COUNTED:
+            plain = Argument("method", ("plain",))
+            raise refuse("problem", problem, (f"a Bandit for method {method!r}; use ", plain))
         return _plain(task, effort)
     certain = task.certain()
     certain = sure_chance(task) if certain is None and not course.late else certain
@@ -114,7 +117,7 @@ def _possible(found: TailEstimate, task: Task) -> TailEstimate:
 def _auto(task: Task, effort: Effort) -> TailEstimate:
     """The best of what is affordable."""
     way = exact_way(task)
-    if not isinstance(way, str) and way[0] <= AFFORDABLE:
+    if not isinstance(way, BadInput) and way[0] <= AFFORDABLE:
         exact = _exactly_or_not(way[1], task, effort)
         if exact is not None:
             return exact
@@ -147,8 +150,8 @@ def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
 
 def _exact(task: Task, effort: Effort) -> TailEstimate:
     way = exact_way(task)
-    if isinstance(way, str):
-        raise BadInput(f"method must be another than 'exact' here: {way}")
+    if isinstance(way, BadInput):
+        raise refuse("method", "exact", "another than 'exact' here", found="", more=f": {way}")
     return _exactly(way[1], task, effort)
 
 
@@ -162,7 +165,7 @@ def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEst
 def _weighted(task: Task, effort: Effort) -> TailEstimate:
     why_not = task.no_tilts()
     if why_not is not None:
-        raise BadInput(why_not)
+        raise why_not
     return importance(task, effort, may_change=False) or _without(task, effort)
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.checks import refuse
+from lighttail.checks import Argument, refuse
 from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator
-from lighttail.running.blocks import within_arrays
-from lighttail.running.simulate import run_blocks
+from lighttail.running.blocks import in_sentences
+from lighttail.running.pool import run_blocks
 
 if TYPE_CHECKING:
     from lighttail.tails.task import Effort, TailEstimate, Task
@@ -30,7 +30,8 @@ LONGEST = 10**6  # pulls of a path, of which every repetition plays hundreds
 def split(task: Task, effort: Effort) -> TailEstimate:
     """Repetitions of adaptive splitting: a first few say how many it takes, and those are then played."""
     if task.horizon > LONGEST:
-        raise refuse("horizon", task.horizon, f"at most {LONGEST} with splitting; use method='plain'")
+        plain = Argument("method", ("plain",))
+        raise refuse("horizon", task.horizon, (f"at most {LONGEST} with splitting; use ", plain))
     spread = variances(task.problem.noise, task.problem.means)
     values, rounds, following = np.empty(0), 0.0, FIRST
     while True:
@@ -103,7 +104,7 @@ def limits_of(values: Floats, level: float) -> tuple[float, float]:
 def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) -> Floats:
     """(estimate, rounds, turns) of so many repetitions, numbered from `first`; spread: `variances`."""
     from lighttail.kernels import branching_kernel_for, stream
-    from lighttail.kernels.errors import check_arms, compilable, parts_of
+    from lighttail.kernels.errors import check_arms
     from lighttail.system.progress import compiling, reporter
 
     policy, problem, horizon = task.policy, task.problem, task.horizon
@@ -117,7 +118,7 @@ def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) 
 
     def one(place: int, until: int, particles: int = PARTICLES) -> int:
         generator = block_generator(effort.seed, first + place)
-        with compilable(*parts_of(policy, problem)), within_arrays(policy):
+        with in_sentences(policy, problem):
             found[place] = kernel(stream(generator), params, world, arms, limits, particles, KILLED, stop)
         check_arms(policy, stop)
         return until - place

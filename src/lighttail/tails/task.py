@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from lighttail.bounds.bound import remembered
+from lighttail.checks import Argument, BadInput, refuse
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
-from lighttail.running.simulate import Progress
+from lighttail.running.prepare import Progress
 from lighttail.tails.index_routes import Quest
 from lighttail.tails.tilts import check_tilt, family_of, why_not_tilted
 
@@ -125,16 +126,19 @@ class Task:
         """Whether a plan has every way to the event, so that no route means that it cannot happen."""
         return not self.whole and self.problem.arms == 2 and self.policy.plays_by in PAIRED
 
-    def no_tilts(self) -> str | None:
+    def no_tilts(self) -> BadInput | None:
         """Why importance sampling is not for this task, if it is not."""
-        needed = why_not_tilted(self.problem.noise, self.problem.means)
+        noise = self.problem.noise
+        needed = why_not_tilted(noise, self.problem.means)
         if needed is not None:
-            given = f"{self.problem.noise!r}; use method='plain' or 'splitting'"
-            return f"noise must be {needed} for importance sampling, but is {given}"
-        remembered(check_tilt, self.problem.noise, self.problem.means)
+            instead, given = Argument("method", ("plain", "splitting")), f"is {noise!r}"
+            allowed = f"{needed} for importance sampling"
+            return refuse("noise", noise, allowed, found=given, more=("; use ", instead))
+        remembered(check_tilt, noise, self.problem.means)
         if self.horizon > MOST_PLANNED:
-            given = f"{self.horizon}; use method='plain'"
-            return f"horizon must be at most {MOST_PLANNED} for importance sampling, but is {given}"
+            plain = Argument("method", ("plain",))
+            allowed = f"at most {MOST_PLANNED} for importance sampling"
+            return refuse("horizon", self.horizon, allowed, more=("; use ", plain))
         return None
 
     def quest(self) -> Quest:

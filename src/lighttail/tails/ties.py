@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.outcomes.estimates import Floats
-from lighttail.running.simulate import usable_processors
+from lighttail.running.prepare import usable_processors
 from lighttail.tails.sums import Sum
 
 TOGETHER = 128  # values of the index in a batch

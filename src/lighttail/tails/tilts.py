@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.checks import BadInput
+from lighttail.checks import refuse
 from lighttail.noises import PILOT_ARMS, Noise, rewards_drawn
 from lighttail.noises.tilts import BernoulliTilt, Family, GaussianTilt
 from lighttail.outcomes.estimates import Floats
@@ -66,10 +66,8 @@ def check_tilt(noise: Noise, means: tuple[float, ...]) -> None:
         "lam": ~(np.abs(there - step) <= NEAR * step + rounded) & (spread > 0.0),
     }
     for name, arm in ((name, int(np.argmax(bad))) for name, bad in wrong.items() if bad.any()):
-        raise BadInput(
-            f"{type(noise).__name__}.tilt must be the tilts of its rewards, but its {name} at the mean "
-            f"{means[arm]:g} does not fit the rewards that the class draws"
-        )
+        found = f"its {name} at the mean {means[arm]:g} does not fit the rewards that the class draws"
+        raise refuse(f"{type(noise).__name__}.tilt", None, "the tilts of its rewards", found=found)
 
 
 def rate(family: Family, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:

@@ -1,0 +1,210 @@
+"""Before a simulation is played: every check, every choice, and room for what it leaves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from lighttail.checks import one_of, refuse, whole
+from lighttail.course import check_course
+from lighttail.gpu.run import Device, Precision, check_device, precision_for
+from lighttail.outcomes.law import layout_of
+from lighttail.policies import Policy
+from lighttail.policies.rehearsal import try_out
+from lighttail.problems import Problem
+from lighttail.running.blocks import Job, block_paths, block_player
+from lighttail.running.kept import COUNTERS, Keep, KeptLaw, KeptPaths, PlayBlock, kept_as
+from lighttail.running.methods import Method, check_method, choose_method, why_not_skip
+from lighttail.running.pool import check_executor, check_travels
+from lighttail.system.memory import free_memory, in_words
+from lighttail.system.progress import compiling
+
+MOST_PATHS = 10**10
+MOST_COUNTED = 10**12  # whose estimates are tested
+MOST_THREADS = 10**4
+MOST_SEED = 2**4096  # bits that a seed may have: more would only take time
+MOST_PLAYED = {"cpu": 10**15, "cuda": 10**18}  # pulls one by one, some months of one processor
+PRODUCTS = 100  # products of two numbers that take as long as a pull of an arm, about
+COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A simulation that is ready to be played.
+
+    kept: room for its outcomes. play_block: plays a block on the CPU, compiled. precision: of a GPU.
+    """
+
+    job: Job
+    kept: KeptPaths | KeptLaw
+    threads: int
+    progress: bool | Progress
+    play_block: PlayBlock | None = None
+    precision: Precision | None = None
+
+
+def prepare(
+    policy: Policy,
+    problem: Any,
+    horizon: int,
+    paths: int,
+    seed: int | None,
+    method: Method,
+    keep: Keep,
+    progress: bool | Progress,
+    where: tuple[Any, int | None, Device, Precision | None],
+    late: tuple[Any, Any, Any],
+) -> Prepared:
+    """The settings of `simulate`, checked before any work, and all that is chosen by them.
+
+    where: executor, threads, device and precision. late: delay, batch and start.
+    """
+    executor, threads, device, precision = where
+    if executor is not None:
+        check_executor(executor, threads)
+    horizon, paths, seed, use, keep = check_settings(policy, problem, horizon, paths, seed, threads, keep)
+    course = check_course(policy, problem, horizon, *late)
+    waits = course.late
+    if not problem.linear:
+        try_out(policy, horizon, problem.size, waits)
+    method = check_method(policy, problem, horizon, method, waits)
+    if precision is not None or not isinstance(device, str) or device != "cpu":
+        device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
+    if executor is not None:
+        check_travels(policy=policy, problem=problem)
+    progress = check_progress(progress)
+    kept = kept_as(keep, problem, horizon, paths, use)
+    if device == "cuda":  # a path has a stream of its own there
+        job = Job(policy, problem, horizon, paths, seed, "step", 1, keep, course)
+        return Prepared(job, kept, use, progress, None, precision_for(precision, problem, horizon, course))
+    with compiling(str(policy), progress is not False):
+        played = choose_method(policy, problem, horizon, method)
+        check_long(problem, horizon, played)
+        size = block_paths(horizon, played, problem.dear)
+        job = Job(policy, problem, horizon, paths, seed, played, size, keep, course)
+        return Prepared(job, kept, use, progress, block_player(job))
+
+
+def usable_processors() -> int:
+    """Processors that this process may use, which in a container are fewer than the machine's."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_settings(
+    policy: Any,
+    problem: Any,
+    horizon: Any,
+    paths: Any,
+    seed: Any,
+    threads: Any,
+    keep: Any = "paths",
+    together: int = 1,
+) -> Checked:
+    """Refuse what cannot be simulated, before any work.
+
+    together: outcomes of this kind that are in memory at the same time.
+    """
+    if not isinstance(policy, Policy):
+        raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
+    if not isinstance(problem, Problem):
+        raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
+    pulls = problem.check(policy, horizon)
+    kept: Any = one_of("keep", keep, get_args(Keep))
+    count = whole("paths", paths, 1, most=MOST_COUNTED)
+    if kept == "paths" and count > MOST_PATHS:
+        raise refuse("paths", paths, f"at most {MOST_PATHS}, or {MOST_COUNTED} with keep='law'")
+    use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
+    chosen = fresh_seed() if seed is None else check_seed(seed)
+    check_memory(problem, pulls, count, kept, together, use)
+    return Checked(pulls, count, chosen, use, kept)
+
+
+class Checked(NamedTuple):
+    """Settings as plain numbers; a fresh seed and all usable processors where none were given."""
+
+    horizon: int
+    paths: int
+    seed: int
+    threads: int
+    keep: Keep
+
+
+def fresh_seed() -> int:
+    entropy: Any = np.random.SeedSequence().entropy
+    return int(entropy)
+
+
+def check_long(problem: Problem, horizon: int, method: Method) -> None:
+    """Refuse a path that nobody could wait for: its pulls follow each other, whatever the processors."""
+    if method == "step" and horizon > problem.most_steps:
+        most = problem.most_steps
+        raise refuse("horizon", horizon, f"at most {most} where every pull is played, which takes hours")
+
+
+def check_played(
+    policy: Policy, problem: Problem, horizon: int, paths: int, device: str, late: bool = False
+) -> None:
+    """Refuse a simulation that would take months, where every pull is played. late: so are the rewards."""
+    if device == "cpu" and not late and not why_not_skip(policy, problem):
+        return
+    check_long(problem, horizon, "step")
+    most = MOST_PLAYED[device] * PRODUCTS // max(PRODUCTS, problem.products)
+    if paths * horizon > most:
+        raise refuse(
+            "paths * horizon",
+            paths * horizon,
+            f"at most {most:,} where every pull is played, as with {policy}",
+        )
+
+
+def check_seed(seed: Any) -> int:
+    """A seed is any whole number that is not negative; of a huge one only the time would grow."""
+    if (found := whole("seed", seed, 0)) >= MOST_SEED:
+        raise refuse("seed", seed, f"a whole number of at most {MOST_SEED.bit_length() - 1} bits")
+    return found
+
+
+def check_progress(progress: Any) -> Any:
+    """A truth value, or a function."""
+    if callable(progress) or isinstance(progress, (bool, np.bool_)):
+        return progress if callable(progress) else bool(progress)
+    raise refuse("progress", progress, "True, False or a function")
+
+
+def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int, threads: int = 1) -> None:
+    """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
+    kept, free = bytes_of(problem, paths) * together, free_memory()
+    if (work := threads * problem.bytes) > free:
+        about = f"about {in_words(work)}, of which {in_words(free)} are free"
+        raise refuse("the dimension", problem.size, f"so small that its matrices fit into memory ({about})")
+    if keep == "paths" and kept <= free:
+        return
+    counted = layout_of(problem, horizon).bytes * (together + COUNTERS)
+    need = counted if keep == "law" else kept
+    if need <= free:
+        return
+    about = f"about {in_words(need)}, of which {in_words(free)} are free"
+    if keep == "law":
+        raise refuse("horizon", horizon, f"so short that the law of the pulls fits into memory ({about})")
+    hint = f"keep='law' needs {in_words(counted)} whatever the paths"
+    raise refuse("paths", paths, f"so few that their outcomes fit into memory ({about}; {hint})")
+
+
+def bytes_of(problem: Problem, paths: int) -> int:
+    """What the paths of one policy need, with the copies that estimates make."""
+    return paths * 8 * (problem.room(0).width + 1 + COPIES)
+
+
+def fitting_paths(problem: Problem) -> int:
+    """How many paths of one policy the memory holds."""
+    return int(min(1e18, free_memory() / bytes_of(problem, 1)))
+
+
+def fits_memory(problem: Problem, paths: int, together: int) -> bool:
+    """Whether the paths of so many policies do."""
+    return bytes_of(problem, paths) * together <= free_memory()
