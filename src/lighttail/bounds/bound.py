@@ -49,7 +49,7 @@ class NoBound(BadInput):
 
 def no_bound(field: str, value: object, allowed: str, why: str) -> NoBound:
     """The error for a question that no bound answers: the usual message, and the reason `why`."""
-    error = NoBound(str(refuse(field, value, allowed)))
+    error = NoBound(field=field, value=value, allowed=allowed)
     error.why = why
     return error
 

@@ -128,7 +128,8 @@ def plain_rows(rows: Sequence[Sequence[float]]) -> list[list[float | str]]:
 
 def _plain(value: float) -> float | str:
     if math.isnan(value):
-        raise BadInput("an experiment cannot be saved while a note of its policy is nan")
+        cannot = "an experiment cannot be saved while a note of its policy is nan"
+        raise BadInput(cannot, field="note", value=value)
     return value if math.isfinite(value) else ("inf" if value > 0.0 else "-inf")
 
 

@@ -38,7 +38,7 @@ def parse(text: Any) -> Any:
     except BadInput:
         raise
     except ValueError:  # the text is not JSON, or contains a whole number of thousands of digits
-        raise BadInput(FOREIGN) from None
+        raise BadInput(FOREIGN, field="the text", value=text) from None
 
 
 def _fields_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -168,16 +168,16 @@ class Outcome(ABC):
                 raise refuse("its format", about["format"], str(FORMAT))
             digest = about.pop("digest", None)
             if digest is not None and digest != _digest(about, arrays):
-                raise BadInput("its digest is that of other contents")
+                raise BadInput("its digest is that of other contents", field="digest", value=digest)
             found = _loaded(about, arrays)
         except FileNotFoundError:
             raise
         except BadInput as error:
             raise error.within(foreign) from None
         except Exception:  # whatever a reader of damaged bytes may raise
-            raise BadInput(f"{_named(path)} is not an outcome that lighttail saved") from None
+            raise BadInput(foreign, field="path", value=str(path)) from None
         if not isinstance(found, cls):
-            raise BadInput(f"{_named(path)}: keep must be {cls.keep!r}, but is {found.keep!r}")
+            raise refuse("keep", found.keep, repr(cls.keep)).within(_named(path))
         return found
 
     def __repr__(self) -> str:
@@ -332,9 +332,11 @@ class LawOutcome(Outcome):
                 message = f"{type(self).__name__!r} object has no attribute {name!r}"
                 raise AttributeError(message, name=name, obj=self)
             raise NotKept(
-                "keep must be 'paths' for the reward, pulls and regret of each path, but is 'law': of these "
-                f"{self.paths:,} paths mean, std, quantile, cvar, exceedance and sample are known, and "
-                "law.pulls"
+                field="keep",
+                value="law",
+                allowed="'paths' for the reward, pulls and regret of each path",
+                more=f": of these {self.paths:,} paths mean, std, quantile, cvar, exceedance and sample "
+                "are known, and law.pulls",
             )
 
 
@@ -373,5 +375,5 @@ def _loaded(about: dict[str, Any], arrays: dict[str, Any]) -> Outcome:
         record = Counts(arrays["reward"], arrays["pulls"])
         fits = record.table.shape[1:] == means.shape == (len(labels),)
     if not (fits and record.sound() and means.dtype == np.float64 and np.isfinite(means).all()):
-        raise BadInput("its arrays do not fit together")
+        raise BadInput("its arrays do not fit together", field="arrays")
     return PathsOutcome(record, means, labels, horizon, settings, most)

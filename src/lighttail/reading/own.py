@@ -90,7 +90,8 @@ def from_file(field: str, called: str, path: Path) -> types.ModuleType:
         if error.filename != str(place):
             raise _stopped(field, called, error, str(place)) from None
         where = f"line {error.lineno} of {called}" if error.lineno else called
-        raise BadInput(f"{field} must be a class of Python code, but {where} is not: {error.msg}") from None
+        found = f"{where} is not"
+        raise refuse(field, called, "a class of Python code", found=found, more=f": {error.msg}") from None
     except (Exception, SystemExit) as error:  # a file may raise anything while it runs
         raise _stopped(field, called, error, str(place)) from None
 
@@ -269,10 +270,10 @@ def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -
     except BadInput:
         raise
     except Exception as error:  # a user's class may raise anything
-        raise BadInput(
-            f"{found.__name__} of {place} must take the arguments of {shown(ast.unparse(tree))}, "
-            f"but raises {_reason(error)}"
-        ) from None
+        words, field = ast.unparse(tree), f"{found.__name__} of {place}"
+        raised = f"raises {_reason(error)}"
+        allowed = f"the arguments of {shown(words)}"
+        raise refuse(field, words, allowed, verb="take", found=raised) from None
 
 
 def _value(owner: type, node: ast.expr, place: str, module: types.ModuleType) -> Any:

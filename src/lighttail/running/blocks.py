@@ -126,8 +126,8 @@ def in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
     try:
         yield
     except IndexError:
-        name = type(policy).__name__
-        raise BadInput(f"choose and learn of {name} must stay within their arrays, but did not") from None
+        place = f"choose and learn of {type(policy).__name__}"
+        raise refuse(place, None, "within their arrays", verb="stay", found="did not") from None
     except Exception:
         from lighttail.kernels.errors import compilable, parts_of
 

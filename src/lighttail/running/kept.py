@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lighttail.checks import Argument, refuse
+from lighttail.checks import refuse
 from lighttail.outcomes.law import Law, layout_of
 from lighttail.outcomes.outcome import LawOutcome, PathsOutcome
 from lighttail.problems import Problem

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from lighttail.checks import one_of, refuse, whole
+from lighttail.checks import Argument, one_of, refuse, whole
 from lighttail.course import check_course
 from lighttail.gpu.run import Device, Precision, check_device, precision_for
 from lighttail.outcomes.law import layout_of
@@ -29,6 +29,7 @@ MOST_THREADS = 10**4
 MOST_SEED = 2**4096  # bits that a seed may have: more would only take time
 MOST_PLAYED = {"cpu": 10**15, "cuda": 10**18}  # pulls one by one, some months of one processor
 PRODUCTS = 100  # products of two numbers that take as long as a pull of an arm, about
+KEEP_LAW = Argument("keep", ("law",))  # what memory always has room for
 COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
 Progress = Callable[[int, int], None]
 
@@ -117,7 +118,7 @@ def check_settings(
     kept: Any = one_of("keep", keep, get_args(Keep))
     count = whole("paths", paths, 1, most=MOST_COUNTED)
     if kept == "paths" and count > MOST_PATHS:
-        raise refuse("paths", paths, f"at most {MOST_PATHS}, or {MOST_COUNTED} with keep='law'")
+        raise refuse("paths", paths, (f"at most {MOST_PATHS}, or {MOST_COUNTED} with ", KEEP_LAW))
     use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
     chosen = fresh_seed() if seed is None else check_seed(seed)
     check_memory(problem, pulls, count, kept, together, use)
@@ -191,8 +192,8 @@ def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: i
     about = f"about {in_words(need)}, of which {in_words(free)} are free"
     if keep == "law":
         raise refuse("horizon", horizon, f"so short that the law of the pulls fits into memory ({about})")
-    hint = f"keep='law' needs {in_words(counted)} whatever the paths"
-    raise refuse("paths", paths, f"so few that their outcomes fit into memory ({about}; {hint})")
+    few, hint = f"so few that their outcomes fit into memory ({about}; ", f" needs {in_words(counted)}"
+    raise refuse("paths", paths, (few, KEEP_LAW, f"{hint} whatever the paths)"))
 
 
 def bytes_of(problem: Problem, paths: int) -> int:

@@ -294,7 +294,7 @@ def _check_cells(study: Study, source: Source) -> None:
         raise refuse(cells, count, f"at most {MOST_CELLS:,}", found=found).within(source.name)
 
 
-FAULTS: dict[str, Table] = {"horizon": ("horizons",), "method": ("method",)}  # a policy's line otherwise
+FAULTS: dict[str, TablePlace] = {"horizon": ("horizons",), "method": ("method",)}  # a policy's line otherwise
 
 
 def _check_pairs(study: Study, source: Source) -> None:
@@ -311,9 +311,6 @@ def _check_pairs(study: Study, source: Source) -> None:
                     if late or study.method == "step" or why_not_skip(policy, problem):
                         check_long(problem, horizon, "step")
                 except BadInput as error:
-                    word = str(error).split(maxsplit=1)[0]
-                    places: dict[str, TablePlace] = {"horizon": ("horizons",), "method": ("method",)}
-                    line = source.line(*places.get(word, ("policy", turn)))
-                    raise BadInput(
-                        f"{source.name}, line {line}: {error} (problem {setting.title!r})"
-                    ) from None
+                    place = FAULTS.get(str(error.field), ("policy", turn))
+                    said = error.adding(f" (problem {setting.title!r})")
+                    raise said.within(source.place(*place)) from None

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lighttail.checks import BadInput, positive, refuse
+from lighttail.checks import positive, refuse
 from lighttail.records import Record
 from lighttail.running.blocks import Job, Part
 from lighttail.running.pool import failure, lift, pickled, stop_flag, submit, window_of, work_on

@@ -114,7 +114,8 @@ class Source:
                 given = f"is [{key}]" if isinstance(found, dict) else None
                 raise refuse(key, found, f"one or more tables that begin with [[{key}]]", found=given)
             if len(found) > most:
-                raise BadInput(f"{key} must be at most {most:,} tables, but is {len(found):,} of them")
+                many = f"is {len(found):,} of them"
+                raise refuse(key, len(found), f"at most {most:,} tables", found=many)
         places: list[TablePlace] = [(key, turn) for turn in range(len(found))]
         for place in places:
             self.check_keys(place, f"key of {key}", known)
