@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper test check bench bench-peers picture layers delays clean
+.PHONY: help compare paper quick test check bench bench-peers picture layers delays clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make compare      run the main job on the paper's problem and write a report"
 	@echo "make paper        reproduce every table and figure of the paper"
+	@echo "make quick        ruff, mypy and the tests to run while you edit, in under a minute"
 	@echo "make test         run every check and test"
 	@echo "make check        ruff and mypy alone"
 	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
@@ -31,8 +32,16 @@ check: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Every layer once, without the statistics that take many paths. The first run compiles, which takes longer.
+QUICK := imports conformance formulas words problems noises bounds plain_rules oracle counts tally outcome statistics \
+	online online_state study_file digest
+
+quick: check
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow" $(QUICK:%=tests/test_%.py)
+
+# A worker keeps to neighbouring tests (worksteal), which share kernels and fixtures.
 test: check
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_oracle.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_linear_oracle.py -k decides
 	NUMBA_ENABLE_CUDASIM=1 $(BIN)/pytest -n auto tests/test_gpu.py tests/test_gpu_rules.py

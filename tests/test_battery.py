@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from battery import Verdict, battery, draw, judge, summary, truths
 import lighttail as lt
 from lighttail.tails import elimination_routes, index_routes, mixture, routes, weighted
 from lighttail.tails.task import TailEstimate
+
+pytestmark = pytest.mark.slow
 
 # Small enough for the suite: the whole battery is a script of its own.
 OFF = 1.5  # a plan that misses by this factor is a wrong one
@@ -34,17 +37,21 @@ def test_what_auto_answers(noise: str) -> None:
     assert sum(one.found.reached for one in verdicts) >= 6
 
 
+@cache
+def weighted_paths(seed: int) -> list[Verdict]:
+    return battery(5, seed, "coins", exact_only=True, method="importance", **CHEAP)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_weighted_paths_without_any_exact_help(seed: int) -> None:
-    verdicts = battery(5, 200 + seed, "coins", exact_only=True, method="importance", **CHEAP)
+    verdicts = weighted_paths(200 + seed)
     fair(verdicts)
     assert sum(one.found.reached for one in verdicts) >= 3
 
 
 def test_intervals_that_are_too_narrow_are_caught() -> None:
     """Negative control: the same estimates with a tenth of the width, and a third more than they are."""
-    verdicts = battery(6, 200, "coins", exact_only=True, method="importance", **CHEAP)
-    wrong = [replace(one, found=_moved(one.found)) for one in verdicts]
+    wrong = [replace(one, found=_moved(one.found)) for one in weighted_paths(200)]
     with pytest.raises(AssertionError):
         fair(wrong)
 
@@ -93,6 +100,7 @@ FAULTS = {
 }
 
 
+@cache
 def rare_cases(count: int) -> list[tuple[Any, Any]]:
     """Coins with an exact law and a regret with its luck, at chances below 1e-4."""
     found: list[tuple[Any, Any]] = []

@@ -64,19 +64,35 @@ def bend(n):
 """
 
 # Simulates with the kernel and with the plain-Python oracle, and asks the kernel about its cache.
+# After the module come folders: each has files of the same names, which are imported anew.
 CHILD = """
 import importlib, json, sys
-OwnBonus = importlib.import_module(sys.argv[1]).OwnBonus
-import lighttail as lt
-from lighttail.kernels import kernel_for
-from oracle import play
 
-policy, problem = lt.UCB(OwnBonus(0.7)), lt.Bandit([0.2, 0.8])
-out = lt.simulate(policy, problem, horizon=150, paths=30, seed=1, threads=1)
-plain = play(policy, problem, 150, 30, 1)
-stats = kernel_for(policy, problem).stats
-hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
-print(json.dumps(dict(kernel=out.reward.tolist(), plain=plain.reward.tolist(), hits=hits, misses=misses)))
+def played(module):
+    OwnBonus = importlib.import_module(module).OwnBonus
+    import lighttail as lt
+    from lighttail.kernels import kernel_for
+    from oracle import play
+
+    policy, problem = lt.UCB(OwnBonus(0.7)), lt.Bandit([0.2, 0.8])
+    out = lt.simulate(policy, problem, horizon=150, paths=30, seed=1, threads=1)
+    plain = play(policy, problem, 150, 30, 1)
+    stats = kernel_for(policy, problem).stats
+    hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+    return dict(kernel=out.reward.tolist(), plain=plain.reward.tolist(), hits=hits, misses=misses)
+
+def in_folder(folder, module):
+    for name in {"own_bonus", "elsewhere", "pack", "pack.deep"} & set(sys.modules):
+        del sys.modules[name]
+    sys.path.insert(0, folder)
+    found = played(module)
+    assert sys.modules[module].__file__.startswith(folder)
+    sys.path.remove(folder)
+    return found
+
+module, *folders = sys.argv[1:]
+several = {folder: in_folder(folder, module) for folder in folders}
+print(json.dumps(several or played(module)))
 """
 
 
@@ -97,7 +113,7 @@ def folder(first_run: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
     return Path(shutil.copytree(first_run[0], tmp_path / "copy"))
 
 
-def run_child(folder: Path, module: str = "own_bonus", before: str = "") -> dict[str, Any]:
+def run_child(folder: Path, module: str = "own_bonus", before: str = "", others: Any = ()) -> dict[str, Any]:
     environment = {
         **os.environ,
         "NUMBA_CACHE_DIR": str(folder / "cache"),
@@ -105,7 +121,7 @@ def run_child(folder: Path, module: str = "own_bonus", before: str = "") -> dict
         "PYTHONDONTWRITEBYTECODE": "1",  # two edits within a second must not look alike to Python
     }
     done = subprocess.run(
-        [sys.executable, "-c", before + CHILD, module],
+        [sys.executable, "-c", before + CHILD, module, *map(str, others)],
         env=environment,
         cwd=folder,
         capture_output=True,
@@ -144,14 +160,26 @@ EDITS = {
 }
 
 
+@pytest.fixture(scope="module")
+def edited(first_run: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What one next process plays of each edit: the files in a folder of their own, the cache the same."""
+    home = Path(shutil.copytree(first_run[0], tmp_path_factory.mktemp("edited") / "copy"))
+    folders = {edit: home / edit.replace(" ", "_") for edit in EDITS}
+    for edit, (file, old, new) in EDITS.items():
+        shutil.copytree(first_run[0], folders[edit], ignore=shutil.ignore_patterns("cache"))
+        text = (folders[edit] / file).read_text()
+        assert text.count(old) == 1
+        (folders[edit] / file).write_text(text.replace(old, new))
+    after = run_child(home, others=[*folders.values(), home])
+    assert after[str(home)]["hits"] == 1  # unedited: the cache is in use
+    return {edit: after[str(place)] for edit, place in folders.items()}
+
+
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_is_noticed_by_the_next_process(first_run: Any, folder: Path, edit: str) -> None:
-    file, old, new = EDITS[edit]
-    text = (folder / file).read_text()
-    assert text.count(old) == 1
-    (folder / file).write_text(text.replace(old, new))
-    after = run_child(folder)
+def test_an_edit_is_noticed_by_the_next_process(first_run: Any, edited: Any, edit: str) -> None:
+    after = edited[edit]
     assert after["plain"] != first_run[1]["plain"]  # the edit matters
+    assert after["hits"] == 0
     assert after["kernel"] == after["plain"]
 
 

@@ -14,7 +14,7 @@ import pytest
 from lighttail import cli
 from lighttail.paper import EXPERIMENTS, run, run_tails
 from lighttail.paper.decay import (
-    Chances,
+    LinearRegretChances,
     certificate_exponent,
     exponents_figure,
     standard_exponent,
@@ -34,13 +34,13 @@ def cut(*horizons: int) -> PaperExperiment:
     return dataclasses.replace(WHOLE, settings=some, tails=tuple(tails))
 
 
-def exponent(chances: Chances, series: str, horizon: int) -> float:
+def exponent(chances: LinearRegretChances, series: str, horizon: int) -> float:
     (found,) = [c for s, c in chances.items() if (s.series, s.horizon) == (series, horizon)]
     return -math.log(found.estimate.value)
 
 
 @pytest.fixture(scope="module")
-def chances(tmp_path_factory: pytest.TempPathFactory) -> Chances:
+def chances(tmp_path_factory: pytest.TempPathFactory) -> LinearRegretChances:
     decay.EXACT_SECONDS, before = 0.0, decay.EXACT_SECONDS  # the exact values are in the test below
     try:
         return run_tails([cut(500, 8000)], tmp_path_factory.mktemp("tails"), seed=3, threads=2)
@@ -48,7 +48,9 @@ def chances(tmp_path_factory: pytest.TempPathFactory) -> Chances:
         decay.EXACT_SECONDS = before
 
 
-def test_the_standard_tail_is_polynomial_and_the_new_ones_are_exponential(chances: Chances) -> None:
+def test_the_standard_tail_is_polynomial_and_the_new_ones_are_exponential(
+    chances: LinearRegretChances,
+) -> None:
     """From T = 500 to 8,000: over ln T the standard one is level, over sqrt T the new ones are."""
 
     def growth(series: str, unit: Any) -> float:
@@ -61,7 +63,7 @@ def test_the_standard_tail_is_polynomial_and_the_new_ones_are_exponential(chance
     assert growth("UCB", math.sqrt) < 0.5
 
 
-def test_exponents_of_theory_lie_on_their_side(chances: Chances) -> None:
+def test_exponents_of_theory_lie_on_their_side(chances: LinearRegretChances) -> None:
     """The theorem's is too small, the certificate's close, the standard one's the limit from below."""
     for series, kappa, close in (("UCB_new", 0.2, 0.1), ("SE_new", 0.1, 0.05)):
         found = exponent(chances, series, 8000)
@@ -114,7 +116,7 @@ def test_a_stopped_run_goes_on_and_a_broken_or_foreign_file_is_made_anew(
 
 
 def test_the_command_makes_the_part_alone_and_the_same_bytes_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chances: Chances
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chances: LinearRegretChances
 ) -> None:
     monkeypatch.setattr("lighttail.paper.EXPERIMENTS", (cut(500, 8000),))
     monkeypatch.setattr(decay, "_chance", lambda setting, *settings: chances[setting])
@@ -130,7 +132,7 @@ def test_the_command_makes_the_part_alone_and_the_same_bytes_again(
     assert pictures[0] == pictures[1]
 
 
-def test_the_figure_has_every_series_in_both_panels(chances: Chances, tmp_path: Path) -> None:
+def test_the_figure_has_every_series_in_both_panels(chances: LinearRegretChances, tmp_path: Path) -> None:
     part = cut(500, 8000)
     results = run([part], tmp_path, paths=400, seed=1)
     figure = exponents_figure(part, results, chances)

@@ -14,6 +14,8 @@ from scipy import special
 
 import lighttail as lt
 
+pytestmark = pytest.mark.slow
+
 PROBLEM, GAP = lt.Bandit([0.2, 0.8]), 0.6
 
 

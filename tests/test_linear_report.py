@@ -24,6 +24,7 @@ from lighttail.paper import EXPERIMENTS, run
 from lighttail.paper.linear import POLICIES, LinearSetting
 from lighttail.paper.linear_views import LINEAR, horizons_table, noise_table, speaks_from, theorem_tail
 from lighttail.paper.run import Results
+from lighttail.records import Counts
 
 compare_module = importlib.import_module("lighttail.compare")  # the name is the function's
 QUICK = ["--paths", "200", "--horizon", "60"]
@@ -190,10 +191,10 @@ def test_the_words_follow_the_numbers(results: Results) -> None:
             bad = setting.horizon // (20 if good else 2)
             pulls[:, np.argmax(means)] = setting.horizon - bad
             pulls[:, np.argmin(means)] = bad
-            moved[setting] = dataclasses.replace(outcome, pulls=pulls, reward=np.zeros(200))
+            moved[setting] = dataclasses.replace(outcome, record=Counts(np.zeros(200), pulls))
         return "\n".join(noise_table(experiment, moved).notes)
 
-    assert "Nowhere here is the mean regret of UCB-L clearly above the lowest." in words(True)
+    assert "In none of these settings is the mean regret of UCB-L clearly above the lowest." in words(True)
     assert "UCB-L in d = 2, UCB-L in d = 5, UCB-L in d = 10, UCB-L in d = 20." in words(True)
     assert words(False).count("10.0 times that of OFUL") == 8
 
@@ -201,7 +202,7 @@ def test_the_words_follow_the_numbers(results: Results) -> None:
 def test_the_theorems_bound_is_shown_as_saying_nothing(results: Results) -> None:
     table = horizons_table(BY_NAME["linear-3"], results)
     last = [row for row in table.wide_rows if row[0][0].startswith("Thm linear")]
-    assert [cell for row in last for cell in row[1:]] == [["says nothing"]] * 8
+    assert [cell for row in last for cell in row[1:]] == [["1 or more"]] * 8
     assert "between T = 10^12 and 10^13" in table.notes[1]
 
 

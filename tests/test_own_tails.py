@@ -20,6 +20,8 @@ from lighttail.tails.inverted import inverted_view
 from lighttail.tails.own_luck import draws_for_itself
 from lighttail.tails.tilts import family_of
 
+pytestmark = pytest.mark.slow
+
 COINS, TWO = lt.Bandit([0.1, 0.9], lt.Bernoulli()), lt.Bandit([0.2, 0.8])
 CHEAP: dict[str, Any] = {"relative_error": 0.15, "most_pulls": 20_000_000, "seed": 1}
 Z = 4.0  # standard errors

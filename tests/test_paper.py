@@ -15,9 +15,9 @@ import pytest
 
 from lighttail import cli
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.outcome import Outcome, PathsOutcome
 from lighttail.paper import EXPERIMENTS, Setting, decay, run, settings_in, tails_in, write_paper
-from lighttail.paper.decay import Chance
+from lighttail.paper.decay import LinearRegretChance
 from lighttail.paper.figures import decay_figure
 from lighttail.paper.page import TABLES
 from lighttail.paper.published import MEANS
@@ -82,7 +82,7 @@ def test_misjudged_noise_scales_the_variance_and_the_horizon_alike() -> None:
 
 
 def test_every_row_gives_its_files_and_its_place_in_the_page(folder: Path, results: Results) -> None:
-    chances = dict.fromkeys(tails_in(EXPERIMENTS), Chance(Estimate(1e-3, 8e-4, 2e-3, 0.95), None))
+    chances = dict.fromkeys(tails_in(EXPERIMENTS), LinearRegretChance(Estimate(1e-3, 8e-4, 2e-3, 0.95), None))
     page = write_paper(EXPERIMENTS, results, folder, "lighttail paper", chances=chances).read_text()
     for experiment in EXPERIMENTS:
         forms = ("csv", "tex") if experiment.view in TABLES else ("png", "pdf", "svg")
@@ -93,15 +93,18 @@ def test_every_row_gives_its_files_and_its_place_in_the_page(folder: Path, resul
     assert all((folder / "outcomes" / f"{setting.slug}.npz").exists() for setting in results)
 
 
+def raised(outcome: PathsOutcome, by: float) -> PathsOutcome:
+    """The same paths with higher rewards."""
+    record = dataclasses.replace(outcome.record, reward=outcome.reward + by)
+    return dataclasses.replace(outcome, record=record)
+
+
 def test_every_number_of_a_table_comes_from_the_outcomes(results: Results) -> None:
     rows = list(csv.DictReader(io.StringIO(means_table(TABLE, results).to_csv())))
     assert len(rows) == len(TABLE.settings)
     for row, setting in zip(rows, TABLE.settings, strict=True):
         assert float(row["ours"]) == pytest.approx(results[setting].reward.mean(), abs=1e-3)
-    moved = {
-        setting: dataclasses.replace(outcome, reward=outcome.reward + 1000.0)
-        for setting, outcome in results.items()
-    }
+    moved = {setting: raised(outcome, 1000.0) for setting, outcome in results.items()}
     shown = means_table(TABLE, moved).to_html()
     for row in rows:
         assert f">{float(row['ours']) + 1000.0:.2f}<" in shown
@@ -121,9 +124,7 @@ def test_a_wrong_published_number_is_marked_and_a_right_one_is_not() -> None:
 
 def test_marked_cells_are_explained_in_words(results: Results) -> None:
     moved = {
-        setting: dataclasses.replace(
-            outcome, reward=outcome.reward + (500.0 if setting.series == "SE" else 0.0)
-        )
+        setting: raised(outcome, 500.0 if setting.series == "SE" else 0.0)
         for setting, outcome in results.items()
     }
     notes = means_table(TABLE, moved).notes

@@ -18,6 +18,8 @@ import pytest
 
 import lighttail as lt
 
+pytestmark = pytest.mark.slow
+
 Z = 4.0
 KAPPAS = (0.1, 0.2, 0.4, 0.8)
 PROBLEMS = {2: lt.Bandit([0.2, 0.8]), 4: lt.Bandit([0.2, 0.4, 0.6, 0.8])}

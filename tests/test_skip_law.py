@@ -29,6 +29,8 @@ from lighttail.noises.formulas import (
     uniform_shock,
 )
 
+pytestmark = pytest.mark.slow
+
 POLICIES = [
     *(lt.UCB(bonus) for bonus in [*BONUSES, Moss()]),
     lt.SuccessiveElimination(lt.Standard(0.4)),

@@ -100,9 +100,10 @@ class Problem(ABC):
         """The mean regret of pulling the worst arm in every round, or the worst action of every round."""
 
     def default_threshold(self, horizon: int) -> float:
-        """The loss that is asked about where none is named, to two digits.
+        """The loss for which a chance is shown if the user names none, rounded to two digits.
 
-        It is a third of the largest possible: 0.2 T on the paper's problems, which have a gap of 0.6.
+        This loss is a third of the largest possible loss. It is 0.2 T on the paper's problems, whose largest
+        gap is 0.6.
         """
         return float(f"{self.worst_loss(horizon) / 3.0 or 0.2 * horizon:.2g}")
 
@@ -165,14 +166,14 @@ class Problem(ABC):
             check_finite(noise, largest)
 
 
-_tried: list[tuple[Any, tuple[Any, ...], float]] = []  # the latest trial of a noise of lighttail's own
+_tried: list[tuple[Any, tuple[Any, ...], float]] = []  # the latest trial of a shipped noise
 
 
 def _largest_reward(noise: Noise, means: tuple[float, ...]) -> float:
-    """The largest reward in a trial of a noise.
+    """The largest absolute reward in a trial of a noise.
 
-    A noise of lighttail's own is not tried twice in a row, unless its means or its class were changed. A
-    class of somebody else's is tried always.
+    A noise that lighttail ships is not tried twice in a row, unless its means or its class have changed. A
+    user's noise is tried every time.
     """
     kind = type(noise)
     if not kind.__module__.startswith("lighttail."):

@@ -1,9 +1,9 @@
-"""Upper bounds on the regret: the paper's theorems, and a certificate close to the truth.
+"""Upper bounds on the regret: the paper's theorems, and a certificate that is close to the true probability.
 
-The theorems hold for every mean vector with gaps of at most 1; the certificate is for one problem.
-Both need the noise to be sub-Gaussian in the sense of its moment generating function,
-E exp(s e) <= exp(s^2 sigma^2 / 2): the paper's definition by tails does not give the same sigma
-(its Lemma bound-noise uses the former). sigma is taken from the problem, kappa from the policy.
+A theorem holds for all means with gaps of at most 1. A certificate holds for one problem. Both assume that
+the noise e is sub-Gaussian in the sense of its moment generating function, E exp(s e) <= exp(s^2 sigma^2 / 2)
+for every s. The paper's Lemma bound-noise uses this definition; the paper's definition by tails gives another
+sigma. sigma is taken from the problem, and kappa is taken from the policy.
 """
 
 from lighttail.bounds.answers import certificate, guarantee, mean, regret, simplified, tail

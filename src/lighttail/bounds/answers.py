@@ -1,4 +1,4 @@
-"""The questions: each finds the bounds that apply to a policy on a problem and returns the least."""
+"""The questions that bounds answer: each function returns the smallest bound for a policy on a problem."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lighttail.bounds.bound import (
     Chance,
     Kind,
     NoBound,
-    check,
     check_kind,
+    check_question,
     is_gaussian,
     most_regret,
     no_bound,
     noise_level,
-    probability,
+    probability_bound,
     remembered,
     sub_gaussian,
     with_noise,
@@ -44,15 +44,15 @@ WITH_THEOREM = (
 WITH_CERTIFICATE = "UCB or SuccessiveElimination with a bonus that ignores time, or UCB with AnyTime"
 IN_THEOREM = f"{WITH_THEOREM}, for which a theorem bounds the tail"
 IN_CERTIFICATE = f"{WITH_CERTIFICATE}, for which there is a certificate"
-MEAN_POINTS = 4000
-LEAST_RISK = 1e-300  # below it a float holds no bound
-MOST_ARMS = 200  # of a certificate, which then takes some seconds
-LEAST_GAP = 1e-280  # in units of the largest: the fall of a chance over it is still a float
-FASTER = 1024.0  # how far the search for a regret goes down in a step before it bisects
+MEAN_POINTS = 4000  # points per integral of a tail
+LEAST_RISK = 1e-300  # the smallest delta: a float holds no smaller bound
+MOST_ARMS = 200  # arms of a certificate, which takes some seconds for this number
+LEAST_GAP = 1e-280  # in units of the largest gap: the slope of a chance over a smaller gap would overflow
+FASTER = 1024.0  # the factor by which the search for a regret goes down before it bisects
 
 
 class Question(Protocol):
-    """`tail`, `certificate` or `guarantee`."""
+    """The type of `tail`, `certificate` and `guarantee`."""
 
     def __call__(self, policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> Bound: ...
 
@@ -60,28 +60,30 @@ class Question(Protocol):
 def tail(policy: Policy, problem: Any, horizon: int, regret: float, kind: Kind = "regret") -> Bound:
     """The theorem's bound on P(kind >= regret), for every problem with gaps of at most 1.
 
-    LightTailed: Thm exp-K-armed or, where less, exp-2-armed. ArmOptimal: Thm exp-K-armed-optimal. AnyTime:
-    Thm any-time. Exp3IX: Lattimore & Szepesvari, Thm 12.1. LinearUCB with LinearLightTailed on a linear
-    bandit: Thm linear. The theorems bound the regret; their proofs
-    without the first term, and with all of x in the others, the pseudo regret.
+    LightTailed: the smaller of Thm exp-K-armed and Thm exp-2-armed. ArmOptimal: Thm exp-K-armed-optimal.
+    AnyTime: Thm any-time. Exp3IX: Lattimore & Szepesvari, Thm 12.1. LinearUCB with LinearLightTailed on a
+    linear bandit: Thm linear.
+
+    The theorems bound the regret. Their proofs also bound the pseudo regret: the first term, for the noise,
+    is left out, and the other terms use all of x.
 
     >>> import lighttail as lt
     >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
     >>> print(lt.bounds.tail(policy, problem, horizon=4000, regret=800))
-    at most 1 (Thm exp-K-armed, vacuous: it says nothing here)
+    at most 1 (Thm exp-K-armed; this bound tells us nothing)
     >>> print(lt.bounds.tail(policy, problem, horizon=10**7, regret=2_000_000))
     at most 5.33e-104 (Thm exp-2-armed)
     """
     if getattr(problem, "linear", False):
         return _linear_tail(policy, problem, horizon, regret, kind)
-    asked = check(policy, problem, horizon, kind, regret)
+    asked = check_question(policy, problem, horizon, kind, regret)
     found = _theorems(policy, problem, asked.horizon, asked.sigma, asked.kind)
-    bounds = [probability(max(TINY, chance(asked.regret)), source) for source, chance in found.items()]
+    bounds = [probability_bound(max(TINY, chance(asked.regret)), source) for source, chance in found.items()]
     return min(bounds, key=lambda bound: bound.value)
 
 
 def _linear_tail(policy: Any, problem: LinearBandit, horizon: int, regret: float, kind: Any) -> Bound:
-    """Thm linear, for what it is for."""
+    """The bound of Thm linear. Raises BadInput if its assumptions do not hold."""
     if not has_linear_theorem(policy):
         raise refuse(
             "policy", policy, "LinearUCB with LinearLightTailed, for which a theorem bounds the tail"
@@ -95,41 +97,42 @@ def _linear_tail(policy: Any, problem: LinearBandit, horizon: int, regret: float
     x, kind, sigma = number("regret", regret), check_kind(kind), sub_gaussian(problem)
     terms = theorems.linear(x, horizon, problem.dim, sigma, policy.bonus.kappa)
     value = sum(terms if kind == "regret" else terms[1:])
-    return probability(max(TINY, value) if x > 0.0 else 1.0, "Thm linear")
+    return probability_bound(max(TINY, value) if x > 0.0 else 1.0, "Thm linear")
 
 
 def certificate(
     policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind = "pseudo_regret"
 ) -> Bound:
-    """A bound on P(kind >= regret) for this very problem, close to the truth; not in the paper.
+    """A bound on P(kind >= regret) for this problem alone, close to the true probability; not in the paper.
 
-    UCB with a bonus that ignores time or AnyTime, and elimination with a bonus that ignores time; any number
-    of arms, any gaps. Gaussian noise gets the sharper form. docs/bounds.md derives it.
+    There is a certificate for UCB with AnyTime or with a bonus that ignores time, and for elimination with a
+    bonus that ignores time, with any gaps and up to 200 arms. Gaussian noise gives a sharper form.
+    docs/bounds.md derives the certificate.
 
     >>> import lighttail as lt
     >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
     >>> print(lt.bounds.certificate(policy, problem, horizon=4000, regret=801))
     at most 5.54e-18 (certificate)
     """
-    asked = check(policy, problem, horizon, kind, regret)
+    asked = check_question(policy, problem, horizon, kind, regret)
     pseudo = remembered(_certified, policy, problem, asked.horizon)
     if asked.kind == "pseudo_regret":
-        return probability(pseudo(asked.regret), "certificate")
+        return probability_bound(pseudo(asked.regret), "certificate")
     chance = with_noise(pseudo, asked.regret, asked.sigma * asked.horizon**0.5, is_gaussian(problem))
-    return probability(chance, "certificate")
+    return probability_bound(chance, "certificate")
 
 
 def guarantee(
     policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind = "pseudo_regret"
 ) -> Bound:
-    """The least bound on P(kind >= regret) that we can vouch for: certificate or theorem, as its source says.
+    """The smaller of the certificate and the theorem's bound on P(kind >= regret); `source` says which.
 
     >>> import lighttail as lt
     >>> policy = lt.SuccessiveElimination(lt.LightTailed(0.1))
     >>> print(lt.bounds.guarantee(policy, lt.Bandit([0.2, 0.8]), horizon=4000, regret=801))
     at most 3.22e-10 (certificate)
     """
-    check(policy, problem, horizon, kind, regret)
+    check_question(policy, problem, horizon, kind, regret)
     found = []
     for question in (certificate, tail):
         try:
@@ -150,10 +153,11 @@ def regret(
     kind: Kind = "regret",
     of: Question = guarantee,
 ) -> Bound:
-    """With probability at least 1 - delta, the regret (kind) is below this.
+    """A bound on the regret (or the pseudo regret, by `kind`) that holds with probability at least 1 - delta.
 
-    of: the bound that is solved for the regret: `tail`, `certificate` or `guarantee`. It never rises in
-    the regret, so bisection finds where it falls to delta; the end that is certain is returned.
+    of: the question that is solved for the regret: `tail`, `certificate` or `guarantee`. Its bound never
+    rises with the regret, so bisection finds the regret at which the bound falls to delta. The larger end of
+    the last interval is returned, because the bound is certain to hold there.
 
     >>> import lighttail as lt
     >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
@@ -162,7 +166,7 @@ def regret(
     >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6, kind="pseudo_regret"))
     at most 104 (certificate)
     """
-    asked = check(policy, problem, horizon, kind)
+    asked = check_question(policy, problem, horizon, kind)
     if not callable(of):
         raise refuse("of", of, "bounds.tail, bounds.certificate or bounds.guarantee")
     if (risk := fraction("delta", delta)) < LEAST_RISK:
@@ -174,7 +178,7 @@ def regret(
             raise refuse("of", of, "bounds.tail, bounds.certificate or bounds.guarantee")
         return found
 
-    known = most_regret(problem, asked.horizon)  # without any theorem
+    known = most_regret(problem, asked.horizon)  # a bound that needs no theorem
     if asked.kind == "regret":
         known += asked.sigma * asked.horizon**0.5 * noise_level(risk, is_gaussian(problem))
     end = _falls_to(risk, lambda x: ask(x).value, known)
@@ -182,9 +186,9 @@ def regret(
 
 
 def _falls_to(risk: float, chance: Chance, start: float) -> float:
-    """The least x with chance(x) <= risk, up to a share of 1e-9, from above; 0 where every x > 0 will do."""
+    """The smallest x with chance(x) <= risk, at most a share of 1e-9 too large; 0 if every x > 0 has it."""
     if start <= 0.0:
-        return 0.0  # nothing can be lost
+        return 0.0  # no regret is possible
     high = min(start, sys.float_info.max)
     while not chance(high) <= risk:
         high *= 2.0
@@ -199,18 +203,18 @@ def _falls_to(risk: float, chance: Chance, start: float) -> float:
 
 
 def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
-    """A bound on the mean regret (the noise has mean 0, so on the mean pseudo regret too).
+    """A bound on the mean regret, which equals the mean pseudo regret because the noise has mean 0.
 
-    The least of: the theorem's own bound, where kappa (for ArmOptimal the floor) is at least 2 sigma; the
-    integral of the theorem's tail; and, for this very problem, the sum of the certificate's chances,
-    sum_k gap_k (1 + sum_m P(arm k is pulled more than m times)).
+    It is the smallest of three bounds: the theorem's bound on the mean, if kappa (for ArmOptimal, floor) is
+    at least 2 sigma; the integral of the theorem's tail; and the sum of the certificate's chances for this
+    problem, sum_k gap_k (1 + sum_m P(arm k is pulled more than m times)).
 
     >>> import lighttail as lt
     >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
     >>> print(lt.bounds.mean(policy, problem, horizon=4000))
     at most 38.5 (certificate)
     """
-    horizon, _, _, sigma = check(policy, problem, horizon)
+    horizon, _, _, sigma = check_question(policy, problem, horizon)
     most = most_regret(problem, horizon)
     found: dict[str, float] = {}
     with suppress(NoBound):
@@ -228,14 +232,14 @@ def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
 
 
 def simplified(policy: Policy, problem: Bandit, *, horizon: int) -> Simplified:
-    """The theorem in the paper's variable y: a shorter, larger bound with an explicit inverse.
+    """The theorem in the paper's variable y: a shorter but larger bound that can be solved for the regret.
 
     >>> import lighttail as lt
     >>> form = lt.bounds.simplified(lt.UCB(lt.ArmOptimal(1.0, 0.0)), lt.Bandit([0.2, 0.8]), horizon=10_000)
     >>> round(form.regret(delta=1e-6), 2), form.source
     (26106.02, 'Thm exp-K-armed-optimal, in y')
     """
-    horizon, _, _, sigma = check(policy, problem, horizon)
+    horizon, _, _, sigma = check_question(policy, problem, horizon)
     _check_gaps(problem)
     found = theorem_of(policy, problem, horizon, sigma)
     if found is not None and found[0].simplified is not None:
@@ -255,7 +259,7 @@ def _no_theorem(policy: Policy) -> NoBound:
 
 
 def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> dict[str, Chance]:
-    """Every theorem that bounds this policy's tail, by its name."""
+    """The bounds of every theorem for this policy's tail, by the name of the theorem."""
     found = tails(policy, problem, horizon, sigma, kind)
     if found is None:
         raise _no_theorem(policy)
@@ -265,9 +269,10 @@ def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind:
 
 
 class _Certified:
-    """The certificate of the pseudo regret as a function of it; never rising.
+    """The certificate as a function of the pseudo regret. The function never rises.
 
-    unit: of the arms' gaps, a power of two, so that nothing is rounded and the tiniest gaps overflow nothing.
+    unit: the unit of the arms' gaps. It is a power of two, so that division by it does not round, and it is
+    so close to the largest gap that tiny gaps do not overflow.
     """
 
     def __init__(self, arms: list[Arm], extra: list[float], most: float, unit: float) -> None:
@@ -278,7 +283,7 @@ class _Certified:
 
     def __call__(self, x: float) -> float:
         if x <= self.least * (1.0 + 1e-12):
-            return 1.0  # every arm is pulled once
+            return 1.0  # every arm is pulled at least once
         if self.split is None or x > self.most * (1.0 + 1e-9):
             return 0.0
         return max(TINY, self.split.least(x / self.unit))
@@ -294,12 +299,13 @@ def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
         why = f"there is none for {policy}, only for {WITH_CERTIFICATE}"
         raise no_bound("policy", policy, IN_CERTIFICATE, why)
     full = horizon - problem.arms + 1
-    gaps = sorted(problem.gaps)[1:]  # but for one best arm
+    gaps = sorted(problem.gaps)[1:]  # the gaps of all arms but one best arm
     losing = [gap for gap in gaps if gap > 0.0]
     unit = math.ldexp(1.0, math.frexp(max(losing))[1] - 1) if losing else 1.0
 
     def arm(gap: float) -> Arm:
-        """Where a gap is too small beside the largest one, a larger one stands in for what is lost by it."""
+        """The arm with this gap. If the gap is below LEAST_GAP, its loss per pull is taken as LEAST_GAP,
+        which is larger."""
         return Arm(max(gap / unit, LEAST_GAP), lambda _, pulls: known.of(gap, pulls), known.end, full)
 
     arms = [arm(gap) for gap in losing]
@@ -311,7 +317,7 @@ def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
 
 
 def _integral(chance: Chance, most: float) -> float:
-    """Integral of min(1, chance) from 0 to most, from above: chance never rises."""
+    """An upper bound on the integral of min(1, chance) from 0 to most: a sum of left values."""
     if most <= 0.0:
         return 0.0
     points = np.linspace(0.0, most, MEAN_POINTS + 1)
@@ -319,6 +325,6 @@ def _integral(chance: Chance, most: float) -> float:
 
 
 def _mean_theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> dict[str, float]:
-    """The theorems' own bounds on the mean regret, where their conditions hold."""
+    """The theorems' bounds on the mean regret, if their assumptions hold."""
     found = theorem_of(policy, problem, horizon, sigma)
     return {} if found is None else found[0].means(found[1])

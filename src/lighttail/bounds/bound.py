@@ -1,4 +1,4 @@
-"""What a bound is, what may be bounded, and how the noise in the rewards is added to a pseudo regret."""
+"""The type of a bound, the checks of a question, and the step from the pseudo regret to the regret."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Problem, has_arms
 
 Kind = Literal["regret", "pseudo_regret"]
-Chance = Callable[[float], float]  # an upper bound on P(something >= x), never rising in x
-TINY = sys.float_info.min  # what cannot be told from 0 in a float, and is not 0
-STEP, FARTHEST = 1.0 / 32.0, 40 * 32  # where the regret is cut into noise and pseudo regret
+Chance = Callable[[float], float]  # an upper bound on P(regret >= x) as a function of x, which never rises
+TINY = sys.float_info.min  # the smallest bound that is returned: no bound above 0 is rounded to 0
+# The regret is split into noise and pseudo regret at multiples of STEP standard deviations, up to FARTHEST
+# steps.
+STEP, FARTHEST = 1.0 / 32.0, 40 * 32
 
 
 @dataclass(frozen=True)
 class Bound:
-    """An upper bound, on a probability or on a regret, and where it comes from.
+    """An upper bound on a probability or on a regret.
 
-    vacuous: it says nothing that was not known beforehand (a probability of 1, a regret as large as
-    any can be).
+    source: the theorem or the certificate that gives the bound. vacuous: whether the bound tells us nothing,
+    because it is a probability of 1 or the largest possible regret.
     """
 
     value: float
@@ -35,36 +37,36 @@ class Bound:
         return self.value
 
     def __str__(self) -> str:
-        note = ", vacuous: it says nothing here" if self.vacuous else ""
+        note = "; this bound tells us nothing" if self.vacuous else ""
         return f"at most {self.value:.3g} ({self.source}{note})"
 
 
 class NoBound(BadInput):
-    """There is no bound for what was asked; `why` is the reason, as the rest of a sentence."""
+    """No bound answers the question. `why` is the reason as a clause, for the end of a sentence."""
 
     why: str = ""
 
 
 def no_bound(field: str, value: object, allowed: str, why: str) -> NoBound:
-    """The error for what no bound is for, worded like every other, with the plain reason beside it."""
+    """The error for a question that no bound answers: the usual message, and the reason `why`."""
     error = NoBound(field=field, value=value, allowed=allowed)
     error.why = why
     return error
 
 
-def probability(value: float, source: str) -> Bound:
-    """A bound on a probability: never above 1, and 1 where rounding alone keeps it below."""
+def probability_bound(value: float, source: str) -> Bound:
+    """A bound on a probability, at most 1. A value that is below 1 only by rounding counts as 1."""
     nothing = value >= 1.0 - 1e-9
     return Bound(1.0 if nothing else value, source, nothing)
 
 
 def most_regret(problem: Bandit, horizon: int) -> float:
-    """The largest pseudo regret when every arm is pulled once and the worst one ever after."""
+    """The largest pseudo regret: every arm is pulled once, and all other pulls are of the worst arm."""
     return sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
 
 
 class Asked(NamedTuple):
-    """What was asked, checked, as plain numbers; sigma: the noise's sub-Gaussian parameter."""
+    """The arguments of a question as plain numbers. sigma: the sub-Gaussian parameter of the noise."""
 
     horizon: int
     regret: float
@@ -72,8 +74,8 @@ class Asked(NamedTuple):
     sigma: float
 
 
-def check(policy: Any, problem: Any, horizon: Any, kind: Any = "regret", regret: Any = 0.0) -> Asked:
-    """Refuse what no bound is for."""
+def check_question(policy: Any, problem: Any, horizon: Any, kind: Any = "regret", regret: Any = 0.0) -> Asked:
+    """The arguments of a question. Raises BadInput if no bound can answer it."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
     if policy.linear:
@@ -92,10 +94,10 @@ def _check_policy(policy: Policy, horizon: int, arms: int) -> None:
 
 
 def remembered(function: Any, *args: Any) -> Any:
-    """A call of a function with an `lru_cache`, which does without where an argument has no hash."""
+    """Call a function that has an `lru_cache`. If an argument has no hash, the call bypasses the cache."""
     try:
         hash(args)
-    except Exception:  # a policy of somebody else's making
+    except Exception:  # a user's policy may have no hash
         return function.__wrapped__(*args)
     return function(*args)
 
@@ -105,7 +107,7 @@ def check_kind(kind: Any) -> Kind:
 
 
 def sub_gaussian(problem: Problem) -> float:
-    """The sigma that the author of the noise states: E exp(s e) <= exp(s^2 sigma^2 / 2), every s and arm."""
+    """The sigma that the noise states: E exp(s e) <= exp(s^2 sigma^2 / 2) for every s and arm."""
     stated = problem.noise.sub_gaussian
     if stated is None or isinstance(stated, bool) or stated == 0.0:
         why = "every bound needs noise that is not certain and whose class states a sub-Gaussian sigma"
@@ -114,15 +116,16 @@ def sub_gaussian(problem: Problem) -> float:
 
 
 def is_gaussian(problem: Bandit) -> bool:
-    """Whether the noise states that it is normal."""
+    """Whether the class of the noise states that rewards are normal."""
     return problem.noise.normal is not None
 
 
 def noise_tail(z: float, gaussian: bool) -> float:
-    """A bound on P(N >= z sigma sqrt(T)) and on P(N <= -z sigma sqrt(T)), N the noise in T rewards.
+    """A bound on P(N >= z sigma sqrt(T)) and on P(N <= -z sigma sqrt(T)), where N is the sum of the noise in
+    T rewards.
 
-    Lemma bound-noise: exp(-z^2 / 2). Whatever the policy does, Gaussian noise adds up to a normal N:
-    then it is Phi(-z).
+    Lemma bound-noise gives exp(-z^2 / 2). Gaussian noise adds up to a normal N, whatever the policy does, so
+    the bound is then Phi(-z).
     """
     if gaussian:
         return 0.5 * math.erfc(z / math.sqrt(2.0))
@@ -130,24 +133,24 @@ def noise_tail(z: float, gaussian: bool) -> float:
 
 
 def noise_level(delta: float, gaussian: bool) -> float:
-    """The z at which `noise_tail` is delta; for Gaussian noise and delta above 1/2, 0."""
+    """The z at which `noise_tail` is delta; 0 for Gaussian noise and a delta above 1/2."""
     from scipy.special import ndtri
 
     return max(0.0, -float(ndtri(delta))) if gaussian else math.sqrt(-2.0 * math.log(delta))
 
 
 def with_noise(chance: Chance, x: float, spread: float, gaussian: bool) -> float:
-    """A bound on P(A - N >= x) from one on P(A >= x): the least of chance(x - y) + P(N <= -y) over y.
+    """A bound on P(A - N >= x), for a pseudo regret A and the noise N, from a bound `chance` on P(A >= x).
 
-    spread: sigma sqrt(T). y runs over fixed multiples of it, so the result never rises in x: chance
-    rises in y and the noise's tail falls, so what lies beyond the point where one of them alone
-    reaches the best sum need not be looked at.
+    The bound is the smallest chance(x - y) + P(N <= -y) over y. spread: sigma sqrt(T). y runs over fixed
+    multiples of spread, so the result never rises with x. The first term rises with y and the second falls,
+    so the search ends where one term alone reaches the best sum.
 
     >>> f"{with_noise(lambda x: math.exp(-max(0.0, x)), 50.0, 1.0, gaussian=True):.3g}"
     '1.66e-18'
     """
     if math.isinf(spread) or chance(x) >= 1.0:
-        return 1.0  # no float is as large as the noise, or what is left says nothing for any y
+        return 1.0  # the noise is too large for a float, or the first term is 1 for every y
 
     def both(place: int) -> tuple[float, float]:
         return chance(x - place * STEP * spread), noise_tail(place * STEP, gaussian)

@@ -1,7 +1,7 @@
-"""Bounds on the chance that one arm is pulled more than m times; the certificate is made of them.
+"""Bounds on the chance that one arm is pulled more than m times. The certificate is made of these bounds.
 
-All rest on one inequality (Ville): a walk W of independent sub-Gaussian steps meets a line that starts at
-c > 0 and climbs by a > 0 a step with probability at most exp(-2 a c / sigma^2). See docs/bounds.md.
+All of them use one inequality (Ville): a walk W of independent sub-Gaussian steps meets a line that starts at
+c > 0 and climbs by a > 0 per step with probability at most exp(-2 a c / sigma^2). See docs/bounds.md.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from lighttail.bounds.bound import is_gaussian, no_bound
 from lighttail.problems import Bandit
 
 Floats = npt.NDArray[np.float64]
-ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> bound on P(pulled more than m times)
-LOOKED_AT = 10**6  # pulls after which the radius of a user's own bonus is looked at, one by one
-LARGE = 1e100  # in units of sigma: what is cut there makes a bound larger, and never overflows
-CLIMBS = (Standard, LightTailed, ArmOptimal, Eqo)  # n radius(n) never falls with n: its least is at n = 1
+ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> a bound on P(the arm is pulled more than m times)
+LOOKED_AT = 10**6  # pulls: the radius of a user's bonus is computed for every n up to this number
+LARGE = 1e100  # in units of sigma: larger numbers are cut, which only makes a bound larger
+CLIMBS = (Standard, LightTailed, ArmOptimal, Eqo)  # n radius(n) never falls, so it is smallest at n = 1
 
 
 @dataclass(frozen=True)
 class Chances:
-    """What is known about each arm alone.
+    """Bounds for each arm alone.
 
-    of: a bound on P(an arm with this gap is pulled more than m times, the best arm never being dropped).
-    end: from so many pulls on, `of` is 0.
-    drop: 2 c / sigma^2 where the best arm can be dropped for good (elimination), else None.
+    of: a bound on P(an arm with this gap is pulled more than m times, and the best arm is never dropped).
+    end: the number of pulls m from which `of` is 0.
+    drop: 2 c / sigma^2 if the best arm can be dropped (elimination), otherwise None.
     """
 
     of: ArmChance
@@ -40,7 +40,7 @@ class Chances:
 
 
 def index_chances(policy: Any, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
-    """For the highest mean + radius, if the radius ignores time or is that of AnyTime."""
+    """The bounds for UCB, if the radius ignores time or is that of AnyTime; otherwise None."""
     bonus, params = policy.bonus, policy.params(horizon, problem.arms)
     gaussian, full = is_gaussian(problem), horizon - problem.arms + 1
     if type(bonus) is AnyTime:
@@ -60,7 +60,7 @@ def index_chances(policy: Any, problem: Bandit, horizon: int, sigma: float) -> C
 
 
 def elimination_chances(policy: Any, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
-    """For elimination, if the radius ignores time."""
+    """The bounds for elimination, if the radius ignores time; otherwise None."""
     bonus, params = policy.bonus, policy.params(horizon, problem.arms)
     if bonus.changes_with_time():
         return None
@@ -80,7 +80,8 @@ def _radii(bonus: Bonus, params: tuple[float, ...], m: Floats, sigma: float) -> 
 def _any_time(
     clock: Callable[[float], float], horizon: int, arms: int, sigma: float, gaussian: bool
 ) -> ArmChance:
-    """radius_t(n) = c_t / n with c_t = clock(t): the chance with the least c_t plus that with the largest."""
+    """The bound for radius_t(n) = c_t / n with c_t = clock(t): the bound for the smallest c_t plus the bound
+    for the largest c_t."""
 
     def chance(gap: float, m: Floats) -> Floats:
         total = np.zeros(m.size)
@@ -98,20 +99,21 @@ def _scaled(values: list[float], sigma: float, most: float) -> Floats:
 
 
 def least_scale(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> float:
-    """The largest c with radius(n) >= c / n for n = 1, ..., T; 0 where there is none above it."""
+    """The largest c with radius(n) >= c / n for n = 1, ..., T; 0 if no positive c has this property."""
     last = 1 if type(bonus) in CLIMBS else horizon
     if last > LOOKED_AT:
-        why = f"the radius of {bonus} would have to be looked at after each of more than {LOOKED_AT:,} pulls"
+        why = f"the radius of {bonus} would have to be computed for each of more than {LOOKED_AT:,} pulls"
         raise no_bound("horizon", horizon, f"at most {LOOKED_AT} with a bonus of your own", why)
     return max(0.0, min(n * bonus.radius(float(n), 0.0, *params) for n in range(1, last + 1)))
 
 
 def overtaken(gap: float, m: Floats, scale: Any, radius: Any, gaussian: bool) -> Floats:
-    """UCB: a bound on P(arm k is pulled more than m times); gap, scale and radius in units of sigma.
+    """For UCB: a bound on P(arm k is pulled more than m times). gap, scale and radius are in units of sigma.
 
-    E min(1, exp(-lam (g - X))), X arm k's mean noise, s = 1 / sqrt(m), g = gap - radius, lam = 2 scale:
-    Phi(-g/s) + exp(-lam g + lam^2 s^2 / 2) Phi(g/s - lam s) for Gaussian noise; otherwise the least of
-    exp(-t g + t^2 s^2 / 2) over 0 <= t <= lam.
+    The bound is E min(1, exp(-lam (g - X))), where X is the mean noise of m rewards of arm k,
+    g = gap - radius and lam = 2 scale. With s = 1 / sqrt(m) it is
+    Phi(-g/s) + exp(-lam g + lam^2 s^2 / 2) Phi(g/s - lam s) for Gaussian noise. Otherwise it is at most the
+    minimum of exp(-t g + t^2 s^2 / 2) over 0 <= t <= lam.
 
     >>> [f"{overtaken(0.6, np.array([50.0]), 11.15, 11.15 / 50, form)[0]:.3g}" for form in (True, False)]
     ['0.0139', '0.0286']
@@ -127,10 +129,11 @@ def overtaken(gap: float, m: Floats, scale: Any, radius: Any, gaussian: bool) ->
 
 
 def still_active(gap: float, m: Floats, radius: Any, gaussian: bool) -> Floats:
-    """Elimination: a bound on P(neither the best arm nor arm k is dropped by phase m), in units of sigma.
+    """For elimination: a bound on P(neither the best arm nor arm k is dropped by phase m).
 
-    Arm k's mean is then at most 2 radius below the best arm's: with g = gap - 2 radius,
-    Phi(-g sqrt(m / 2)) for Gaussian noise, exp(-g_+^2 m / 4) otherwise.
+    gap and radius are in units of sigma. If neither arm is dropped, the mean of arm k is at most 2 radius
+    below the mean of the best arm. With g = gap - 2 radius the bound is Phi(-g sqrt(m / 2)) for Gaussian
+    noise, and exp(-g_+^2 m / 4) otherwise.
 
     >>> [f"{still_active(0.6, np.array([100.0]), 0.111, form)[0]:.3g}" for form in (True, False)]
     ['0.00376', '0.0281']
@@ -146,10 +149,11 @@ def still_active(gap: float, m: Floats, radius: Any, gaussian: bool) -> Floats:
 def best_arm_dropped(drop: float, gaps: list[float], paid: int) -> float:
     """A bound on P(the best arm is dropped, and an arm with gap gaps[k], k >= paid, is pulled after that).
 
-    gaps: of all arms but one best arm. If arm j drops the best arm in phase n while arm k stays active,
-    Wj - W1 >= 2c + n gap_j and Wk - W1 >= n gap_k. Their sum with weights 1 and r is a walk against a
-    line: exp(-drop (gap_j + r gap_k) / (1 + r + r^2)) with drop = 2 c / sigma^2, for every r >= 0; r = 0
-    where k = j. For each j, the k are added up, or r = 0 taken for all of them at once.
+    gaps: the gaps of all arms but one best arm. Let W be the sums of the arms' noise. If arm j drops the best
+    arm in phase n while arm k stays active, then Wj - W1 >= 2c + n gap_j and Wk - W1 >= n gap_k. The sum of
+    these inequalities with weights 1 and r is a walk that meets a line, with probability at most
+    exp(-drop (gap_j + r gap_k) / (1 + r + r^2)) for every r >= 0, where drop = 2 c / sigma^2. For k = j, r is
+    0. For each j the result is the smaller of the sum over all k and the bound with r = 0.
 
     >>> f"{best_arm_dropped(2 * 5.574, [0.6], 0):.3g}"
     '0.00124'
@@ -163,6 +167,6 @@ def best_arm_dropped(drop: float, gaps: list[float], paid: int) -> float:
 
 
 def _least(drop: float, own: float, other: float) -> float:
-    """The least over r >= 0 of exp(-drop (own + r other) / (1 + r + r^2))."""
+    """The minimum of exp(-drop (own + r other) / (1 + r + r^2)) over r >= 0."""
     r = (math.sqrt(own * own - own * other + other * other) - own) / other if other > own else 0.0
     return math.exp(-drop * (own + r * other) / (1.0 + r + r * r))

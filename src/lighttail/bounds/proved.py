@@ -1,7 +1,7 @@
-"""The one table of what is proved about which policy: theorems of the paper and others, and certificates.
+"""The table of what is proved about each policy: theorems of the paper and of others, and certificates.
 
-A policy and its bonus are looked up by their exact types: no theorem knows the radius of a bonus that is
-derived from a shipped one, nor the rule of a policy that is.
+A policy and its bonus are looked up by their exact types. A subclass of a shipped bonus may have another
+radius, and a subclass of a shipped policy may have another rule, so no theorem covers them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lighttail.problems import Bandit
 
 
 class Case(NamedTuple):
-    """What a theorem is asked about. rule: by which of the paper's two rules the policy plays."""
+    """The question that a theorem answers. rule: by which of the paper's two rules the policy plays."""
 
     policy: Any
     problem: Bandit
@@ -35,10 +35,11 @@ class Case(NamedTuple):
 
 
 class Theorem(NamedTuple):
-    """Of one bonus.
+    """The theorems about one bonus.
 
-    tails(case): each theorem's terms as a function of x, and the factor that the proof leaves to x for the
-    pseudo regret. means(case): bounds on the mean. simplified(case): the tail in the paper's variable y.
+    tails(case): for each theorem, its terms as a function of x, and the factor by which x is multiplied in
+        the proof's bound on the pseudo regret.
+    means(case): bounds on the mean regret. simplified(case): the tail in the paper's variable y.
     """
 
     tails: Callable[[Case], dict[str, tuple[Callable[[float], Terms], float]]]
@@ -47,7 +48,11 @@ class Theorem(NamedTuple):
 
 
 class Proved(NamedTuple):
-    """Of one rule. certificate: chances of each arm alone, or None. theorems: by bonus."""
+    """What is proved about one rule.
+
+    certificate: returns bounds for each arm alone, or None if there is no certificate. theorems: the theorems
+    by the type of the bonus.
+    """
 
     rule: Literal["UCB", "SE"]
     certificate: Callable[..., Chances | None]
@@ -119,16 +124,16 @@ PROVED: dict[type[Policy], Proved] = {
 }
 
 
-LINEAR = {(LinearUCB, LinearLightTailed)}  # policies and bonuses that Thm linear is for
+LINEAR = {(LinearUCB, LinearLightTailed)}  # the policies and bonuses that Thm linear covers
 
 
 def has_linear_theorem(policy: Any) -> bool:
-    """Whether Thm linear is for this policy."""
+    """Whether Thm linear covers this policy."""
     return (type(policy), type(getattr(policy, "bonus", None))) in LINEAR
 
 
 def theorem_of(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> tuple[Theorem, Case] | None:
-    """The theorem that covers a policy, and what to ask it; None if there is none."""
+    """The theorems that cover a policy, and the question for them; None if there are none."""
     known, bonus = PROVED.get(type(policy)), getattr(policy, "bonus", None)
     theorem = None if known is None else known.theorems.get(type(bonus))
     if known is None or theorem is None:
@@ -137,7 +142,7 @@ def theorem_of(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> t
 
 
 def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chances | None:
-    """What a certificate of a policy is made of; None where there is no certificate."""
+    """The bounds of which the certificate of a policy is made; None if there is no certificate."""
     known = PROVED.get(type(policy))
     return None if known is None else known.certificate(policy, problem, horizon, sigma)
 
@@ -145,7 +150,7 @@ def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chan
 def tails(
     policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind
 ) -> dict[str, Chance] | None:
-    """Every theorem that bounds this policy's tail, by its name; None if there is none."""
+    """The bounds of the theorems for this policy's tail, by their names; None if there is none."""
     own = OWN_TAILS.get(type(policy))
     if own is not None:
         return own(policy, problem, horizon, sigma, kind)
@@ -157,7 +162,8 @@ def tails(
 
 
 def _of_kind(terms: Callable[[float], Terms], whole: float, kind: Kind) -> Chance:
-    """All terms; or those of the pseudo regret, to which the proof leaves x out of `whole` x."""
+    """The bound on the regret, which is the sum of all terms; or the bound on the pseudo regret, which is the
+    sum without the noise's term, at `whole` times x."""
     if kind == "regret":
         return lambda x: sum(terms(x))
     return lambda x: sum(terms(whole * x)[1:])
@@ -189,7 +195,7 @@ OWN_TAILS: dict[type[Policy], Callable[..., dict[str, Chance] | None]] = {Exp3IX
 
 
 def _range(problem: Bandit) -> tuple[float, float]:
-    """The least and the largest reward that an arm can give."""
+    """The smallest and the largest reward that an arm can give."""
     span = problem.noise.span(problem.means)
     if span is not None:
         return span

@@ -1,4 +1,4 @@
-"""The theorems in the paper's variable y, solved for the regret; and what no policy can do better."""
+"""The theorems in the paper's variable y, solved for the regret, and the limits for every policy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lighttail.checks import fraction, non_negative, number, positive, refuse, w
 
 @dataclass(frozen=True)
 class Simplified:
-    """P(regret >= x) <= factor exp(-min(y^2, slope y)) with y = (x - offset)_+ / unit.
+    """The bound P(regret >= x) <= factor exp(-min(y^2, slope y)) with y = (x - offset)_+ / unit.
 
-    log_factor: the logarithm of the factor, which for UCB-L can be larger than any float.
+    log_factor: the logarithm of the factor, because the factor of UCB-L can be too large for a float.
     """
 
     offset: float
@@ -25,13 +25,14 @@ class Simplified:
     def tail(self, x: float) -> float:
         """The bound on P(regret >= x), at most 1."""
         y = max(0.0, number("x", x) - self.offset) / self.unit
-        rate = min(y * y, self.slope * y) if self.slope > 0.0 else 0.0  # a ratio too small for a float is 0
+        rate = min(y * y, self.slope * y) if self.slope > 0.0 else 0.0  # kappa / sigma may be rounded to 0
         return math.exp(min(0.0, self.log_factor - rate))
 
     def regret(self, delta: float) -> float:
-        """With probability at least 1 - delta the regret is below offset + unit max(sqrt L, L / slope),
+        """A bound on the regret that holds with probability at least 1 - delta.
 
-        L = ln(factor / delta). The paper prints it for ArmOptimal and eta = 1.
+        It is offset + unit max(sqrt L, L / slope) with L = ln(factor / delta). The paper prints it for
+        ArmOptimal and eta = 1.
         """
         level = max(0.0, self.log_factor - math.log(fraction("delta", delta)))
         if level > 0.0 and self.slope == 0.0:
@@ -44,7 +45,8 @@ def simplified_k_armed(horizon: int, arms: int, sigma: float, kappa: float) -> S
 
     y = (x - 2K - 16 K sigma sqrt(max(eta, 1/eta) T ln T))_+ / (8 sigma K sqrt T).
 
-    Corrected, in the step before: 2 K exp(-y^2) for K exp(-y^2). The sum is below 4 K all the same.
+    Corrected: the step before this bound needs 2 K exp(-y^2) (print: K exp(-y^2)). The sum is still below 4
+        K.
 
     >>> round(simplified_k_armed(10_000, 2, 1.0, 1.0).regret(1e-6), 2)
     18095.48
@@ -67,7 +69,8 @@ def simplified_k_armed_optimal(
 
     y = (x - 2K - 32 sigma sqrt(max(eta, 1/eta) K T ln T))_+ / (16 sigma sqrt(K T)), eta = eta_1.
 
-    The paper takes eta_2 <= eta_1; max(eta_1, eta_2, 1/eta_1) in its place allows every eta_2.
+    The paper assumes eta_2 <= eta_1. Here max(eta_1, eta_2, 1/eta_1) replaces max(eta, 1/eta), so that every
+    eta_2 is allowed.
 
     >>> round(simplified_k_armed_optimal(10_000, 2, 1.0, 1.0, 0.0).regret(1e-6), 2)
     26106.02
@@ -119,10 +122,11 @@ def _scales(horizon: int, sigma: float, kappa: float) -> tuple[float, float]:
 
 
 def best_tail_exponent(alpha: float) -> float:
-    """Thm tightness: with the best order of the mean regret, P(regret >= c T^alpha), 0 < c < 1/2, falls
-    for some means no faster than exp(-T^beta) for any beta above this: alpha - 1/2, for 1/2 < alpha <= 1.
+    """The largest exponent of a tail that is possible with the best order of the mean regret (Thm tightness).
 
-    The light-tailed bonuses reach it (Thm exp-2-armed).
+    For 1/2 < alpha <= 1 and 0 < c < 1/2, there are means for which P(regret >= c T^alpha) does not fall
+    faster than exp(-T^beta), for any beta above alpha - 1/2. The light-tailed bonuses reach alpha - 1/2 (Thm
+    exp-2-armed).
 
     >>> best_tail_exponent(1.0)
     0.5
@@ -134,15 +138,16 @@ def best_tail_exponent(alpha: float) -> float:
 
 
 def consistent_tail_exponent(rate: float, sigma: float, true_sigma: float | None = None) -> float:
-    """Thm consistent-vs-light-tail: a policy with a mean regret of at most rate ln T on the means
-    (1/2, 0) with noise sigma has, for some means, P(regret > c T) >= T^-(this + o(1)), 0 < c < 1/2:
+    """The power of T with which the tail of a consistent policy falls at best (Thm consistent-vs-light-tail).
 
-    2 rate / sigma^2; and where the true noise may have any level up to true_sigma > sigma,
-    4 rate min over s in [sigma, true_sigma] of (ln(s / sigma) - 1/2 + (sigma^2 + 1) / (2 s^2)).
+    Suppose that the mean regret is at most rate ln T for the means (1/2, 0) and noise sigma. Then, for some
+    means and every 0 < c < 1/2, P(regret > c T) >= T^-(power + o(1)). The power is 2 rate / sigma^2. If the
+    true noise may have any level up to true_sigma > sigma, the power is 4 rate min over s in [sigma,
+    true_sigma] of (ln(s / sigma) - 1/2 + (sigma^2 + 1) / (2 s^2)).
 
-    rate: c_pi sigma^2 of the paper. Corrected: where the noise levels differ, the likelihood ratio in the
-    proof lacks the factor (sigma / sigma_0)^n; the stated C_pi sigma^2 / sigma_0^2 does not follow from
-    it. With the factor the least is at s^2 = sigma^2 + 1.
+    rate: c_pi sigma^2 of the paper. Corrected: if the noise levels differ, the likelihood ratio in the proof
+    lacks the factor (sigma / sigma_0)^n, so the stated C_pi sigma^2 / sigma_0^2 does not follow. With the
+    factor the minimum is at s^2 = sigma^2 + 1.
 
     >>> consistent_tail_exponent(rate=2.0, sigma=1.0), round(consistent_tail_exponent(2.0, 1.0, 3.0), 4)
     (4.0, 2.7726)

@@ -1,14 +1,15 @@
-"""Splitting a regret over the arms so that the sum of their chances is least.
+"""Splitting a regret over the arms so that the sum of the arms' chances is as small as possible.
 
-If no arm k is pulled more than m_k times and sum gap_k m_k < x, the pseudo regret is below x. So every
-such choice of m gives a bound, sum_k chance_k(m_k), and only its sharpness depends on the search.
+If no arm k is pulled more than m_k times and sum gap_k m_k < x, the pseudo regret is below x. So every such
+choice of m gives a valid bound, sum_k chance_k(m_k). Only the sharpness of the bound depends on the search.
 
-The search: a chance first falls ever faster with m and then ever slower. Where the sum is least, at most
-one arm is in the first part; the others, in the second, have one price, the fall of the chance for a
-unit of regret; and some, of small gap, may be paid in full, that is, allowed every pull there is. So: for
-every price on a fixed grid, every number of arms paid in full and every choice of one free arm, which gets
-what the others leave, take the sum; the least is the answer. For each choice it falls with x, so the
-least does.
+As m grows, a chance falls faster and faster at first, and then slower and slower. At the smallest sum, at
+most one arm is in the first part. The arms in the second part have the same price, which is the fall of the
+chance per unit of regret. Some arms with small gaps may be paid in full, that is, every pull is allowed.
+
+The search tries every price on a fixed grid, every number of arms that are paid in full, and every choice of
+one free arm, which gets the regret that the other arms leave. The answer is the smallest sum. The sum of each
+choice never rises with x, so the answer never rises with x.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-EVERY, POINTS = 4096, 12_000  # numbers of pulls looked at: all up to EVERY, then so many in ratio
-PRICE_RATIO = 1.08  # neighbouring prices; what is lost is of second order in it
+EVERY, POINTS = 4096, 12_000  # the grid has every number of pulls up to EVERY, then POINTS in equal ratios
+PRICE_RATIO = 1.08  # the ratio of neighbouring prices; the loss of sharpness is of second order in it
 
 
 class Arm:
-    """One arm's chance on a grid of pulls, never rising, and its responses to a price."""
+    """The chance of one arm on a grid of pulls, where it never rises, and the arm's response to a price."""
 
     def __init__(self, gap: float, chance: Callable[[float, Floats], Floats], end: int, horizon: int) -> None:
         self.gap, self.end, self.full = gap, end, horizon
@@ -34,7 +35,7 @@ class Arm:
         self._hull()
 
     def _hull(self) -> None:
-        """The corners of the lower convex hull from the steepest fall on: the second part."""
+        """Compute the corners of the lower convex hull of the second part, after the steepest fall."""
         regret, value = self.gap * self.pulls, self.values
         fall = -np.diff(value) / np.diff(regret)
         first = int(np.argmax(fall)) if fall.size else 0
@@ -52,12 +53,15 @@ class Arm:
         self.corners, self.falls = np.array(corners), np.array(falls)
 
     def at_price(self, prices: Floats) -> tuple[Floats, Floats]:
-        """The regret spent, and the chance, where one more unit of regret is no longer worth the price."""
+        """The regret that is spent on this arm, and the arm's chance, at each price.
+
+        More regret is spent as long as the chance falls by more than the price per unit of regret.
+        """
         chosen = self.corners[np.searchsorted(-self.falls, -prices, side="right") - 1]
         return self.gap * self.pulls[chosen], self.values[chosen]
 
     def with_budget(self, budget: Floats) -> Floats:
-        """The chance when that much regret may be spent on this arm; 1 where not even one pull fits."""
+        """The chance if the regret `budget` may be spent on this arm; 1 if not even one pull fits."""
         m = np.floor(budget / self.gap)
         out = np.where(m >= self.end, 0.0, 1.0)
         inside = (m >= 1.0) & (m < self.end)
@@ -67,14 +71,14 @@ class Arm:
         return out
 
     def mean_pulls(self) -> float:
-        """A bound on the mean number of pulls: 1 + sum over m of the chance, taken from the left."""
+        """A bound on the mean number of pulls: 1 + the sum of the chance over m, from left values."""
         return 1.0 + float(np.sum(self.values * np.diff(np.append(self.pulls, self.end))))
 
 
 class Split:
-    """The least sum of the arms' chances for any regret.
+    """The smallest sum of the arms' chances for a given regret.
 
-    extra[e]: what is added when the e arms of smallest gap are paid in full.
+    extra[e]: the number that is added to the sum if the e arms with the smallest gaps are paid in full.
     """
 
     def __init__(self, arms: list[Arm], extra: list[float]) -> None:
@@ -91,7 +95,7 @@ class Split:
 
     def least(self, regret: float) -> float:
         """The bound on P(pseudo regret >= regret)."""
-        # So a number of pulls that reaches the regret exactly, up to rounding, counts as reaching it.
+        # A number of pulls whose regret equals `regret` up to rounding must count as reaching it.
         budget = regret * (1.0 - 1e-12) - 1e-9 * self.arms[0].gap
         best = 1.0
         for paid in range(len(self.arms) + 1):
@@ -102,7 +106,7 @@ class Split:
                 best = min(best, self.extra[paid])
             for free in range(paid, len(self.arms)):
                 rest = [k for k in range(paid, len(self.arms)) if k != free]
-                end = None if rest else 1  # without another arm all prices are one
+                end = None if rest else 1  # without another arm the price does not matter
                 others = self.value[rest, :end].sum(axis=0) + self.extra[paid]
                 over = left - self.spent[rest, :end].sum(axis=0)
                 kept = (others < best) & (over >= self.arms[free].gap)
@@ -113,7 +117,7 @@ class Split:
 
 
 def grid(end: int) -> Floats:
-    """Numbers of pulls from 1 to end - 1: every one as far as EVERY, then POINTS in equal ratios."""
+    """Numbers of pulls from 1 to end - 1: every number up to EVERY, then POINTS numbers in equal ratios."""
     if end - 1 <= EVERY + POINTS:
         return np.arange(1.0, max(2, end))
     far = np.floor(np.geomspace(EVERY, end - 1, POINTS))

@@ -282,8 +282,8 @@ def branching_kernel(
     least: how many paths a turn ends at least.
     """
     notes = rule.notes
-    used = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
-    choose, learn, settled, shock, reward = used
+    formulas = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
+    choose, learn, settled, shock, reward = formulas
     score_loss = score_of(*parts)
     score_regret = with_luck(score_loss)
 
@@ -344,7 +344,7 @@ def branching_kernel(
             level = max(level, step)
         return level, state[0] - first
 
-    @compiler(*used, *parts)
+    @compiler(*formulas, *parts)
     def kernel(
         rng: Any, params: Any, world: Any, problem: Any, limits: Any, particles: Any, least: Any, stop: Any
     ) -> Any:

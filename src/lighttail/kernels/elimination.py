@@ -42,11 +42,11 @@ def elimination_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, total_of: Formula | None = None
 ) -> Any:
     """Phases over the active arms until one is left or the horizon is reached."""
-    used = prepared(*(f for f in (radius, clock, shock, reward, total_of) if f is not None))
-    radius, clock, shock, reward = used[:4]
-    finish = pull_by_pull(shock, reward) if total_of is None else at_once(used[4])
+    formulas = prepared(*(f for f in (radius, clock, shock, reward, total_of) if f is not None))
+    radius, clock, shock, reward = formulas[:4]
+    finish = pull_by_pull(shock, reward) if total_of is None else at_once(formulas[4])
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         active = np.empty(arms, np.int64)

@@ -24,9 +24,9 @@ PATIENCE = 1000  # draws for a delay that is longer than a trial has been open
 def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     """kernel(rng, params, world, horizon, rewards, pulls, stop), as all kernels that play every pull."""
     notes = rule.notes
-    choose, learn, shock, reward = used = prepared(rule.choose, rule.learn, shock, reward)
+    choose, learn, shock, reward = formulas = prepared(rule.choose, rule.learn, shock, reward)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         tried, total, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
@@ -84,7 +84,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
     the shock behind the reward, what the rule draws, and the delay.
     """
     notes, memo = rule.notes, rule.memo
-    choose, learn, shock, reward, wait = used = prepared(rule.choose, rule.learn, shock, reward, wait)
+    choose, learn, shock, reward, wait = formulas = prepared(rule.choose, rule.learn, shock, reward, wait)
 
     @register_jitable
     def delay_of_open(rng: Any, age: Any, waits: Any) -> Any:
@@ -95,7 +95,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                 return delay
         return math.inf if waits[0] > 0.0 else age  # a reward that may never come did not come so far
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(
         rng: Any,
         params: Any,

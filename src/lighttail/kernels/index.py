@@ -71,9 +71,9 @@ def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
 
 def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
     """UCB with a radius that does not change with time: other arms' indices stand still."""
-    radius, shock, reward = used = prepared(radius, shock, reward)
+    radius, shock, reward = formulas = prepared(radius, shock, reward)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         size = np.uint64(1)
@@ -149,9 +149,9 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     The rivals' indices of the next round do not depend on this round's reward, so they are worked
     out while it is drawn.
     """
-    radius, clock, shock, reward = used = prepared(radius, clock, shock, reward)
+    radius, clock, shock, reward = formulas = prepared(radius, clock, shock, reward)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         even = arms + arms % 2

@@ -81,10 +81,10 @@ def fixed_linear_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
 ) -> Any:
     """LinearUCB on a fixed set: estimates and widths of all actions follow in O(A d) a round."""
-    radius, clock, shock, reward, fill = used = prepared(radius, clock, shock, reward, fill)
+    radius, clock, shock, reward, fill = formulas = prepared(radius, clock, shock, reward, fill)
     tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         theta, source, noise, count, _ = world
         ridge, own = params[0], params[1:]
@@ -152,10 +152,10 @@ def changing_linear_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
 ) -> Any:
     """LinearUCB on actions that change: theta-hat and P follow, the widths are worked out every round."""
-    radius, clock, shock, reward, fill = used = prepared(radius, clock, shock, reward, fill)
+    radius, clock, shock, reward, fill = formulas = prepared(radius, clock, shock, reward, fill)
     tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
         theta, source, noise, count, _ = world
         ridge, own = params[0], params[1:]
@@ -203,10 +203,10 @@ def changing_linear_kernel(
 
 def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> Any:
     """LinearThompson, on fixed and on changing actions: the best action of a draw R^-1 (w + scale * xi)."""
-    shock, reward, fill = used = prepared(shock, reward, fill)
+    shock, reward, fill = formulas = prepared(shock, reward, fill)
     tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
         theta, source, noise, count, fixed = world
         ridge, scale = params

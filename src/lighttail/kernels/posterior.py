@@ -14,9 +14,9 @@ from lighttail.random.streams import standard_normal
 
 def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: Formula) -> Any:
     """Argmax of a normal draw an arm; `centre` and `spread` are the posterior's mean and s.d."""
-    centre, spread, shock, reward = used = prepared(centre, spread, shock, reward)
+    centre, spread, shock, reward = formulas = prepared(centre, spread, shock, reward)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         mean = np.empty(arms)

@@ -108,9 +108,9 @@ def give(
 
 def index_programme(radius: Formula, clock: Formula) -> Any:
     """UCB: an arm never pulled comes first, then the highest index; ties at random."""
-    radius, clock = used = prepared(radius, clock)
+    radius, clock = formulas = prepared(radius, clock)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(
         params: Any,
         t: Any,
@@ -225,9 +225,9 @@ def chances_on_grid(
 
 def posterior_programme(centre: Formula, spread: Formula) -> Any:
     """Thompson sampling: an arm is pulled with the chance that its draw is the largest."""
-    centre, spread = used = prepared(centre, spread)
+    centre, spread = formulas = prepared(centre, spread)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(
         params: Any,
         t: Any,
@@ -329,9 +329,9 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
 
 def phase_width(radius: Formula, clock: Formula) -> Any:
     """Elimination: the radius after n pulls of every active arm and t pulls in all."""
-    radius, clock = used = prepared(radius, clock)
+    radius, clock = formulas = prepared(radius, clock)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(params: Any, n: Any, t: Any) -> Any:
         return float(radius(n, clock(t, *params), *params))
 

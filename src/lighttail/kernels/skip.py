@@ -90,6 +90,27 @@ def wider(points: Any) -> Any:
     return more
 
 
+@register_jitable
+def more_room(place: Any, height: Any, right: Any) -> Any:
+    """Twice the room for the points of all arms, which all lie ahead; `right` moves along."""
+    right += place.shape[1]
+    return wider(place), wider(height)
+
+
+@register_jitable
+def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: Any) -> None:
+    """Put the arms back where they stood before a leap; what the leap revealed lies ahead of them."""
+    for arm in range(left.size):
+        right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
+    now[:, :] = then
+
+
+@register_jitable
+def eventful(loss: Any, rounds: Any, worst: Any, target: Any, whole: Any) -> Any:
+    """Whether the decision came no later than at this loss, with so many rounds left."""
+    return not whole and (loss >= target or loss + worst * rounds < target)
+
+
 def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
     """The function that follows one arm until its index is at a level or below."""
 
@@ -152,6 +173,44 @@ def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -
     return passage
 
 
+def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
+    """The function that follows all arms, or one of them, until their indices are at a level or below."""
+    passage = passage_of(radius, total, part, clear)
+
+    @register_jitable
+    def leap(
+        rng: Any, params: Any, world: Any, only: Any, level: Any, t: Any, end: Any, loss: Any, event: Any,
+        now: Any, rules: Any, place: Any, height: Any, left: Any, right: Any, stop: Any,
+    ) -> Any:  # fmt: skip
+        """How the leap ended, and the rounds and the loss then; CAPPED if it met the event's decision, too.
+
+        only: the arm that runs alone, whose passed points are not kept; -1 for every arm above the level.
+        event: gaps, the worst of them, target, and whether there is no decision before the last round.
+        now: pulls, sums and indices of the arms; the others are what `passage` takes of each arm.
+        """
+        gaps, worst, target, whole = event
+        how = CROSSED
+        for arm in range(left.size):
+            if now[2, arm] <= level if only < 0 else arm != only:
+                continue
+            before = now[0, arm]
+            state = (before, now[1, arm], now[2, arm])
+            how, state, left[arm], right[arm] = passage(
+                rng, params, world, arm, level, before + end - t, only < 0, state, rules,
+                place[arm], height[arm], right[arm], stop,
+            )  # fmt: skip
+            now[0, arm], now[1, arm], now[2, arm] = state
+            loss += (state[0] - before) * gaps[arm]
+            t += state[0] - before
+            if how == CROSSED and eventful(loss, end - t, worst, target, whole):
+                how = CAPPED
+            if how != CROSSED:
+                break
+        return how, t, loss
+
+    return leap
+
+
 def level_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
 ) -> Any:
@@ -161,27 +220,27 @@ def level_kernel(
     their order. A leap that would take more pulls than the horizon has is taken back; what it
     revealed stays known. From the level where the horizon ends, the leaders play one by one.
     """
-    used = prepared(radius, bend, total, part, clear, proxy)
-    radius, bend, total, part, clear, proxy = used
-    passage = passage_of(radius, total, part, clear)
+    formulas = prepared(radius, bend, total, part, clear, proxy)
+    radius, bend, total, part, clear, proxy = formulas
+    leap = leap_of(radius, total, part, clear)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         end = float(horizon)
         sigma = proxy(*world)
         rules = (SAFETY + math.log(end), sigma, float(math.floor(min(bend(*params), end))))
-        counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
-        counts_then, sums_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
+        now, then = np.empty((3, arms)), np.empty((3, arms))
+        counts, sums, index = now[0], now[1], now[2]
+        never = np.zeros(arms), 0.0, 0.0, True  # no event to look for
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
         tied_arms = np.empty(arms, np.int64)
-        room = ROOM
-        place, height = np.empty((arms, room)), np.empty((arms, room))
+        place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
         width = sigma / math.sqrt(end)
         aim = top_two(world[0])[0] + radius(end, 0.0, *params)  # about where the horizon ends
         for path in range(rewards.size):
             for arm in range(arms):
-                right[arm] = room
+                right[arm] = place.shape[1]
                 counts[arm] = 1.0
                 sums[arm] = total(rng, arm, 1.0, *world)
                 index[arm] = sums[arm] + radius(1.0, 0.0, *params)
@@ -200,24 +259,14 @@ def level_kernel(
                     level = rival
                     if best == rival:
                         leader = np.int64(pick_tied(rng, index, best, tied_arms))
-                for arm in range(arms):
-                    counts_then[arm], sums_then[arm], index_then[arm] = counts[arm], sums[arm], index[arm]
-                    left[arm] = 0
+                else:
+                    then[:, :] = now
+                    left[:] = 0
                 before = used
-                how = CROSSED
-                for arm in range(arms):
-                    if arm != leader if alone else index[arm] <= level:
-                        continue
-                    cap = counts[arm] + end - used
-                    state = (counts[arm], sums[arm], index[arm])
-                    how, state, left[arm], right[arm] = passage(
-                        rng, params, world, arm, level, cap, not alone, state, rules,
-                        place[arm], height[arm], right[arm], stop,
-                    )  # fmt: skip
-                    used += state[0] - counts[arm]
-                    counts[arm], sums[arm], index[arm] = state
-                    if how != CROSSED:
-                        break
+                how, used, _ = leap(
+                    rng, params, world, leader if alone else -1, level, used, end, 0.0, never,
+                    now, rules, place, height, left, right, stop,
+                )  # fmt: skip
                 if alone:
                     moved, misses = True, 0
                     continue
@@ -226,15 +275,10 @@ def level_kernel(
                     if low == -math.inf:
                         level -= step
                 else:
-                    for arm in range(arms):
-                        right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
-                        counts[arm], sums[arm], index[arm] = counts_then[arm], sums_then[arm], index_then[arm]
+                    take_back(now, then, place, height, left, right)
                     used = before
                     if how == CROWDED:
-                        place, height = wider(place), wider(height)
-                        for arm in range(arms):
-                            right[arm] += room
-                        room *= 2
+                        place, height = more_room(place, height, right)
                         continue
                     low = level
                     level += step
@@ -259,8 +303,8 @@ def lead_kernel(
     Within a block the rivals' indices are bounded by those at its end and the leader's own bonus by
     that at its start.
     """
-    used = prepared(radius, clock, bend, total, part, clear, proxy)
-    radius, clock, bend, total, part, clear, proxy = used
+    formulas = prepared(radius, clock, bend, total, part, clear, proxy)
+    radius, clock, bend, total, part, clear, proxy = formulas
 
     @register_jitable
     def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
@@ -271,7 +315,7 @@ def lead_kernel(
                 best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
         return best
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         end = float(horizon)

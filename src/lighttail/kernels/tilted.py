@@ -96,10 +96,10 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     and `totals`, their sums of rewards after 1, 2, 4, ... pulls and, as the last entry, after all of them.
     """
     notes = rule.notes
-    used = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
-    choose, learn, settled, shock, reward = used
+    formulas = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
+    choose, learn, settled, shock, reward = formulas
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(
         rng: Any,
         params: Any,

@@ -19,7 +19,6 @@ from numba.extending import register_jitable
 from lighttail.kernels.build import Formula, compiler, prepared
 from lighttail.kernels.index import pick_tied
 from lighttail.kernels.skip import (
-    CAPPED,
     CROSSED,
     CROWDED,
     FEW,
@@ -27,10 +26,10 @@ from lighttail.kernels.skip import (
     RESERVE,
     ROOM,
     SAFETY,
-    passage_of,
-    put_back,
+    leap_of,
+    more_room,
+    take_back,
     top_two,
-    wider,
 )
 from lighttail.kernels.tilted import drawn, log_mixture
 from lighttail.random.streams import uniform
@@ -63,12 +62,6 @@ def choices_until_hopeless(loss: Any, gap: Any, worst: Any, target: Any, most: A
     return q
 
 
-@register_jitable
-def eventful(loss: Any, rounds: Any, worst: Any, target: Any, whole: Any) -> Any:
-    """Whether the decision came no later than at this loss, with so many rounds left."""
-    return not whole and (loss >= target or loss + worst * rounds < target)
-
-
 def tilted_skip_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
 ) -> Any:
@@ -77,11 +70,11 @@ def tilted_skip_kernel(
     rarity: about -ln of the event's probability. A block that is taken although it may have crossed
     must be rare beside the event.
     """
-    used = prepared(radius, bend, total, part, clear, proxy)
-    radius, bend, total, part, clear, proxy = used
-    passage = passage_of(radius, total, part, clear)
+    formulas = prepared(radius, bend, total, part, clear, proxy)
+    radius, bend, total, part, clear, proxy = formulas
+    leap = leap_of(radius, total, part, clear)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(
         rng: Any,
         params: Any,
@@ -100,23 +93,23 @@ def tilted_skip_kernel(
     ) -> None:
         arms = means.size
         end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is another matter
-        n, s, index = np.empty(arms), np.empty(arms), np.empty(arms)
-        n_then, s_then, index_then = np.empty(arms), np.empty(arms), np.empty(arms)
+        now, then = np.empty((3, arms)), np.empty((3, arms))
+        n, s, index = now[0], now[1], now[2]
         left = np.zeros(arms, np.int64)
         n_end, s_end, sums = np.empty(arms), np.empty(arms), np.empty((arms, 1))
         current = np.empty(arms)
         world = (current,) + rest  # noqa: RUF005  (numba builds no tuple from a starred one)
         worst, best_mean = gaps.max(), means.max()
+        event, never = (gaps, worst, target, whole), (gaps, worst, target, True)
         kink = float(math.floor(min(bend(*params), end)))
-        room = ROOM
         right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
-        place, height = np.empty((arms, room)), np.empty((arms, room))
+        place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
         for path in range(rounds.size):
             c = drawn(uniform(rng), mixture.log_p)
             for k in range(arms):
                 n[k] = s[k] = 0.0
                 index[k] = math.inf
-                right[k] = room
+                right[k] = place.shape[1]
                 i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
                 current[k] = mixture.means[c, k, i]
             rules = (SAFETY + math.log(float(horizon)) + rarity, proxy(*world), kink)
@@ -128,38 +121,20 @@ def tilted_skip_kernel(
                 level = 0.5 * (low + best)  # which rounding may put at `best`, and then nothing would move
                 if level < best and FEW * (best - rival) < best - low and misses < MISSES:
                     # All arms run down to the level: so many rounds later, if nothing happens on the way.
-                    for k in range(arms):
-                        n_then[k], s_then[k], index_then[k] = n[k], s[k], index[k]
-                        left[k] = 0
-                    loss_after, t_after, how = loss, t, CROSSED
-                    for k in range(arms):
-                        if index[k] <= level:
-                            continue
-                        state = (n[k], s[k], index[k])
-                        how, state, left[k], right[k] = passage(
-                            rng, params, world, k, level, n[k] + end - t_after, True, state, rules,
-                            place[k], height[k], right[k], stop,
-                        )  # fmt: skip
-                        loss_after += (state[0] - n[k]) * gaps[k]
-                        t_after += state[0] - n[k]
-                        n[k], s[k], index[k] = state
-                        if how == CROSSED and eventful(loss_after, end - t_after, worst, target, whole):
-                            how = CAPPED
-                        if how != CROSSED:
-                            break
+                    then[:, :] = now
+                    left[:] = 0
+                    how, t_after, loss_after = leap(
+                        rng, params, world, -1, level, t, end, loss, event,
+                        now, rules, place, height, left, right, stop,
+                    )  # fmt: skip
                     if stop[0] != 0:
                         return
                     if how == CROSSED:
                         loss, t, misses = loss_after, t_after, 0
                         continue
-                    for k in range(arms):
-                        right[k] = put_back(place[k], height[k], left[k], right[k])
-                        n[k], s[k], index[k] = n_then[k], s_then[k], index_then[k]
+                    take_back(now, then, place, height, left, right)
                     if how == CROWDED:
-                        place, height = wider(place), wider(height)
-                        for k in range(arms):
-                            right[k] += room
-                        room *= 2
+                        place, height = more_room(place, height, right)
                         continue
                     low = level
                     misses += 1
@@ -188,27 +163,19 @@ def tilted_skip_kernel(
                                 t += 1.0
                                 break
                     if n[leader] == 0.0:  # the first pull of an arm, whose index is infinite
-                        pulls, n[leader] = 1.0, 1.0
+                        n[leader] = 1.0
                         s[leader] = total(rng, leader, 1.0, *world)
                         index[leader] = s[leader] + radius(1.0, 0.0, *params)
                         leads = index[leader] > rival
+                        t, loss = t + 1.0, loss + gap
                     else:
                         if right[leader] < RESERVE:
-                            place, height = wider(place), wider(height)
-                            for k in range(arms):
-                                right[k] += room
-                            room *= 2
-                        before = n[leader]
-                        state = (before, s[leader], index[leader])
-                        how, state, _, right[leader] = passage(
-                            rng, params, world, leader, rival, before + pulls, False, state, rules,
-                            place[leader], height[leader], right[leader], stop,
+                            place, height = more_room(place, height, right)
+                        how, t, loss = leap(
+                            rng, params, world, leader, rival, t, t + pulls, loss, never,
+                            now, rules, place, height, left, right, stop,
                         )  # fmt: skip
-                        n[leader], s[leader], index[leader] = state
-                        pulls = n[leader] - before
                         leads = how != CROSSED
-                    t += pulls
-                    loss += pulls * gap
             rounds[path], own[path] = np.int64(t) + (1 if whole else 0), c
             n_end[:] = n
             s_end[:] = s

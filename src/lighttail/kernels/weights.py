@@ -14,9 +14,9 @@ from lighttail.random.streams import uniform
 
 def weights_kernel(weight: Formula, gain: Formula, shock: Formula, reward: Formula) -> Any:
     """Draw an arm by its weight, then credit it with its gain."""
-    weight, gain, shock, reward = used = prepared(weight, gain, shock, reward)
+    weight, gain, shock, reward = formulas = prepared(weight, gain, shock, reward)
 
-    @compiler(*used)
+    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         scores = np.empty(arms)

@@ -19,17 +19,17 @@ from lighttail.problems import Problem
 if TYPE_CHECKING:
     import pandas
 
-MANY = 6  # policies, more than which a sentence does not name
-FEW = 100  # paths that say nothing about a tail
-RARE = 1e-3  # a policy has a heavy tail here if more paths than this are ruined
+MANY = 6  # policies that a sentence names, at most
+FEW = 100  # paths that a statement about a tail needs, at least
+RARE = 1e-3  # a policy has a heavy tail here if a larger share of its paths is ruined
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Entry:
     """One policy of a comparison: its outcome, and the estimates that the table shows.
 
-    light_tailed: whether a theorem says so, for this problem. turn: its place among all policies of its kind,
-    which gives its colour.
+    light_tailed: whether a theorem proves this for the problem. turn: the place of the policy among all
+    policies of its kind, which decides its colour.
     """
 
     label: str
@@ -65,17 +65,17 @@ class Entry:
 
     @cached_property
     def ruined(self) -> Estimate:
-        """The chance of a pseudo regret at or above the threshold that is not just a wide or a high middle.
+        """The chance of a pseudo regret that reaches the threshold and lies far above the better paths.
 
-        It must also lie far above the better paths: as far above their 25 % quantile as a normal law
-        with their spread (from the 5 % to the 25 % quantile) has 1 in 30,000 of its mass.
+        Far above: beyond the point that 1 in 30,000 paths would reach under the normal law with the same 5 %
+        and 25 % quantiles. So a policy whose paths are all bad, or merely scattered, is not called ruined.
         """
         sample = self.outcome.sample("pseudo_regret")
         best, good = (interpolated(sample, q) for q in (0.05, 0.25))
         sd = (good - best) / (1.645 - 0.674)
-        far = math.nextafter(good + (0.674 + 4.0) * sd + 1e-9 * abs(good), math.inf)  # and more than that
+        far = math.nextafter(good + (0.674 + 4.0) * sd + 1e-9 * abs(good), math.inf)  # strictly above
         both = exceedance(sample, far, 0.95), self.outcome.exceedance(self.threshold, "pseudo_regret")
-        return min(both, key=lambda chance: chance.value)  # the rarer of two tails lies within the other
+        return min(both, key=lambda chance: chance.value)  # the smaller of two tails lies within the larger
 
     @property
     def heavy_here(self) -> bool:
@@ -83,7 +83,7 @@ class Entry:
         return self.ruined.low > RARE
 
     def estimates(self) -> dict[str, Estimate]:
-        """All estimates by the names that `results.json` has for them."""
+        """All estimates by their names in `results.json`."""
         return {
             "mean_regret": self.mean,
             "regret_quantile_95": self.quantile_95,
@@ -94,7 +94,7 @@ class Entry:
         }
 
     def cells(self) -> list[tuple[str, str]]:
-        """Its numbers in the order of `Comparison.headings`, each with its interval."""
+        """The numbers of the policy in the order of `Comparison.headings`, each with its interval."""
         return [
             interval(self.mean),
             interval(self.quantile_95),
@@ -124,9 +124,9 @@ class Entry:
 class Comparison:
     """The outcomes of several policies on one problem; printed, it is a table.
 
-    entries: one for each policy; `comparison[name]` and `comparison[policy]` give that of one policy, with
+    entries: one per policy; `comparison[name]` and `comparison[policy]` give the entry of one policy, with
     its `outcome` and the estimates `mean`, `quantile_95`, `quantile_99`, `cvar_99` and `exceedance` (the
-    chance of a regret of `threshold` or more). seed: several where paths of several seeds are put together.
+    chance of a regret of `threshold` or more). seed: several seeds if their paths are put together.
     course: when rewards become known. made_by: the call that gives the same numbers again.
     """
 
@@ -149,7 +149,7 @@ class Comparison:
         raise refuse("policy", key, "one of the comparison or its name")
 
     def __iter__(self) -> Iterator[str]:
-        """The policies' names."""
+        """The names of the policies."""
         return (entry.label for entry in self.entries)
 
     def __len__(self) -> int:
@@ -163,13 +163,13 @@ class Comparison:
         return f"seed{'s' if len(self.seed) > 1 else ''} {', '.join(map(str, self.seed))}"
 
     def title(self) -> str:
-        """What stands above the table."""
+        """The title of the table."""
         title = f"Regret after {self.horizon:,} pulls, {self.paths:,} paths, {self.seeds}"
         late = f"\n{self.course.words()}" if self.course.late else ""
         return f"{title}; 95 % intervals in brackets{late}"
 
     def headings(self) -> list[str]:
-        """What the columns of the table hold."""
+        """The headings of the columns with numbers."""
         names = ["mean regret", "95 % quantile", "99 % quantile", "mean of worst 1 %"]
         return [*names, f"P(regret ≥ {self.threshold:g})", "worst path"]
 
@@ -193,16 +193,17 @@ class Comparison:
         loss = f"losing {self.threshold:g} or more"
         largest = self.problem.worst_loss(self.horizon)
         if largest == 0.0:
-            return "All arms are equally good: no policy can lose anything but by chance."
+            return "All arms are equally good: a policy can lose only by chance."
         if self.threshold > largest * (1 + 1e-9):
             return (
-                f"No path can be expected to lose {self.threshold:g}: always pulling the worst arm loses "
+                f"No policy can lose {self.threshold:g} on average: always pulling the worst arm loses "
                 f"{largest:g}. Choose a lower threshold."
             )
         if self.paths < FEW:
-            return f"Fewer than {FEW} paths a policy cannot tell a heavy tail from a light one."
+            return f"Fewer than {FEW} paths per policy cannot tell a heavy tail from a light one."
         if not heavy:
-            return f"{self.paths:,} paths a policy show no heavy tail; the chance of {loss} is {_most(rest)}."
+            seen = f"In {self.paths:,} simulated runs of each policy we saw no heavy tail"
+            return f"{seen}; the chance of {loss} is {_most(rest)}."
         verb = "carries" if len(heavy) == 1 else "carry"
         text = (
             f"{_listed(heavy)} {verb} a heavy tail here: more than 1 path in {1 / RARE:,.0f} pulls bad arms "
@@ -211,8 +212,8 @@ class Comparison:
         if not rest:
             return text
         return (
-            f"{text} No such tail is shown of {_listed(rest)}; "
-            f"the chance of {loss} is {_most(rest)} there ({self.paths:,} paths)."
+            f"{text} We saw no such tail for {_listed(rest)}, "
+            f"whose chance of {loss} is {_most(rest)} ({self.paths:,} paths per policy)."
         )
 
     def table(self) -> list[dict[str, Any]]:
@@ -229,7 +230,7 @@ class Comparison:
         ]
 
     def to_frame(self) -> pandas.DataFrame:
-        """The table with numbers alone: of an estimate x the columns x, x_low and x_high."""
+        """The table as numbers: an estimate x has the columns x, x_low and x_high."""
         try:
             import pandas
         except ImportError:
@@ -237,9 +238,9 @@ class Comparison:
         return pandas.DataFrame([_flat(row) for row in self.table()])
 
     def to_dict(self, command: str = "") -> dict[str, Any]:
-        """The content of `results.json`; an open end of an interval is None.
+        """The content of `results.json`, where an infinite end of an interval is None.
 
-        command: what made it, if not a call of `compare`.
+        command: the command that made the comparison, if it was not a call of `compare`.
         """
         return {
             "command": command or self.made_by,
@@ -263,7 +264,7 @@ def comparison_of(
     course: Course = STRAIGHT,
     made_by: str = "",
 ) -> Comparison:
-    """The comparison of outcomes with equally many paths. A policy without one only keeps its colour."""
+    """The comparison of outcomes with equally many paths. A policy without an outcome keeps its colour."""
     kinds = [policy.light_tailed for policy in policies.values()]
     turns = {name: kinds[:place].count(kinds[place]) for place, name in enumerate(policies)}
     covered = not uncovered(problem, course)
@@ -277,7 +278,7 @@ def comparison_of(
 
 
 def uncovered(problem: Problem, course: Course = STRAIGHT) -> str:
-    """Why no policy is light-tailed by theorem on a problem; empty where one may be."""
+    """The reason why no theorem proves a light tail on a problem; empty if there is none."""
     if course.late:
         return "no theorem covers rewards that come late"
     if problem.covered:
@@ -288,7 +289,7 @@ def uncovered(problem: Problem, course: Course = STRAIGHT) -> str:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the table with three numbers for each estimate."""
+    """A row of the table with three numbers per estimate."""
     found: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Estimate):
@@ -304,7 +305,7 @@ def _most(entries: Sequence[Entry]) -> str:
 
 
 def _listed(entries: Sequence[Entry]) -> str:
-    """'A', 'A and B', 'A, B and C'; of many the number and the three that lose most often."""
+    """'A', 'A and B', 'A, B and C'; for many policies, their number and the three that lose most often."""
     if len(entries) > MANY:
         worst = sorted(entries, key=lambda entry: entry.exceedance.value, reverse=True)[:3]
         return f"{len(entries)} policies ({'; '.join(entry.label for entry in worst)}; ...)"

@@ -8,14 +8,14 @@ from lighttail.outcomes.estimates import Estimate
 
 
 def number(value: float) -> str:
-    """Three or four significant digits; an infinite end is a sign."""
+    """Three or four significant digits, or the sign for infinity."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A number of things; many: their name where an s does not make it.
+    """A number of things. many: the plural, if it is not the singular with an s.
 
     >>> counted(1, "policy", "policies"), counted(2000, "file")
     ('1 policy', '2,000 files')
@@ -24,7 +24,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def interval(estimate: Estimate) -> tuple[str, str]:
-    """The value, and its interval; a quantile without an upper limit is "≥" its lower one."""
+    """The value and its interval; without an upper limit, "≥" and the lower limit."""
     if math.isinf(estimate.high) and math.isinf(estimate.low):
         return "unknown", ""
     if math.isinf(estimate.high):
@@ -33,7 +33,7 @@ def interval(estimate: Estimate) -> tuple[str, str]:
 
 
 def probability(estimate: Estimate) -> tuple[str, str]:
-    """A chance, and its interval; with no path there, its upper limit."""
+    """A chance and its interval; if no path was counted, "<" and the upper limit."""
     if estimate.value == 0.0:
         return f"< {chance(estimate.high)}", ""
     low, high = chance(estimate.low), chance(estimate.high)
@@ -43,7 +43,7 @@ def probability(estimate: Estimate) -> tuple[str, str]:
 
 
 def chance(value: float) -> str:
-    """As a percentage down to one in a million, then as a power of ten."""
+    """A chance as a percentage, or as a power of ten below one in a million."""
     if value in (0.0, 1.0):
         return f"{value:.0%}"
     if value < 1e-6:
@@ -52,9 +52,9 @@ def chance(value: float) -> str:
 
 
 def precise(value: float, like: float | None = None) -> str:
-    """Three digits, as a percentage down to one in ten thousand and then as a power of ten.
+    """A chance with three digits, as a percentage, or as a power of ten below one in ten thousand.
 
-    like: the value beside which it stands, and whose form it takes.
+    like: another chance, whose form is used.
     """
     if value in (0.0, 1.0):
         return f"{value:.0%}"

@@ -335,8 +335,8 @@ class LawOutcome(Outcome):
                 field="keep",
                 value="law",
                 allowed="'paths' for the reward, pulls and regret of each path",
-                more=f": of these {self.paths:,} paths mean, std, quantile, cvar, exceedance and sample are "
-                "known, and law.pulls",
+                more=f": of these {self.paths:,} paths mean, std, quantile, cvar, exceedance and sample "
+                "are known, and law.pulls",
             )
 
 

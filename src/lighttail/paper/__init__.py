@@ -1,4 +1,4 @@
-"""Every table and figure of the paper's numerical section, beside the published numbers."""
+"""Every table and figure of the paper's numerical section, next to the published numbers."""
 
 from lighttail.paper.decay import run_tails, tails_in
 from lighttail.paper.experiments import EXPERIMENTS, PaperExperiment, Setting

@@ -1,7 +1,7 @@
-"""How fast the chance of a linear regret falls with the horizon, far beyond what simulation shows.
+"""How fast the chance of a linear regret falls with the horizon, far below what simulation can show.
 
-P(pseudo regret >= 0.2 T), estimated by weighted paths; each estimate is kept as a small file, so that a
-run that was stopped goes on where it was.
+P(pseudo regret >= 0.2 T) is estimated with weighted paths. Each estimate is saved as a small file, so that a
+run resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHARE = 0.2  # the regret over the horizon
-EXACT_SECONDS = 10.0  # an exact value that takes longer is left out
-GAP = 0.6
+SHARE = 0.2  # the regret per pull
+EXACT_SECONDS = 10.0  # seconds per exact value; a value that takes longer is left out
+GAP = 0.6  # the gap of the paper's two arms
 
 
 @dataclass(frozen=True)
-class Chance:
-    """P(pseudo regret >= 0.2 T), and its exact value where there is one."""
+class LinearRegretChance:
+    """An estimate of P(pseudo regret >= 0.2 T), and the exact value; None if it was left out."""
 
     estimate: Estimate
     exact: float | None
 
 
-Chances = dict[Setting, Chance]
+LinearRegretChances = dict[Setting, LinearRegretChance]
 
 
 def tails_in(experiments: Iterable[PaperExperiment]) -> list[Setting]:
@@ -56,11 +56,11 @@ def run_tails(
     seed: int,
     threads: int | None = None,
     progress: Callable[[str, int], None] | None = None,
-) -> Chances:
-    """The chance of every setting, from its file in `folder` or estimated and saved there.
+) -> LinearRegretChances:
+    """The chance of every setting, read from its file in `folder`, or estimated and saved there.
 
-    A file made with another seed or other versions is made anew. `progress` is called with (what is
-    being estimated, estimates done).
+    A file that was made with another seed or other versions is replaced. progress: a function that is called
+    with (the setting that is being estimated, the number of estimates done).
     """
     found = {}
     for done, setting in enumerate(tails_in(experiments)):
@@ -78,7 +78,7 @@ def run_tails(
 
 
 def _about(setting: Setting, seed: int) -> dict[str, Any]:
-    """What decides an estimate; it has no fixed number of paths."""
+    """Everything that determines an estimate. The number of paths is not fixed, so it is not part of this."""
     return {
         "policy": repr(setting.policy),
         "problem": repr(setting.problem),
@@ -89,27 +89,28 @@ def _about(setting: Setting, seed: int) -> dict[str, Any]:
     }
 
 
-def _chance(setting: Setting, seed: int, threads: int | None) -> Chance:
+def _chance(setting: Setting, seed: int, threads: int | None) -> LinearRegretChance:
     policy, problem, horizon = setting.policy, setting.problem, setting.horizon
     loss, exact = SHARE * horizon, None
     full = tail_probability(policy, problem, horizon, loss, seed=seed, threads=threads)
     if exact_seconds(policy, problem, horizon, loss) <= EXACT_SECONDS:
         exact = exact_tail(policy, problem, horizon=horizon, regret=loss)
-    return Chance(Estimate(full.value, full.low, full.high, full.level), exact)
+    return LinearRegretChance(Estimate(full.value, full.low, full.high, full.level), exact)
 
 
-def _stored(file: Path, about: dict[str, Any]) -> Chance | None:
+def _stored(file: Path, about: dict[str, Any]) -> LinearRegretChance | None:
     try:
         kept = json.loads(file.read_text())
         estimate = Estimate(**kept["estimate"])
         same = all(kept["settings"][key] == about[key] for key in about)
-        return Chance(estimate, kept["exact"]) if same else None
-    except (OSError, ValueError, KeyError, TypeError):  # missing, cut short, or something else
+        return LinearRegretChance(estimate, kept["exact"]) if same else None
+    except (OSError, ValueError, KeyError, TypeError):  # the file is missing, incomplete, or of another kind
         return None
 
 
-def exponents_figure(experiment: PaperExperiment, results: Results, chances: Chances) -> Figure:
-    """-ln P / ln T, level for a polynomial tail, and -ln P / sqrt T, level for an exponential one."""
+def exponents_figure(experiment: PaperExperiment, results: Results, chances: LinearRegretChances) -> Figure:
+    """Two panels: -ln P / ln T, which is level for a polynomial tail, and -ln P / sqrt T, which is level for
+    an exponential tail."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 5.0), layout="constrained")
@@ -124,7 +125,7 @@ def exponents_figure(experiment: PaperExperiment, results: Results, chances: Cha
     left.set_ylabel("−ln P(pseudo regret ≥ 0.2 T) / ln T (log scale)")
     right.set_ylabel("−ln P(pseudo regret ≥ 0.2 T) / √T (log scale)")
     left.set_title("over ln T: a polynomial tail is level")
-    right.set_title("over √T: an exponential tail is level, but for √ln T")
+    right.set_title("over √T: an exponential tail is level, apart from √ln T")
     lines, names = left.get_legend_handles_labels()
     more, others = right.get_legend_handles_labels()
     legend = dict(zip([*names, *others], [*lines, *more], strict=True))
@@ -137,7 +138,7 @@ def _draw_series(
     axes: Axes,
     experiment: PaperExperiment,
     results: Results,
-    chances: Chances,
+    chances: LinearRegretChances,
     unit: Callable[[float], float],
 ) -> None:
     for name in dict.fromkeys(setting.series for setting in experiment.tails):
@@ -169,7 +170,7 @@ def _draw_series(
 def _simulated(
     name: str, experiment: PaperExperiment, results: Results, unit: Callable[[float], float]
 ) -> list[tuple[float, ...]]:
-    """(T, exponent, and those of the interval's ends) where some of the simulated paths lost that much."""
+    """T, the exponent and those of the interval's ends, for each T at which a simulated path lost so much."""
     seen = []
     for setting in experiment.settings:
         if setting.series == name:
@@ -181,7 +182,7 @@ def _simulated(
 
 
 def _draw_theory(axes: Axes, experiment: PaperExperiment, unit: Callable[[float], float]) -> None:
-    """The exponents of theory, without the constants before the exponential."""
+    """Draw the exponents of theory, without the constants before the exponential."""
     kappa = {setting.series: setting.kappa for setting in experiment.tails}
     horizons = [setting.horizon for setting in experiment.tails]
     t: Floats = np.geomspace(min(horizons), max(horizons), 60)
@@ -204,14 +205,15 @@ def theorem_exponent(horizon: Any, kappa: float, sigma: float = 1.0, arms: int =
 
 
 def certificate_exponent(horizon: Any, kappa: float, sigma: float = 1.0, gap: float = GAP) -> Any:
-    """2 c gap / sigma^2 with c = kappa sqrt(T ln T): the certificate's for large T."""
+    """2 c gap / sigma^2 with c = kappa sqrt(T ln T): the exponent of the certificate for large T."""
     return 2.0 * kappa * np.sqrt(horizon * np.log(horizon)) * gap / sigma**2
 
 
 def standard_exponent(kappa: float, sigma: float = 1.0) -> float:
-    """kappa^2 / (2 sigma^2): P falls like T to minus this, as T grows, with the standard bonus.
+    """kappa^2 / (2 sigma^2): with the standard bonus, P falls like T to the power of minus this number.
 
-    The best arm's first reward is so low that its index, kappa sqrt(ln T) above it, is below the other
-    arm's mean: a normal variable beyond kappa sqrt(ln T) + gap. More bad rewards cost more.
+    The most likely cause is a first reward of the best arm that is so low that the index, which is
+    kappa sqrt(ln T) above the reward, is below the mean of the other arm. The noise of that reward is then
+    below -(kappa sqrt(ln T) + gap). Several low rewards are less likely.
     """
     return kappa**2 / (2.0 * sigma**2)

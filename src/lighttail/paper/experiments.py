@@ -1,7 +1,7 @@
-"""Every experiment of the paper's numerical section, as data: adding one is adding a row.
+"""Every experiment of the paper's numerical section, as data: a new experiment is a new row.
 
-A `Setting` is one simulation; a `PaperExperiment` is one table or figure: a name, a view that draws it,
-and the settings that it shows. Settings that two experiments share are simulated once.
+A `Setting` is one simulation. A `PaperExperiment` is one table or figure: a name, a view that draws it, and
+the settings that it shows. A setting that two experiments share is simulated once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ FOUR = (0.2, 0.4, 0.6, 0.8)
 SHIFTED = (5.2, 5.8)
 SIXTEEN = tuple(0.2 + 0.04 * arm for arm in range(16))
 
-# The paper's names. Its any-time runs leave out the 1/sqrt(K) of the theorem, hence kappa * sqrt(K).
+# The names are those of the paper. The paper's any-time runs leave out the theorem's factor 1/sqrt(K), hence
+# kappa * sqrt(K).
 POLICIES: dict[str, Callable[[float, int], Policy]] = {
     "SE": lambda kappa, arms: SuccessiveElimination(Standard(kappa)),
     "UCB": lambda kappa, arms: UCB(Standard(kappa)),
@@ -44,14 +45,14 @@ FAR_HORIZONS = (500, 1000, 2000, 4000, 10_000, 30_000, 100_000)
 
 @dataclass(frozen=True)
 class Setting:
-    """One simulation; `kappa` is the bound C for EXP3-IX with losses, and unused with rewards."""
+    """One simulation. For EXP3-IX with losses `kappa` is the bound C; with rewards it is not used."""
 
     series: str
     kappa: float
     means: tuple[float, ...]
     horizon: int
     variance: float = 1.0
-    share: ClassVar[float] = 1.0  # of the paths asked for
+    share: ClassVar[float] = 1.0  # the share of the paths that the user asked for
 
     @property
     def label(self) -> str:
@@ -67,7 +68,7 @@ class Setting:
 
     @property
     def slug(self) -> str:
-        """A file's name that says what is in it."""
+        """A file name that describes the setting."""
         series = self.series.lower().replace(", ", "-").replace("_", "-")
         means = "-".join(f"{mean:g}" for mean in (self.means[0], self.means[-1]))
         return (
@@ -78,18 +79,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class PaperExperiment:
-    """One table or figure: what it is called, how it is shown, and what it shows."""
+    """One table or figure: its name, how it is drawn, and the settings that it shows."""
 
     name: str
-    label: str  # in the paper's source
+    label: str  # the label in the paper's source; empty if the part is not in the paper
     view: str
     title: str
     settings: tuple[Any, ...]  # Setting, or LinearSetting in the linear parts
-    tails: tuple[Setting, ...] = ()  # whose chance of a linear regret is estimated, however small
+    tails: tuple[Setting, ...] = ()  # settings whose chance of a linear regret is estimated, however small
 
     @property
     def section(self) -> str:
-        """The heading that it stands below."""
+        """The heading above the part; empty for a part of the paper."""
         if self.label:
             return ""
         return "Linear bandits, measured" if self.view.startswith("linear") else "Beyond the paper"
@@ -100,7 +101,7 @@ def _tuning(means: tuple[float, ...], series: tuple[str, ...]) -> tuple[Setting,
 
 
 def _scaled(means: tuple[float, ...], noisier: bool) -> tuple[Setting, ...]:
-    """Tuned policies at 1, 2, 4, 8 times the horizon, and of the noise's variance if `noisier`."""
+    """The tuned policies at 1, 2, 4, 8 times the horizon and, if `noisier`, as many times the variance."""
     return tuple(
         Setting(name, kappa, means, 500 * times, float(times) if noisier else 1.0)
         for name, kappa in TUNED.items()

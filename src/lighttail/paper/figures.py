@@ -1,4 +1,4 @@
-"""The figures of the paper, redrawn from outcomes."""
+"""The figures of the paper, drawn again from outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKERS = dict(zip((*STANDARD, *NEW), ("o", "s", "^", "o", "s", "^"), strict=Tru
 
 
 def certain_figure(experiment: PaperExperiment, results: Results) -> Figure:
-    """EXP3-IX without noise: a panel for each estimator and problem."""
+    """Histograms of the regret of EXP3-IX without noise, with one panel per estimator and problem."""
     figure, grid = _grid(2, 2, (8.5, 5.0))
     for axes, setting in zip(grid.flat, experiment.settings, strict=True):
         outcome = results[setting]
@@ -41,7 +41,7 @@ def certain_figure(experiment: PaperExperiment, results: Results) -> Figure:
 
 
 def rewards_figure(experiment: PaperExperiment, results: Results) -> Figure:
-    """A row a policy, a column a kappa: histograms of the cumulative reward."""
+    """Histograms of the cumulative reward, with one row per policy and one column per kappa."""
     figure = _histograms(
         experiment, results, lambda setting: results[setting].reward, lambda setting: f"κ = {setting.kappa:g}"
     )
@@ -50,7 +50,7 @@ def rewards_figure(experiment: PaperExperiment, results: Results) -> Figure:
 
 
 def noisier_figure(experiment: PaperExperiment, results: Results) -> Figure:
-    """A row a policy, a column a variance: histograms of the mean reward a pull."""
+    """Histograms of the mean reward per pull, with one row per policy and one column per variance."""
     figure = _histograms(
         experiment,
         results,
@@ -62,7 +62,7 @@ def noisier_figure(experiment: PaperExperiment, results: Results) -> Figure:
 
 
 def decay_figure(experiment: PaperExperiment, results: Results) -> Figure:
-    """ln P(R ≥ 0.2 T) / ln T of the standard policies, ln P(R ≥ 0.04 T) / sqrt T of the new ones."""
+    """ln P(R ≥ 0.2 T) / ln T of the standard policies, and ln P(R ≥ 0.04 T) / sqrt T of the new policies."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.5, 4.2), layout="constrained")
@@ -84,18 +84,18 @@ def _decay(
     share: float,
     scale: Any,
 ) -> None:
-    """Points with 95 % intervals; an upper limit, where no path was that bad, as an arrow."""
+    """Draw points with 95 % intervals, or a caret at the upper limit if no path lost so much."""
     for place, name in enumerate(series):
         settings = [setting for setting in experiment.settings if setting.series == name]
         label = f"{name} (κ = {settings[0].kappa:g})"
         shown: list[tuple[float, float]] = []
         for setting in settings:
             chance = results[setting].exceedance(share * setting.horizon, "regret")
-            x = setting.horizon * 1.03 ** (place - 1)  # side by side
+            x = setting.horizon * 1.03 ** (place - 1)  # so that the bars of the policies stand side by side
             unit = scale(setting.horizon)
             high = math.log(chance.high) / unit
             if chance.value == 0.0:
-                axes.plot(x, high, marker=7, color=COLOURS[name], markersize=9)  # a caret downwards
+                axes.plot(x, high, marker=7, color=COLOURS[name], markersize=9)  # marker 7 is a caret
                 axes.vlines(x, high - 0.12 * abs(high), high, color=COLOURS[name], linewidth=1.0)
                 continue
             value, low = math.log(chance.value) / unit, math.log(chance.low) / unit
@@ -120,7 +120,7 @@ def _decay(
 
 
 def _histograms(experiment: PaperExperiment, results: Results, value: Any, heading: Any) -> Figure:
-    """A row a policy, four columns."""
+    """Histograms with one row per policy and four columns."""
     from matplotlib.ticker import MaxNLocator
 
     series = list(dict.fromkeys(setting.series for setting in experiment.settings))

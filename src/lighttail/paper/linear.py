@@ -1,9 +1,9 @@
-"""Linear bandits, measured: the experiments that the paper's section on them calls for and does not run.
+"""Experiments with linear bandits, which the paper treats in theory but does not simulate.
 
-Fixed sets: theta = 0.6 e_1 and the 2 d - 1 actions e_1, ..., e_d and (e_1 + e_k)/sqrt 2, k = 2, ..., d, so
-that the gaps are that of the paper's two arms, 0.6, and 0.18 for the actions that share a direction with
-the best. Changing sets: ten fresh points of the sphere each round. The noise has sigma = 1; the policies
-assume 1, 1/2, 1/4 and 1/8.
+Fixed sets have theta = 0.6 e_1 and the 2 d - 1 actions e_1, ..., e_d and (e_1 + e_k)/sqrt 2, k = 2, ..., d.
+So the gaps are 0.6, as with the paper's two arms, and 0.18 for the actions between e_1 and another axis.
+Changing sets have ten new points of the sphere in each round. The noise has sigma = 1; the policies assume a
+sigma of 1, 1/2, 1/4 and 1/8.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lighttail.linear import (
     SphereActions,
 )
 
-GAP = 0.6
-KAPPA = 0.2  # of UCB-L at sigma = 1, as tuned for arms in the paper
+GAP = 0.6  # the length of theta, which is the largest gap of a fixed set
+KAPPA = 0.2  # the kappa of UCB-L for sigma = 1; the paper tunes it for arms
 DIMS = (2, 5, 10, 20)
-UNDER = (1, 2, 4, 8)
+UNDER = (1, 2, 4, 8)  # the factors by which the policies under-estimate sigma
 HORIZONS = (300, 1000, 3000, 10_000)
 POLICIES: dict[str, Callable[[float], LinearPolicy]] = {
     "UCB-L": lambda sigma: LinearUCB(LinearLightTailed(KAPPA * sigma)),
@@ -40,7 +40,11 @@ POLICIES: dict[str, Callable[[float], LinearPolicy]] = {
 
 @dataclass(frozen=True)
 class LinearSetting:
-    """One simulation; the noise is `under` times what the policy assumes. share: of the paths asked for."""
+    """One simulation.
+
+    under: the noise is `under` times the noise that the policy assumes. share: the share of the paths that
+    the user asked for.
+    """
 
     series: str
     dim: int
@@ -58,7 +62,7 @@ class LinearSetting:
         axes = np.eye(self.dim)
         if self.changing:
             return LinearBandit(GAP * axes[0], SphereActions(10))
-        # A hair shorter than 1, so that rounding does not make them longer.
+        # The actions are slightly shorter than 1, so that rounding cannot make them longer than 1.
         between = (axes[0] + axes[1:]) * ((1.0 - 1e-12) / math.sqrt(2.0))
         return LinearBandit(GAP * axes[0], np.concatenate([axes, between]))
 
@@ -68,7 +72,7 @@ class LinearSetting:
 
     @property
     def slug(self) -> str:
-        """A file's name that says what is in it."""
+        """A file name that describes the setting."""
         kind = "sphere" if self.changing else "fixed"
         return f"{self.series.lower()}_{kind}_dim-{self.dim}_under-{self.under}_horizon-{self.horizon}"
 
@@ -91,9 +95,9 @@ CHANGING = tuple(
     for under in (1, 8)
     for dim in DIMS
 )
-# Name, view, title and settings of every part.
+# The name, view, title and settings of every part.
 LINEAR_PARTS = (
-    ("linear-1", "linear-noise", "A fixed set, the noise assumed right and under-estimated", NOISE),
+    ("linear-1", "linear-noise", "A fixed set, with the right noise and with under-estimated noise", NOISE),
     (
         "linear-2",
         "linear-shapes",
@@ -101,5 +105,5 @@ LINEAR_PARTS = (
         tuple(setting for setting in NOISE if setting.under in (1, 8)),
     ),
     ("linear-3", "linear-horizons", "The chance of a linear regret as the horizon grows, d = 2", GROWING),
-    ("linear-4", "linear-changing", "Ten fresh actions a round, T = 1,000", CHANGING),
+    ("linear-4", "linear-changing", "Ten new actions per round, T = 1,000", CHANGING),
 )

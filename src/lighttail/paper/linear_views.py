@@ -1,7 +1,6 @@
-"""The tables and the figure of the linear experiments, and what they show in plain words.
+"""The tables and the figure of the linear experiments, and sentences about their results.
 
-All of it is about the pseudo regret: what the actions taken lose on average, without the noise in the
-rewards.
+All of them show the pseudo regret: the mean loss of the actions taken, without the noise in the rewards.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from lighttail.report.figures import LIGHT, OTHER
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LINEAR, RUIN = 0.1, 0.5  # shares of the horizon that a path may lose; 0.6 is the most
+LINEAR, RUIN = 0.1, 0.5  # losses per pull; the largest possible loss per pull is 0.6
 LOOKS: dict[str, dict[str, Any]] = {
     "UCB-L": {"color": LIGHT[0], "linestyle": "-"},
     "OFUL": {"color": OTHER[1], "linestyle": (0, (5, 2))},
@@ -32,17 +31,17 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def theorem_tail(x: float, horizon: int, dim: int, sigma: float, kappa: float) -> float:
-    """Thm linear's bound on P(pseudo regret >= x): its terms without the noise's, at most 1."""
+    """The bound of Thm linear on P(pseudo regret >= x), without the noise term and at most 1."""
     return min(1.0, sum(linear(x, horizon, dim, sigma, kappa)[1:]))
 
 
 def speaks_from(dim: int, sigma: float, kappa: float) -> int:
-    """The first power of ten of the horizon at which that bound is below 1 for x = LINEAR * T."""
+    """The smallest k such that, at the horizon T = 10^k, `theorem_tail` is below 1 for x = LINEAR * T."""
     return next(k for k in range(1, 60) if theorem_tail(LINEAR * 10**k, 10**k, dim, sigma, kappa) < 1.0)
 
 
 class Numbers(NamedTuple):
-    """What is shown of a setting."""
+    """The numbers that are shown for a setting."""
 
     mean: Estimate
     worst: Estimate  # the mean of the worst 5 %
@@ -56,7 +55,7 @@ def numbers_of(setting: LinearSetting, outcome: Outcome) -> Numbers:
 
 
 def _lines(numbers: Numbers) -> list[str]:
-    """A cell for people."""
+    """The lines of a cell in the wide table."""
     lines = [*interval(numbers.mean), f"worst 5 %: {interval(numbers.worst)[0]}"]
     for estimate, share in ((numbers.linear, LINEAR), (numbers.ruin, RUIN)):
         value, limits = probability(estimate)
@@ -85,7 +84,7 @@ def _table(
     column: Callable[[LinearSetting], str],
     notes: Sequence[str],
 ) -> PaperTable:
-    """Every setting in its row and column."""
+    """A table with every setting in its row and column."""
     rows: list[list[str]] = []
     cells: dict[str, dict[str, list[str]]] = {}
     for setting, numbers in known.items():
@@ -98,15 +97,15 @@ def _table(
 
 
 def noise_table(experiment: PaperExperiment, results: Results) -> PaperTable:
-    """A row a policy and dimension, a column a factor."""
+    """A table with one row per policy and dimension, and one column per factor."""
     known = _known(experiment, results)
     by = {(s.series, s.dim, s.under): numbers for s, numbers in known.items()}
     notes = [
-        "θ = 0.6 e₁, noise σ = 1, T = 500 d; the actions are e₁, …, e_d and (e₁ + e_k)/√2. Each cell: the "
-        "mean pseudo regret with its 95 % interval, the mean of the worst 5 % of the paths, and the shares "
-        f"of paths that lose {LINEAR:g} T and {RUIN:g} T or more; the worst action in every round loses "
-        f"0.6 T. “×4”: the policy assumes σ = 1/4. UCB-L has κ = {KAPPA:g} σ, OFUL δ = 0.05 and the bound "
-        "|θ| ≤ 1, LinearStandard β = σ, LinearThompson scale σ.",
+        "θ = 0.6 e₁, the noise has σ = 1, and T = 500 d; the actions are e₁, …, e_d and (e₁ + e_k)/√2. Each "
+        "cell shows the mean pseudo regret with its 95 % interval, the mean of the worst 5 % of the paths, "
+        f"and the shares of paths that lose {LINEAR:g} T or more and {RUIN:g} T or more. The worst action in "
+        f"every round loses 0.6 T. “×4” means that the policy assumes σ = 1/4. UCB-L has κ = {KAPPA:g} σ, "
+        "OFUL has δ = 0.05 and the bound |θ| ≤ 1, LinearStandard has β = σ, LinearThompson has scale σ.",
         *(_best_at(by, under) for under in (UNDER[0], UNDER[-1])),
         *(_change_of(by, series) for series in POLICIES),
         _price(by),
@@ -115,26 +114,28 @@ def noise_table(experiment: PaperExperiment, results: Results) -> PaperTable:
 
 
 def _best_at(by: Any, under: int) -> str:
-    """Who has the lowest mean, and whether the intervals tell it from the next."""
+    """A sentence about the policy with the lowest mean in each dimension, and whether its interval lies below
+    that of the next policy."""
     parts = []
     for dim in DIMS:
         first, second = sorted(POLICIES, key=lambda name: by[name, dim, under].mean.value)[:2]
         clear = by[first, dim, under].mean.high < by[second, dim, under].mean.low
-        parts.append(f"{first} in d = {dim}" + ("" if clear else f" (not clearly before {second})"))
-    when = "With the noise assumed right" if under == 1 else f"With the noise under-estimated by {under}"
+        parts.append(f"{first} in d = {dim}" + ("" if clear else f" (not clearly below {second})"))
+    when = "With the right noise" if under == 1 else f"With the noise under-estimated by the factor {under}"
     return f"{when}, the lowest mean regret is that of {', '.join(parts)}."
 
 
 def _change_of(by: Any, series: str) -> str:
-    """How a policy's tail changes as the noise is under-estimated."""
+    """A sentence about the change of a policy's tail when the noise is under-estimated."""
     parts = []
     for dim in DIMS:
         right, wrong = (by[series, dim, under] for under in (UNDER[0], UNDER[-1]))
         ruined = f"{_often(right.ruin)} → {_often(wrong.ruin)}"
         parts.append(f"d = {dim}: {right.worst.value:,.0f} → {wrong.worst.value:,.0f} ({ruined})")
     return (
-        f"{series}, from the noise assumed right to under-estimated by {UNDER[-1]}, mean of the worst 5 % "
-        f"(share of paths that lose {RUIN:g} T or more): {'; '.join(parts)}."
+        f"{series}, from the right noise to noise under-estimated by the factor {UNDER[-1]}: the mean of the "
+        f"worst 5 % (and the share of paths that lose {RUIN:g} T or more) changes as follows: "
+        f"{'; '.join(parts)}."
     )
 
 
@@ -143,7 +144,7 @@ def _often(estimate: Estimate) -> str:
 
 
 def _price(by: Any) -> str:
-    """Where UCB-L loses on average, and by how much."""
+    """A sentence about the settings in which the mean regret of UCB-L is clearly above the lowest."""
     parts = []
     for under, dim in ((under, dim) for under in (UNDER[0], UNDER[-1]) for dim in DIMS):
         means = {name: by[name, dim, under].mean for name in POLICIES}
@@ -152,11 +153,11 @@ def _price(by: Any) -> str:
             ratio = means["UCB-L"].value / means[best].value
             parts.append(f"{ratio:.1f} times that of {best} in d = {dim} with noise ×{under}")
     if not parts:
-        return "Nowhere here is the mean regret of UCB-L clearly above the lowest."
+        return "In none of these settings is the mean regret of UCB-L clearly above the lowest."
     return (
-        f"Where UCB-L loses: its mean regret is {', '.join(parts)}. Its bonus holds √(d z) whatever the "
-        "noise is thought to be: exploration that a misjudged noise cannot take away, and that costs most "
-        "in many dimensions."
+        f"In some settings the mean regret of UCB-L is clearly above the lowest: it is {', '.join(parts)}. "
+        "The bonus of UCB-L contains √(d z), which does not depend on the assumed noise: this exploration "
+        "remains if the noise is misjudged, and it costs most in many dimensions."
     )
 
 
@@ -165,7 +166,7 @@ def _with_factor(setting: LinearSetting) -> str:
 
 
 def horizons_table(experiment: PaperExperiment, results: Results) -> PaperTable:
-    """A row a policy and factor, a column a horizon; the theorem's bound below."""
+    """A table with one row per policy and factor and one column per horizon; the theorem's bound below."""
     known = _known(experiment, results)
     settings = list(known)
     dim, horizons = settings[0].dim, sorted({setting.horizon for setting in settings})
@@ -178,7 +179,7 @@ def horizons_table(experiment: PaperExperiment, results: Results) -> PaperTable:
             line = dict.fromkeys(COLUMNS, "") | {"policy": name, "dim": str(dim), "horizon": str(t)}
             line |= {COLUMNS[3]: str(under), f"P(≥ {LINEAR:g} T)": f"{value:.6g}"}
             rows.append(list(line.values()))
-        wide.append([[name], *([chance(v) if v < 1.0 else "says nothing"] for v in values)])
+        wide.append([[name], *([chance(v) if v < 1.0 else "1 or more"] for v in values)])
     falls = []
     for name in dict.fromkeys(_with_factor(setting) for setting in settings):
         ends = [s for s in settings if _with_factor(s) == name and s.horizon in (horizons[0], horizons[-1])]
@@ -187,18 +188,18 @@ def horizons_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     power = speaks_from(dim, 1.0, KAPPA)
     notes = [
         f"The share of paths that lose {RUIN:g} T or more, from T = {horizons[0]:,} to {horizons[-1]:,}: "
-        f"{'; '.join(falls)}. A share that stays where it is while T grows is a heavy tail: those paths have "
-        "locked onto a bad action for good. Of UCB-L the theorem says that it falls in the end, "
-        "exponentially in √T, for every κ > 0.",
-        f"The theorem's bound (without the noise's term) on the chance to lose {LINEAR:g} T is above 1 at "
-        f"all of these horizons and says nothing; for κ = {KAPPA:g} and d = {dim} it falls below 1 between "
-        f"T = 10^{power - 1} and 10^{power}.",
+        f"{'; '.join(falls)}. If the share does not fall while T grows, the tail is heavy: those paths stay "
+        "with a bad action until the end. For UCB-L the theorem says that the share falls exponentially in "
+        "√T as T grows, for every κ > 0.",
+        f"The theorem's bound (without the noise term) on the chance to lose {LINEAR:g} T or more exceeds 1 "
+        f"at all of these horizons, so it tells us nothing; for κ = {KAPPA:g} and d = {dim} it falls below 1 "
+        f"between T = 10^{power - 1} and 10^{power}.",
     ]
     return PaperTable(table.columns, rows, table.wide_columns, wide, notes)
 
 
 def changing_table(experiment: PaperExperiment, results: Results) -> PaperTable:
-    """A row a policy and factor, a column a dimension."""
+    """A table with one row per policy and factor, and one column per dimension."""
     known = _known(experiment, results)
     means = {(s.series, s.dim, s.under): numbers.mean.value for s, numbers in known.items()}
     ruin = max(numbers.ruin.high for numbers in known.values())
@@ -208,15 +209,15 @@ def changing_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         for values in [[value for key, value in means.items() if key[1] == dim]]
     ]
     note = (
-        "θ = 0.6 e₁, noise σ = 1. Fresh actions explore by themselves: whatever noise a policy assumes, at "
-        f"most {chance(ruin)} of the paths lose {RUIN:g} T (the highest upper limit). The mean regrets of "
-        f"all policies and both factors lie between {', '.join(spread)}."
+        "θ = 0.6 e₁, and the noise has σ = 1. New actions explore by themselves: whatever noise a policy "
+        f"assumes, at most {chance(ruin)} of the paths lose {RUIN:g} T or more (the highest upper limit). "
+        f"The mean regrets of all policies and both factors lie between {', '.join(spread)}."
     )
     return _table(known, results, _with_factor, lambda s: f"d = {s.dim}", [note])
 
 
 def shapes_figure(experiment: PaperExperiment, results: Results) -> Figure:
-    """P(pseudo regret >= x) on a log scale: a column a dimension, a row a factor."""
+    """P(pseudo regret >= x) on a log scale, with one column per dimension and one row per factor."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 5.4), layout="constrained")
@@ -235,7 +236,7 @@ def shapes_figure(experiment: PaperExperiment, results: Results) -> Figure:
             axes.set_ylim(1e-3, 1.2)
             axes.grid(axis="y", color="0.9", linewidth=0.8)
             axes.set_title(f"d = {dim}, T = {500 * dim:,}" if under == 1 else "")
-        row[0].set_ylabel("noise assumed right" if under == 1 else "noise under-estimated by 8")
+        row[0].set_ylabel("right noise assumed" if under == 1 else "noise under-estimated by 8")
     grid[0][0].legend(frameon=False, fontsize=8, loc="upper right")
     figure.supxlabel("pseudo regret / T (0.6 is the worst action in every round)", fontsize=10)
     figure.supylabel("chance to lose that or more (log scale)", fontsize=10)

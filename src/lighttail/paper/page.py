@@ -1,4 +1,4 @@
-"""The paper's numerical section as one page, and all of its files."""
+"""The paper's numerical section as one page, and the files of its tables and figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from lighttail.paper.decay import Chances, exponents_figure
+from lighttail.paper.decay import LinearRegretChances, exponents_figure
 from lighttail.paper.experiments import EXPERIMENTS, PaperExperiment
 from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure, rewards_figure
 from lighttail.paper.linear_views import changing_table, horizons_table, noise_table, shapes_figure
@@ -36,28 +36,29 @@ TABLES: dict[str, Callable[[PaperExperiment, Results], PaperTable]] = {
     "linear-changing": changing_table,
 }
 CAPTIONS = {
-    "certain": "With the reward estimator the regret of the shifted problem is a gamble; the loss "
-    "estimator with a known bound cures it",
-    "rewards": "Hatched: standard policies; filled: the new ones. A hump far to the left is runs that "
-    "locked onto a bad arm",
-    "decay": "Bars: 95 % intervals. A caret without a point: no path was that bad, and the caret is the "
-    "upper limit. A level line is a polynomial tail on the left and an exponential one on the right; a line "
-    "that falls decays faster still",
-    "noisier": "Hyper-parameters stay as tuned for variance 1; the horizon grows with the variance, so "
-    "that the problem is as hard as before",
-    "linear-shapes": "The chance to lose x T or more, with 95 % bands; the dotted line is 0.1 T. A curve "
-    "that runs level to the right is paths that locked onto a bad action",
-    "exponents": "P is the chance that the pseudo regret is 0.2 T or more, two arms, from 1e-2 down to "
-    "1e-110. Bars: 95 % intervals, mostly smaller than the markers. On the left the standard policy is all "
-    "but level: its chance of a linear regret falls like a power of T. On the right the new ones are level "
-    "but for √ln T: theirs falls exponentially in √(T ln T). The exponents of theory leave out the constants "
-    "before the exponential; the theorem's holds for every problem and is far from what happens on this one",
+    "certain": "With the reward estimator the regret of the shifted problem differs widely from path to "
+    "path. With the loss estimator and a known bound it does not",
+    "rewards": "The histograms of standard policies are hatched, and those of the new policies are filled. A "
+    "hump far to the left consists of paths that stay with a bad arm",
+    "decay": "The bars are 95 % intervals. If no path lost so much, a caret shows the upper limit. A level "
+    "line means a polynomial tail on the left and an exponential tail on the right. A falling line means "
+    "that the tail falls faster",
+    "noisier": "The hyper-parameters are tuned for variance 1. The horizon grows with the variance, so that "
+    "the problem is as hard as before",
+    "linear-shapes": "Each curve is the chance to lose x T or more, with its 95 % band. The dotted line is "
+    "at 0.1 T. A curve that is level on the right shows paths that stay with a bad action",
+    "exponents": "P is the chance that the pseudo regret is 0.2 T or more, with two arms; it goes down from "
+    "1e-2 to 1e-110. The bars are 95 % intervals, most of them smaller than the markers. On the left the "
+    "standard policy is almost level: its chance of a linear regret falls like a power of T. On the right "
+    "the new policies are level apart from √ln T: their chance falls exponentially in √(T ln T). The "
+    "exponents of theory leave out the constants before the exponential. The theorem's exponent holds for "
+    "every problem and is far below the exponent that we see on this problem",
 }
 INTRODUCTION = (
     "Every table and figure of the numerical section of “A Simple and Optimal Policy Design with Safety "
-    "against Heavy-Tailed Risk for Stochastic Bandits” (Simchi-Levi, Zheng and Zhu), simulated anew. The "
-    "tables show our mean with the published one, the difference, and z: the difference in standard "
-    "errors of both. Cells with |z| > 4 are marked, and explained where an explanation is known."
+    "against Heavy-Tailed Risk for Stochastic Bandits” (Simchi-Levi, Zheng and Zhu), simulated again. The "
+    "tables show our mean, the published mean, the difference, and z, which is the difference divided by its "
+    "standard error. Cells with |z| > 4 are marked, and explained if an explanation is known."
 )
 
 
@@ -68,13 +69,15 @@ def write_paper(
     command: str,
     progress: Callable[[str, int], None] | None = None,
     paths: int | None = None,
-    chances: Chances | None = None,
+    chances: LinearRegretChances | None = None,
 ) -> Path:
-    """Write paper.html, figures as PNG, PDF and SVG, tables as CSV and LaTeX; returns the page's path.
+    """Write paper.html, the figures as PNG, PDF and SVG, and the tables as CSV and LaTeX. Returns the path of
+    the page.
 
-    The page also holds the parts that an earlier run with the same settings left in the folder.
-    progress: called with (part, parts done). paths: as asked for, of which some settings have a share.
-    chances: what `run_tails` found, for parts that show it.
+    The page also shows the parts that an earlier run with the same settings left in the folder.
+    progress: a function that is called with (part, parts done).
+    paths: the number of paths that the user asked for; some settings play only a share of it.
+    chances: the chances from `run_tails`, for the parts that show them.
     """
     made = dict(next(iter(results.values())).settings)
     made["paths"] = made["paths"] if paths is None else paths
@@ -92,8 +95,10 @@ def write_paper(
     return folder / "paper.html"
 
 
-def _draw(experiment: PaperExperiment, results: Results, chances: Chances) -> tuple[dict[str, bytes], str]:
-    """The files of one part, and its place in the page."""
+def _draw(
+    experiment: PaperExperiment, results: Results, chances: LinearRegretChances
+) -> tuple[dict[str, bytes], str]:
+    """The files of one part, and its HTML for the page."""
     import matplotlib
 
     if experiment.view in CAPTIONS:
@@ -114,7 +119,7 @@ def _draw(experiment: PaperExperiment, results: Results, chances: Chances) -> tu
 
 
 def _part(folder: Path, experiment: PaperExperiment, stamp: str) -> str | None:
-    """What a run with the same settings wrote for the page, if it did."""
+    """The HTML of a part from a run with the same settings; None if there is none."""
     file = folder / "parts" / f"{experiment.name}.html"
     if not file.exists():
         return None
@@ -126,7 +131,7 @@ def _page(parts: Sequence[tuple[PaperExperiment, str]], made: dict[str, Any], co
     versions = versions_line(made["versions"])
     body = [
         f"<h1>The paper, reproduced</h1><p>{escape(INTRODUCTION)}</p>",
-        f"<p>{made['paths']:,} paths a setting, fewer for linear bandits; seed {made['seed']}.</p>",
+        f"<p>{made['paths']:,} paths per setting, fewer for linear bandits; seed {made['seed']}.</p>",
     ]
     for place, (experiment, inner) in enumerate(parts):
         if experiment.section and (place == 0 or parts[place - 1][0].section != experiment.section):

@@ -1,8 +1,8 @@
-"""The numbers that the paper prints: mean cumulative reward over 5,000 paths (Tables mean-2, mean-4)."""
+"""The numbers that the paper prints: the mean cumulative reward of 5,000 paths (Tables mean-2, mean-4)."""
 
 from __future__ import annotations
 
-PATHS = 5000  # behind every published mean
+PATHS = 5000  # paths per published mean
 KAPPAS = (0.1, 0.2, 0.4, 0.8)
 
 # {number of arms: {policy: mean for each kappa}}

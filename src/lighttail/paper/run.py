@@ -1,4 +1,4 @@
-"""Simulate what is missing: finished outcomes are kept as files and used again."""
+"""Simulates the settings of the paper. Finished outcomes are saved as files and used again."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def run(
     threads: int | None = None,
     progress: Callable[[str, int], None] | None = None,
 ) -> Results:
-    """The outcome of every setting, from its file in `folder` or simulated and saved there.
+    """The outcome of every setting, read from its file in `folder`, or simulated and saved there.
 
-    A file made with other settings or versions is made anew. `progress` is called with (what is
-    being simulated, paths done of all).
+    A file that was made with other settings or versions is replaced. progress: a function that is called with
+    (the setting that is being simulated, the number of paths done).
     """
     results = {}
     for turn, setting in enumerate(settings_in(experiments)):
@@ -61,6 +61,7 @@ def _stored(file: Path, setting: Any, paths: int, seed: int) -> PathsOutcome | N
         outcome = PathsOutcome.load(file)
     except ValueError:
         return None
-    # With the method that `auto` chose then: versions, policy, problem and horizon decide its choice.
+    # `auto` would choose the method of the file again: its choice depends on versions, policy, problem and
+    # horizon.
     wanted = settings_of(setting.policy, setting.problem, setting.horizon, paths, seed, outcome.method)
     return outcome if outcome.settings == wanted else None

@@ -1,6 +1,6 @@
-"""The tables: ours beside the published numbers, and those that go beyond the paper.
+"""The tables of the paper with our numbers and the published numbers, and tables that go beyond the paper.
 
-A table is rows of named values; it writes itself as CSV, LaTeX and HTML.
+A table writes itself as CSV, LaTeX and HTML.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARK = 4.0  # |z| above which a cell is marked
 
 @dataclass(frozen=True)
 class MeanCell:
-    """One mean beside the published one; z in standard errors of the difference of both."""
+    """One mean next to the published mean. error: the standard error of their difference."""
 
     series: str
     kappa: float
@@ -50,12 +50,12 @@ class MeanCell:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Columns and rows for CSV, a wide form for people, and what is to be said below it."""
+    """A table: columns and rows for CSV, a wide form for people, and the notes below it."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     wide_columns: Sequence[str]
-    wide_rows: Sequence[Sequence[Sequence[str]]]  # a cell is lines of text; "!" at the end marks it
+    wide_rows: Sequence[Sequence[Sequence[str]]]  # lines of text per cell; a last line "!" marks the cell
     notes: Sequence[str] = field(default=())
 
     def to_csv(self) -> str:
@@ -66,7 +66,7 @@ class PaperTable:
         return text.getvalue()
 
     def to_latex(self) -> str:
-        """A tabular; marked cells in bold."""
+        """The table as a LaTeX tabular. Marked cells are bold."""
         body = [" & ".join(_latex(name) for name in self.wide_columns) + r" \\ \hline"]
         for row in self.wide_rows:
             cells = [_latex(" ".join(filter(None, (cell[0], _beside(cell))))) for cell in row]
@@ -94,7 +94,7 @@ class PaperTable:
 
 
 def _beside(cell: Sequence[str]) -> str:
-    """What a printed cell holds after its value: the published one, or the interval."""
+    """The text after the value in a LaTeX cell: the published value, or the interval."""
     if len(cell) < 2 or not cell[1]:
         return ""
     published = cell[1].removeprefix("published ")
@@ -134,7 +134,7 @@ def _cell(setting: Setting, outcome: PathsOutcome, published: float) -> MeanCell
 
 
 def means_table(experiment: PaperExperiment, results: Results) -> PaperTable:
-    """Ours, published, difference and z; what is marked is explained."""
+    """A table of our means, the published means, their differences and z. Notes explain the marked cells."""
     cells = mean_cells(experiment, results, MEANS)
     kappas = sorted({cell.kappa for cell in cells})
     rows = [
@@ -171,7 +171,7 @@ def means_table(experiment: PaperExperiment, results: Results) -> PaperTable:
 
 
 def explain(cells: Sequence[MeanCell]) -> list[str]:
-    """In words: which cells differ from the print, and why where that is known."""
+    """Sentences about the cells that differ from the print, with the reason if it is known."""
     notes = []
     theorem = [cell for cell in cells if cell.series == "UCB_any, theorem"]
     printed = [cell for cell in cells if cell.series == "UCB_any"]
@@ -180,16 +180,16 @@ def explain(cells: Sequence[MeanCell]) -> list[str]:
         notes.append(
             "UCB_any, theorem: with the theorem's radius, which has a factor 1/√K, "
             f"{sum(cell.marked for cell in theorem)} of {len(theorem)} cells differ from the print, by |z| "
-            f"up to {far:.0f}. Without that factor (UCB_any above) "
-            f"{sum(not cell.marked for cell in printed)} of {len(printed)} agree: the paper's runs left it "
-            "out."
+            f"up to {far:.0f}. Without this factor (UCB_any above) "
+            f"{sum(not cell.marked for cell in printed)} of {len(printed)} cells agree with the print: the "
+            "paper's runs left out the factor."
         )
     for cell in cells:
         if cell.marked and cell.series != "UCB_any, theorem":
             known = cell.series == "UCB_any" and math.isclose(cell.kappa, 0.1)
             why = (
-                "This is the one cell that does not reproduce; other initial pulls, logarithms or clocks "
-                "do not explain it."
+                "This is the one cell that we cannot reproduce; other initial pulls, logarithms or clocks "
+                "do not explain the difference."
                 if known
                 else "No explanation is known."
             )
@@ -201,7 +201,7 @@ def explain(cells: Sequence[MeanCell]) -> list[str]:
 
 
 def readings_table(experiment: PaperExperiment, results: Results) -> PaperTable:
-    """One line a policy: mean, worst 1 %, chance of a linear regret."""
+    """A table with one row per policy: the mean, the worst 1 %, and the chance of a linear regret."""
     rows, wide, notes = [], [], []
     for setting in experiment.settings:
         outcome = results[setting]
@@ -214,7 +214,7 @@ def readings_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         often = f"{linear.value:.2%}" if linear.value else f"less than {chance(linear.high)}"
         notes.append(
             f"{label} loses {mean.value:.0f} of {max(setting.means) * setting.horizon:.0f} on average and "
-            f"{worst.value:.0f} in its worst 1 % of runs; {often} of runs lose "
+            f"{worst.value:.0f} in the worst 1 % of the runs; {often} of the runs lose "
             f"{0.2 * setting.horizon:.0f} or more."
         )
     names = ("mean regret", "mean of worst 1 %", "P(regret ≥ 0.2 T)")
@@ -223,7 +223,7 @@ def readings_table(experiment: PaperExperiment, results: Results) -> PaperTable:
 
 
 def arms_table(experiment: PaperExperiment, results: Results) -> PaperTable:
-    """LightTailed beside ArmOptimal: the mean regrets and their ratio, which may reach sqrt K."""
+    """A table of LightTailed and ArmOptimal: their mean regrets and the ratio, which may reach sqrt K."""
     rows, wide = [], []
     for means in dict.fromkeys(setting.means for setting in experiment.settings):
         pair = [setting for setting in experiment.settings if setting.means == means]
@@ -251,14 +251,15 @@ def arms_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     names = ["", "mean regret, LightTailed", "mean regret, ArmOptimal", "ratio"]
     chances_of = [f"P(regret ≥ 0.2 T), {name}" for name in ("LightTailed", "ArmOptimal")]
     note = (
-        "Both with κ = 0.4, means evenly spread over 0.2 to 0.8, T = 4000. The bonus of ArmOptimal is "
-        "smaller by √K for arms pulled up to T/K times, and so is the exploration that it pays for."
+        "Both policies have κ = 0.4; the means are evenly spread from 0.2 to 0.8, and T = 4000. For an arm "
+        "that was pulled at most T/K times, the bonus of ArmOptimal is smaller by the factor √K, so the "
+        "policy explores less."
     )
     return PaperTable(columns, rows, [*names, *chances_of], wide, [note])
 
 
 def _beyond(settings: Sequence[Setting]) -> list[tuple[str, list[float]]]:
-    """What is known without simulation: exact values, the certificate and the theorem's bound."""
+    """The numbers that need no simulation: exact values, the certificate and the theorem's bound."""
 
     def each(value: Callable[..., Any]) -> list[float]:
         return [
@@ -276,7 +277,7 @@ def _beyond(settings: Sequence[Setting]) -> list[tuple[str, list[float]]]:
 
 
 def reach_table(experiment: PaperExperiment, results: Results) -> PaperTable:
-    """P(regret ≥ 0.2 T) as far as plain simulation reaches, T growing, and beyond."""
+    """A table of P(regret ≥ 0.2 T) for growing T: simulated, exact, and bounded."""
     horizons = sorted({setting.horizon for setting in experiment.settings})
     rows, wide = [], []
     for series in dict.fromkeys(setting.series for setting in experiment.settings):
@@ -293,15 +294,13 @@ def reach_table(experiment: PaperExperiment, results: Results) -> PaperTable:
                 [f"{series}, {source}", str(s.horizon), f"{v:.6g}", "", ""]
                 for s, v in zip(settings, value, strict=True)
             ]
-            wide.append(
-                [[f"{series}, {source}"], *([chance(v) if v < 1.0 else "says nothing"] for v in value)]
-            )
+            wide.append([[f"{series}, {source}"], *([chance(v) if v < 1.0 else "1 or more"] for v in value)])
     paths = next(iter(results.values())).paths
     note = (
-        f"“<” is the upper end of the 95 % interval where none of {paths:,} paths lost that much: there "
-        "plain simulation ends. The exact values and the certificate, which bounds them, are for the "
-        "pseudo regret: the regret without the noise in the rewards. The theorem's bound holds for every "
-        "problem; at these horizons it is above 1 and says nothing."
+        f"“<” marks the upper end of the 95 % interval if none of {paths:,} paths lost that much: plain "
+        "simulation cannot show smaller chances. The exact values and the certificate, which bounds them, "
+        "are for the pseudo regret, that is, the regret without the noise in the rewards. The theorem's "
+        "bound holds for every problem; at these horizons it exceeds 1, so it tells us nothing."
     )
     columns = ["policy", "horizon", "P(regret ≥ 0.2 T)", "low", "high"]
     return PaperTable(

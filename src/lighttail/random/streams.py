@@ -28,7 +28,7 @@ def block_generator(seed: int, block: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(sequence))
 
 
-def words_drawn(generator: np.random.Generator) -> int:
-    """Random words that a generator has given so far, and a constant: SFC64 keeps a counter in its state."""
+def draws_made(generator: np.random.Generator) -> int:
+    """Numbers that a generator has drawn so far, and a constant: SFC64 keeps a counter in its state."""
     state: Any = generator.bit_generator.state
     return int(state["state"]["state"][3])

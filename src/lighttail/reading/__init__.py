@@ -1,1 +1,1 @@
-"""What users write, read into objects: policies and noises in words, classes in files, data in CSV."""
+"""Reads the input of users: policies and noises in words, classes in files, and data in CSV files."""

@@ -1,4 +1,4 @@
-"""A user's own observations from CSV files: rewards with the columns arm and reward, and delays."""
+"""A user's observations in CSV files: rewards, in the columns arm and reward, and delays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lighttail.checks import BadInput, file_path, refuse, refuse_file, shown
 def read_rewards(path: str | Path) -> dict[str, list[float]]:
     """The rewards of each arm, in the order in which the arms first appear.
 
-    Further columns are ignored. A fault is reported with its line number.
+    Other columns are ignored. The message about a mistake names the line.
     """
     rewards: dict[str, list[float]] = {}
     path = file_path("data", path)
@@ -42,9 +42,9 @@ def read_rewards(path: str | Path) -> dict[str, list[float]]:
 
 
 def read_delays(path: str | Path) -> list[float]:
-    """Delays in pulls, one per line, or those in the column delay; `inf` is a reward that never came.
+    """The delays in pulls: one per line, or the column delay. `inf` stands for a reward that never came.
 
-    A fault is reported with its line number.
+    The message about a mistake names the line.
     """
     path = file_path("delay", path)
     delays: list[float] = []

@@ -1,9 +1,10 @@
-"""A user's own classes, named in words: `my_policies.py:KlUcb(0.5)` or `package.module:Class(0.5, name=2)`.
+"""A user's classes, named in words: `my_policies.py:KlUcb(0.5)` or `package.module:Class(0.5, name=2)`.
 
-Whoever names a file or a module has it run. So these words are taken from a command line and from a study
-file that a user hands over, and from nowhere else: no outcome, state, table or manifest ever gets here. The
-words themselves are read with `ast` and never evaluated: an argument is a number, a text, True, False, None,
-a tuple of these, or the call of a class of the same file or of lighttail, as in `my.py:Mine(Standard(1))`.
+Naming a file or a module runs it. These words are therefore read only from a command line and from a study
+file that the user gives, never from an outcome, a state, a table or a manifest. The words themselves are
+parsed with
+`ast` and are not evaluated: an argument is a number, a text, True, False, None, a tuple of these, or the call
+of a class of the same file or of lighttail, as in `my.py:Mine(Standard(1))`.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from typing import Any
 from lighttail.checks import BadInput, known_word, refuse, refuse_file, shown
 
 LIBRARY = "lighttail"
-NAMES = "own_"  # with which the names of modules from files begin
-LONGEST_FILE = 10**6  # bytes
-LONGEST_WORDS = 1000  # characters
+NAMES = "own_"  # the first letters of the name of a module that was loaded from a file
+LONGEST_FILE = 10**6  # bytes per file
+LONGEST_WORDS = 1000  # characters per call
 FORM = "FILE.py:Class(arguments) or package.module:Class(arguments)"
 ARGUMENT = "a number, a text, True, False, None, a tuple of these or the call of a class"
 FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
 DOTTED = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):\s*([^\W\d]\w*\s*(?:\(.*\))?)", re.DOTALL)
 
-Load = Callable[[str, str], types.ModuleType]  # from a field and a place, a file or a module, to the module
-Kinds = dict[str, type]  # what a class may derive from, by the name that a message gives it
+Load = Callable[[str, str], types.ModuleType]  # (field, file or module name) -> the loaded module
+Kinds = dict[str, type]  # the base classes that are allowed, by their names in a message
 
 
-def split(text: str) -> tuple[str, str] | None:
-    """The place and the call of words that name a class of one's own; None for other words.
+def place_and_call(text: str) -> tuple[str, str] | None:
+    """The place and the call in words that name a user's class; None for other words.
 
-    >>> split("my.py:KlUcb(0.5)"), split("my.package:KlUcb")
+    >>> place_and_call("my.py:KlUcb(0.5)"), place_and_call("my.package:KlUcb")
     (('my.py', 'KlUcb(0.5)'), ('my.package', 'KlUcb'))
-    >>> split("ucb:standard:0.8"), split("exp3ix:reward")
+    >>> place_and_call("ucb:standard:0.8"), place_and_call("exp3ix:reward")
     (None, None)
     """
     text = text.strip()
@@ -54,7 +55,8 @@ def split(text: str) -> tuple[str, str] | None:
 
 
 def loader(find: Callable[[str], Path], folder: Path) -> Load:
-    """Load files from where `find` says, and modules that Python finds, the last place being `folder`."""
+    """A function that loads modules. `find` returns the path of a file. A module is found as Python finds it,
+    with `folder` as the last place."""
 
     def load(field: str, place: str) -> types.ModuleType:
         if place.endswith(".py"):
@@ -65,9 +67,11 @@ def loader(find: Callable[[str], Path], folder: Path) -> Load:
 
 
 def from_file(field: str, called: str, path: Path) -> types.ModuleType:
-    """The module in a file. It has a name after path and content, under which it is run once.
+    """The module in a file, which runs once. The module's name depends on the path and the content of the
+    file.
 
-    The file's folder becomes the last place where Python looks, so that the file may import its neighbours.
+    The folder of the file becomes the last place where Python looks for modules, so that the file can import
+    other files of its folder.
     """
     try:
         with open(path, "rb") as file:
@@ -88,12 +92,12 @@ def from_file(field: str, called: str, path: Path) -> types.ModuleType:
         where = f"line {error.lineno} of {called}" if error.lineno else called
         found = f"{where} is not"
         raise refuse(field, called, "a class of Python code", found=found, more=f": {error.msg}") from None
-    except (Exception, SystemExit) as error:  # whatever a file may raise while it runs
+    except (Exception, SystemExit) as error:  # a file may raise anything while it runs
         raise _stopped(field, called, error, str(place)) from None
 
 
 def from_module(field: str, name: str, folder: Path) -> types.ModuleType:
-    """The module of that dotted name."""
+    """The module with this dotted name."""
     _look_in(folder.resolve())
     importlib.invalidate_caches()
     try:
@@ -108,35 +112,35 @@ def from_module(field: str, name: str, folder: Path) -> types.ModuleType:
 
 
 def made(field: str, text: str, load: Load | None, kinds: Kinds) -> Any:
-    """What the words name. load: None where words may not name files.
+    """The object that the words name. load: loads a module; None if words must not name files.
 
-    The classes are made twice, to see that two with the same arguments are equal: a dataclass.
+    The object is made twice, to check that two objects with the same arguments are equal.
     """
-    place, call = split(text) or ("", "")
+    place, call = place_and_call(text) or ("", "")
     if load is None or not place:
         raise refuse(field, text, "in lighttail's own words here, not a class of a file or a module")
     module = load(field, place)
     tree = _parsed(field, text, call, place, module, kinds)
     first = _made(field, tree, place, module, kinds)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said above
+        warnings.simplefilter("ignore")  # the first object has given its warnings already
         again = _made(field, tree, place, module, kinds)
     _check_value(field, first, again, place)
     return first
 
 
 def is_foreign(part: Any) -> bool:
-    """Whether the class of an object is not lighttail's."""
+    """Whether an object is of a class that lighttail does not define."""
     return type(part).__module__.partition(".")[0] != LIBRARY
 
 
 def _look_in(folder: Path) -> None:
     if str(folder) not in sys.path:
-        sys.path.append(str(folder))  # at the end: nothing that Python finds elsewhere changes
+        sys.path.append(str(folder))  # at the end, so that no other module is found in a new place
 
 
 def _module(name: str, file: str, source: bytes) -> types.ModuleType:
-    """The module of this name, which runs once in a process."""
+    """The module with this name, which runs once per process."""
     if name in sys.modules:
         return sys.modules[name]
     module = types.ModuleType(name)
@@ -151,11 +155,11 @@ def _module(name: str, file: str, source: bytes) -> types.ModuleType:
     return module
 
 
-_sources: dict[str, tuple[str, bytes]] = {}  # of the modules from files, by their names
+_sources: dict[str, tuple[str, bytes]] = {}  # module name -> path and content, for modules from files
 
 
 def _stopped(field: str, called: str, error: BaseException, file: str) -> BadInput:
-    """The error for a file or a module that does not run to its end."""
+    """The error for a file or a module that raises an error while it runs."""
     lines = [line for place, line in _trace(error) if place == file]
     where = f"line {lines[-1]} of {called}" if lines else called
     raised = f"{where} raises {_reason(error)}"
@@ -163,8 +167,8 @@ def _stopped(field: str, called: str, error: BaseException, file: str) -> BadInp
 
 
 def blame(error: BaseException) -> str:
-    """One sentence for an error that came out of a file which a user named, or of numba's work on one; empty
-    for any other."""
+    """One sentence about an error that a user's file raised, or that numba raised while compiling it; empty
+    for other errors."""
     files = {file for file, _ in _sources.values()}
     places = [(file, line) for file, line in _trace(error) if file in files]
     if places:
@@ -176,7 +180,7 @@ def blame(error: BaseException) -> str:
 
 
 def _trace(error: BaseException) -> list[tuple[str, int]]:
-    """The files and lines through which an error came, the last one being where it began."""
+    """The files and lines of an error's traceback. The last entry is where the error was raised."""
     places, trace = [], error.__traceback__
     while trace is not None:
         places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
@@ -189,7 +193,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _parsed(field: str, text: str, call: str, place: str, module: types.ModuleType, kinds: Kinds) -> ast.expr:
-    """The call as a tree."""
+    """The call as a syntax tree. Raises BadInput if it is not the call or the name of a class."""
     if not call:
         listed = ", ".join(_offered(module, kinds)) or f"there is none derived from {_names(kinds)}"
         raise refuse(field, text, f"{place}: and one of its classes ({listed})")
@@ -197,7 +201,7 @@ def _parsed(field: str, text: str, call: str, place: str, module: types.ModuleTy
         if len(call) > LONGEST_WORDS:
             raise ValueError
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd escapes
+            warnings.simplefilter("ignore")  # Python warns about unknown escape sequences in a text
             tree = ast.parse(call, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise refuse(field, text, f"of the form {FORM}") from None
@@ -207,7 +211,7 @@ def _parsed(field: str, text: str, call: str, place: str, module: types.ModuleTy
 
 
 def _offered(module: types.ModuleType, kinds: Kinds) -> list[str]:
-    """The classes of these kinds that a module has."""
+    """The names of the classes in a module that derive from one of these kinds."""
     ours = module.__name__ == LIBRARY
     return [
         name
@@ -225,7 +229,7 @@ def _names(kinds: Kinds) -> str:
 
 
 def _made(field: str, tree: ast.expr, place: str, module: types.ModuleType, kinds: Kinds) -> Any:
-    """An object of a class of the module that is of one of these kinds."""
+    """The object that a call makes. Its class must be in the module and derive from one of these kinds."""
     node = tree.func if isinstance(tree, ast.Call) else tree
     if not isinstance(node, ast.Name):
         raise refuse(field, ast.unparse(tree), f"of the form {FORM}")
@@ -243,7 +247,7 @@ def _made(field: str, tree: ast.expr, place: str, module: types.ModuleType, kind
 
 
 def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -> Any:
-    """The class with the arguments of a call."""
+    """An object of the class `found`, made with the arguments of a call."""
     args: list[Any] = []
     named: dict[str, Any] = {}
     if isinstance(tree, ast.Call):
@@ -265,7 +269,7 @@ def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -
         return found(*args, **named)
     except BadInput:
         raise
-    except Exception as error:  # whatever the author's class may raise
+    except Exception as error:  # a user's class may raise anything
         words, field = ast.unparse(tree), f"{found.__name__} of {place}"
         raised = f"raises {_reason(error)}"
         allowed = f"the arguments of {shown(words)}"
@@ -273,7 +277,7 @@ def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -
 
 
 def _value(owner: type, node: ast.expr, place: str, module: types.ModuleType) -> Any:
-    """An argument: a literal, or an object of a class of the same module or of lighttail."""
+    """The value of an argument: a literal, or an object of a class of the same module or of lighttail."""
     field = f"an argument of {owner.__name__}"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _called(_class(field, node.func.id, place, module), node, place, module)
@@ -293,7 +297,7 @@ def _plain(value: Any) -> bool:
 
 
 def _class(field: str, name: str, place: str, module: types.ModuleType) -> type:
-    """A class that the module defines, or one of lighttail's."""
+    """The class with this name that the module or lighttail defines."""
     library = importlib.import_module(LIBRARY)
     found = vars(module).get(name)
     if isinstance(found, type) and found.__module__ == module.__name__:
@@ -306,10 +310,11 @@ def _class(field: str, name: str, place: str, module: types.ModuleType) -> type:
 
 
 def _check_value(field: str, first: Any, again: Any, place: str) -> None:
-    """Refuse what is not a value: it could be found neither in a table nor in a study again."""
+    """Raise BadInput if two objects with the same arguments differ: a table or a study could not find such an
+    object again."""
     try:
         same = bool(first == again) and hash(first) == hash(again) and repr(first) == repr(again)
-    except Exception:  # such as that of a class without a hash
+    except Exception:  # the class may have no hash, for example
         same = False
     if not same:
         allowed = "a frozen dataclass, so that equal arguments make equal objects"
@@ -318,7 +323,10 @@ def _check_value(field: str, first: Any, again: Any, place: str) -> None:
 
 
 def member(name: str, file: str, source: bytes, path: str) -> Any:
-    """In a worker: a class or function of a module from a file that only the caller may have."""
+    """Called in a worker: a class or function of a module from a file, which the worker need not have.
+
+    path: the qualified name of the class or function.
+    """
     found: Any = _module(name, file, source)
     for part in path.split("."):
         found = getattr(found, part)
@@ -326,9 +334,10 @@ def member(name: str, file: str, source: bytes, path: str) -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    """Sends what comes from a file with the file's text, which a worker runs under the same name.
+    """A pickler that sends a class or function from a file as the content of the file and a name.
 
-    By name and not by value: there a kernel is found in numba's cache, too.
+    The worker runs the content as a module with the same name, so that it finds compiled kernels in numba's
+    cache.
     """
 
     def reducer_override(self, part: Any) -> Any:
@@ -338,7 +347,7 @@ class _Pickler(pickle.Pickler):
 
 
 def pickled(part: Any) -> bytes:
-    """As bytes, which any process with lighttail can read."""
+    """An object as bytes that every process with lighttail can read."""
     content = io.BytesIO()
     _Pickler(content, pickle.HIGHEST_PROTOCOL).dump(part)
     return content.getvalue()

@@ -1,4 +1,4 @@
-"""The words of the command line: policies and noises written as text.
+"""Policies and noises written as words, for the command line and for study files.
 
 ucb:standard:0.8            UCB(Standard(kappa=0.8))
 ucb:armoptimal:0.4:0.2      UCB(ArmOptimal(kappa=0.4, floor=0.2))
@@ -13,8 +13,8 @@ lints:1                     LinearThompson(scale=1)
 klucb:0.5                   KlUcb(c=0.5), klucb:0.5:1 with sigma=1; klucb, imed, imed:1, bayesucb, bayesucb:5,
 etc:20                      ExploreThenCommit(m=20); betats, inflated:0.5, egreedy:5:0.1, evensplit
 moss:1                      UCB(Moss(kappa=1)), as ucb:moss:1; eqo:0.5, twopart:0.5:1, twopart:0.5:1:0.5:0.3
-my.py:KlUcb(0.5)            the class KlUcb of the file my.py with that argument (see own.py); of a bonus
-my.py:MyBonus(0.3)          alone UCB(MyBonus(0.3)), or LinearUCB if it is a linear bonus; and with a rule:
+my.py:KlUcb(0.5)            the class KlUcb of the file my.py with that argument (see own.py)
+my.py:MyBonus(0.3)          UCB(MyBonus(0.3)), or LinearUCB(MyBonus(0.3)) if MyBonus is a linear bonus
 se:my.py:MyBonus(0.3)       SuccessiveElimination(MyBonus(0.3))
 """
 
@@ -83,7 +83,7 @@ NOISES: dict[str, Callable[..., Noise]] = {
     "laplace": Laplace,
     "studentt": StudentT,
 }
-BY_FIELDS: dict[str, type[Policy] | type[Bonus]] = {  # a bonus alone is UCB's
+BY_FIELDS: dict[str, type[Policy] | type[Bonus]] = {  # a bonus without a rule stands for UCB with that bonus
     "klucb": KlUcb,
     "imed": Imed,
     "bayesucb": BayesUcb,
@@ -115,7 +115,7 @@ FORMS = {
     "eqo": "eqo:KAPPA",
     "twopart": "twopart:KAPPA:CAP or twopart:KAPPA:CAP:ALPHA:BETA",
 }
-RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # that words may apply to one's own bonus
+RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # rules for a user's bonus
     "ucb": (UCB, {"lighttail.Bonus": Bonus}),
     "se": (SuccessiveElimination, {"lighttail.Bonus": Bonus}),
     "linucb": (LinearUCB, {"lighttail.LinearBonus": LinearBonus}),
@@ -123,23 +123,23 @@ RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # that words may 
 OWN_POLICIES: own.Kinds = {"lighttail.Policy": Policy, **RULES["ucb"][1], **RULES["linucb"][1]}
 OWN_NOISES: own.Kinds = {"lighttail.Noise": Noise}
 DELAYS = "D pulls, geometric:MEAN, uniform:LOW:HIGH or FILE.csv"
-NOISE_LEVELS = ("kappa", "floor", "beta", "sigma", "scale")  # fields that are in units of the noise
+NOISE_LEVELS = ("kappa", "floor", "beta", "sigma", "scale")  # fields whose unit is the sigma of the noise
 
 
 def names_own(text: str) -> bool:
-    """Whether words name a class of a file or a module other than lighttail, which they would run."""
+    """Whether words name a class of a file or a module other than lighttail, so that reading them runs it."""
     prefix, _, rest = text.strip().partition(":")
-    found = own.split(rest if prefix.lower() in RULES else text)
+    found = own.place_and_call(rest if prefix.lower() in RULES else text)
     return found is not None and found[0] != own.LIBRARY
 
 
 def parse_policy(text: str, load: own.Load | None = None) -> Policy:
-    """The policy that the text names. load: how files and modules in the text are loaded, if at all."""
+    """The policy that the text names. load: loads a file or module; None if the text must not name one."""
     prefix, _, named = text.strip().partition(":")
-    if prefix.lower() in RULES and own.split(named):
+    if prefix.lower() in RULES and own.place_and_call(named):
         rule, kinds = RULES[prefix.lower()]
         return rule(own.made("bonus", named, load, kinds))
-    if prefix.lower() not in FORMS and own.split(text):
+    if prefix.lower() not in FORMS and own.place_and_call(text):
         return _as_policy(own.made("policy", text, load, OWN_POLICIES))
     return _in_words(text)
 
@@ -167,21 +167,21 @@ def _in_words(text: str) -> Policy:
 
 
 def _as_policy(found: Any) -> Policy:
-    """A policy of one's own, or UCB with a bonus of one's own."""
+    """A user's policy, or a user's bonus with UCB or LinearUCB."""
     for rule, kinds in (RULES["ucb"], RULES["linucb"]):
         if isinstance(found, tuple(kinds.values())):
             return rule(found)
     if not found.linear:
-        found.rule()  # which refuses a policy without its functions
+        found.rule()  # raises BadInput if the policy lacks one of its functions
     return found  # type: ignore[no-any-return]
 
 
 def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) -> Noise:
-    """The noise that the text names: a word, for studentt with its degrees of freedom, or one's own class.
+    """The noise that the text names: a word, with the degrees of freedom for studentt, or a user's class.
 
     load: as in `parse_policy`.
     """
-    if own.split(text):
+    if own.place_and_call(text):
         if sigma is not None:
             raise refuse("sigma", sigma, f"left out with {text}, whose arguments say how large the noise is")
         return own.made("noise", text, load, OWN_NOISES)  # type: ignore[no-any-return]
@@ -203,9 +203,10 @@ def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) ->
 def parse_course(
     delay: str | None, batch: str | None, never: str | None, find: Callable[[str], Path] = Path
 ) -> tuple[Delay | None, int | None]:
-    """The delay and the batch that the texts name; None where there is none. find: where a file is.
+    """The delay and the batch that the texts name; None if a text is None. find: returns the path of a file.
 
-    delay: D, geometric:MEAN, uniform:LOW:HIGH, or a CSV file of observed delays.
+    delay: a number of pulls, geometric:MEAN, uniform:LOW:HIGH, or a CSV file of observed delays. never: the
+    chance that a reward never becomes known.
 
     >>> parse_course("geometric:500", "100", "0.1")
     (GeometricDelay(mean=500.0, never=0.1), 100)
@@ -240,7 +241,7 @@ def _delay(text: str, find: Callable[[str], Path]) -> Delay:
 def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise) -> LinearBandit:
     """The linear bandit that the texts name.
 
-    theta: numbers; (1, ..., 1) / sqrt(dim) unless given. dim: 4 unless given by theta.
+    theta: numbers; (1, ..., 1) / sqrt(dim) by default. dim: the length of theta, or 4 if theta is not given.
     actions: A or sphere:A, ball:A, or the name of an .npy file with A x d or rounds x A x d numbers.
     """
     vector = None if theta is None else parse_numbers("theta", theta)
@@ -261,7 +262,7 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
 
 
 def with_assumed_sigma(policy: Policy, sigma: float) -> Policy:
-    """The same policy tuned for another noise: kappa = sigma * sqrt(eta), so kappa scales."""
+    """The same policy tuned for the noise sigma: kappa = sigma * sqrt(eta), so kappa scales with sigma."""
     positive("assumed-sigma", sigma)
     return policy.for_noise(sigma)
 
@@ -275,7 +276,7 @@ def parse_number(field: str, text: str) -> float:
 
 
 def parse_whole(field: str, text: str) -> int:
-    """A whole number written as text: digits, or up to 2**53 as a float is written.
+    """A whole number written as text: digits or, up to 2**53, in the form of a float.
 
     >>> parse_whole("paths", "100_000"), parse_whole("paths", "1e5"), parse_whole("paths", "2.5e3")
     (100000, 100000, 2500)
@@ -285,21 +286,21 @@ def parse_whole(field: str, text: str) -> int:
     except ValueError:
         pass
     try:
-        value = Decimal(text)  # exact, where a float may round to a whole number
+        value = Decimal(text)  # a Decimal is exact; a float may round to a whole number
     except ArithmeticError:
         value = Decimal("nan")
     if not value.is_finite() or value.copy_abs() > EXACT or value != value.to_integral_value():
         raise refuse(field, text, "a whole number")
-    return int(float(value))  # a short way round exponents of any size; nothing is lost up to 2**53
+    return int(float(value))  # exact up to 2**53, and fast for an exponent of any size
 
 
 def parse_numbers(field: str, text: str) -> list[float]:
-    """Numbers separated by commas."""
+    """The numbers in a text that separates them by commas."""
     return [parse_number(field, part.strip()) for part in text.split(",")]
 
 
 def _of_fields(text: str, word: str, rest: list[str]) -> Policy:
-    """A policy by its fields, or one of the two rules with a bonus by its fields."""
+    """A policy with given fields, or UCB or SuccessiveElimination with a bonus with given fields."""
     if word in BY_FIELDS:
         made = _by_fields(text, word, BY_FIELDS[word], rest)
         return UCB(made) if word in BONUSES else made
@@ -311,7 +312,7 @@ def _of_fields(text: str, word: str, rest: list[str]) -> Policy:
 
 
 def _by_fields(text: str, word: str, kind: Any, parts: list[str]) -> Any:
-    """An instance by its fields in their order; the last ones may be left out if they have defaults."""
+    """An object whose fields are given in their order. Fields with defaults may be left out at the end."""
     names = [f.name for f in fields(kind)]
     needed = sum(f.default is MISSING for f in fields(kind))
     if not needed <= len(parts) <= len(names):

@@ -13,7 +13,7 @@ from lighttail.checks import one_of, refuse
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, Problem
-from lighttail.random.streams import block_generator, words_drawn
+from lighttail.random.streams import block_generator, draws_made
 
 Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]
@@ -21,7 +21,7 @@ Played = Literal["step", "skip"]
 # to times of settings drawn at random (docs/skip-ahead.md, section 6).
 PULLS_PER_NUMBER = {"radius": 3.0, "phases": 1.0}
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
-LONGEST_TRIED = 10**8  # pulls of a pilot path, which takes seconds where skipping does not pay
+LONGEST_TRIED = 10**7  # pulls of a pilot path, which takes a second or two where skipping does not pay
 PILOTS = 16  # pilot paths at most
 PILOT_NUMBERS = 1 << 16  # random numbers of pilot paths after which no further one is played
 
@@ -81,10 +81,10 @@ def numbers_drawn(policy: Policy, problem: Bandit, horizon: int) -> float:
     params, world = policy.params(horizon, problem.arms), problem.noise.world(problem.means)
     generator, stop = block_generator(0, 0), np.zeros(1, dtype=np.int64)
     reward, pulls = np.empty(1), np.empty((1, problem.arms), dtype=np.int64)
-    before, paths = words_drawn(generator), 0
+    before, paths = draws_made(generator), 0
     with compilable(*parts_of(policy, problem)):
         kernel = skip_kernel_for(policy, problem)
-        while paths < PILOTS and words_drawn(generator) - before < PILOT_NUMBERS:
+        while paths < PILOTS and draws_made(generator) - before < PILOT_NUMBERS:
             kernel(stream(generator), params, world, horizon, reward, pulls, stop)
             paths += 1
-    return (words_drawn(generator) - before) / paths
+    return (draws_made(generator) - before) / paths

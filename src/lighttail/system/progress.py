@@ -32,7 +32,8 @@ def _labelled(label: str, total: int) -> Iterator[Callable[[int, int], None]]:
 def parts_reporter(
     progress: bool | Callable[[str, int], None], total: int, unit: str = "paths"
 ) -> Iterator[Callable[[str, int], None] | None]:
-    """The same for work in several parts, called with (the part, done of all): None where nobody looks."""
+    """`reporter` for work in several parts: the function takes (part, done), where `done` counts all parts.
+    None if there is nothing to call."""
     if callable(progress):
         yield progress
     elif progress and sys.stderr.isatty():

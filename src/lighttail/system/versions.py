@@ -1,4 +1,4 @@
-"""The versions of what computed a result: one table for its record, and one line for its page."""
+"""The versions of the software that computed a result: a table for its file, and a line for its page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import platform
 
 
 def used_versions() -> dict[str, str]:
-    """What may change a bit of a path, by name, in the order in which pages show it."""
+    """The versions of everything that may change a bit of a path, by name, in the order of the pages."""
     import numba
     import numpy
 
@@ -21,5 +21,5 @@ def used_versions() -> dict[str, str]:
 
 
 def versions_line(versions: dict[str, str]) -> str:
-    """Such a table as one line, as in "lighttail 0.1.0, numpy 2.3.0"."""
+    """The versions in one line, such as "lighttail 0.1.0, numpy 2.3.0"."""
     return ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.outcomes.estimates import Floats
-from lighttail.random.streams import block_generator, words_drawn
+from lighttail.random.streams import block_generator, draws_made
 from lighttail.running.blocks import block_paths, in_sentences
 from lighttail.running.methods import Played, why_not_skip
 from lighttail.running.pool import run_blocks
@@ -103,11 +103,11 @@ def choose_played(task: Task, mixture: Mixture, rarity: float) -> tuple[Played, 
     policy: Any = task.policy
     policy.bonus.check_concave(task.horizon, task.problem.arms)
     generator = block_generator(0, 0)
-    before = words_drawn(generator)
+    before = draws_made(generator)
     paths = Paths.empty(PILOTS, mixture.groups.size - 1, task.problem.arms)
     play = block_of_paths(task, mixture, "skip", rarity)
     play(generator, paths, slice(0, PILOTS), np.zeros(1, dtype=np.int64))
-    work = (words_drawn(generator) - before) * NUMBER / PULL
+    work = (draws_made(generator) - before) * NUMBER / PULL
     return (
         ("skip", max(1.0, work / PILOTS)) if work < int(paths.rounds.sum()) else ("step", float(task.horizon))
     )
