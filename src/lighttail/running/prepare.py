@@ -31,7 +31,6 @@ MOST_PLAYED = {"cpu": 10**15, "cuda": 10**18}  # pulls one by one, some months o
 PRODUCTS = 100  # products of two numbers that take as long as a pull of an arm, about
 KEEP_LAW = Argument("keep", ("law",))  # what memory always has room for
 COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
-KEEP_LAW = Argument("keep", ("law",))  # which memory almost always has room for
 Progress = Callable[[int, int], None]
 
 
