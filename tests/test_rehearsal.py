@@ -188,4 +188,4 @@ def test_what_is_no_error_of_numba_passes_through() -> None:
     with pytest.raises(ZeroDivisionError), compilable(UCB, None):
         raise ZeroDivisionError
     assert "Silent.shock" in formulas_of(Silent())
-    assert complaint("", {}).startswith("a formula must be a function that numba compiles")
+    assert str(complaint("", {})).startswith("a formula must be a function that numba compiles")

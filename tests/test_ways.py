@@ -22,7 +22,7 @@ MOST_ENTERED = {  # a thread that plays a block enters `kept` and `blocks` once 
     "running/pool.py": 1,
     "running/blocks.py": 4,
     "running/kept.py": 3,
-    "outcomes/outcome.py": 2,  # it is made, and then asked
+    "outcomes/outcome.py": 2,  # a record asks it for the losses of pulls
     "outcomes/estimates.py": 1,
     "system/memory.py": 1,
     "system/progress.py": 3,

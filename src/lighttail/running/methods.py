@@ -21,7 +21,7 @@ Played = Literal["step", "skip"]
 # to times of settings drawn at random (docs/skip-ahead.md, section 6).
 PULLS_PER_NUMBER = {"radius": 3.0, "phases": 1.0}
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
-LONGEST_TRIED = 10**8  # pulls of a pilot path, which takes seconds where skipping does not pay
+LONGEST_TRIED = 10**7  # pulls of a pilot path, which takes a second or two where skipping does not pay
 PILOTS = 16  # pilot paths at most
 PILOT_NUMBERS = 1 << 16  # random numbers of pilot paths after which no further one is played
 

@@ -179,7 +179,8 @@ def _of_all_seeds(
     if device != "cpu" and setting.course.late:
         raise refuse("device", device, f"'cpu' with a delay or a batch, as with problem {setting.title!r}")
     asked = asked_for(policy, setting, horizon, device)
-    known = [listed.get((asked_text(asked), seed), {}) for seed in study.seeds]
+    text = asked_text(asked)
+    known = [listed.get((text, seed), {}) for seed in study.seeds]
     with compiling(str(policy), shown):
         if device == "cpu":
             way = _on_cpu(policy, setting, horizon, study.method, known)
