@@ -64,6 +64,7 @@ def below_the_law(wrong: Callable[..., np.ndarray]) -> int:
     return below
 
 
+@pytest.mark.slow
 def test_the_certificate_is_never_below_the_exact_law() -> None:
     points = 0
     for (horizon, gap, sigma), policy, exact in laws():

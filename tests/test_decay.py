@@ -48,6 +48,7 @@ def chances(tmp_path_factory: pytest.TempPathFactory) -> LinearRegretChances:
         decay.EXACT_SECONDS = before
 
 
+@pytest.mark.slow
 def test_the_standard_tail_is_polynomial_and_the_new_ones_are_exponential(
     chances: LinearRegretChances,
 ) -> None:

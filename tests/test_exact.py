@@ -132,6 +132,7 @@ def test_the_order_of_tied_arms_matters() -> None:
     assert max(abs(law.tail(regret) / chance - 1.0) for regret, chance in wrong.items()) > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 10))
 def test_gaussian_laws_agree_with_simulation(seed: int) -> None:
     """At 20 regrets within z = 4.5; with the next larger regret for each the check fails."""

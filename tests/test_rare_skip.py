@@ -255,6 +255,7 @@ def pvalues(first: np.ndarray, second: np.ndarray) -> list[float]:
     return [*values, float(stats.ks_2samp(first[hit[0]], second[hit[1]], method="asymp").pvalue)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])
 @pytest.mark.parametrize(
     ("bonus", "noise"),
