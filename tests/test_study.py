@@ -108,7 +108,7 @@ def test_a_linear_study_with_its_data(tmp_path: Path) -> None:
     out = simulated(changing)
     reward, offers = paths_of(tmp_path / "out", changing)
     assert np.array_equal(reward, out.reward)
-    assert np.array_equal(offers, np.stack([out.offers.best, out.offers.lost], axis=1))
+    assert np.array_equal(offers, np.stack([out.record.best, out.record.lost], axis=1))
     (tmp_path / "actions.npy").unlink()  # the folder has a copy
     results = load_study(tmp_path / "out")
     for name, cell in (("sphere", changing), ("fixed", fixed)):
