@@ -40,5 +40,5 @@ def test_links_of_the_readme_and_docs_exist() -> None:
 def test_setup_commands_of_the_readme_are_targets_of_the_makefile() -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     promised = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert promised == ["compare", "quick", "test"]
+    assert promised == ["compare", "test"]
     assert set(promised) <= set(targets)
