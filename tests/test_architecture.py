@@ -8,6 +8,9 @@ from pathlib import Path
 
 from house import LAYERS, SOURCES
 
+import lighttail as lt
+from lighttail.reading.words import parse_policy
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 
@@ -39,3 +42,11 @@ def test_every_file_that_the_page_names_exists() -> None:
     named = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", PAGE.read_text())
     assert len(named) > 20
     assert [name for name in named if not (SOURCES / name).exists() and not (ROOT / name).exists()] == []
+
+
+def test_the_command_that_the_page_follows_can_be_typed() -> None:
+    (line,) = re.findall(r"^`lighttail compare (.*)`$", PAGE.read_text(), re.M)
+    words = line.split()
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    assert parse_policy(options.pop("--policy")) == lt.UCB(lt.LightTailed(0.2))
+    assert options == {"--means": "0.2,0.8", "--horizon": "500", "--paths": "5000"}

@@ -487,7 +487,7 @@ def test_no_theorem_covers_noise_that_is_not_sub_gaussian() -> None:
         (legend,) = survival_figure(comparison).legends
         assert legend.get_title().get_text() == ("solid: light-tailed by theorem" if proved else why)
         html = page(comparison, "", b"", b"")
-        assert "<p>1 policy, 20 pulls a path" in html
+        assert "<p>1 policy, 20 pulls per path" in html
         assert "<title>lighttail: 1 policy compared</title>" in html
         assert "mean of worst 1&nbsp;%" in html
         assert "more than 0.1&nbsp;% of its paths" in html

@@ -19,7 +19,7 @@ from lighttail import cli
 from lighttail.checks import BadInput
 from lighttail.reading import own
 from lighttail.reading.words import parse_noise, parse_policy, with_assumed_sigma
-from lighttail.running.pool import pickled
+from lighttail.running.pool import to_bytes
 from lighttail.study import load_study, read_study, report_study, run_study
 from lighttail.study.cells import cells_of
 
@@ -155,10 +155,10 @@ def test_a_class_of_a_file_travels_to_processes(tmp_path: Path) -> None:
         there = lt.simulate(mine, problem, horizon=60, paths=9000, seed=3, executor=executor)
     assert np.array_equal(here.reward, there.reward)
     assert np.array_equal(here.pulls, there.pulls)
-    assert pickle.loads(pickled(mine)) == mine
+    assert pickle.loads(to_bytes(mine)) == mine
     with pytest.raises(ModuleNotFoundError):  # negative control: plain pickle names a module that nobody has
         _in_a_new_process(f"import pickle; pickle.loads({pickle.dumps(mine)!r})")
-    _in_a_new_process(f"import pickle; assert str(pickle.loads({pickled(mine)!r})) == {str(mine)!r}")
+    _in_a_new_process(f"import pickle; assert str(pickle.loads({to_bytes(mine)!r})) == {str(mine)!r}")
 
 
 def _in_a_new_process(script: str) -> None:

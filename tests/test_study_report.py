@@ -359,7 +359,7 @@ def test_more_paths_than_fit_into_memory_are_compared_by_their_law(
 
 def test_a_plan_has_room_for_what_is_written(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[float] = []
-    monkeypatch.setattr(study_command, "in_words", lambda size: said.append(size) or "some")
+    monkeypatch.setattr(study_command, "in_bytes", lambda size: said.append(size) or "some")
     study = parse_study(TEXT, "study.toml", lambda name: source / name)
     study_command._size(study, cells.cells_of(study))
     written = sum(file.stat().st_size for file in (source / "out").glob("cells/*/*.parquet"))

@@ -125,7 +125,7 @@ def compare(
     batch: Batch = None,
     horizon_text: Horizon = "500",
     paths_text: Annotated[
-        str, typer.Option("--paths", metavar="N", help="Simulated paths a policy.")
+        str, typer.Option("--paths", metavar="N", help="Simulated paths per policy.")
     ] = "5000",
     seed_text: Seed = "1",
     threshold_text: Annotated[

@@ -15,7 +15,7 @@ from lighttail.checks import positive, refuse
 from lighttail.cli.commands import Stopped, app
 from lighttail.cli.options import print_line, warnings_as_lines
 from lighttail.reading.words import parse_whole
-from lighttail.system.memory import in_words
+from lighttail.system.memory import in_bytes
 
 FRAME, COLUMN = 2000, 400  # bytes of a file, and of a column, that hold no paths
 UNFINISHED = 3  # the exit code of a run that its budget ended
@@ -153,7 +153,7 @@ def _size(study: Any, cells: Any) -> str:
     late = "".join(f"\n{one.title}: {one.course.words()}" for one in study.problems if one.course.late)
     return (
         f"{study.name}: {counted(len(cells), 'cell')}, {counted(paths, 'path')}, {pulls:,} pulls, "
-        f"about {in_words(room)} at most on disk{late}"
+        f"about {in_bytes(room)} at most on disk{late}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Random numbers on the device: one stream a path, a function of the seed and the path's number alone.
+"""Random numbers on the device: one stream per path, a function of the seed and the path's number alone.
 
 A path's stream is SFC32 (Doty-Humphrey 2010), the 32-bit sister of the generator that the CPU uses: nine
 operations per draw. Its state of four numbers comes from Philox4x32-10 (Salmon et al. 2011) with the seed as

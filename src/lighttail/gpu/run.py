@@ -18,7 +18,7 @@ from lighttail.course import STRAIGHT, Course
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Counts
-from lighttail.system.memory import in_words
+from lighttail.system.memory import in_bytes
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["float32", "float64"]
@@ -180,7 +180,7 @@ def launch_size(policy: Policy, horizon: int, course: Course, real: Any) -> int:
     each, free = bytes_per_path(course, horizon, policy.rule().memo, real), free_on_device()
     fitting = int(min(float(most), QUEUE_SHARE * free / each))
     if fitting < FEWEST_LATE:
-        need = f"about {in_words(each)} per path, of which {in_words(free)} are free"
+        need = f"about {in_bytes(each)} per path, of which {in_bytes(free)} are free"
         allowed = f"such that {FEWEST_LATE} paths with their open rewards fit into the GPU's memory ({need})"
         raise refuse("horizon", horizon, allowed)
     return fitting

@@ -30,7 +30,7 @@ from lighttail.online.trials import (
 )
 from lighttail.policies.policy import ROUNDING
 from lighttail.random.streams import uniform
-from lighttail.system.memory import free_memory, in_words
+from lighttail.system.memory import free_memory, in_bytes
 
 Floats = npt.NDArray[Any]
 MOST_DIM = 10_000  # numbers per action
@@ -295,7 +295,7 @@ def _checked_dim(dim: Any) -> int:
     checked = whole("dim", dim, 1, most=MOST_DIM)
     needed, free = 8.0 * MATRICES * checked**2, free_memory()
     if needed > free:
-        sizes = f"{in_words(needed)} of memory are needed and {in_words(free)} are free"
+        sizes = f"{in_bytes(needed)} of memory are needed and {in_bytes(free)} are free"
         raise refuse("dim", checked, "smaller", more=f": {sizes}")
     return checked
 

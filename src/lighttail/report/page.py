@@ -18,7 +18,7 @@ def page(comparison: Comparison, command: str, survival: bytes, histograms: byte
     policies = counted(len(comparison.entries), "policy", "policies")
     made = versions_line(comparison.entries[0].outcome.settings["versions"])
     body = f"""{above}<h1>What is the chance of losing {comparison.threshold:g} or more?</h1>
-<p>{policies}, {comparison.horizon:,} pulls a path, {comparison.paths:,}
+<p>{policies}, {comparison.horizon:,} pulls per path, {comparison.paths:,}
 simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.course.words()))))}</p>
 <p class="verdict">{unbroken(comparison.verdict())}</p>
 <h2>The numbers</h2>

@@ -15,7 +15,7 @@ NARROW = 112  # columns below which there is room for two intervals a row
 
 
 def table(comparison: Comparison, width: int) -> Table:
-    """One row a policy, intervals below the values where `width` is short; heavy tails in red."""
+    """One row per policy, intervals below the values where `width` is short; heavy tails in red."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

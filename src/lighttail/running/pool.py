@@ -204,7 +204,7 @@ def run_tasks(executor: Any, job: Job, put: Callable[[int, Any], None], report: 
     with stop_flag() as flag:
         probe = probe_of(job.policy, job.problem, job.horizon, job.method, job.course)
         job = replace(job, probe=probe, flag=str(flag))
-        message = pickled(job)
+        message = to_bytes(job)
         tasks = Tasks(job.blocks, TASK_SECONDS + len(message) / BYTES_A_SECOND)
         finished = 0
 
@@ -232,7 +232,7 @@ def run_tasks(executor: Any, job: Job, put: Callable[[int, Any], None], report: 
 
 def submit(executor: Any, job: Job, message: bytes, blocks: tuple[int, int], attempt: int) -> Future[Part]:
     """Hand over the task of playing some blocks, the first one and the one after the last. message: the job,
-    pickled."""
+    to_bytes."""
     try:
         future = executor.submit(play_blocks, message, *blocks, attempt)
     except Exception as error:
@@ -290,12 +290,12 @@ def check_travels(**parts: Any) -> None:
     """Refuse by name what cannot be sent to a worker."""
     for name, part in parts.items():
         try:
-            pickled(part)
+            to_bytes(part)
         except Exception as error:
             raise refuse(name, part, f"one that pickle can send to the workers ({error})") from None
 
 
-def pickled(part: Any) -> bytes:
+def to_bytes(part: Any) -> bytes:
     """As bytes. A class of a user's file travels with the file; what else only this process could import
     travels by value where cloudpickle is installed."""
     with suppress(Exception):

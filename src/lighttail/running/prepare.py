@@ -20,13 +20,13 @@ from lighttail.running.blocks import Job, block_paths, block_player
 from lighttail.running.kept import COUNTERS, Keep, KeptLaw, KeptPaths, PlayBlock, kept_as
 from lighttail.running.methods import Method, check_method, choose_method, why_not_skip
 from lighttail.running.pool import check_executor, check_travels
-from lighttail.system.memory import free_memory, in_words
+from lighttail.system.memory import free_memory, in_bytes
 from lighttail.system.progress import compiling
 
 MOST_PATHS = 10**10
 MOST_COUNTED = 10**12  # whose estimates are tested
 MOST_THREADS = 10**4
-MOST_SEED = 2**4096  # bits that a seed may have: more would only take time
+MOST_SEED = 2**4096  # a seed has at most 4,096 bits: a longer one would only take time
 MOST_PLAYED = {"cpu": 10**15, "cuda": 10**18}  # pulls one by one, some months of one processor
 PRODUCTS = 100  # products of two numbers that take as long as a pull of an arm, about
 KEEP_LAW = Argument("keep", ("law",))  # what memory always has room for
@@ -181,7 +181,7 @@ def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: i
     """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
     kept, free = bytes_of(problem, paths) * together, free_memory()
     if (work := threads * problem.bytes) > free:
-        about = f"about {in_words(work)}, of which {in_words(free)} are free"
+        about = f"about {in_bytes(work)}, of which {in_bytes(free)} are free"
         raise refuse("the dimension", problem.size, f"so small that its matrices fit into memory ({about})")
     if keep == "paths" and kept <= free:
         return
@@ -189,10 +189,10 @@ def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: i
     need = counted if keep == "law" else kept
     if need <= free:
         return
-    about = f"about {in_words(need)}, of which {in_words(free)} are free"
+    about = f"about {in_bytes(need)}, of which {in_bytes(free)} are free"
     if keep == "law":
         raise refuse("horizon", horizon, f"so short that the law of the pulls fits into memory ({about})")
-    few, hint = f"so few that their outcomes fit into memory ({about}; ", f" needs {in_words(counted)}"
+    few, hint = f"so few that their outcomes fit into memory ({about}; ", f" needs {in_bytes(counted)}"
     raise refuse("paths", paths, (few, KEEP_LAW, f"{hint} whatever the paths)"))
 
 

@@ -43,7 +43,7 @@ def _check_empty(path: Path) -> None:
             )
 
 
-def check_kind(path: Path, folder: bool) -> None:
+def check_file_or_folder(path: Path, folder: bool) -> None:
     """Refuse a file in a folder's place, and a folder in a file's."""
     if path.is_dir() != folder and path.exists():
         wanted, found = ("folder", "file") if folder else ("file", "folder")
@@ -88,8 +88,8 @@ def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, 
     """
     now, manifest = versions(), _manifest(path, rebuild)
     for place in (CELLS, INPUTS, REPORT):
-        check_kind(path / place, folder=True)
-    check_kind(path / LOCK, folder=False)
+        check_file_or_folder(path / place, folder=True)
+    check_file_or_folder(path / LOCK, folder=False)
     if manifest is None:
         return None
     if manifest["name"] != study.name:
@@ -164,10 +164,10 @@ class Folder:
         for cell in cells:
             place = self._place(cell)
             for folder in (place, self.path / CELLS / cell.folder):
-                check_kind(folder, folder=True)
+                check_file_or_folder(folder, folder=True)
             for piece in cell.pieces:
                 file = place / piece.file
-                check_kind(file, folder=False)
+                check_file_or_folder(file, folder=False)
                 if file.exists():
                     digest = self._whole(file, piece)
                     if digest is None:
@@ -206,7 +206,7 @@ class Folder:
         """The copies of the study's data that are there and damaged."""
         copies = [self.path / copy for copy in dict.fromkeys(self.inputs.values())]
         for copy in copies:
-            check_kind(copy, folder=False)
+            check_file_or_folder(copy, folder=False)
         return [copy for copy in copies if copy.exists() and not is_copy(copy)]
 
     def keep_inputs(self, damaged: Container[Path]) -> None:

@@ -21,7 +21,7 @@ from lighttail.report.page import about
 from lighttail.report.write import FILES, write_report
 from lighttail.study.cells import slug
 from lighttail.study.file import StudyProblem
-from lighttail.study.folder import REPORT, check_kind
+from lighttail.study.folder import REPORT, check_file_or_folder
 from lighttail.study.results import Results
 from lighttail.system.files import output_folder, whole_files
 from lighttail.system.versions import versions_line
@@ -42,7 +42,7 @@ class Summary:
     threshold: float
     verdict: str
     page: str  # from the index
-    rows: list[dict[str, Any]]  # of the table, one a policy
+    rows: list[dict[str, Any]]  # of the table, one per policy
     results: dict[str, Any]
 
 
@@ -52,7 +52,7 @@ def report_study(results: Results, progress: Callable[[str, int], None] | None =
         finished, found = "a study of which a piece is finished", f"is {str(results.path)!r}"
         raise refuse("folder", str(results.path), finished, verb="hold", found=found)
     place = results.path / REPORT
-    check_kind(place, folder=True)
+    check_file_or_folder(place, folder=True)
     command = shlex.join(["lighttail", "report", str(results.path)])
     with output_folder("folder", place):
         before = {page.name for page in place.iterdir()}
@@ -81,7 +81,7 @@ def _write_pages(
         comparison = results.comparison(setting, horizon)
         if comparison is not None:
             name = f"{turn + 1:02}_{slug(setting.title)}_t-{horizon}"
-            check_kind(place / name, folder=True)
+            check_file_or_folder(place / name, folder=True)
             (place / name).mkdir(exist_ok=True)
             write_report(comparison, place / name, command, _above(results, setting, horizon))
             summaries.append(_summary(setting, comparison, f"{name}/report.html", command))

@@ -14,7 +14,7 @@ from typing import Any
 from lighttail.checks import positive, refuse
 from lighttail.records import Record
 from lighttail.running.blocks import Job, Part
-from lighttail.running.pool import failure, lift, pickled, stop_flag, submit, window_of, work_on
+from lighttail.running.pool import failure, lift, stop_flag, submit, to_bytes, window_of, work_on
 from lighttail.study.cells import Cell, Piece, cells_of
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, check_belongs, opened
@@ -178,7 +178,7 @@ def _play(
             played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method, cell.block)
             probe = b"" if cell.precision is not None else cell.checked_probe()  # a GPU has no workers
             job = Job(*played, "paths", cell.course, probe, str(flag))
-            return job, pickled(job)
+            return job, to_bytes(job)
 
         def send(executor: Any, piece: Piece, attempt: int) -> Future[Part]:
             pieces.tell(piece)

@@ -43,10 +43,10 @@ def _cached(details: Path) -> int:
         return 0
 
 
-def in_words(size: float) -> str:
+def in_bytes(size: float) -> str:
     """A number of bytes with a unit.
 
-    >>> in_words(1.5e9), in_words(2e7), in_words(1.6e11)
+    >>> in_bytes(1.5e9), in_bytes(2e7), in_bytes(1.6e11)
     ('1.5 GB', '20 MB', '160 GB')
     """
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):

@@ -144,7 +144,7 @@ def _compile(counted: bool) -> None:
 def _said(groups: Groups, regret: float | None) -> Any:
     """Say beforehand how long it takes if that is more than a minute."""
     seconds = costs.seconds(groups, regret)
-    return noted(f"the exact law takes {costs.in_words(seconds)}", seconds > SAID)
+    return noted(f"the exact law takes {costs.duration(seconds)}", seconds > SAID)
 
 
 def _reached_from(regret: float, problem: Bandit) -> float:

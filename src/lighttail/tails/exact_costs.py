@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 
 from lighttail.checks import refuse
-from lighttail.system.memory import free_memory
-from lighttail.system.memory import in_words as bytes_in_words
+from lighttail.system.memory import free_memory, in_bytes
 from lighttail.tails.groups import MOST_MEANS, Groups
 from lighttail.tails.sums import places
 
@@ -90,9 +89,9 @@ def check(groups: Groups, regret: float | None) -> None:
     needed, takes = _memory(groups, regret), seconds(groups, regret)
     sizes = f"{groups.total_arms} arms with {len(groups.means)} different means"
     if takes > MOST_SECONDS:
-        reason = f"for {sizes} the exact law would take {in_words(takes)}"
+        reason = f"for {sizes} the exact law would take {duration(takes)}"
     elif needed > 0.7 * free_memory():
-        reason = f"for {sizes} the exact law would take about {bytes_in_words(needed)} of memory"
+        reason = f"for {sizes} the exact law would take about {in_bytes(needed)} of memory"
     else:
         return
     raise refuse("horizon", groups.horizon, f"smaller, since {reason}")
@@ -111,10 +110,10 @@ def _memory(groups: Groups, regret: float | None) -> float:
     return each + cells
 
 
-def in_words(takes: float) -> str:
+def duration(takes: float) -> str:
     """About 5 minutes, about 3 hours.
 
-    >>> in_words(300.0), in_words(1e5), in_words(1e6), in_words(float("inf"))
+    >>> duration(300.0), duration(1e5), duration(1e6), duration(float("inf"))
     ('about 5 minutes', 'about 28 hours', 'about 12 days', 'more than a year')
     """
     if takes > 365.0 * DAY:

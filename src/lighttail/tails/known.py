@@ -17,7 +17,7 @@ from lighttail.checks import BadInput
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.exact import exact_seconds, exact_tail, why_not_exact
-from lighttail.tails.exact_costs import in_words
+from lighttail.tails.exact_costs import duration
 from lighttail.tails.groups import has_law
 from lighttail.tails.programme import has_programme, programme_seconds, programme_tail, why_not_programme
 from lighttail.tails.task import Kind, Task
@@ -127,7 +127,7 @@ def why_no_exact(
     way = exact_way(Task(policy, problem, horizon, regret, kind))
     if isinstance(way, BadInput):
         return f"none: {way.rule}"
-    return f"not computed: takes {in_words(way[0])}" if way[0] > seconds else ""
+    return f"not computed: takes {duration(way[0])}" if way[0] > seconds else ""
 
 
 def _reason(error: BadInput) -> str:
