@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.bounds import Kind
 from lighttail.checks import refuse
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS
 from lighttail.report.tail_words import kind_words, sentence, subject
 from lighttail.tails.curve import Report, TailCurve, tail_curve
-from lighttail.tails.task import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

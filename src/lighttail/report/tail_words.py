@@ -10,7 +10,7 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import precise
 from lighttail.tails.curve import TailCurve, TailPoint
 from lighttail.tails.known import KnownBounds
-from lighttail.tails.noiseless import without_noise
+from lighttail.tails.luck import without_noise
 from lighttail.tails.task import TailEstimate
 
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.bounds.bound import check_kind
+from lighttail.bounds.bound import Kind, check_kind
 from lighttail.checks import number, refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
@@ -23,7 +23,7 @@ from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 from lighttail.tails.known import LATE, KnownBounds, bounds_at, bounds_to_dict, exact_at
 from lighttail.tails.rare import MOST_PULLS, Method, tail_probability
-from lighttail.tails.task import Kind, TailEstimate, Task
+from lighttail.tails.task import TailEstimate, Task
 
 Report = Callable[[str, int], None]
 POINTS = 7  # regrets between where simulation thins out and the end

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lighttail import bounds
-from lighttail.bounds import Bound, NoBound
+from lighttail.bounds import Bound, Kind, NoBound
 from lighttail.checks import BadInput
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -20,7 +20,7 @@ from lighttail.tails.exact import exact_seconds, exact_tail, why_not_exact
 from lighttail.tails.exact_costs import duration
 from lighttail.tails.groups import has_law
 from lighttail.tails.programme import has_programme, programme_seconds, programme_tail, why_not_programme
-from lighttail.tails.task import Kind, Task
+from lighttail.tails.task import Task
 
 UCB_ALONE = "an exact law is known only for UCB with a bonus that does not change with time"
 ERROR = 1e-5  # relative error of an exact law that is integrated

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from lighttail.bounds.bound import remembered
+from lighttail.bounds.bound import Kind, remembered
 from lighttail.checks import Argument, BadInput, refuse
-from lighttail.outcomes.estimates import Estimate
+from lighttail.noises.tilts import Family
+from lighttail.outcomes.estimates import Estimate, Floats
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.running.prepare import Progress
-from lighttail.tails.index_routes import Quest
 from lighttail.tails.tilts import check_tilt, family_of, why_not_tilted
 
 MOST_PLANNED = 10**7  # pulls of a path: a plan looks at every number of them
 PAIRED = ("radius", "phases")  # what policies play by whose ways with two arms are all known
-Kind = Literal["pseudo_regret", "regret"]
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,21 @@ class Task:
     regret: float
     kind: Kind
 
-    @property
+    @cached_property
+    def means(self) -> Floats:
+        return np.array(self.problem.means)
+
+    @cached_property
     def target(self) -> float:
         """The regret less what rounding may take from a path that reaches it."""
-        means = np.array(self.problem.means)
-        return self.regret - rounding(self.regret, self.kind, means, self.horizon)
+        return self.regret - rounding(self.regret, self.kind, self.means, self.horizon)
+
+    @cached_property
+    def family(self) -> Family:
+        """The tilts of the rewards, which exist where `no_tilts` has no objection."""
+        family = family_of(self.problem.noise)
+        assert family is not None
+        return family
 
     @property
     def whole(self) -> bool:
@@ -140,11 +150,6 @@ class Task:
             allowed = f"at most {MOST_PLANNED} for importance sampling"
             return refuse("horizon", self.horizon, allowed, more=("; use ", plain))
         return None
-
-    def quest(self) -> Quest:
-        family = family_of(self.problem.noise)
-        assert family is not None
-        return Quest(self.policy, self.problem, family, self.horizon, self.target, self.whole)
 
 
 def certainly(chance: float, level: float, method: str = "certain", error: float = 0.0) -> TailEstimate:

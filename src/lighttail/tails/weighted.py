@@ -14,15 +14,12 @@ from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes.estimates import Floats
 from lighttail.policies.rehearsal import shipped
 from lighttail.system.progress import compiling, noted
-from lighttail.tails.alike import alike
-from lighttail.tails.ladder import ladder
-from lighttail.tails.mixture import DEFENCE, Mixture, Routes, mixed
-from lighttail.tails.own_luck import draws_for_itself
-from lighttail.tails.plan import routes
-from lighttail.tails.play import Paths, choose_played, may_skip, play_paths, whole_blocks
+from lighttail.tails.ladder import alike, ladder
+from lighttail.tails.luck import draws_for_itself
+from lighttail.tails.plan import Plan, derived, plan_of, uncapped
+from lighttail.tails.play import Paths, choose_played, play_paths, whole_blocks
 from lighttail.tails.splitting import split
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
-from lighttail.tails.tilts import family_of
 
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds
@@ -43,48 +40,7 @@ APART, SIGMAS = 1.5, 3.0  # opinions that differ by this factor and by so many s
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A mixture of one or two plans. No weight exceeds exp(log_bound).
-
-    tight: the bound comes from the routes and not from untilted paths. rarity: about -ln of the
-    event's probability.
-    """
-
-    mixture: Mixture
-    log_bound: float
-    tight: bool
-    rarity: float
-
-    @property
-    def plans(self) -> int:
-        """Groups that are plans: all but the untilted paths."""
-        return int(self.mixture.groups.size) - 1 - (not self.tight)
-
-
-def plan_of(task: Task, found: list[Routes]) -> Plan:
-    family = family_of(task.problem.noise)
-    assert family is not None
-    tight = len(found) == 1 and not math.isnan(found[0].log_bound)
-    mixture = mixed(task.problem, family, found, 0.0 if tight else DEFENCE)
-    bound = found[0].log_bound if tight else -math.log(DEFENCE)
-    return Plan(mixture, bound, tight, found[0].rarity)
-
-
-def derived(task: Task) -> Routes | None:
-    """The derived routes; with all of an arm's rewards tilted where paths may skip ahead."""
-    with np.errstate(all="ignore"):  # a cost that no float can hold is infinite: no path goes there
-        found = routes(task.quest())
-    found = found and found.finite()
-    return None if found is None else _uncapped(task, found)
-
-
-def _uncapped(task: Task, found: Routes) -> Routes:
-    """With all of an arm's rewards tilted alike, where paths may skip ahead."""
-    return replace(found, caps=np.full(found.caps.shape, math.inf)) if may_skip(task) else found
-
-
-@dataclass(frozen=True)
-class Sample:
+class Weights:
     """The weights of paths so far: log_weight of the whole mixture, and for each plan that of its own."""
 
     log_weight: Floats
@@ -93,7 +49,7 @@ class Sample:
     pulls: int
 
     @classmethod
-    def of(cls, paths: Paths, plan: Plan) -> Sample:
+    def of(cls, paths: Paths, plan: Plan) -> Weights:
         groups = np.searchsorted(plan.mixture.groups, paths.own, side="right") - 1
         with np.errstate(invalid="ignore"):
             whole = -np.logaddexp.reduce(paths.log_parts, axis=1)
@@ -105,8 +61,8 @@ class Sample:
             alone[:, g] = np.where(hit, share - paths.log_parts[:, g], -math.inf)
         return cls(np.where(hit, whole, -math.inf), groups, alone, int(paths.rounds.sum()))
 
-    def joined(self, other: Sample) -> Sample:
-        return Sample(
+    def joined(self, other: Weights) -> Weights:
+        return Weights(
             np.append(self.log_weight, other.log_weight),
             np.append(self.own, other.own),
             np.concatenate([self.log_alone, other.log_alone]),
@@ -143,10 +99,10 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
     second, spent = ladder(task, effort)
     known = first is not None
     if first is None:
-        first, more = ladder(task, effort, alike(task.quest()))
+        first, more = ladder(task, effort, alike(task))
         spent += more
     plans = [] if first is None else [replace(first, log_bound=math.nan)]
-    plans += [] if second is None else [_uncapped(task, second)]
+    plans += [] if second is None else [uncapped(task, second)]
     if not plans:
         return None
     return _run(task, plan_of(task, plans), effort, may_change, spent, AFRESH, third=not known)
@@ -175,7 +131,7 @@ def _run(
         played, work = choose_played(task, plan.mixture, plan.rarity)
     size = whole_blocks(1, task.horizon, played)
     paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
-    sample: Sample | None = None
+    sample: Weights | None = None
     looks = done = exact = 0
     while True:
         more = play_paths(
@@ -187,7 +143,7 @@ def _run(
             rarity=plan.rarity,
             first=block + done // size,
         )
-        fresh = Sample.of(more, plan)
+        fresh = Weights.of(more, plan)
         sample = fresh if sample is None else sample.joined(fresh)
         looks, done = looks + 1, paths
         per_path = sample.pulls / paths if played == "step" else work  # in pulls
@@ -224,7 +180,7 @@ def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[
     return max(1, most), limit
 
 
-def _vagueness(sample: Sample, value: float) -> float:
+def _vagueness(sample: Weights, value: float) -> float:
     """How many times the error that an opinion may have the vaguer one has; 0 if it will never be clear."""
     opinions = sample.opinions()
     log_value = math.log(value) if value > 0.0 else -math.inf
@@ -232,7 +188,7 @@ def _vagueness(sample: Sample, value: float) -> float:
     return 0.0 if lost else max(error for _, error in opinions) / CLEAR
 
 
-def _plain_is_cheaper(sample: Sample, rounds: float, plain: float) -> bool:
+def _plain_is_cheaper(sample: Weights, rounds: float, plain: float) -> bool:
     """Whether counting plain paths takes less work for the same error, by the first look.
 
     rounds, plain: the work of a weighted path and of a plain one, in pulls.
@@ -259,7 +215,7 @@ def _scaled(log_weight: Floats, log_bound: float) -> tuple[Floats, float]:
 
 def _estimate(
     task: Task,
-    sample: Sample,
+    sample: Weights,
     plan: Plan,
     looks: int,
     most: int,
@@ -300,7 +256,7 @@ def _estimate(
     )
     doubt = "" if helps else _doubt(task, sample, plan, hits, share, whole, witness)
     if doubt:
-        sure = sure[0], max(sure[0], min(sure[1], certificate(task)))
+        sure = sure[0], max(sure[0], min(sure[1], known_limit(task)))
     heard = [*(sample.opinions() if plan.plans > 1 else []), *([] if witness is None else [witness])]
     opinions = tuple(math.exp(one[0]) for one in heard)
     about = Diagnostics(
@@ -345,7 +301,7 @@ def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
 
 def _doubt(
     task: Task,
-    sample: Sample,
+    sample: Weights,
     plan: Plan,
     hits: int,
     share: float,
@@ -380,7 +336,7 @@ def _difference(first: Opinion, second: Opinion) -> str:
     return ""
 
 
-def certificate(task: Task) -> float:
+def known_limit(task: Task) -> float:
     """What the chance cannot exceed, known without simulation; 1 where nothing is known."""
     if not task.policy.plays_by and not shipped(task.policy):
         return (
