@@ -361,7 +361,7 @@ def test_the_last_possible_pull() -> None:
     ("changes", "message"),
     [
         ({"regret": math.nan}, "regret must be a finite number, but is nan"),
-        ({"kind": "loss"}, "kind must be 'regret' or 'pseudo_regret', but is 'loss'"),
+        ({"kind": "loss"}, "kind must be 'pseudo_regret' or 'regret', but is 'loss'"),
         (
             {"method": "magic"},
             "method must be 'auto', 'exact', 'importance', 'plain' or 'splitting', but is 'magic'",

@@ -23,7 +23,7 @@ from lighttail.problems import Bandit
 from lighttail.system.progress import compiling, noted
 from lighttail.tails import exact_costs as costs
 from lighttail.tails.groups import Groups, groups_of
-from lighttail.tails.levels import integrate
+from lighttail.tails.levels import GaussianArms, integrate
 from lighttail.tails.sums import Sum, lattice_law, lattice_tail, law_sum, tail_sum
 from lighttail.tails.ties import add_up
 
@@ -73,10 +73,7 @@ def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> 
     target = _tail(groups, least)
     _compile(groups.counted)
     with _said(groups, regret):
-        if groups.counted:
-            value = float(add_up(groups.bernoulli(), target)[-1])
-        else:
-            value = float(integrate(groups.gaussian(), [target], target)[-1])
+        value = float(_summed(groups, target, [target])[-1])
     return min(1.0, value) if value >= LEAST else 0.0
 
 
@@ -92,20 +89,17 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
         target, regrets = law_sum(groups.scaled_gaps, groups.horizon)
     _compile(groups.counted)
     with _said(groups, None):
-        if groups.counted:
-            mass, smallest = add_up(groups.bernoulli(), target), 0.0
-        else:
-            span = groups.most_regret - groups.least_regret
-            asked = [groups.least_regret + share * span for share in SHARES]
-            tails = [_tail(groups, _reached_from(x, problem)) for x in asked]
-            mass, smallest = integrate(groups.gaussian(), tails, target, DROPPED), LEAST_OF_LAW
-    return _law(groups, problem, groups.largest_gap * regrets, mass, smallest)
+        span = groups.most_regret - groups.least_regret
+        asked = [groups.least_regret + share * span for share in SHARES]
+        tails = [_tail(groups, _reached_from(x, problem)) for x in asked]
+        mass = _summed(groups, target, tails, DROPPED)
+    return _law(groups, problem, groups.largest_gap * regrets, mass)
 
 
 def why_not_exact(policy: Policy, problem: Bandit, horizon: int) -> BadInput | None:
     """The refusal where there is no exact law, or none within an hour; None where there is one."""
     try:
-        _groups(policy, problem, horizon, 0.0, sizes_only=True)
+        costs.check(groups_of(policy, problem, horizon, sizes_only=True), 0.0)
     except BadInput as error:
         return error
     return None
@@ -120,13 +114,18 @@ def exact_seconds(policy: Policy, problem: Bandit, horizon: int, regret: float |
     return costs.seconds(groups, regret)
 
 
-def _groups(
-    policy: Policy, problem: Bandit, horizon: int, regret: float | None, sizes_only: bool = False
-) -> Groups:
+def _groups(policy: Policy, problem: Bandit, horizon: int, regret: float | None) -> Groups:
     """The problem by groups of arms, once it is clear that the law can be had."""
-    sizes = groups_of(policy, problem, horizon, sizes_only=True)
-    costs.check(sizes, regret)
-    return sizes if sizes_only else groups_of(policy, problem, horizon)
+    costs.check(groups_of(policy, problem, horizon, sizes_only=True), regret)
+    return groups_of(policy, problem, horizon)
+
+
+def _summed(groups: Groups, target: Sum, tails: list[Sum], least: float | None = None) -> Floats:
+    """`target` summed over all levels. For Gaussian rewards `tails` say which levels matter, and densities
+    below `least` are left out."""
+    if groups.counted:
+        return add_up(groups, target)
+    return integrate(GaussianArms.of(groups), tails, target, least)
 
 
 @cache
@@ -135,10 +134,7 @@ def _compile(counted: bool) -> None:
     groups = Groups((1.0, 0.0), (1, 1), math.nan if counted else 1.0, np.array([1.0, 0.5]), 3)
     target = _tail(groups, 1.5)
     with compiling("the exact law", True):
-        if counted:
-            add_up(groups.bernoulli(), target)
-        else:
-            integrate(groups.gaussian(), [target], target)
+        _summed(groups, target, [target])
 
 
 def _said(groups: Groups, regret: float | None) -> Any:
@@ -160,7 +156,7 @@ def _tail(groups: Groups, least: float) -> Sum:
     return tail_sum(groups.scaled_gaps, least, groups.horizon)
 
 
-def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats, smallest: float) -> ExactLaw:
+def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats) -> ExactLaw:
     """Values that are equal but for rounding made one, and tails summed from the far end."""
     slack = 1e-9 * groups.smallest_gap
     possible = (regrets >= groups.least_regret * (1.0 - 1e-9) - slack) & (
@@ -172,5 +168,5 @@ def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats, smalles
     mass = np.add.reduceat(mass, np.flatnonzero(new))
     survival = np.minimum(1.0, np.cumsum(mass[::-1])[::-1])
     survival[0] = 1.0
-    survival[survival < smallest] = 0.0
+    survival[survival < (0.0 if groups.counted else LEAST_OF_LAW)] = 0.0
     return ExactLaw(regrets[new], survival, problem, groups.horizon)

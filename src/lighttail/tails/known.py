@@ -13,6 +13,8 @@ from typing import Any
 
 from lighttail import bounds
 from lighttail.bounds import Bound, Kind, NoBound
+from lighttail.bounds.answers import Question
+from lighttail.bounds.bound import most_regret
 from lighttail.checks import BadInput
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -78,21 +80,19 @@ LATE = KnownBounds(None, None, *["rewards come late"] * 2)
 
 def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
     """The bounds that apply, and the reasons of those that do not."""
-    theorem = certificate = None
-    no_theorem = no_certificate = ""
-    try:
-        theorem = bounds.tail(policy, problem, horizon=horizon, regret=regret, kind=kind)
-    except BadInput as error:
-        no_theorem = _reason(error)
-    try:
-        certificate = bounds.certificate(policy, problem, horizon=horizon, regret=regret, kind=kind)
-    except BadInput as error:
-        no_certificate = _reason(error)
+
+    def ask(question: Question) -> tuple[Bound | None, str]:
+        try:
+            return question(policy, problem, horizon, regret, kind), ""
+        except BadInput as error:  # the reason, or what is allowed for a field such as a short horizon
+            return None, error.why if isinstance(error, NoBound) else error.rule
+
+    (theorem, no_theorem), (certificate, no_certificate) = ask(bounds.tail), ask(bounds.certificate)
     return KnownBounds(theorem, certificate, no_theorem, no_certificate)
 
 
 def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
-    """For JSON: value, source and whether it says nothing; or why there is none."""
+    """For JSON: value, source and whether it tells us nothing; or why there is none."""
     return {
         "certificate": _bound_dict(known.certificate, known.why_no_certificate),
         "theorem": _bound_dict(known.theorem, known.why_no_theorem),
@@ -101,12 +101,7 @@ def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
 
 
 def exact_at(
-    policy: Policy,
-    problem: Bandit,
-    horizon: int,
-    regret: float,
-    kind: Kind,
-    seconds: float,
+    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
 ) -> float | None:
     """The exact chance where it can be had in so many seconds."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
@@ -116,7 +111,7 @@ def exact_at(
         found = way[1]()
     except BadInput:  # too little noise
         return None
-    possible = regret <= sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
+    possible = regret <= most_regret(problem, horizon)
     return None if found == 0.0 and possible else found  # smaller than is computed
 
 
@@ -128,11 +123,6 @@ def why_no_exact(
     if isinstance(way, BadInput):
         return f"none: {way.rule}"
     return f"not computed: takes {duration(way[0])}" if way[0] > seconds else ""
-
-
-def _reason(error: BadInput) -> str:
-    """Why there is no bound; of a field that no bound is for, such as a short horizon, what is allowed."""
-    return error.why if isinstance(error, NoBound) else error.rule
 
 
 def _bound_dict(bound: Bound | None, why_not: str) -> dict[str, Any]:

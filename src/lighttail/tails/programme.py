@@ -19,11 +19,11 @@ from lighttail.outcomes.estimates import Floats
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, has_arms
+from lighttail.tails.groups import COINS
 from lighttail.tails.layers import Layers, multisets
 from lighttail.tails.phases import Phases, phases_size
 
 KINDS = ("pseudo_regret", "regret")
-COINS = (0.0, 1.0)  # the rewards that the programmes carry forward
 MEMORY = 4e9  # bytes that a programme may take
 MERGED = 1e-12  # values that differ by this share are one
 STATE, BLOCK, LAYER = 8e-9, 5e-7, 3e-4  # seconds: of a state, of an arm of a block, of a layer
