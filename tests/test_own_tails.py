@@ -162,7 +162,7 @@ def test_a_third_opinion_that_agrees_is_enough(monkeypatch) -> None:
     monkeypatch.setattr(weighted, "_witness", wrong)
     doubted = lt.tail_probability(*settings, method="importance", **CHEAP)
     assert not doubted.reached
-    assert doubted.diagnostics.doubt.startswith("there is one plan only")
+    assert doubted.diagnostics.doubt.startswith("there is only one plan")
 
 
 # -- Levels of an index, and what a class states.

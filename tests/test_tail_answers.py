@@ -29,7 +29,7 @@ def test_plain_paths_say_that_no_more_are_kept(monkeypatch) -> None:
     found = lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), TWO, 20, 9.0, method="plain", seed=1)
     assert not found.reached
     assert found.paths == 5000
-    assert found.diagnostics.stopped == "5,000 paths were played, the most that are kept"
+    assert found.diagnostics.stopped == "5,000 paths were played, which is the largest number that is kept"
 
 
 def test_a_spent_budget_is_called_one() -> None:

@@ -1,4 +1,4 @@
-"""The tail of one policy on one problem as a curve, from everything that is known of it."""
+"""The tail of one policy on one problem as a curve, from everything that is known about the tail."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from lighttail.tails.rare import MOST_PULLS, Method, tail_probability
 from lighttail.tails.task import TailEstimate, Task
 
 Report = Callable[[str, int], None]
-POINTS = 7  # regrets between where simulation thins out and the end
+POINTS = 7  # regrets from the place where few simulated paths are left to the end
 STEPS = 400  # points of the simulated curve
 BOUND_POINTS = 48
 MOST_ASKED = 1000  # regrets, each of which takes a simulation
-# Seconds that an exact value may take: where it was asked for, where only bounds were, at every point.
+# Seconds that an exact value may take: at a regret that was asked for, beside bounds, at any other point.
 ASKED_SECONDS, QUICK_SECONDS, CURVE_SECONDS = 30.0, 2.0, 0.3
 SHARE, ROUGH = 1 / 10, 0.1  # of the budget, and relative error, for a point that was not asked for
 SIMULATED_PULLS = 200_000_000
@@ -39,7 +39,7 @@ ROUNDS = 4  # of points, each nearer, until no chance is too small for a float
 
 @dataclass(frozen=True)
 class TailPoint:
-    """P(kind >= regret): estimated, counted in the simulation, exact where it can be had, bounded."""
+    """P(kind >= regret): estimated, counted in the simulation, exact if a law is known, and bounded."""
 
     regret: float
     estimate: TailEstimate
@@ -68,7 +68,7 @@ class TailCurve:
     """Everything that the picture shows.
 
     points: at rising regrets; those in `asked` were asked for and have the whole budget.
-    bound_regrets, certificates, theorems: the bounds as curves; nan where there is none.
+    bound_regrets, certificates, theorems: the bounds as curves; nan if there is none.
     """
 
     policy: Policy
@@ -201,12 +201,12 @@ def tail_curve(
 
 
 def steps(asked: int) -> int:
-    """Steps that `tail_curve` reports for so many regrets."""
+    """The number of steps that `tail_curve` reports for this number of regrets."""
     return asked + POINTS + 2
 
 
 def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ...]:
-    """The regrets that were asked for, each once and rising."""
+    """The regrets that were asked for, in rising order and without repetition."""
     if regret is None:
         return (problem.default_threshold(horizon),)
     listed = isinstance(regret, (list, tuple)) or (isinstance(regret, np.ndarray) and regret.ndim == 1)
@@ -217,7 +217,7 @@ def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ..
 
 
 def _default_paths(horizon: Any) -> int:
-    """So many that the simulation takes about a second; a bad horizon is refused later."""
+    """The number of paths with which the simulation takes about a second; a bad horizon is refused later."""
     try:
         return int(np.clip(SIMULATED_PULLS // int(horizon), 200, 10_000))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):

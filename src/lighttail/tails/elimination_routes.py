@@ -35,7 +35,7 @@ KEPT = 160  # cells at most
 
 
 def elimination_routes(task: Task) -> Routes | None:
-    """The routes to the event; None where none is found."""
+    """The routes to the event; None if none is found."""
     horizon, arms = task.horizon, task.problem.arms
     longest = max(1, horizon // 2 if arms > 1 else horizon)
     phases = np.unique(np.round(np.geomspace(1.0, longest, PHASES))).astype(int)

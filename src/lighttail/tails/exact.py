@@ -24,10 +24,10 @@ from lighttail.system.progress import compiling, noted
 from lighttail.tails import exact_costs as costs
 from lighttail.tails.groups import Groups, groups_of
 from lighttail.tails.levels import GaussianArms, integrate
-from lighttail.tails.sums import Sum, lattice_law, lattice_tail, law_sum, tail_sum
+from lighttail.tails.sums import Sum, law_sum, tail_sum
 from lighttail.tails.ties import add_up
 
-SAID = 60.0  # seconds beyond which the time is said beforehand
+SAID = 60.0  # seconds beyond which the user is told the time beforehand
 LEAST = 1e-280  # smaller probabilities are given as 0
 LEAST_OF_LAW, DROPPED = 1e-100, 1e-116  # of a whole law, and the densities that it leaves out
 SHARES = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.4, 0.55, 0.7, 0.82, 0.92, 0.98, 1.0)  # of the largest regret
@@ -51,7 +51,7 @@ class ExactLaw:
 def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> float:
     """P(pseudo regret >= regret), exact to 1e-5 of itself; below 1e-280 it is 0.
 
-    policy: UCB with a bonus that ignores time (Standard, LightTailed, ArmOptimal, or one's own).
+    policy: UCB with a bonus that ignores time (Standard, LightTailed, ArmOptimal, or your own).
     problem: arms with Gaussian noise or Bernoulli rewards, any number of them; up to five different
         means, or more whose gaps are multiples of a common unit.
 
@@ -83,10 +83,8 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
     sure = groups.certain_regret()
     if sure is not None:
         return ExactLaw(np.array([sure]), np.array([1.0]), problem, groups.horizon)
-    if costs.on_lattice(groups, None):
-        target, regrets = lattice_law(groups.scaled_gaps, groups.units(), groups.horizon)
-    else:
-        target, regrets = law_sum(groups.scaled_gaps, groups.horizon)
+    units = groups.units() if costs.on_lattice(groups, None) else None
+    target, regrets = law_sum(groups.scaled_gaps, groups.horizon, units)
     _compile(groups.counted)
     with _said(groups, None):
         span = groups.most_regret - groups.least_regret
@@ -97,7 +95,7 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
 
 
 def why_not_exact(policy: Policy, problem: Bandit, horizon: int) -> BadInput | None:
-    """The refusal where there is no exact law, or none within an hour; None where there is one."""
+    """The refusal if there is no exact law, or if it would take more than an hour; None if there is one."""
     try:
         costs.check(groups_of(policy, problem, horizon, sizes_only=True), 0.0)
     except BadInput as error:
@@ -106,7 +104,7 @@ def why_not_exact(policy: Policy, problem: Bandit, horizon: int) -> BadInput | N
 
 
 def exact_seconds(policy: Policy, problem: Bandit, horizon: int, regret: float | None = None) -> float:
-    """About how long `exact_tail` takes, or `exact_law` without a regret; infinite where there is none."""
+    """About how long `exact_tail` takes, or `exact_law` without a regret; infinite if there is no law."""
     try:
         groups = groups_of(policy, problem, horizon, sizes_only=True)
     except BadInput:
@@ -151,9 +149,8 @@ def _reached_from(regret: float, problem: Bandit) -> float:
 def _tail(groups: Groups, least: float) -> Sum:
     """The sum whose integral is P(pseudo regret >= least), in units of the largest gap."""
     least /= groups.largest_gap
-    if costs.on_lattice(groups, least):
-        return lattice_tail(groups.scaled_gaps, groups.units(), least, groups.horizon)
-    return tail_sum(groups.scaled_gaps, least, groups.horizon)
+    units = groups.units() if costs.on_lattice(groups, least) else None
+    return tail_sum(groups.scaled_gaps, least, groups.horizon, units)
 
 
 def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats) -> ExactLaw:

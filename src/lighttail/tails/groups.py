@@ -13,9 +13,9 @@ import numpy as np
 from lighttail.checks import EXACT, refuse, whole
 from lighttail.outcomes.estimates import Floats
 from lighttail.problems import has_arms
-from lighttail.tails.sums import common_unit
+from lighttail.tails.sums import Units, common_unit
 
-MOST_MEANS = 5  # different ones, unless their gaps have a common unit
+MOST_MEANS = 5  # different means, unless their gaps have a common unit
 FARTHEST = 45.0  # standard deviations that nothing is away from its mean
 SHARP = 1e7  # a radius, in units of the noise, beyond which rounding shows in the law
 LOST = 1e12  # means and radii, in units of the noise, beyond which rounding hides the noise
@@ -73,12 +73,12 @@ class Groups:
         """The worst arm is pulled whenever it can be."""
         return self.least_regret + self.largest_gap * (self.horizon - self.total_arms)
 
-    def units(self) -> Any:
+    def units(self) -> Units | None:
         """A common unit of the scaled gaps, and the gaps in it."""
         return common_unit(self.scaled_gaps.tolist())
 
     def certain_regret(self) -> float | None:
-        """The pseudo regret where there is no choice, or where the noise is too small to change any."""
+        """The pseudo regret if there is no choice, or if the noise is too small to change a choice."""
         if len(self.means) == 1 or self.horizon == self.total_arms:
             return self.least_regret
         if self.counted:
@@ -118,7 +118,7 @@ def has_law(policy: Any) -> bool:
 
 
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
-    """The groups of a problem; what has no exact law is refused."""
+    """The groups of a problem. Raises BadInput if the problem or the policy has no exact law."""
     if not has_arms(problem) or (problem.noise.normal is None and problem.noise.outcomes != COINS):
         raise refuse("problem", problem, "a Bandit with Gaussian noise or Bernoulli rewards")
     if not has_law(policy):

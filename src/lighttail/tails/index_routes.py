@@ -106,7 +106,7 @@ def _settled(task: Task, view: View, levels: Floats, later: Floats) -> Settled:
 
 
 def index_routes(task: Task) -> Routes | None:
-    """The routes of a policy with an index, or of Thompson sampling; None where none is found."""
+    """The routes of a policy with an index, or of Thompson sampling; None if none is found."""
     views = _views(task)
     found = [part for view in views if (part := _around(task, view)) is not None]
     if not found:
@@ -133,7 +133,7 @@ def _views(task: Task) -> list[View]:
 
 
 def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> Straight:
-    """The index of UCB as it is at the time `horizon`."""
+    """The index of UCB at the time `horizon`."""
     grid, clock = pulls_tried(horizon), bonus.clock(float(horizon), *params)
     now = np.array([bonus.radius(float(n), clock, *params) for n in grid[0]])
     before = np.array([bonus.radius(float(max(1.0, n - 1.0)), clock, *params) for n in grid[0]])

@@ -1,7 +1,6 @@
-"""What is known of a tail without simulation.
+"""What is known about a tail without simulation: an exact answer, a certificate and a theorem's bound.
 
-That is an exact answer where a law is known (which laws there are, what they take, and the cheapest of them),
-a certificate and a theorem's bound.
+If several exact laws answer the question, the cheapest one is taken.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ERROR = 1e-5  # relative error of an exact law that is integrated
 
 
 def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
-    """(seconds, how) of the cheapest exact answer, or the refusal where there is none."""
+    """(seconds, function) of the cheapest exact answer, or the refusal if there is none."""
     settings = (task.policy, task.problem, task.horizon)
     ways: list[tuple[float, Callable[[], float]]] = []
     why = why_not_programme(*settings, task.kind)
@@ -49,7 +48,7 @@ def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
 
 
 def _why_not(task: Task, why: BadInput | None) -> BadInput | None:
-    """The same, but for a policy that has an exact law with coins: then the noise is the obstacle."""
+    """The reason; if the policy has an exact law with Bernoulli rewards, the reason is the noise."""
     if why is None or has_law(task.policy) or not has_programme(task.policy):
         return why
     if why_not_programme(task.policy, task.problem, task.horizon, task.kind) is None:
@@ -61,7 +60,7 @@ def _why_not(task: Task, why: BadInput | None) -> BadInput | None:
 
 @dataclass(frozen=True)
 class KnownBounds:
-    """What bounds P(kind >= regret), and why not where nothing does."""
+    """The bounds on P(kind >= regret), and the reason for each bound that does not exist."""
 
     theorem: Bound | None
     certificate: Bound | None
@@ -79,7 +78,7 @@ LATE = KnownBounds(None, None, *["rewards come late"] * 2)
 
 
 def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
-    """The bounds that apply, and the reasons of those that do not."""
+    """The bounds that apply, and the reasons why others do not."""
 
     def ask(question: Question) -> tuple[Bound | None, str]:
         try:
@@ -103,7 +102,7 @@ def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
 def exact_at(
     policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
 ) -> float | None:
-    """The exact chance where it can be had in so many seconds."""
+    """The exact chance if it takes at most this number of seconds, otherwise None."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
     if isinstance(way, BadInput) or way[0] > seconds:
         return None
@@ -118,7 +117,7 @@ def exact_at(
 def why_no_exact(
     policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
 ) -> str:
-    """Why no exact chance can be had in so many seconds; empty if it can."""
+    """Why there is no exact chance within this number of seconds; empty if there is one."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
     if isinstance(way, BadInput):
         return f"none: {way.rule}"

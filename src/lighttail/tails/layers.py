@@ -32,7 +32,7 @@ def multisets(total: int, parts: int, most: float = 1e18) -> float:
 
 
 def compositions(total: int, parts: int) -> Integers:
-    """All ways to write `total` as a sum of so many numbers, 0 or more, in lexicographic order."""
+    """All ways to write `total` as a sum of `parts` numbers, 0 or more, in lexicographic order."""
     rows, left = np.zeros((1, 0), dtype=np.int64), np.array([total])
     for _ in range(parts - 1):
         choices = left + 1

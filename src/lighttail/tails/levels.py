@@ -30,7 +30,7 @@ LIKELY = 4  # intervals whose middles are looked at
 PARTS = 3  # of a stretch of levels, to begin with
 TOLERANCE = 3e-8  # relative, of the integral over a panel
 MOST_LEVELS = 20_000
-STEEP, FINEST = 2.5, 12  # the grid is finer where densities fall faster, up to so many times
+STEEP, FINEST = 2.5, 12  # the grid is finer where densities fall faster, at most by this factor
 
 # Gauss and Kronrod on [-1, 1], from the middle out: a node, and its weight with 15 and with 7 nodes.
 RULE = np.array(

@@ -72,7 +72,7 @@ class Routes:
 
 
 def together(parts: list[Routes]) -> Routes:
-    """All routes in one; those with fewer choices get more that are never taken. No bound is known."""
+    """All routes in one. Routes with fewer choices get choices that are never taken. No bound is known."""
     choices = max(part.lam.shape[2] for part in parts)
 
     def widened(values: Floats, filling: float) -> Floats:

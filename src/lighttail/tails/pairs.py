@@ -32,7 +32,7 @@ class Ways:
 
 
 def ways(policy: Any, horizon: int, m: int) -> Ways:
-    """How the bad arm of two can be chosen an (m + 1)-th time in so many rounds."""
+    """How the bad arm of two can be chosen an (m + 1)-th time within the horizon."""
     bonus, params = policy.bonus, policy.params(horizon, 2)
 
     def radius(n: float, t: float) -> float:

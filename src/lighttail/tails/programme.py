@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,21 +30,13 @@ STATE, BLOCK, LAYER = 8e-9, 5e-7, 3e-4  # seconds: of a state, of an arm of a bl
 NORMAL, POINT = 6e-8, 1e-9  # seconds: of two arms' chances, of a point of the grid where there are more arms
 
 
-class _Programme(Protocol):
-    def __init__(self, policy: Any, problem: Bandit, horizon: int, kind: str) -> None: ...
-
-    def tail(self, target: float) -> float: ...
-
-    def law(self) -> tuple[Floats, Floats]: ...
-
-
 class _Entry(NamedTuple):
-    make: type[_Programme]
+    make: type[Layers] | type[Phases]
     cost: Callable[[Any, int, int, str], tuple[float, float]]  # policy, arms, horizon, kind -> seconds, bytes
 
 
 def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> BadInput | None:
-    """The refusal where there is no exact programme for this task; None if there is one."""
+    """The refusal if there is no exact programme for this task; None if there is one."""
     if kind not in KINDS:
         return refuse("kind", kind, "'pseudo_regret' or 'regret' for an exact programme")
     if not has_arms(problem) or problem.noise.outcomes != COINS:
@@ -71,7 +63,7 @@ def has_programme(policy: Any) -> bool:
 
 
 def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float:
-    """About how many seconds the programme takes, found at once; infinite where there is none that fits."""
+    """About how many seconds the programme takes, computed at once; infinite if no programme fits."""
     entry = _entry(policy)
     if entry is None or not has_arms(problem):
         return math.inf
@@ -106,7 +98,7 @@ def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
     return values[firsts], np.add.reduceat(chances, firsts)
 
 
-def _programme(policy: Policy, problem: Bandit, horizon: int, kind: str) -> _Programme:
+def _programme(policy: Policy, problem: Bandit, horizon: int, kind: str) -> Layers | Phases:
     entry = _entry(policy)
     if entry is None:
         raise TypeError(why_not_programme(policy, problem, horizon, kind))
@@ -127,10 +119,9 @@ def _posterior_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[fl
     if arms == 2:
         return seconds + NORMAL * multisets(horizon, 4), memory
     table, states = points * horizon * horizon, multisets(horizon, 2 * arms)
-    near = (
-        25.0 * math.sqrt(arms) * arms * arms * states
-    )  # points at which arms that were pulled are looked at
-    far = points * arms * min(arms * multisets(horizon, 2 * arms - 2), states)  # and arms that were not
+    # The points at which arms that were pulled are looked at, and arms that were not.
+    near = 25.0 * math.sqrt(arms) * arms * arms * states
+    far = points * arms * min(arms * multisets(horizon, 2 * arms - 2), states)
     return seconds + POINT * (near + far + 10.0 * horizon * table), memory + 8.0 * table
 
 
@@ -162,5 +153,5 @@ KNOWN = "UCB, SuccessiveElimination and ThompsonSampling"
 
 
 def _entry(policy: Any) -> _Entry | None:
-    """What there is for the policy; a class of somebody else's, even one derived from ours, has no kernel."""
+    """The programme for the policy. A user's class, even one derived from a shipped class, has no kernel."""
     return PROGRAMMES.get(getattr(policy, "plays_by", "")) if shipped(policy) else None

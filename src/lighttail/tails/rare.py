@@ -34,7 +34,7 @@ Method = Literal["auto", "exact", "importance", "plain", "splitting"]
 METHODS: tuple[str, ...] = get_args(Method)
 COUNTED = ("auto", "plain")  # methods that count plain paths, whatever the problem and the delays
 MOST_PULLS = 2_000_000_000
-AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law
+AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law at most
 
 
 def tail_probability(
@@ -117,7 +117,7 @@ def _possible(found: TailEstimate, task: Task) -> TailEstimate:
 
 
 def _auto(task: Task, effort: Effort) -> TailEstimate:
-    """The best of what is affordable."""
+    """The best method that is affordable."""
     way = exact_way(task)
     if not isinstance(way, BadInput) and way[0] <= AFFORDABLE:
         exact = _exactly_or_not(way[1], task, effort)
@@ -132,7 +132,7 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
 
 
 def _exactly_or_not(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate | None:
-    """None where the noise is too small for an exact law, or the chance smaller than the law can tell."""
+    """The exact answer; None if the noise or the chance is too small for the exact law."""
     try:
         exact = _exactly(answer, task, effort)
     except BadInput:
@@ -141,7 +141,7 @@ def _exactly_or_not(answer: Callable[[], float], task: Task, effort: Effort) -> 
 
 
 def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
-    """Whether there is doubt, and as many plain paths as make an end of it can be afforded."""
+    """Whether there is doubt, and the budget allows enough plain paths to end the doubt."""
     if not found.diagnostics.doubt or found.value <= 0.0:
         return False
     precision = min(effort.z / effort.relative_error, MOST_PATHS)  # whose square a float can hold
@@ -172,7 +172,7 @@ def _weighted(task: Task, effort: Effort) -> TailEstimate:
 
 
 def _without(task: Task, effort: Effort) -> TailEstimate:
-    """Where no weighted path serves: the event cannot happen, or plain paths meet it often enough."""
+    """The answer if no weighted path helps: the event cannot happen, or plain paths meet it often enough."""
     if task.every_way_counted and derived(task) is None:
         return certainly(0.0, effort.level)
     return _plain(task, effort)

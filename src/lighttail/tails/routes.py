@@ -144,8 +144,8 @@ def table_of(
     return Table(n, count, cost, low, high, later, cost_low >= cost_high)
 
 
-def halved(low: Floats, high: Floats, enough: Callable[[Floats], Any], times: int = HALVINGS) -> Any:
-    """The ends of intervals after so many halvings on a log scale; `enough`: whether a value is too high."""
+def halved(low: Floats, high: Floats, enough: Callable[[Floats], Any], times: int) -> Any:
+    """The ends of intervals after halvings on a log scale; `enough`: whether a value is high enough."""
     for _ in range(times):
         middle = np.sqrt(low * high)
         above = enough(middle)
@@ -181,14 +181,15 @@ def settled(
         sign = np.where(free, -1.0, 1.0)
         if free.all() and not whole:
             return np.zeros(cells)
-        low, high = halved(low, high, lambda price: enough(sign * price, premium)[0] != free)
+        low, high = halved(low, high, lambda price: enough(sign * price, premium)[0] != free, HALVINGS)
         return np.where(free, -low if whole else 0.0, high)
 
     least_gap = np.min(np.where(gaps > 0.0, gaps, math.inf), axis=1)
     low, high = NOTHING * top / least_gap, 4.0 * top / least_gap
     low, high = np.where(np.isfinite(low), low, 1e-300), np.where(np.isfinite(high), high, 1.0)
     none = enough(priced(np.zeros(cells)), np.zeros(cells))[1]
-    premium = np.where(none, 0.0, halved(low, high, lambda middle: enough(priced(middle), middle)[1])[1])
+    _, high = halved(low, high, lambda middle: enough(priced(middle), middle)[1], HALVINGS)
+    premium = np.where(none, 0.0, high)
     price = priced(premium)
     logs, expected = decided(price, premium)
     share = logs.sum(axis=1) + price * horizon - premium * loss - credit

@@ -23,11 +23,11 @@ from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 PARTICLES, KILLED, LEVELS = 400, 20, 200
 FIRST, FEWEST, MOST_REPETITIONS = 16, 32, 512  # repetitions: before the first look, and of an answer
 SHARE = 0.2  # of the sum of all repetitions that one may have at most in an answer to be trusted
-LONGEST = 10**6  # pulls of a path, of which every repetition plays hundreds
+LONGEST = 10**6  # pulls per path; every repetition plays hundreds of paths
 
 
 def split(task: Task, effort: Effort) -> TailEstimate:
-    """Repetitions of adaptive splitting: a first few say how many it takes, and those are then played."""
+    """Repetitions of adaptive splitting: the first few show how many are needed, which are then played."""
     from lighttail.kernels import score_for
 
     if task.horizon > LONGEST:
@@ -47,7 +47,7 @@ def split(task: Task, effort: Effort) -> TailEstimate:
         following = int(min(wanted, MOST_REPETITIONS, affordable))
         if enough or following <= values.size:
             break
-    limit = f"{MOST_REPETITIONS} repetitions were played, the most that there are"
+    limit = f"{MOST_REPETITIONS} repetitions were played, which is the largest number allowed"
     if values.size < MOST_REPETITIONS:
         limit = f"the budget of {effort.most_pulls:,} pulls was spent"
     score = f"paths were split by {score_for(task.policy)[2]}"
@@ -96,7 +96,7 @@ def limits_of(values: Floats, level: float) -> tuple[float, float]:
 
 
 def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) -> Floats:
-    """(estimate, rounds, turns) of so many repetitions, numbered from `first`; spread: `variances`."""
+    """(estimate, rounds, turns) of `count` repetitions, numbered from `first`; spread: `variances`."""
     from lighttail.kernels import branching_kernel_for, stream
     from lighttail.kernels.errors import check_arms
 
@@ -145,7 +145,7 @@ def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
 
 
 def _lowest(task: Task, clock: float, spread: Floats) -> float:
-    """Below the score of a path that saw each arm's mean once: scores start about there."""
+    """A number below the score of a path that saw each arm's mean once, where scores start."""
     from lighttail.kernels import score_for
     from lighttail.kernels.branching import with_luck
 

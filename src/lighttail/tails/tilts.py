@@ -17,12 +17,12 @@ LOST = 1e12  # means, in units of the rewards, beyond which rounding hides the n
 
 
 def family_of(noise: Noise) -> Family | None:
-    """The tilts that a noise states, or None where there are none."""
+    """The tilts that a noise states, or None if it states none."""
     return noise.tilt() if noise.moves else None
 
 
 def why_not_tilted(noise: Noise, means: tuple[float, ...]) -> str | None:
-    """Why rewards of this noise are not tilted, if they are not: what is needed, for a message."""
+    """What the noise would need for tilts, as part of a message; None if its rewards can be tilted."""
     family = family_of(noise)
     if family is None:
         return "Gaussian or Bernoulli, or of a class that states its tilt and moves = True,"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,19 +25,17 @@ from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds
 MOST_PATHS = 4_000_000  # whose weights are kept
-DEARER = 2.5  # a tilted pull costs about so many plain ones
+DEARER = 2.5  # plain pulls that take about as long as one tilted pull
 SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
-UNSEEN = 3.0  # where only untilted paths bound the weights, a larger one may be so many times the largest
+UNSEEN = 3.0  # if only untilted paths bound the weights: an unseen weight over the largest weight seen
 CONFIRM, AT_LEAST = 4, 1 << 17  # times as many paths may be played to hear a second opinion
 AFRESH = 1 << 36  # the first block of a run that follows another one of the same task
-CLEAR, VAGUE = (
-    0.12,
-    0.2,
-)  # relative standard errors of an opinion to be heard, and of both beyond which they are none
+CLEAR = 0.12  # the relative standard error of an opinion that is clear
+VAGUE = 0.2  # the relative standard error of two opinions together beyond which they do not count
 WITNESS = 0.25  # relative error of splitting where it is asked for its opinion,
 LEAST_OF_WITNESS, MOST_OF_WITNESS = 5_000_000, 20_000_000  # and pulls that it may take
 Opinion = tuple[float, float]  # the logarithm of an estimate, and its relative standard error
-APART, SIGMAS = 1.5, 3.0  # opinions that differ by this factor and by so many standard errors disagree
+APART, SIGMAS = 1.5, 3.0  # opinions disagree if they differ by this factor and these standard errors
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Weights:
             self.pulls + other.pulls,
         )
 
-    def opinions(self) -> list[tuple[float, float]]:
+    def opinions(self) -> list[Opinion]:
         """(ln of the estimate, relative standard error) of each plan, from its own paths alone."""
         found = []
         for g in range(self.log_alone.shape[1]):
@@ -86,7 +85,7 @@ class Weights:
 
 
 def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | None:
-    """By weighted paths; None where plain paths serve better, or nothing leads to the event."""
+    """The estimate by weighted paths; None if plain paths are cheaper, or if nothing leads to the event."""
     with noted(f"planning the paths of {task.policy}", effort.progress is not False):
         first = derived(task)
     if first is None and task.every_way_counted:
@@ -114,35 +113,23 @@ def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
 
 
 def _run(
-    task: Task,
-    plan: Plan,
-    effort: Effort,
-    may_change: bool,
-    spent: int,
-    block: int = 0,
-    third: bool = False,
+    task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int, block: int = 0, third: bool = False
 ) -> TailEstimate | None:
-    """Look, and go on, until the error is small and both opinions are clear, or the budget spent.
+    """Look, and go on, until the error is small and both opinions are clear, or the budget is spent.
 
-    block: the number of the first block, whose random numbers nothing else has used. third: where the two
-    plans do not confirm each other, splitting is asked, too.
+    block: the number of the first block, whose random numbers nothing else has used. third: whether splitting
+    is asked, too, if the two plans do not confirm each other.
     """
     with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
         played, work = choose_played(task, plan.mixture, plan.rarity)
     size = whole_blocks(1, task.horizon, played)
     paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
+    settings: Any = {"played": played, "rarity": plan.rarity}
     sample: Weights | None = None
     looks = done = exact = 0
     while True:
-        more = play_paths(
-            task,
-            plan.mixture,
-            effort,
-            paths - done,
-            played=played,
-            rarity=plan.rarity,
-            first=block + done // size,
-        )
+        first = block + done // size
+        more = play_paths(task, plan.mixture, effort, paths - done, first=first, **settings)
         fresh = Weights.of(more, plan)
         sample = fresh if sample is None else sample.joined(fresh)
         looks, done = looks + 1, paths
@@ -159,20 +146,21 @@ def _run(
         wanted = paths * min(8.0, max(2.0, 1.2 * min(8.0, max(error, vague)) ** 2))
         following = whole_blocks(int(min(wanted, most)), task.horizon, played)
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
-            if third and _may_be_confirmed(task, found):
-                witness, more_pulls = _witness(task, effort, sample.pulls + spent)
-                spent += more_pulls
-                found = _estimate(task, sample, plan, looks, most, effort, played, spent, witness)
-            about = found.diagnostics
-            short = error > 1.0 and not about.doubt
-            return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
+            break
         paths = following
+    if third and _may_be_confirmed(task, found):
+        witness, more_pulls = _witness(task, effort, sample.pulls + spent)
+        spent += more_pulls
+        found = _estimate(task, sample, plan, looks, most, effort, played, spent, witness)
+    about = found.diagnostics
+    short = error > 1.0 and not about.doubt
+    return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
 
 
 def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[int, str]:
-    """As many paths as there may be, each of so many pulls, and what limits them."""
+    """The largest number of paths, each of `work` pulls, and the reason for the limit."""
     limits = [
-        (MOST_PATHS, f"{MOST_PATHS:,} paths were played, the most that are kept"),
+        (MOST_PATHS, f"{MOST_PATHS:,} paths were played, which is the largest number that is kept"),
         (int(effort.most_pulls / work), f"the budget of {effort.most_pulls:,} pulls was spent"),
         (fitting, "as many paths were played as fit into memory"),
     ]
@@ -239,9 +227,10 @@ def _estimate(
     helps = plan.tight and not beyond and 4.0 * bound <= effort.relative_error * mean * most
     end = bound if helps or not hits else min(bound, UNSEEN * largest)
     guess = statistics.mean(weights, (0.0, end), effort.level)
-    share, error, kurtosis = math.nan, math.inf, math.nan
+    share, error, kurtosis, whole = math.nan, math.inf, math.nan, (-math.inf, math.inf)
     if hits:
         share, spread = largest / float(weights.sum()), float(weights.std())
+        whole = math.log(mean) + unit, spread / math.sqrt(weights.size) / mean
         error = effort.z * spread / math.sqrt(weights.size) / mean
         error = max(error, (guess.high - guess.low) / (2.0 * mean), 0.0 if helps else share)
         kurtosis = float(np.mean((weights - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
@@ -250,15 +239,10 @@ def _estimate(
     reach = bernstein(weights, bound, slip)
     top = bernstein(np.zeros(weights.size), math.exp(plan.log_bound), slip) if beyond else 0.0
     sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale + top)
-    whole = (
-        math.log(mean) + unit if hits else -math.inf,
-        float(weights.std()) / math.sqrt(weights.size) / mean if hits else math.inf,
-    )
     doubt = "" if helps else _doubt(task, sample, plan, hits, share, whole, witness)
     if doubt:
         sure = sure[0], max(sure[0], min(sure[1], known_limit(task)))
-    heard = [*(sample.opinions() if plan.plans > 1 else []), *([] if witness is None else [witness])]
-    opinions = tuple(math.exp(one[0]) for one in heard)
+    heard = (sample.opinions() if plan.plans > 1 else []) + ([] if witness is None else [witness])
     about = Diagnostics(
         hits=hits,
         largest_share=share,
@@ -268,7 +252,7 @@ def _estimate(
         sure_low=sure[0],
         sure_high=max(sys.float_info.min, sure[1]),
         played=played,
-        opinions=opinions,
+        opinions=tuple(math.exp(log) for log, _ in heard),
         doubt=doubt,
     )
     # A chance too small for a float is given as the smallest one, not as 0.
@@ -291,7 +275,7 @@ def _may_be_confirmed(task: Task, found: TailEstimate) -> bool:
 
 
 def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
-    """What splitting says, which shares nothing with the tilts, and the pulls that took."""
+    """The opinion of splitting, which shares nothing with the tilts, and the pulls that it took."""
     left = max(LEAST_OF_WITNESS, min(MOST_OF_WITNESS, effort.most_pulls - spent))
     found = split(task, replace(effort, relative_error=WITNESS, most_pulls=left))
     if found.value <= 0.0 or found.diagnostics.doubt:
@@ -300,13 +284,7 @@ def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
 
 
 def _doubt(
-    task: Task,
-    sample: Weights,
-    plan: Plan,
-    hits: int,
-    share: float,
-    whole: Opinion,
-    witness: Opinion | None,
+    task: Task, sample: Weights, plan: Plan, hits: int, share: float, whole: Opinion, witness: Opinion | None
 ) -> str:
     """Why the estimate, `whole`, cannot be trusted; empty if it can. witness: what splitting says."""
     if not hits:
@@ -317,13 +295,10 @@ def _doubt(
         return "the bound on the weights is too far above the estimate for so few paths"
     if draws_for_itself(task.policy, task.problem, task.horizon):  # all may miss the same: its own luck
         return "neither plan tilts what the policy itself draws"
-    alone = plan.plans < 2
-    apart = (
-        "there is one plan only, and nothing to compare it with" if alone else _difference(*sample.opinions())
-    )
-    if not apart or witness is None:
-        return apart
-    return apart if _difference(whole, witness) else ""
+    apart = "there is only one plan, and nothing to compare it with"
+    if plan.plans > 1:
+        apart = _difference(*sample.opinions())
+    return "" if witness is not None and not _difference(whole, witness) else apart
 
 
 def _difference(first: Opinion, second: Opinion) -> str:
@@ -337,11 +312,9 @@ def _difference(first: Opinion, second: Opinion) -> str:
 
 
 def known_limit(task: Task) -> float:
-    """What the chance cannot exceed, known without simulation; 1 where nothing is known."""
+    """A bound on the chance that is known without simulation; 1 if there is none."""
     if not task.policy.plays_by and not shipped(task.policy):
-        return (
-            1.0  # no theorem is about a rule of which nothing is stated, whatever its class is derived from
-        )
+        return 1.0  # no theorem covers a rule of which nothing is stated, whatever its class is derived from
     try:
         return guarantee(task.policy, task.problem, task.horizon, task.regret, task.kind).value
     except BadInput:
