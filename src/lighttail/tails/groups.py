@@ -12,6 +12,7 @@ import numpy as np
 
 from lighttail.checks import EXACT, refuse, whole
 from lighttail.outcomes.estimates import Floats
+from lighttail.policies import Policy
 from lighttail.problems import has_arms
 from lighttail.tails.sums import Units, common_unit
 
@@ -114,7 +115,7 @@ class Groups:
 
 def has_law(policy: Any) -> bool:
     """Whether the law by levels is for this policy: an index mean + radius that ignores time."""
-    return getattr(policy, "plays_by", "") == "radius" and not policy.moving()
+    return isinstance(policy, Policy) and policy.plays_by == "radius" and not policy.moving()  # type: ignore[attr-defined]
 
 
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
