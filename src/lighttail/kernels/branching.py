@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import WRONG_ARM, Formula, compiler, prepare, prepared
+from lighttail.kernels.build import WRONG_ARM, Formula, compiler, jitable
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
@@ -62,15 +62,7 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
 
     @register_jitable
     def score(
-        n: Any,
-        s: Any,
-        note: Any,
-        missing: Any,
-        gaps: Any,
-        clock: Any,
-        left: Any,
-        world: Any,
-        params: Any,
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
     ) -> Any:
         means, variances = world
         arms = n.size
@@ -109,19 +101,11 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
 
     After k = 0, 1, 2, 4, ... more phases its mean must be two radii above theirs.
     """
-    radius = prepare(radius)
+    radius = jitable(radius)
 
     @register_jitable
     def score(
-        n: Any,
-        s: Any,
-        note: Any,
-        missing: Any,
-        gaps: Any,
-        clock: Any,
-        left: Any,
-        world: Any,
-        params: Any,
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
     ) -> Any:
         means, variances = world
         arms = n.size
@@ -150,7 +134,7 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
 
 def ucb_score(radius: Formula, *clock: Formula) -> Any:
     """For UCB: the index is mean + radius."""
-    radius = prepare(radius)
+    radius = jitable(radius)
 
     @register_jitable
     def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
@@ -161,7 +145,7 @@ def ucb_score(radius: Formula, *clock: Formula) -> Any:
 
 def any_index_score(formula: Formula) -> Any:
     """For a policy with an index of its own."""
-    formula = prepare(formula)
+    formula = jitable(formula)
 
     @register_jitable
     def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
@@ -185,15 +169,7 @@ def means_score() -> Any:
 
     @register_jitable
     def score(
-        n: Any,
-        s: Any,
-        note: Any,
-        missing: Any,
-        gaps: Any,
-        clock: Any,
-        left: Any,
-        world: Any,
-        params: Any,
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
     ) -> Any:
         worst = gaps.max()
         if missing <= 0.0:
@@ -208,7 +184,7 @@ def means_score() -> Any:
 
 def posterior_score(centre: Formula, spread: Formula) -> Any:
     """For Thompson sampling: the index is the posterior mean + `clock` posterior deviations."""
-    centre, spread = prepare(centre), prepare(spread)
+    centre, spread = jitable(centre), jitable(spread)
 
     @register_jitable
     def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
@@ -243,15 +219,7 @@ def with_luck(score: Any) -> Any:
 
     @register_jitable
     def both(
-        n: Any,
-        s: Any,
-        note: Any,
-        missing: Any,
-        gaps: Any,
-        clock: Any,
-        left: Any,
-        world: Any,
-        params: Any,
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
     ) -> Any:
         if missing <= 0.0:
             return 0.0
@@ -271,6 +239,17 @@ def with_luck(score: Any) -> Any:
     return both
 
 
+@register_jitable
+def reach(record: Any, level: Any, step: Any, state: Any, event: Any) -> None:
+    """Record the state as that in which the path came to the levels above `level`, up to `step`.
+
+    event: 1.0 if the event itself made the step, otherwise 0.0.
+    """
+    for i in range(level + 1, step + 1):
+        record[i, :-1] = state
+        record[i, -1] = event
+
+
 def branching_kernel(
     rule: Rule, score_of: Callable[..., Any], parts: tuple[Formula, ...], shock: Formula, reward: Formula
 ) -> Any:
@@ -281,9 +260,8 @@ def branching_kernel(
     lowest, steps: scores from `lowest` to 0 make up so many levels; the event is one level higher.
     least: how many paths a turn ends at least.
     """
-    notes = rule.notes
-    formulas = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
-    choose, learn, settled, shock, reward = formulas
+    rule, shock, reward = jitable(rule), jitable(shock), jitable(reward)
+    choose, learn, notes, _, settled = rule
     score_loss = score_of(*parts)
     score_regret = with_luck(score_loss)
 
@@ -312,9 +290,7 @@ def branching_kernel(
             certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
             possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
             if not whole and certain >= target:
-                for i in range(level + 1, steps + 2):
-                    record[i, :-1] = state
-                    record[i, -1] = 1.0
+                reach(record, level, steps + 1, state, 1.0)
                 return steps + 1, t - first
             if (not whole and possible < target) or stop[0] != 0:
                 return level, t - first
@@ -329,22 +305,18 @@ def branching_kernel(
                 if left == 0.0:
                     if missing > 0.0:
                         return level, t - first
-                    for i in range(level + 1, steps + 2):
-                        record[i, :-1] = state
-                        record[i, -1] = 1.0
+                    reach(record, level, steps + 1, state, 1.0)
                     return steps + 1, t - first
                 now = score_regret(n, s, note, missing, gaps, clock, left, (means, variances), params)
             else:
                 now = score_loss(n, s, note, target - loss, gaps, clock, left, (means, variances), params)
             now = now if now > lowest else lowest  # a score of nan, too, is the lowest
             step = int(steps * min(1.0, 1.0 - now / lowest))
-            for i in range(level + 1, step + 1):
-                record[i, :-1] = state
-                record[i, -1] = 0.0
+            reach(record, level, step, state, 0.0)
             level = max(level, step)
         return level, state[0] - first
 
-    @compiler(*formulas, *parts)
+    @compiler(rule, shock, reward, *parts)
     def kernel(
         rng: Any, params: Any, world: Any, problem: Any, limits: Any, particles: Any, least: Any, stop: Any
     ) -> Any:

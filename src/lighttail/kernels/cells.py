@@ -18,18 +18,9 @@ NOTHING = 1e-290  # smaller chances are dropped
 
 @compiler()
 def lower(
-    p: Any,
-    pulls: Any,
-    successes: Any,
-    starts: Any,
-    rounds: Any,
-    arrived: Any,
-    least: Any,
-    below: Any,
-    waiting: Any,
-    gone: Any,
-    running: Any,
-) -> None:
+    p: Any, pulls: Any, successes: Any, starts: Any, rounds: Any, arrived: Any, least: Any,
+    below: Any, waiting: Any, gone: Any, running: Any,
+) -> None:  # fmt: skip
     """Lower the level past some values of the index.
 
     pulls, successes: the cells, by falling value, then pulls, then successes. starts[v]: the first

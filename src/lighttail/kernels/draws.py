@@ -73,6 +73,18 @@ def next_uniform(address: Any) -> Any:
     return np.int64(next_bits(address) >> ELEVEN) * UNIT
 
 
+@register_jitable(forceinline=True)
+def candidate(address: Any) -> Any:
+    """A point of the ziggurat, its size as an integer, and its layer."""
+    bits = next_bits(address)
+    layer = bits & LAYER
+    bits >>= EIGHT
+    size = (bits >> ONE) & MANTISSA
+    sign = np.int64(bits & ONE)
+    # The sign is given to the integer, because a branch on a fair coin would be mispredicted.
+    return float((np.int64(size) ^ -sign) + sign) * wi_double[layer], size, layer
+
+
 @register_jitable
 def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
     """The rest of the ziggurat for the 1.5 % of draws that miss its core."""
@@ -87,12 +99,7 @@ def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
         drop = fi_double[layer - ONE] - fi_double[layer]
         if drop * next_uniform(address) + fi_double[layer] < math.exp(-0.5 * x * x):
             return x
-        bits = next_bits(address)
-        layer = bits & LAYER
-        bits >>= EIGHT
-        size = (bits >> ONE) & MANTISSA
-        sign = np.int64(bits & ONE)
-        x = float((np.int64(size) ^ -sign) + sign) * wi_double[layer]
+        x, size, layer = candidate(address)
         if size < ki_double[layer]:
             return x
 
@@ -115,13 +122,7 @@ def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: A
 @overload(standard_normal, jit_options={"forceinline": True})
 def _standard_normal(rng: Any) -> Any:
     def draw(rng: Any) -> Any:
-        bits = next_bits(rng)
-        layer = bits & LAYER
-        bits >>= EIGHT
-        size = (bits >> ONE) & MANTISSA
-        sign = np.int64(bits & ONE)
-        # The sign goes onto the integer: a branch on a fair coin would be mispredicted.
-        x = float((np.int64(size) ^ -sign) + sign) * wi_double[layer]
+        x, size, layer = candidate(rng)
         return x if size < ki_double[layer] else reject_out_of_line(rng, x, size, layer)
 
     return draw

@@ -199,31 +199,15 @@ def add_law(qs: Any, fs: Any, total: Any, weight: Any, law: Any) -> None:
         number[d] = left + 1
 
 
-@compiler()
-def regrets_of(gaps: Any, total: Any, regrets: Any) -> None:
+def regrets_of(gaps: Any, total: int) -> Any:
     """The regret at each place of `add_law`."""
-    digits = gaps.size - 1
-    number = np.zeros(digits, dtype=np.int64)
-    pulls = np.zeros(digits + 1, dtype=np.int64)
-    lost = np.zeros(digits + 1)
-    place, d = 0, 0
-    while d >= 0:
-        n = number[d]
-        if n > total - pulls[d]:
-            number[d] = 0
-            d -= 1
-            if d >= 0:
-                number[d] += 1
-            continue
-        if d < digits - 1:
-            pulls[d + 1] = pulls[d] + n
-            lost[d + 1] = lost[d] + n * gaps[d + 1]
-            d += 1
-            continue
-        for n in range(total - pulls[d] + 1):
-            regrets[place] = lost[d] + n * gaps[d + 1]
-            place += 1
-        number[d] = total - pulls[d] + 1
+    pulls, lost = np.zeros(1, dtype=np.int64), np.zeros(1)
+    for gap in gaps[1:]:
+        choices = total - pulls + 1  # the numbers of pulls of the next group: 0, 1, ..., choices - 1
+        first = np.repeat(np.cumsum(choices) - choices, choices)
+        n = np.arange(first.size) - first
+        pulls, lost = np.repeat(pulls, choices) + n, np.repeat(lost, choices) + n * gap
+    return lost
 
 
 @register_jitable
@@ -279,17 +263,9 @@ def add_level(
 
 @compiler()
 def merge(
-    kind: Any,
-    q: Any,
-    f: Any,
-    arms: Any,
-    gaps: Any,
-    units: Any,
-    regret: Any,
-    total: Any,
-    weight: Any,
+    kind: Any, q: Any, f: Any, arms: Any, gaps: Any, units: Any, regret: Any, total: Any, weight: Any,
     out: Any,
-) -> None:
+) -> None:  # fmt: skip
     """One level, from q and f of one arm of each group."""
     qs, fs = np.empty(q.shape), np.empty(q.shape)
     for g in range(arms.size):
@@ -299,20 +275,9 @@ def merge(
 
 @compiler()
 def merge_ties(
-    kind: Any,
-    below: Any,
-    waiting: Any,
-    gone: Any,
-    running: Any,
-    clocks: Any,
-    weights: Any,
-    arms: Any,
-    gaps: Any,
-    units: Any,
-    regret: Any,
-    total: Any,
-    out: Any,
-) -> None:
+    kind: Any, below: Any, waiting: Any, gone: Any, running: Any, clocks: Any, weights: Any,
+    arms: Any, gaps: Any, units: Any, regret: Any, total: Any, out: Any,
+) -> None:  # fmt: skip
     """Levels at which an arm of a group may wait for its turn, at most once: a uniform clock each.
 
     Of group g at level v: below[g, v, n], the chance that its index is below the level after n pulls;

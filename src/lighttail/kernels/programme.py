@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, prepared
+from lighttail.kernels.build import Formula, compiler, kernel_maker
 
 SURE, NEVER = -1, -2  # in place of a block whose event is decided
 STEP = 0.75  # of the grid, in standard deviations of the product of all posterior densities
@@ -67,20 +67,10 @@ def undecided(width: Any, partial: Any, sure: Any, most: Any) -> Any:
 
 @register_jitable
 def give(
-    arm: Any,
-    share: Any,
-    start: Any,
-    first: Any,
-    until: Any,
-    row: Any,
-    n: Any,
-    strides: Any,
-    chances: Any,
-    place: Any,
-    mass: Any,
-    following: Any,
-) -> Any:
-    """Pull the arm with chance `share` in the states first..until - 1 of a row; the mass on the event."""
+    arm: Any, share: Any, start: Any, first: Any, until: Any, row: Any, n: Any, strides: Any, chances: Any,
+    place: Any, mass: Any, following: Any,
+) -> Any:  # fmt: skip
+    """Pull the arm with chance `share` in the states first..until - 1 of a row; returns the event's mass."""
     last = n.size - 1
     if place < 0:
         total = 0.0
@@ -106,23 +96,14 @@ def give(
     return 0.0
 
 
+@kernel_maker
 def index_programme(radius: Formula, clock: Formula) -> Any:
     """UCB: an arm never pulled comes first, then the highest index; ties at random."""
-    radius, clock = formulas = prepared(radius, clock)
 
-    @compiler(*formulas)
     def kernel(
-        params: Any,
-        t: Any,
-        chances: Any,
-        blocks: Any,
-        place: Any,
-        onto: Any,
-        sure: Any,
-        most: Any,
-        mass: Any,
-        following: Any,
-    ) -> Any:
+        params: Any, t: Any, chances: Any, blocks: Any, place: Any, onto: Any, sure: Any, most: Any,
+        mass: Any, following: Any,
+    ) -> Any:  # fmt: skip
         arms = blocks.shape[1]
         last = arms - 1
         time = clock(float(t + 1), *params)
@@ -223,23 +204,14 @@ def chances_on_grid(
         out[k] = total
 
 
+@kernel_maker
 def posterior_programme(centre: Formula, spread: Formula) -> Any:
     """Thompson sampling: an arm is pulled with the chance that its draw is the largest."""
-    centre, spread = formulas = prepared(centre, spread)
 
-    @compiler(*formulas)
     def kernel(
-        params: Any,
-        t: Any,
-        chances: Any,
-        blocks: Any,
-        place: Any,
-        onto: Any,
-        sure: Any,
-        most: Any,
-        mass: Any,
-        following: Any,
-    ) -> Any:
+        params: Any, t: Any, chances: Any, blocks: Any, place: Any, onto: Any, sure: Any, most: Any,
+        mass: Any, following: Any,
+    ) -> Any:  # fmt: skip
         arms = blocks.shape[1]
         last = arms - 1
         mean, sd = np.zeros((t + 1, t + 1)), np.empty(t + 1)
@@ -327,11 +299,10 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
     return kernel
 
 
+@kernel_maker
 def phase_width(radius: Formula, clock: Formula) -> Any:
     """Elimination: the radius after n pulls of every active arm and t pulls in all."""
-    radius, clock = formulas = prepared(radius, clock)
 
-    @compiler(*formulas)
     def kernel(params: Any, n: Any, t: Any) -> Any:
         return float(radius(n, clock(t, *params), *params))
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, prepared
-from lighttail.kernels.closing import close_path
-from lighttail.kernels.index import pick_tied
+from lighttail.kernels.build import Formula, close_path, kernel_maker
+from lighttail.kernels.stepping import pick_tied
 
 ROOM = 1024  # points of an arm that are kept; doubled where that is not enough
 RESERVE = 128  # points that one passage adds at most: twice the halvings of the longest block
@@ -211,6 +210,7 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
     return leap
 
 
+@kernel_maker
 def level_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
 ) -> Any:
@@ -220,11 +220,8 @@ def level_kernel(
     their order. A leap that would take more pulls than the horizon has is taken back; what it
     revealed stays known. From the level where the horizon ends, the leaders play one by one.
     """
-    formulas = prepared(radius, bend, total, part, clear, proxy)
-    radius, bend, total, part, clear, proxy = formulas
     leap = leap_of(radius, total, part, clear)
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         end = float(horizon)
@@ -289,22 +286,16 @@ def level_kernel(
     return kernel
 
 
+@kernel_maker
 def lead_kernel(
-    radius: Formula,
-    clock: Formula,
-    bend: Formula,
-    total: Formula,
-    part: Formula,
-    clear: Formula,
-    proxy: Formula,
-) -> Any:
+    radius: Formula, clock: Formula, bend: Formula,
+    total: Formula, part: Formula, clear: Formula, proxy: Formula,
+) -> Any:  # fmt: skip
     """UCB with a radius that grows with time: one leader after the other, each in blocks.
 
     Within a block the rivals' indices are bounded by those at its end and the leader's own bonus by
     that at its start.
     """
-    formulas = prepared(radius, clock, bend, total, part, clear, proxy)
-    radius, clock, bend, total, part, clear, proxy = formulas
 
     @register_jitable
     def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
@@ -315,7 +306,6 @@ def lead_kernel(
                 best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
         return best
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         end = float(horizon)

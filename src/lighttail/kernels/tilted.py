@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, prepared
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, kernel_maker
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
@@ -83,6 +83,7 @@ def log_mixture(
     return top + math.log(total) if total > 0.0 else -math.inf
 
 
+@kernel_maker
 def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     """The kernel that plays a rule's paths under a mixture.
 
@@ -95,30 +96,13 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     decided; `score`, the loss or regret that it is certain to have; its arms' `pulls` before the last round
     and `totals`, their sums of rewards after 1, 2, 4, ... pulls and, as the last entry, after all of them.
     """
-    notes = rule.notes
-    formulas = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
-    choose, learn, settled, shock, reward = formulas
+    choose, learn, notes, _, settled = rule
 
-    @compiler(*formulas)
     def kernel(
-        rng: Any,
-        params: Any,
-        means: Any,
-        rest: Any,
-        mixture: Any,
-        gaps: Any,
-        horizon: Any,
-        target: Any,
-        whole: Any,
-        full: Any,
-        own: Any,
-        log_parts: Any,
-        rounds: Any,
-        score: Any,
-        pulls: Any,
-        totals: Any,
+        rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, horizon: Any, target: Any,
+        whole: Any, full: Any, own: Any, log_parts: Any, rounds: Any, score: Any, pulls: Any, totals: Any,
         stop: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         arms = means.size
         n, s, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
         n_end, s_end = np.empty(arms), np.empty(arms)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, prepared
-from lighttail.kernels.index import pick_tied
+from lighttail.kernels.build import Formula, kernel_maker
 from lighttail.kernels.skip import (
     CROSSED,
     CROWDED,
@@ -31,6 +30,7 @@ from lighttail.kernels.skip import (
     take_back,
     top_two,
 )
+from lighttail.kernels.stepping import pick_tied
 from lighttail.kernels.tilted import drawn, log_mixture
 from lighttail.random.streams import uniform
 
@@ -62,6 +62,7 @@ def choices_until_hopeless(loss: Any, gap: Any, worst: Any, target: Any, most: A
     return q
 
 
+@kernel_maker
 def tilted_skip_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
 ) -> Any:
@@ -70,27 +71,12 @@ def tilted_skip_kernel(
     rarity: about -ln of the event's probability. A block that is taken although it may have crossed
     must be rare beside the event.
     """
-    formulas = prepared(radius, bend, total, part, clear, proxy)
-    radius, bend, total, part, clear, proxy = formulas
     leap = leap_of(radius, total, part, clear)
 
-    @compiler(*formulas)
     def kernel(
-        rng: Any,
-        params: Any,
-        means: Any,
-        rest: Any,
-        mixture: Any,
-        gaps: Any,
-        rarity: Any,
-        horizon: Any,
-        target: Any,
-        whole: Any,
-        own: Any,
-        log_parts: Any,
-        rounds: Any,
-        stop: Any,
-    ) -> None:
+        rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, rarity: Any, horizon: Any,
+        target: Any, whole: Any, own: Any, log_parts: Any, rounds: Any, stop: Any,
+    ) -> None:  # fmt: skip
         arms = means.size
         end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is another matter
         now, then = np.empty((3, arms)), np.empty((3, arms))

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.build import BREATH, Formula, compiler, prepared
-from lighttail.kernels.closing import sum_of
+from lighttail.kernels.build import BREATH, Formula, kernel_maker, sum_of
 from lighttail.random.streams import uniform
 
 
+@kernel_maker
 def weights_kernel(weight: Formula, gain: Formula, shock: Formula, reward: Formula) -> Any:
     """Draw an arm by its weight, then credit it with its gain."""
-    weight, gain, shock, reward = formulas = prepared(weight, gain, shock, reward)
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         scores = np.empty(arms)

@@ -99,8 +99,7 @@ def law_sum(gaps: Floats, horizon: int) -> tuple[Sum, Floats]:
     """The whole law by the numbers of pulls, and the regret at each place."""
     from lighttail.kernels.merge import LAW, regrets_of
 
-    regrets = np.zeros(places(len(gaps), horizon))
-    regrets_of(gaps, horizon, regrets)
+    regrets = regrets_of(gaps, horizon)
     order = np.argsort(-regrets, kind="stable")
     return Sum(LAW, gaps, -math.inf, horizon, regrets.size, order=order), regrets
 
