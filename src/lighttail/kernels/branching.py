@@ -1,9 +1,10 @@
 """Adaptive multilevel splitting: paths that come close to the event are copied, the others end.
 
-Every path has a score, and its level is the highest score so far in steps of `width`. The lowest
-paths are ended and each is replaced by a copy of another path from the moment when that one first
-came above the level, played on with fresh random numbers. What was kept at each turn multiplies up
-to an unbiased estimate, whatever the score; a bad score makes it useless (Cerou and Guyader 2007).
+Every path has a score, and the level of a path is its highest score so far, in steps. At each turn the paths
+with the lowest level end. Each of them is replaced by a copy of another path from the moment when that path
+first came above the level, and the copy is played on with fresh random numbers. The product of the shares of
+paths that were kept at the turns is an unbiased estimate for every score, but useless for a bad score (Cerou
+and Guyader 2007).
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from lighttail.kernels.build import WRONG_ARM, Formula, compiler, jitable
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
-FRACTIONS = 9  # of a raise of the bad arm's index that are tried
+FRACTIONS = 9  # how many raises of the bad arm's index are tried
 
 
 @register_jitable
 def squared(x: Any) -> Any:
-    """x^2, infinite where no float is as large: a power would raise outside of compiled code."""
+    """x^2, or infinity if the square is no float: a power would raise an error outside compiled code."""
     return x * x
 
 
 @register_jitable
 def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
-    """Pulls and sum of an arm; one that was never pulled counts as if it had shown its mean once."""
+    """The pulls and the sum of an arm. An arm without pulls counts as if it had earned its mean once."""
     if n[k] == 0.0:
         return 1.0, means[k]
     return n[k], s[k]
@@ -39,10 +40,10 @@ def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
 def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
     """Minus the cost to go for a policy that pulls the arm with the highest index at the end.
 
-    Some arm a must take the pulls that are missing. Its index after them is raised by y; every other
-    arm must come below that with 0, 1, 2, 4, ... more pulls. A change e of the mean of n + k rewards
-    that only the last k make costs (e (n + k))^2 / (2 variance k). The cheapest of all this.
-    every_arm: the policy pulls every arm first, so that a path that has not done so is nowhere yet.
+    Some arm a must take the missing pulls. Its index after these pulls is raised by y, and the index of every
+    other arm must fall below with 0, 1, 2, 4, ... more pulls. If the last k of n + k rewards change the mean
+    by e, this costs (e (n + k))^2 / (2 variance k). The cost to go is the lowest cost of all these ways.
+    every_arm: the policy pulls every arm first, so that a path that has not yet done so has the lowest score.
     """
 
     @register_jitable
@@ -99,7 +100,7 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
 def elimination_score(radius: Formula, clock_of: Formula) -> Any:
     """Minus the cost to go for successive elimination: some arm a drops all arms that are too good.
 
-    After k = 0, 1, 2, 4, ... more phases its mean must be two radii above theirs.
+    After k = 1, 2, 4, ... more phases the mean of arm a must be two radii above the means of these arms.
     """
     radius = jitable(radius)
 
@@ -132,19 +133,8 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
     return score
 
 
-def ucb_score(radius: Formula, *clock: Formula) -> Any:
-    """For UCB: the index is mean + radius."""
-    radius = jitable(radius)
-
-    @register_jitable
-    def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
-        return s / n + radius(n, clock, *params)
-
-    return index_score(index)
-
-
 def any_index_score(formula: Formula) -> Any:
-    """For a policy with an index of its own."""
+    """The score of a policy with an index."""
     formula = jitable(formula)
 
     @register_jitable
@@ -155,10 +145,10 @@ def any_index_score(formula: Formula) -> Any:
 
 
 def means_score() -> Any:
-    """For a rule of which nothing is known: as if it pulled the arm with the highest mean, or at random.
+    """The score of a rule about which nothing is known: as if it pulled the highest mean, or at random.
 
-    Minus the cheaper of two costs to go: that of means which favour a bad arm, and a nat for every pull of
-    the worst arm that is missing, about what a rule that explores by itself takes for one.
+    It is minus the lower of two costs to go: the cost of means that favour a bad arm, and one nat per missing
+    pull of the worst arm, about the cost for a rule that explores by itself.
     """
 
     @register_jitable
@@ -183,7 +173,7 @@ def means_score() -> Any:
 
 
 def posterior_score(centre: Formula, spread: Formula) -> Any:
-    """For Thompson sampling: the index is the posterior mean + `clock` posterior deviations."""
+    """The score of Thompson sampling: the index is the posterior mean + `clock` posterior deviations."""
     centre, spread = jitable(centre), jitable(spread)
 
     @register_jitable
@@ -193,10 +183,16 @@ def posterior_score(centre: Formula, spread: Formula) -> Any:
     return index_score(index)
 
 
-Score = tuple[Callable[..., Any], tuple[Formula, ...], str]  # its maker, the formulas it takes, and in words
-SCORES: dict[str, Callable[[Any], Score]] = {  # by what a policy plays by
-    "radius": lambda policy: (ucb_score, (type(policy.bonus).radius,), "the policy's index"),
-    "index": lambda policy: (any_index_score, (policy.index_formula(),), "the policy's index"),
+Score = tuple[Callable[..., Any], tuple[Formula, ...], str]  # the maker, its formulas, and the score in words
+
+
+def _index_score(policy: Any) -> Score:
+    return any_index_score, (policy.index_formula(),), "the policy's index"
+
+
+SCORES: dict[str, Callable[[Any], Score]] = {  # by `plays_by` of a policy
+    "radius": _index_score,
+    "index": _index_score,
     "phases": lambda policy: (
         elimination_score,
         (type(policy.bonus).radius, type(policy.bonus).clock),
@@ -212,9 +208,9 @@ SCORES: dict[str, Callable[[Any], Score]] = {  # by what a policy plays by
 
 
 def with_luck(score: Any) -> Any:
-    """The score of a regret with its luck: part of what is missing as loss, the rest as bad luck.
+    """The score if the luck of the rewards counts: a part of the missing regret is loss, the rest bad luck.
 
-    Luck y in the rewards of the rounds that are left costs y^2 / (2 variance left). The cheapest sum counts.
+    Luck y in the rewards of the rounds that are left costs y^2 / (2 variance left). The lowest sum counts.
     """
 
     @register_jitable
@@ -255,10 +251,10 @@ def branching_kernel(
 ) -> Any:
     """The kernel that runs one repetition and returns (estimate, rounds played, turns).
 
-    parts: the formulas of the score. whole: whether the luck of the rewards counts; such a path is
-    decided by its last reward. clock: what the radius takes as time in the score.
-    lowest, steps: scores from `lowest` to 0 make up so many levels; the event is one level higher.
-    least: how many paths a turn ends at least.
+    parts: the formulas of the score. whole: whether the luck of the rewards counts; the last reward then
+    decides a path. clock: the value of the clock in the score. lowest, steps: the scores from `lowest` to 0
+    are divided into `steps` levels; the event is one level higher. least: the number of paths that a turn
+    ends, at least.
     """
     rule, shock, reward = jitable(rule), jitable(shock), jitable(reward)
     choose, learn, notes, _, settled = rule

@@ -1,10 +1,9 @@
 """The two draws of `lighttail.random.streams`, compiled: NumPy's numbers without NumPy's call.
 
-A kernel is handed the address of an SFC64 bit generator's state and steps it in place, so the
-generator continues in Python where the kernel left it. `standard_normal` and `uniform` return the
-same bits as `Generator.standard_normal` and `Generator.random` (a test compares them over millions
-of draws). Against numba's own support for `Generator`, which calls back through a function
-pointer for every number, a normal costs half.
+A kernel receives the address of the state of an SFC64 bit generator and changes the state in place, so that
+the generator continues in Python where the kernel left it. `standard_normal` and `uniform` return the same
+bits as `Generator.standard_normal` and `Generator.random` (a test compares millions of draws). numba's own
+support for `Generator` calls back through a function pointer for every number and takes twice as long.
 """
 
 from __future__ import annotations
@@ -19,13 +18,7 @@ from numba.core import config
 from numba.extending import intrinsic, overload, register_jitable
 
 # The tables of NumPy's ziggurat, as numba keeps them for its own Generator support.
-from numba.np.random._constants import (
-    fi_double,
-    ki_double,
-    wi_double,
-    ziggurat_nor_inv_r,
-    ziggurat_nor_r,
-)
+from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
 
 from lighttail.random.streams import standard_normal, uniform
 
@@ -38,7 +31,7 @@ UNIT = 1.0 / 9007199254740992.0  # 2^-53
 
 
 def stream(generator: np.random.Generator) -> Any:
-    """What a kernel takes its random numbers from; `generator` must outlive the kernel's call."""
+    """The argument `rng` of a kernel; `generator` must live until the call of the kernel ends."""
     if config.DISABLE_JIT:
         return generator
     return np.uint64(generator.bit_generator.ctypes.state_address)
@@ -106,7 +99,7 @@ def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
 
 @intrinsic
 def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: Any) -> Any:
-    """Call `reject` without inlining it: its registers would spill in every caller's hot loop."""
+    """Call `reject` without inlining it, because its registers would spill in every caller's hot loop."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         compiled = context.compile_subroutine(builder, reject, signature)

@@ -121,10 +121,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                     arm_of[slot], value_of[slot] = arm, value
                     memo_of[slot, :] = memos[i]
                     queue(head, tail, link, np.uint64(ahead), np.uint64(slot), nobody)
-            here, told = (
-                np.uint64(0),
-                np.uint64(0),
-            )  # in the ring: this round, the first one not told
+            here = told = np.uint64(0)  # places in the ring: this round, and the first round not told yet
             left = (batch - first % batch) % batch  # rounds until the next group
             leader, n, s = np.uint64(0), tried[0], earned[0]
             for t in range(first + 1, horizon + 1):
