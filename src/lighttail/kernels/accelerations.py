@@ -18,8 +18,7 @@ from lighttail.kernels.stepping import (
     posterior_kernel,
 )
 from lighttail.kernels.tilted_skip import tilted_skip_kernel
-from lighttail.kernels.weights import weights_kernel
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
+from lighttail.policies import UCB, Policy, SuccessiveElimination, ThompsonSampling
 
 Make = Callable[..., Any]
 Parts = tuple[Callable[..., Any], ...]
@@ -65,15 +64,10 @@ def _thompson(policy: ThompsonSampling) -> Fast:
     return Fast((posterior_kernel, parts), programme=(posterior_programme, parts))
 
 
-def _weights(policy: Exp3IX) -> Fast:
-    return Fast((weights_kernel, (policy.weight, policy.gain)))
-
-
 ACCELERATIONS: dict[type[Policy], Callable[[Any], Fast]] = {
     UCB: _ucb,
     SuccessiveElimination: _elimination,
     ThompsonSampling: _thompson,
-    Exp3IX: _weights,
 }
 
 
