@@ -273,6 +273,7 @@ def test_a_problem_with_almost_no_noise() -> None:
     ("policy", "problem", "horizon", "sentence"),
     [
         (lt.UCB(lt.AnyTime(0.2)), PROBLEM, 50, "policy must be UCB with a bonus that does not change"),
+        (lt.UCB, PROBLEM, 50, "policy must be UCB with a bonus that does not change"),
         (lt.ThompsonSampling(0.2), PROBLEM, 50, "policy must be UCB"),
         (TUNED["Standard"], lt.Bandit([0.1, 0.2], lt.Laplace()), 50, "Gaussian noise or Bernoulli"),
         (TUNED["Standard"], PROBLEM, 1, "horizon must be a whole number of at least 2"),

@@ -12,6 +12,7 @@ import numpy as np
 
 from lighttail.checks import EXACT, refuse, whole
 from lighttail.outcomes.estimates import Floats
+from lighttail.policies import Policy
 from lighttail.problems import Bandit, has_arms
 from lighttail.tails.levels import HOPELESS, GaussianArms
 from lighttail.tails.sums import common_unit
@@ -126,7 +127,7 @@ def _coins(problem: Bandit) -> bool:
 
 def has_law(policy: Any) -> bool:
     """Whether the law by levels is for this policy: an index mean + radius that ignores time."""
-    return getattr(policy, "plays_by", "") == "radius" and not policy.moving()
+    return isinstance(policy, Policy) and policy.plays_by == "radius" and not policy.moving()  # type: ignore[attr-defined]
 
 
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
