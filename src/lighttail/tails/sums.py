@@ -99,7 +99,6 @@ def law_sum(gaps: Floats, horizon: int, units: Units | None = None) -> tuple[Sum
         unit, wholes = units
         regrets: Floats = unit * np.arange(max(wholes) * horizon + 1.0)
         return Sum(LATTICE, gaps, -math.inf, horizon, regrets.size, wholes), regrets
-    regrets = np.zeros(places(len(gaps), horizon))
-    regrets_of(gaps, horizon, regrets)
+    regrets = regrets_of(gaps, horizon)
     order = np.argsort(-regrets, kind="stable")
     return Sum(LAW, gaps, -math.inf, horizon, regrets.size, order=order), regrets
