@@ -483,7 +483,7 @@ def test_ctrl_c_ends_a_run_in_one_line_and_it_goes_on(tmp_path: Path) -> None:
             child.kill()
     results = load_study(tmp_path / "small")
     so_far = f"{results.finished} of {results.pieces} files are there"
-    again = f"Go on with: lighttail run {tmp_path / 'study.toml'}"
+    again = f"Resume with: lighttail run {tmp_path / 'study.toml'}"
     assert (child.returncode, out, err) == (130, "", f"lighttail: stopped: {so_far}. {again}\n")
     assert 5 <= results.finished < results.pieces
     assert not list(tmp_path.glob("small/**/.0*"))
