@@ -423,7 +423,7 @@ def test_a_device_that_cannot_be_is_refused_before_anything_is_made(tmp_path: Pa
     """tests/test_gpu.py plays a study on one."""
     wrong = [
         ({"device": "tpu", "workers": None}, "device must be cpu or cuda"),
-        ({"device": "cuda", "workers": 2}, "device must be cpu where"),
+        ({"device": "cuda", "workers": 2}, "device must be cpu if"),
         ({"device": "cuda", "workers": None}, "device must be 'cpu' without"),
     ]
     for settings, said in wrong:

@@ -60,7 +60,7 @@ def compare(
     """Simulate every policy on the problem, each with the same seed, and compare their regrets.
 
     policies: a list, or a mapping whose keys are the policies' names in tables and figures. None stands for
-        the policies of `lighttail compare`: the six of the paper, tuned as there, or four for a linear bandit.
+        the policies of `lighttail compare`: the six of the paper or, for a linear bandit, four.
     threshold: the regret whose chance is estimated, in units of reward. The default is a third of the largest
         possible regret.
     horizon, paths, seed, delay, batch, keep, device, executor, threads: as in `simulate`.

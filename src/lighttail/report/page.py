@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
+from typing import Any
 
-from lighttail.outcomes.comparison import RARE, Comparison, uncovered
+from lighttail.outcomes.comparison import RARE, Comparison, Entry, uncovered
 from lighttail.outcomes.format import counted
 from lighttail.problems import Problem
 from lighttail.report.document import document, figure, unbroken
@@ -16,13 +18,15 @@ def page(comparison: Comparison, command: str, survival: bytes, histograms: byte
     """The whole page. survival, histograms: the figures as SVG. above: HTML before the heading."""
     problem = comparison.problem
     policies = counted(len(comparison.entries), "policy", "policies")
+    looked = zip(comparison.entries, looks(comparison.entries), strict=True)
+    rows = "\n".join(policy_row(entry, look, entry.cells()) for entry, look in looked)
     made = versions_line(comparison.entries[0].outcome.settings["versions"])
     body = f"""{above}<h1>What is the chance of losing {comparison.threshold:g} or more?</h1>
 <p>{policies}, {comparison.horizon:,} pulls per path, {comparison.paths:,}
 simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.course.words()))))}</p>
 <p class="verdict">{unbroken(comparison.verdict())}</p>
 <h2>The numbers</h2>
-<div class="scroll"><table>{_head(comparison)}{_rows(comparison)}</table></div>
+<div class="scroll"><table>{head(comparison.headings())}{rows}</table></div>
 <p>The regret is what the best arm would have earned on average, minus what the path earned; the regret of a
 lucky path is negative. The brackets contain 95 % intervals. “≥” marks a quantile that {comparison.paths:,}
 paths cannot bound from above. “&lt;” marks the upper limit for an event that happened in no path.</p>
@@ -68,21 +72,17 @@ def about(problem: Problem) -> str:
     return f"{problem.about()} Noise: {problem.noise!r}."
 
 
-def _head(comparison: Comparison) -> str:
-    names = ["policy", *comparison.headings(), "heavy tail here"]
-    return "<tr>" + "".join(f"<th>{unbroken(name)}</th>" for name in names) + "</tr>\n"
+def head(names: Iterable[str]) -> str:
+    """The first row of a table whose other rows are those of `policy_row`."""
+    columns = ("policy", *names, "heavy tail here")
+    return "<tr>" + "".join(f"<th>{unbroken(name)}</th>" for name in columns) + "</tr>\n"
 
 
-def _rows(comparison: Comparison) -> str:
-    rows = []
-    for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
-        line = "solid" if entry.light_tailed else "dashed"
-        swatch = f'<span class="swatch" style="border-top-style:{line};color:{look["color"]}"></span>'
-        numbers = "".join(
-            f"<td>{escape(value)}<small>{escape(limits)}</small></td>" for value, limits in entry.cells()
-        )
-        flag = "yes" if entry.heavy_here else "not shown"
-        kind = ' class="heavy"' if entry.heavy_here else ""
-        name = escape(entry.label).replace("σ ", "σ&nbsp;")
-        rows.append(f"<tr{kind}><td>{swatch}{name}</td>{numbers}<td>{flag}</td></tr>")
-    return "\n".join(rows)
+def policy_row(entry: Entry, look: dict[str, Any], cells: Iterable[tuple[str, str]]) -> str:
+    """The row of a policy in a table, as HTML. cells: texts of values, each with the text of its interval."""
+    line = "solid" if entry.light_tailed else "dashed"
+    swatch = f'<span class="swatch" style="border-top-style:{line};color:{look["color"]}"></span>'
+    numbers = "".join(f"<td>{escape(value)}<small>{escape(limits)}</small></td>" for value, limits in cells)
+    kind, flag = (' class="heavy"', "yes") if entry.heavy_here else ("", "not shown")
+    name = escape(entry.label).replace("σ ", "σ&nbsp;")
+    return f"<tr{kind}><td>{swatch}{name}</td>{numbers}<td>{flag}</td></tr>"
