@@ -240,7 +240,9 @@ def test_a_file_is_not_made_again_by_a_machine_that_rounds_otherwise(
     monkeypatch.setattr(cells_module, "probe_of", lambda *played: b"a last bit that is another")
     assert run(out).digest == digest
     next(out.rglob("*.parquet")).unlink()
-    with pytest.raises(BadInput, match="must be finished by a machine that rounds as the one that began it"):
+    with pytest.raises(
+        BadInput, match="must be finished by a machine that rounds like the machine that began it"
+    ):
         run(out)
 
 

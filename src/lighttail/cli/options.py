@@ -21,6 +21,7 @@ from lighttail.reading.words import (
     BY_FIELDS,
     DELAYS,
     FORMS,
+    NOISES,
     parse_noise,
     parse_number,
     parse_numbers,
@@ -67,8 +68,7 @@ Means = Annotated[
 NoiseWord = Annotated[
     str | None,
     typer.Option(
-        help="gaussian, bernoulli, uniform, laplace, studentt or studentt:DF, or a class of your own, "
-        "FILE.py:Class(ARGUMENTS).",
+        help=f"{', '.join(NOISES)} or studentt:DF, or a class of your own, FILE.py:Class(ARGUMENTS).",
         show_default=ARMS["noise"],
     ),
 ]

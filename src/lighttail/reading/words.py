@@ -43,6 +43,7 @@ from lighttail.linear import (
 )
 from lighttail.linear.actions import MOST_ACTIONS
 from lighttail.linear.problem import MOST_DIM
+from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.policies import (
     UCB,
     BayesUcb,
@@ -58,7 +59,6 @@ from lighttail.policies import (
     SuccessiveElimination,
     ThompsonSampling,
 )
-from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.reading import own
 from lighttail.reading.csvfile import read_delays
 

@@ -23,8 +23,9 @@ from lighttail.checks import (
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import Delay, as_delay
 from lighttail.linear import LinearBandit
+from lighttail.noises import Noise
 from lighttail.policies import Policy
-from lighttail.problems import MOST_PULLS, Bandit, Noise
+from lighttail.problems import MOST_PULLS, Bandit
 from lighttail.reading.csvfile import read_rewards
 from lighttail.reading.own import loader
 from lighttail.reading.words import DELAYS, names_own, parse_course, parse_linear, parse_noise, parse_policy

@@ -12,9 +12,9 @@ from typing import Any
 
 from lighttail.checks import BadInput, refuse
 from lighttail.linear import LinearPolicy
+from lighttail.noises import Noise
 from lighttail.noises.formulas import normal_shock, scaled_reward
 from lighttail.policies import Policy
-from lighttail.problems import Noise
 from lighttail.reading.own import is_foreign
 
 POLICY = {"text": str, "label": str, "linear": bool, "light_tailed": bool}
