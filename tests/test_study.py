@@ -329,7 +329,7 @@ def test_a_full_disk_leaves_what_was_finished(tmp_path: Path, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(
-            folder.NotWritten, match=r"could not be written \(no space left on device\): what was"
+            folder.NotWritten, match=r"could not be written \(no space left on device\): the finished"
         ):
             run(tmp_path / "out")
     left = files(tmp_path / "out")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import refuse
+from lighttail.checks import positive, refuse
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.own import loader
@@ -27,7 +27,6 @@ from lighttail.reading.words import (
     parse_numbers,
     parse_policy,
     parse_whole,
-    with_assumed_sigma,
 )
 
 LONGEST_LINE = 1000  # letters
@@ -152,12 +151,13 @@ def policies_from(words: Any, assumed_sigma: str | None = None, linear: bool = F
         policies = [_policy_for(word, linear) for word in words]
     if assumed_sigma is None:
         return {policy: str(policy) for policy in policies}
+    sigmas = [positive("assumed-sigma", sigma) for sigma in parse_numbers("assumed-sigma", assumed_sigma)]
     swept = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # printed above
         for policy in policies:
-            for sigma in parse_numbers("assumed-sigma", assumed_sigma):
-                scaled = with_assumed_sigma(policy, sigma)
+            for sigma in sigmas:
+                scaled = policy.for_noise(sigma)
                 swept[scaled] = str(policy) if scaled is policy else f"{scaled}, σ {sigma:g} assumed"
     return swept
 
