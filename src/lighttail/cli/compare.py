@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import positive
 from lighttail.cli.app import app
 from lighttail.cli.options import (
     ARMS,
@@ -20,6 +19,7 @@ from lighttail.cli.options import (
     DelayWord,
     DeviceWord,
     Horizon,
+    KindWord,
     Means,
     Never,
     NoiseWord,
@@ -30,15 +30,17 @@ from lighttail.cli.options import (
     Threads,
     command_again,
     console,
+    kind_from,
     left_out,
     number_option,
     policies_from,
     problem_from,
     warnings_as_lines,
 )
+from lighttail.compare import check_threshold, default_words, told_apart
 from lighttail.compare import compare as compare_policies
-from lighttail.compare import default_words, told_apart
 from lighttail.linear import LinearBandit
+from lighttail.outcomes.losing import EXPLAINED
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_linear, parse_noise
 from lighttail.report import write_report
@@ -100,10 +102,15 @@ def compare(
         number_option(
             "threshold",
             metavar="SHARE",
-            help="The regret whose chance is reported, as a fraction of the horizon, in units of reward.",
+            help="The loss whose chance is reported, as a fraction of the horizon, in units of reward.",
             show_default="a third of the largest possible; 0.2 for the default means",
         ),
     ] = None,
+    kind: KindWord = "pseudo-regret",
+    no_growth: Annotated[
+        bool,
+        typer.Option("--no-growth", help="Do not find out how the chance falls as the experiment grows."),
+    ] = False,
     threads: Threads = None,
     keep: Annotated[
         str,
@@ -129,9 +136,11 @@ def compare(
     words = policy or default_words(linear)
     policies = policies_from(words, assumed_sigma, linear)
     wait, group = parse_course(delay, batch, never)
-    loss = None if threshold is None else positive("threshold", threshold) * horizon
-    if loss is not None and horizon > 0:
-        positive("threshold * horizon", loss)
+    lost, loss = kind_from(kind), None
+    if threshold is not None:
+        pulls = problem.check_horizon(horizon)
+        problem.check_sums(pulls)
+        loss = check_threshold(threshold, problem, pulls, lost, unit=pulls)
     command = command_again(context, policy=words, **(LINEAR if linear else {} if data else ARMS))
     with output_folder("out", out):
         comparison = compare_policies(
@@ -141,6 +150,8 @@ def compare(
             paths=paths,
             seed=seed,
             threshold=loss,
+            kind=lost,
+            growth=False if no_growth else None,
             delay=wait,
             batch=group,
             keep=keep,  # type: ignore[arg-type]
@@ -161,4 +172,5 @@ def _show(comparison: Any, path: Path) -> None:
     screen = console()
     screen.print(comparison_table(comparison, screen.width))
     screen.print(comparison.verdict())
+    screen.print(EXPLAINED[comparison.kind])
     print(f"Report: {path}")

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import positive, refuse
+from lighttail.checks import known_word, positive, refuse
+from lighttail.outcomes.losing import Lost
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.own import loader
@@ -106,6 +107,13 @@ Threads = Annotated[
     int | None, whole_option("threads", help="How many processors to use.", show_default="all")
 ]
 DeviceWord = Annotated[str, typer.Option("--device", metavar="WHERE", help="cpu, or cuda for an NVIDIA GPU.")]
+KINDS: dict[str, Lost] = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
+KindWord = Annotated[
+    str,
+    typer.Option(
+        help="What counts as lost: pseudo-regret leaves out the luck of single rewards, regret includes it."
+    ),
+]
 Out = Annotated[Path, typer.Option(help="Folder for the report.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")]
 
@@ -119,6 +127,13 @@ def problem_from(means: str | None, noise: str | None, sigma: float | None, data
 
     left_out("with data, which has its own", means=means, noise=noise, sigma=sigma)
     return Bandit.from_samples(read_rewards(data))
+
+
+def kind_from(text: str) -> Lost:
+    """What counts as lost, by its word. An underscore, as in Python, may stand for the hyphen."""
+    word = text.replace("_", "-")
+    known_word("kind", word, KINDS)
+    return KINDS[word]
 
 
 def left_out(when: str, **options: Any) -> None:

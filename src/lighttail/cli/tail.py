@@ -1,4 +1,4 @@
-"""The commands `tail` and `bound`: the chance of a large regret, and what is known about it beforehand."""
+"""The commands `tail` and `bound`: the chance of a large loss, and what is known about it beforehand."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from lighttail.cli.options import (
     Data,
     DelayWord,
     Horizon,
+    KindWord,
     Means,
     Never,
     NoiseWord,
@@ -28,10 +29,12 @@ from lighttail.cli.options import (
     Threads,
     command_again,
     console,
+    kind_from,
     number_option,
     policies_from,
     problem_from,
 )
+from lighttail.outcomes.losing import EXPLAINED, Lost, event
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_numbers
@@ -43,7 +46,6 @@ MOST_REGRETS = 100  # of one command, each with an estimate of its own
 MOST_TAIL_PULLS = 10**7  # per path: the plan for a rare event looks at every pull
 MOST_TAIL_ARMS = 1000  # the plan for a rare event looks at every arm
 DEFAULT_POLICY = "ucb:lighttailed:0.2"
-KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
 
 PolicyWords = Annotated[  # a list, so that a second policy is refused and does not replace the first
     list[str] | None, typer.Option("--policy", help=f"{POLICY_WORDS}.", show_default=DEFAULT_POLICY)
@@ -51,12 +53,9 @@ PolicyWords = Annotated[  # a list, so that a second policy is refused and does 
 Regret = Annotated[
     str | None,
     typer.Option(
-        help="The regret whose chance is asked for, in units of reward. Separate several regrets by commas.",
+        help="The loss whose chance is asked for, in units of reward. Separate several losses by commas.",
         show_default="a third of the largest possible",
     ),
-]
-KindWord = Annotated[
-    str, typer.Option(help="pseudo-regret, or regret, which includes the noise in the rewards.")
 ]
 
 
@@ -86,12 +85,12 @@ def tail(
     out: Out = Path("lighttail-tail"),
     as_json: AsJson = False,
 ) -> None:
-    """Estimate the chance of a large regret, however small it is: in a sentence, a table and a picture."""
+    """Estimate the chance of a large loss, however small it is: in a sentence, a table and a picture."""
     from lighttail.report.tail_page import results, write_tail
     from lighttail.tails.curve import tail_curve
 
     positive("relative-error", relative_error)
-    which = _kind(kind)
+    which = kind_from(kind)
     known_word("method", method, METHODS)
     player, problem, regrets = _asked(means, noise, sigma, data, policy, horizon, regret)
     check_settings(player, problem, horizon, 1, seed, 1 if threads is None else threads)
@@ -121,17 +120,18 @@ def tail(
 
 
 def _show(curve: Any, path: Path) -> None:
-    from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
+    from lighttail.report.tail_words import COLUMNS, note, rows, sentence, subject
     from lighttail.report.terminal import plain_table
 
     screen = console()
     screen.print(f"{subject(curve)}; {curve.horizon:,} pulls, seed {curve.seed}")
     for regret in curve.asked:
         point = curve.at(regret)
-        title = f"P({kind_words(curve.kind)} ≥ {regret:g})"
+        title = f"The chance of {event(curve.kind, regret)}"
         screen.print(plain_table(title, COLUMNS, rows(point, curve.outcome.paths, curve.horizon)))
         screen.print(sentence(curve, point))
         screen.print(note(curve, point))
+    screen.print(EXPLAINED[curve.kind])
     print(f"Report: {path}")
 
 
@@ -152,14 +152,14 @@ def bound(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is known about the chance of a large regret without simulation.
+    """Show what is known about the chance of a large loss without simulation.
 
     This is a certificate for the problem, the bound of a theorem, and the exact value if there is one.
     """
     from lighttail.tails.curve import QUICK_SECONDS, asked_regrets
     from lighttail.tails.known import bounds_at, bounds_to_dict, exact_at, why_no_exact
 
-    which = _kind(kind)
+    which = kind_from(kind)
     player, problem, regrets = _asked(means, noise, sigma, data, policy, horizon, regret)
     check_settings(player, problem, horizon, 1, None, 1)
     command = command_again(context, policy=DEFAULT_POLICY, **({} if data else ARMS))
@@ -178,24 +178,18 @@ def bound(
     _show_bounds(found, which, f"{why_none}; ask with --exact" if "takes" in why_none else why_none)
 
 
-def _show_bounds(found: list[tuple[float, Any, float | None]], kind: str, why_none: str) -> None:
-    from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words, missing
+def _show_bounds(found: list[tuple[float, Any, float | None]], kind: Lost, why_none: str) -> None:
+    from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, missing
     from lighttail.report.terminal import plain_table
 
     screen = console()
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
         table.append(("exact", exact_words(exact, why_none)))
-        screen.print(plain_table(f"P({kind_words(kind)} ≥ {regret:g})", ("source", "chance"), table))
+        screen.print(plain_table(f"The chance of {event(kind, regret)}", ("source", "chance"), table))
         for text in missing(known):
             screen.print(text)
-
-
-def _kind(text: str) -> Any:
-    """The kind of regret that the word names. An underscore, as in Python, may stand for the hyphen."""
-    word = text.replace("_", "-")
-    known_word("kind", word, KINDS)
-    return KINDS[word]
+    screen.print(EXPLAINED[kind])
 
 
 def _asked(

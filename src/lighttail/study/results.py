@@ -9,6 +9,7 @@ from typing import Any
 
 from lighttail.checks import known_word, refuse
 from lighttail.outcomes.comparison import Comparison, comparison_of
+from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
 from lighttail.running.kept import Keep, kept_as
@@ -102,7 +103,9 @@ class Results:
             raise refuse("policy", policy, "one of which a piece is finished")
         return self._outcome(settings[sigma], policy, horizon, rows)
 
-    def comparison(self, setting: StudyProblem, horizon: int) -> Comparison | None:
+    def comparison(
+        self, setting: StudyProblem, horizon: int, kind: Lost = "pseudo_regret"
+    ) -> Comparison | None:
         """All policies on a problem, each with the same number of paths; None if nothing is finished."""
         study, problem = self.study, setting.problem
         rows = {name: self._rows(setting, name, horizon) for name in study.policies}
@@ -113,7 +116,9 @@ class Results:
         share = study.threshold
         threshold = problem.default_threshold(horizon) if share is None else share * horizon
         outcomes = {name: self._outcome(setting, name, horizon, paths, together=len(there)) for name in there}
-        return comparison_of(study.policies, outcomes, problem, study.seeds, threshold, setting.course)
+        return comparison_of(
+            study.policies, outcomes, problem, study.seeds, threshold, setting.course, kind=kind
+        )
 
     def not_played(self, setting: StudyProblem, horizon: int) -> list[str]:
         """The policies of which no piece on this problem is finished."""
