@@ -131,7 +131,9 @@ class Family:
         found = tuple(draw(arrays, observed.labels, rng) for _ in range(count))
         kind = "rates" if coins else "means"
         size = sum(values.size for values in arrays)
-        return cls(found, about=f"{count} sets of {kind} that fit {size:,} observations of {len(arrays)} arms")
+        return cls(
+            found, about=f"{count} sets of {kind} that fit {size:,} observations of {len(arrays)} arms"
+        )
 
     @property
     def arms(self) -> int:

@@ -59,9 +59,7 @@ class Bench:
             self.count(plays[turn].paths * self.horizon, label)
 
         place = threads_of(self.threads)
-        work_on(
-            place, range(len(plays)), send, done, window=lambda: AHEAD * self.threads, halt=lambda: None
-        )
+        work_on(place, range(len(plays)), send, done, window=lambda: AHEAD * self.threads, halt=lambda: None)
         return found
 
     def count(self, pulls: int, label: str) -> None:
