@@ -153,7 +153,7 @@ class Family:
     def most_lost(self, horizon: int) -> float:
         """The largest loss that is possible in any problem of the family."""
         edges = (self.at(*self._corners()),) if self.low else ()
-        return max(member.most_lost(horizon) for member in (*self.members, *edges))
+        return float(max(member.most_lost(horizon) for member in (*self.members, *edges)))
 
     def at(self, *means: float) -> Bandit:
         """A problem of the family with these means."""
@@ -205,7 +205,8 @@ class Family:
 
     def _corners(self) -> tuple[float, ...]:
         """The means of the problem with the largest gap."""
-        assert self.low is not None and self.high is not None
+        assert self.low is not None
+        assert self.high is not None
         best = int(np.argmax(self.high))
         return tuple(self.high[best] if arm == best else low for arm, low in enumerate(self.low))
 

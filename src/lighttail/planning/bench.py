@@ -21,8 +21,8 @@ Report = Callable[[str, int], None]
 
 
 class Play(NamedTuple):
-    """A policy on a problem. stage: plays of one stage on the same problem share their random numbers, so that
-    policies are compared on the same luck as far as they can be; another stage has fresh ones."""
+    """A policy on a problem. stage: plays of one stage on the same problem share their random numbers, so
+    that policies are compared on the same luck as far as they can be; another stage has fresh ones."""
 
     policy: Policy
     problem: Bandit
@@ -34,8 +34,8 @@ class Play(NamedTuple):
 class Bench:
     """Plays policies and counts what was played.
 
-    late: the arguments delay and batch of `simulate`. report: told (label, pulls so far). pulls: played so far.
-    kernels: seconds in `simulate`, added up over the threads.
+    late: the arguments delay and batch of `simulate`. report: is told (label, pulls so far). pulls: played so
+    far. playing: seconds in `simulate`, added up over the threads.
     """
 
     horizon: int

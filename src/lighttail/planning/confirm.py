@@ -86,33 +86,37 @@ class Confirmation:
         limit or not, or the budget is spent; otherwise one look is enough."""
         if not self.question.everywhere:
             return self._average(policy, decide)
-        answers = [self._in(policy, problem, decide) for problem in self.suspects(policy, watched)]
+        suspects, answers = self.suspects(policy, watched), list[Answer]()
+        for problem in suspects:
+            answers.append(self._in(policy, problem, decide, self.budget / len(suspects)))
+            if decide and answers[-1].chance.low > self.question.limit:
+                break  # one problem is enough to say no
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         high = max(answer.chance.high for answer in answers)
         low = min(worst.chance.low, worst.chance.value)
         paths = max(answer.paths for answer in answers)
         return Answer(Estimate(worst.chance.value, low, high, LEVEL), worst.source, worst.worst, paths)
 
-    def _in(self, policy: Policy, problem: Bandit, decide: bool) -> Answer:
+    def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
         question = self.question
         exact = question.exact_chance(policy, problem, EXACT_SECONDS)
         if exact is not None:
             return Answer(exact, "exact", problem)
-        if question.straight and self._first() * question.horizon > self.budget:
-            return self._rare(policy, problem)
-        return self._counted(policy, [problem], decide)
+        if question.straight and self._first() * question.horizon > budget:
+            return self._rare(policy, problem, budget)
+        return self._counted(policy, [problem], decide, budget)
 
     def _average(self, policy: Policy, decide: bool) -> Answer:
-        return self._counted(policy, list(self.question.family.members), decide)
+        return self._counted(policy, list(self.question.family.members), decide, self.budget)
 
     def _first(self) -> int:
         """Paths of the first look."""
         return math.ceil(HITS / self.question.limit)
 
-    def _counted(self, policy: Policy, problems: list[Bandit], decide: bool) -> Answer:
+    def _counted(self, policy: Policy, problems: list[Bandit], decide: bool, budget: float) -> Answer:
         """Count paths, equally many of each problem, in looks of more and more."""
         question, lost = self.question, np.empty(0)
-        most = max(32, int(self.budget / (question.horizon * len(problems))))
+        most = max(32, int(budget / (question.horizon * len(problems))))
         share = min(most, math.ceil(self._first() / len(problems)))
         per_problem: list[list[Floats]] = [[] for _ in problems]
         while True:
@@ -131,7 +135,7 @@ class Confirmation:
         worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
         return Answer(chance, "simulated paths", worst, lost.size)
 
-    def _rare(self, policy: Policy, problem: Bandit) -> Answer:
+    def _rare(self, policy: Policy, problem: Bandit, budget: float) -> Answer:
         """Chances too small to be counted: a certificate, or rare events."""
         question = self.question
         setting = (policy, problem, question.horizon, question.loss)
@@ -145,7 +149,7 @@ class Confirmation:
             relative_error=0.1,
             level=1.0 - 2.0 * self.tail,
             seed=self.bench.seed_of(problem, FRESH + self.looks),
-            most_pulls=max(1, int(self.budget)),
+            most_pulls=max(1, int(budget)),
             threads=self.bench.threads,
         )
         self.bench.count(found.pulls, "confirming")

@@ -40,7 +40,8 @@ class Curve:
     """A policy as a function of its tuning.
 
     make: the policy at a scale. scales: the grid at which the search begins; empty for a single policy.
-    unit: what the scale is measured in, for tables and figures.
+    unit: what the scale is measured in, for tables and figures. least, most: the ends of the scale.
+    dear: the search plays this number of times fewer paths, because a pull takes so much longer.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Curve:
     unit: str = "kappa / sigma"
     least: float = 0.0
     most: float = math.inf
+    dear: int = 1
 
     def candidates(self, turn: int, scales: Iterable[float] | None = None) -> list[Candidate]:
         """The policies at these scales; those of the grid by default."""
@@ -94,8 +96,8 @@ def shipped_curves(family: Family, horizon: int) -> list[Curve]:
         Curve("TS", lambda scale: ThompsonSampling(rounded(scale * sigma), middle, width), grid(0.25, 4.0)),
     ]
     if all(member.noise.outcomes == (0.0, 1.0) for member in family.members):
-        curves.append(Curve("BetaTS", lambda _: BetaThompson()))
-        curves.append(Curve("KL-UCB", lambda c: KlUcb(rounded(c)), (0.125, 0.5), "c", 0.01, 4.0))
+        curves.append(Curve("BetaTS", lambda _: BetaThompson(), dear=4))
+        curves.append(Curve("KL-UCB", lambda c: KlUcb(rounded(c)), (0.125, 0.5), "c", 0.01, 4.0, 8))
     most = horizon // family.arms
     if most >= 4:
         first = most / 2.0 ** math.floor(math.log2(most) / 2.0 + 2.0)

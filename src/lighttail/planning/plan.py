@@ -140,8 +140,8 @@ class Plan:
             return f"{text}; {self._without_limit()}."
         return (
             f"No policy was found that loses {self.loss:g}{unit} or more with a chance of at most "
-            f"{in_percent(self.limit)}{where}. {one.label}{tuning} comes nearest: it {loses} and {self.loss:g} or "
-            f"more with a chance of {in_percent(one.chance.value)} (at most {in_percent(one.chance.high)}). "
+            f"{in_percent(self.limit)}{where}. {one.label}{tuning} comes nearest: it {loses} and "
+            f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} (at most {in_percent(one.chance.high)}). "
             f"{self.help()}"
         )
 
@@ -151,14 +151,14 @@ class Plan:
             return "no policy that was tried loses less on average"
         assert other.chance is not None
         return (
-            f"the cheapest policy without the limit, {other.label}, loses {other.mean_loss.value:.3g} on average "
-            f"but {self.loss:g} or more with a chance of {in_percent(other.chance.value)}"
+            f"the cheapest policy without the limit, {other.label}, loses {other.mean_loss.value:.3g} on "
+            f"average but {self.loss:g} or more with a chance of {in_percent(other.chance.value)}"
         )
 
     def help(self) -> str:
         """What would help if no policy meets the limit."""
         return (
-            f"What would help: a loss of {rounded(self.smallest_loss):g} or more can about be promised at this "
+            f"What would help: a limit of about {rounded(self.smallest_loss):g} can be promised at this "
             f"chance; or a longer experiment with a limit that grows with it; or a narrower family."
         )
 

@@ -19,7 +19,7 @@ import numpy as np
 from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
-from lighttail.planning.question import LEVEL, Question, Score, average, mean_of, worst_first
+from lighttail.planning.question import Question, Score, average, mean_of, worst_first
 from lighttail.problems import Bandit
 
 WATCHED = 4  # problems per curve in which the worst is sought
@@ -91,7 +91,8 @@ class Search:
         question = self.question
         family = question.family
         least_gap = 0.0 if question.asks_for_loss else question.loss / question.horizon
-        pool = list(dict.fromkeys([*family.edges(least_gap), *family.members]))
+        edges = family.edges(least_gap)
+        pool = list(dict.fromkeys([*edges, *(family.members[:6] if edges else family.members)]))
         if len(pool) <= 2:
             self.watched = dict.fromkeys(range(len(self.curves)), tuple(pool))
             return
@@ -99,7 +100,7 @@ class Search:
         for turn, curve in enumerate(self.curves):
             every = curve.candidates(turn)
             for probe in {every[len(every) // 3], every[2 * len(every) // 3]}:
-                plays += [Play(probe.policy, problem, PROBES, 0) for problem in pool]
+                plays += [Play(probe.policy, problem, fewer(PROBES, curve), 0) for problem in pool]
                 owners.append(turn)
         losses = self.bench.losses(plays, "looking for the worst problems")
         found: dict[int, dict[Bandit, None]] = defaultdict(dict)
@@ -117,22 +118,23 @@ class Search:
         places: list[tuple[Candidate, tuple[Bandit, ...], int]] = []
         exact: dict[tuple[Candidate, Bandit], Estimate] = {}
         for one in candidates:
-            plays += [Play(one.policy, member, asked.paths, stage) for member in members]
+            paths, hits = (fewer(count, self.curves[one.curve]) for count in (asked.paths, asked.hits))
+            plays += [Play(one.policy, member, paths, stage) for member in members]
             look = self._look(one, asked.watched)
             for problem in look:
                 known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
                 if known is not None:
                     exact[one, problem] = known
             asking = tuple(problem for problem in look if (one, problem) not in exact)
-            plays += [Play(one.policy, problem, asked.hits, 100 + stage) for problem in asking]
+            plays += [Play(one.policy, problem, hits, 100 + stage) for problem in asking]
             places.append((one, look, len(asking)))
         losses = iter(self.bench.losses(plays, label))
         found = []
         for one, look, count in places:
             of_members = [next(losses) for _ in members]
             drawn = [next(losses) for _ in range(count)]
-            known = {problem: exact[one, problem] for problem in look if (one, problem) in exact}
-            found.append(self._scored(one, of_members, look, drawn, known))
+            chances = {problem: exact[one, problem] for problem in look if (one, problem) in exact}
+            found.append(self._scored(one, of_members, look, drawn, chances))
         self.scores |= {score.candidate: score for score in found}
         return found
 
@@ -211,6 +213,11 @@ class Search:
         return list(found)
 
 
+def fewer(paths: int, curve: Curve) -> int:
+    """The paths that a curve is played with where others are played with `paths`."""
+    return max(4, paths // curve.dear)
+
+
 def boundary(search: Search, best: Score, target: float, steps: int) -> list[Score]:
     """Halve the way, along the curve, from the best policy that is allowed to the next that is not.
 
@@ -257,10 +264,3 @@ def reachable(limit: float, paths: int, tail: float) -> float:
         return 0.0
     most = float(fitting[-1])
     return max(0.0, most - math.sqrt(most)) / paths
-
-
-def _scale(score: Score) -> float:
-    return score.candidate.scale
-
-
-__all__ = ["BUDGET", "LEVEL", "ROUNDS", "Search", "boundary", "reachable"]
