@@ -141,8 +141,8 @@ class Plan:
         return (
             f"No policy was found that loses {self.loss:g}{unit} or more with a chance of at most "
             f"{in_percent(self.limit)}{where}. {one.label}{tuning} comes nearest: it {loses} and "
-            f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} (at most {in_percent(one.chance.high)}). "
-            f"{self.help()}"
+            f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} (at most "
+            f"{in_percent(one.chance.high)}). {self.help()}"
         )
 
     def _without_limit(self) -> str:
@@ -347,7 +347,7 @@ def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> l
 
     good = [score for score in ranked if score.chance.value <= target(score)]
     if not good:
-        return sorted(ranked, key=lambda score: (score.chance.value, score.mean))[:2]
+        return sorted(ranked, key=lambda score: (score.chance.value, score.promised, score.mean))[:2]
     best = good[0]
     good += boundary(search, best, target(best), STEPS)[1:]
     return sorted(good, key=lambda score: score.mean)

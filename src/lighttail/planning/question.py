@@ -76,8 +76,9 @@ class Score:
     """What the paths of the search say of a candidate.
 
     mean: the average loss over the family, with its standard error. chance: of losing the limit, in the
-    `worst` problem looked at or, if asked so, on average. exact: whether the chance is exact. promised: the
-    loss that is reached with the allowed chance. watched: the problems looked at, the worst first.
+    `worst` problem looked at or, if asked so, on average. promised: the loss that is reached with the allowed
+    chance. paths: those behind the chance; 0 if it is exact. watched: the problems looked at, the worst
+    first.
     """
 
     candidate: Candidate
@@ -85,12 +86,18 @@ class Score:
     error: float
     chance: Estimate
     promised: float
-    exact: bool
+    paths: int
     watched: tuple[Bandit, ...] = field(repr=False)
 
     @property
-    def worst(self) -> Bandit:
-        return self.watched[0]
+    def exact(self) -> bool:
+        return self.paths == 0
+
+    def likely(self, limit: float) -> bool:
+        """Whether the chance is more likely within the limit than not; no hits among few paths say little."""
+        if self.exact:
+            return self.chance.value <= limit
+        return self.chance.value + 0.7 / self.paths <= limit  # the median of the chance, about
 
 
 def average(per_member: Sequence[Floats]) -> Floats:

@@ -70,9 +70,10 @@ class Search:
             latest = self.score(
                 alive, self.sized(asked), turn + 1, f"search, round {turn + 1} of {len(ROUNDS)}"
             )
-            latest = self.ranked(latest)[: asked.kept]
+            last = turn + 1 == len(ROUNDS)
+            latest = self.ranked(latest) if last else self.kept(latest, asked.kept)
             alive = [score.candidate for score in latest]
-            if turn + 1 < len(ROUNDS):
+            if not last:
                 alive += self._between(latest, 2.0 ** (0.5 ** (turn + 1)))
         return latest
 
@@ -168,7 +169,7 @@ class Search:
             pooled = np.concatenate(of_members)
             members = worst_first(question, question.family.members[: len(of_members)], of_members)
             chance, promised = question.chance(pooled), question.promised(pooled)
-            return Score(one, mean, error, chance, promised, False, tuple(members[:WATCHED]))
+            return Score(one, mean, error, chance, promised, pooled.size, tuple(members[:WATCHED]))
         unknown = [problem for problem in look if problem not in known]
         chances = known | {
             problem: question.chance(lost) for problem, lost in zip(unknown, drawn, strict=True)
@@ -180,22 +181,33 @@ class Search:
         behind = [problem for problem in self.watched[one.curve] if problem not in ordered]
         promised = max((question.promised(lost) for lost in drawn), default=question.loss)
         worst = ordered[0]
-        return Score(one, mean, error, chances[worst], promised, worst in known, (*ordered, *behind))
+        paths = 0 if worst in known else drawn[0].size
+        return Score(one, mean, error, chances[worst], promised, paths, (*ordered, *behind))
 
     def ranked(self, scores: Iterable[Score]) -> list[Score]:
         """The candidates that may be the answer, the best first; if none may, those that come nearest."""
-        scores = list(scores)
-        question = self.question
+        scores, question = list(scores), self.question
         if question.asks_for_loss:
             return sorted(scores, key=lambda score: (score.promised, score.mean))
         possible = [score for score in scores if score.chance.low <= question.limit]
         if not possible:
-            return sorted(scores, key=lambda score: (score.chance.value, score.mean))
-        likely = [score for score in possible if score.chance.value <= question.limit]
+            return sorted(scores, key=lambda score: (score.chance.value, score.promised, score.mean))
+        likely = [score for score in possible if score.likely(question.limit)]
         if likely:
             bar = min(score.mean + CLOSE * score.error for score in likely)
             possible = [score for score in possible if score.mean - CLOSE * score.error <= bar]
         return sorted(possible, key=lambda score: (score.mean, score.chance.value))
+
+    def kept(self, scores: Sequence[Score], count: int) -> list[Score]:
+        """The candidates that go on: by turns the one with the least mean and the one with the least tail.
+
+        Few paths cannot show that a chance is within the limit, so that the cheapest may all turn out to
+        risk too much; those with the least tail are then needed.
+        """
+        cheap = self.ranked(scores)
+        safe = sorted(cheap, key=lambda score: (score.promised, score.mean))
+        found = dict.fromkeys(score for pair in zip(cheap, safe, strict=True) for score in pair)
+        return list(found)[:count]
 
     def _between(self, latest: Sequence[Score], step: float) -> list[Candidate]:
         """New candidates beside those that stay, on both sides, a factor `step` away along the curve."""
@@ -227,9 +239,8 @@ def boundary(search: Search, best: Score, target: float, steps: int) -> list[Sco
     one, found = best.candidate, [best]
     if math.isnan(one.scale) or search.question.asks_for_loss:
         return found
-    on_curve = sorted(
-        (score for score in search.scores.values() if score.candidate.curve == one.curve), key=_scale
-    )
+    mine = (score for score in search.scores.values() if score.candidate.curve == one.curve)
+    on_curve = sorted(mine, key=lambda score: score.candidate.scale)
     for below, above in pairwise(on_curve):
         if above.candidate == one and below.chance.value > target:
             worse, better = below.candidate.scale, one.scale
