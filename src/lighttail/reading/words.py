@@ -171,11 +171,9 @@ def _in_words(text: str) -> Policy:
     if word == "ts":
         names = ["kappa", "prior_mean", "prior_sd"]
         return ThompsonSampling(**_values(text, word, names if len(rest) > 1 else names[:1], rest))
-    if rest == ["reward"]:
-        return Exp3IX("reward")
-    if rest[:1] == ["loss"]:
-        return Exp3IX("loss", **_values(text, word, ["upper"], rest[1:]))
-    raise _wrong_form(text, word)
+    if not rest or rest[0] not in ("reward", "loss"):
+        raise _wrong_form(text, word)
+    return Exp3IX(rest[0], **_values(text, word, ["upper"] if rest[0] == "loss" else [], rest[1:]))  # type: ignore[arg-type]
 
 
 def _as_policy(found: Any) -> Policy:
