@@ -19,6 +19,7 @@ from lighttail.tails.known import exact_at
 
 Floats = npt.NDArray[np.float64]
 LEVEL = 0.95
+HIGH = 0.96  # the quantile by which tails are compared while few paths were played
 EXACT_ERROR = 1e-5  # relative error of an exact chance
 NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 
@@ -77,7 +78,7 @@ class Score:
 
     mean: the average loss over the family, with its standard error. chance: of losing the limit, in the
     `worst` problem looked at or, if asked so, on average. promised: the loss that is reached with the allowed
-    chance. paths: those behind the chance; 0 if it is exact. watched: the problems looked at, the worst
+    chance. high: a high quantile of the losses in the worst problem. paths: those behind the chance; 0 if it is exact. watched: the problems looked at, the worst
     first.
     """
 
@@ -86,6 +87,7 @@ class Score:
     error: float
     chance: Estimate
     promised: float
+    high: float
     paths: int
     watched: tuple[Bandit, ...] = field(repr=False)
 
@@ -117,7 +119,7 @@ def worst_first(question: Question, problems: Iterable[Bandit], losses: Iterable
 
     def badness(pair: tuple[Bandit, Floats]) -> tuple[float, ...]:
         _, lost = pair
-        high = float(np.quantile(lost, 0.98))
+        high = float(np.quantile(lost, HIGH))
         if question.asks_for_loss:
             return (question.promised(lost), high)
         return (float(question.reaches(lost).mean()), high, float(lost.mean()))

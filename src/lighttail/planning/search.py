@@ -19,7 +19,7 @@ import numpy as np
 from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
-from lighttail.planning.question import Question, Score, average, mean_of, worst_first
+from lighttail.planning.question import HIGH, Question, Score, average, mean_of, worst_first
 from lighttail.problems import Bandit
 
 WATCHED = 4  # problems per curve in which the worst is sought
@@ -169,7 +169,8 @@ class Search:
             pooled = np.concatenate(of_members)
             members = worst_first(question, question.family.members[: len(of_members)], of_members)
             chance, promised = question.chance(pooled), question.promised(pooled)
-            return Score(one, mean, error, chance, promised, pooled.size, tuple(members[:WATCHED]))
+            high = float(np.quantile(pooled, HIGH))
+            return Score(one, mean, error, chance, promised, high, pooled.size, tuple(members[:WATCHED]))
         unknown = [problem for problem in look if problem not in known]
         chances = known | {
             problem: question.chance(lost) for problem, lost in zip(unknown, drawn, strict=True)
@@ -182,7 +183,8 @@ class Search:
         promised = max((question.promised(lost) for lost in drawn), default=question.loss)
         worst = ordered[0]
         paths = 0 if worst in known else drawn[0].size
-        return Score(one, mean, error, chances[worst], promised, paths, (*ordered, *behind))
+        high = max((float(np.quantile(lost, HIGH)) for lost in drawn), default=chances[worst].value)
+        return Score(one, mean, error, chances[worst], promised, high, paths, (*ordered, *behind))
 
     def ranked(self, scores: Iterable[Score]) -> list[Score]:
         """The candidates that may be the answer, the best first; if none may, those that come nearest."""
@@ -202,12 +204,20 @@ class Search:
         """The candidates that go on: by turns the one with the least mean and the one with the least tail.
 
         Few paths cannot show that a chance is within the limit, so that the cheapest may all turn out to
-        risk too much; those with the least tail are then needed.
+        risk too much; those with the least tail are then needed. A policy whose pulls take long goes on only
+        if its mean may be the least of all.
         """
-        cheap = self.ranked(scores)
-        safe = sorted(cheap, key=lambda score: (score.promised, score.mean))
+        ranked = self.ranked(scores)
+        bar = min(score.mean + CLOSE * score.error for score in ranked)
+        cheap = [
+            score for score in ranked if not self._dear(score) or score.mean - CLOSE * score.error <= bar
+        ]
+        safe = sorted(cheap, key=lambda score: (score.high, score.mean))
         found = dict.fromkeys(score for pair in zip(cheap, safe, strict=True) for score in pair)
         return list(found)[:count]
+
+    def _dear(self, score: Score) -> bool:
+        return self.curves[score.candidate.curve].dear > 1
 
     def _between(self, latest: Sequence[Score], step: float) -> list[Candidate]:
         """New candidates beside those that stay, on both sides, a factor `step` away along the curve."""
