@@ -27,6 +27,7 @@ SCANNED = 256  # paths per problem with which they are found
 HITS = 16.0  # expected at the limit in a first look
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS = 2.0
+SCAN = 900  # the stage of the random numbers with which they are found
 FRESH = 1_000  # stages from here on are not those of a search
 
 
@@ -67,15 +68,15 @@ class Confirmation:
         least_gap = 0.0 if question.asks_for_loss else question.loss / question.horizon
         pool = list(dict.fromkeys([*watched, *family.edges(least_gap), *family.members]))
         if len(pool) > 1:
-            pool = self._scan(policy, pool, SCANNED)
+            pool = self._scan(policy, pool, SCANNED, SCAN)
             beside = [near for near in family.near(pool[0]) if near not in pool]
             again = [*pool[:SUSPECTS], *beside]
-            pool = self._scan(policy, again, MORE * SCANNED) if beside else again
+            pool = self._scan(policy, again, MORE * SCANNED, SCAN + 1) if beside else again
         self.scanned[policy] = pool[:SUSPECTS]
         return self.scanned[policy]
 
-    def _scan(self, policy: Policy, pool: list[Bandit], paths: int) -> list[Bandit]:
-        stage = FRESH - 1 - paths  # the same numbers for every policy
+    def _scan(self, policy: Policy, pool: list[Bandit], paths: int, stage: int) -> list[Bandit]:
+        """The problems, the worst first, by the same random numbers for every policy."""
         losses = self.bench.losses(
             [Play(policy, problem, paths, stage) for problem in pool], "looking for the worst problem"
         )

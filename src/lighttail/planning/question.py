@@ -78,8 +78,8 @@ class Score:
 
     mean: the average loss over the family, with its standard error. chance: of losing the limit, in the
     `worst` problem looked at or, if asked so, on average. promised: the loss that is reached with the allowed
-    chance. high: a high quantile of the losses in the worst problem. paths: those behind the chance; 0 if it is exact. watched: the problems looked at, the worst
-    first.
+    chance. high: a high quantile of the losses in the worst problem. paths: those behind the chance; 0 if it
+    is exact. watched: the problems looked at, the worst first.
     """
 
     candidate: Candidate

@@ -26,7 +26,7 @@ WATCHED = 4  # problems per curve in which the worst is sought
 PROBES = 32  # paths with which they are found
 EXACT_SECONDS = 0.15  # for the exact chance of one candidate
 CLOSE = 2.0  # standard errors within which two means may be equal
-BUDGET = 4e9  # pulls of a search
+BUDGET = 2e9  # pulls of a search, about
 
 
 class Round(NamedTuple):
@@ -87,7 +87,8 @@ class Search:
     def _probe(self) -> None:
         """Find, for each curve, the problems of the family in which its chance is highest.
 
-        Too little exploration fails in other problems than too much, so two policies of the curve look.
+        Too little exploration fails in other problems than too much, so two policies of the curve look. A
+        curve whose pulls take long looks where the first curve does.
         """
         question = self.question
         family = question.family
@@ -99,9 +100,11 @@ class Search:
             return
         plays, owners = [], []
         for turn, curve in enumerate(self.curves):
+            if curve.dear > 1:
+                continue
             every = curve.candidates(turn)
             for probe in {every[len(every) // 3], every[2 * len(every) // 3]}:
-                plays += [Play(probe.policy, problem, fewer(PROBES, curve), 0) for problem in pool]
+                plays += [Play(probe.policy, problem, PROBES, 0) for problem in pool]
                 owners.append(turn)
         losses = self.bench.losses(plays, "looking for the worst problems")
         found: dict[int, dict[Bandit, None]] = defaultdict(dict)
@@ -109,7 +112,8 @@ class Search:
             seen = losses[place * len(pool) : (place + 1) * len(pool)]
             each = WATCHED // owners.count(turn)
             found[turn] |= dict.fromkeys(worst_first(question, pool, seen)[:each])
-        self.watched = {turn: tuple(problems) for turn, problems in found.items()}
+        usual = tuple(next(iter(found.values()), dict.fromkeys(pool[:WATCHED])))
+        self.watched = {turn: tuple(found.get(turn, usual)) for turn in range(len(self.curves))}
 
     def score(self, candidates: Iterable[Candidate], asked: Round, stage: int, label: str) -> list[Score]:
         """Play the candidates; the scores replace those of earlier rounds."""
