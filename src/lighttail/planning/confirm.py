@@ -16,7 +16,7 @@ import numpy as np
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Floats, Play
-from lighttail.planning.question import LEVEL, Question, average, worst_first
+from lighttail.planning.question import LEVEL, Question, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.known import bounds_at
@@ -175,10 +175,14 @@ class Confirmation:
         return high, Answer(found[place], "simulated paths", worst, samples[place].size)
 
     def mean(self, policy: Policy, paths: int) -> tuple[Estimate, Floats]:
-        """The mean loss over the members on fresh numbers, and the losses of all paths."""
+        """The mean loss over the members on fresh numbers, and the losses of all paths.
+
+        Each member has equally many paths, so the interval for paths of one law holds: their sum is less
+        scattered than if the member of each path were drawn, too.
+        """
         self.looks += 1
         members = self.question.family.members
         plays = [Play(policy, member, paths, FRESH + self.looks) for member in members]
-        losses = self.bench.losses(plays, "mean loss")
+        losses = np.concatenate(self.bench.losses(plays, "mean loss"))
         most = max(member.most_lost(self.question.horizon) for member in members)
-        return estimates.mean(average(losses), (0.0, most), LEVEL), np.concatenate(losses)
+        return estimates.mean(losses, (0.0, most), LEVEL), losses

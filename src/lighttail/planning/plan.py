@@ -92,8 +92,8 @@ class Plan:
 
     met: whether a policy was found whose chance of losing `loss` or more is at most `limit`. choice: the
     policy to run, or the one that comes nearest. cheapest: the policy with the least mean loss whatever its
-    chance. even: the even split. smallest_loss: about the smallest loss that could be promised at this
-    chance. frontier: every policy of the search. misjudged: the choice in another world than planned for.
+    chance. even: the even split. smallest_loss: a loss that the choice reaches with a chance of at most
+    `limit`: `loss` itself if the limit is met. frontier: every policy of the search. misjudged: the choice in another world than planned for.
     """
 
     family: Family
@@ -158,8 +158,8 @@ class Plan:
     def help(self) -> str:
         """What would help if no policy meets the limit."""
         return (
-            f"What would help: a limit of about {rounded(self.smallest_loss):g} can be promised at this "
-            f"chance; or a longer experiment with a limit that grows with it; or a narrower family."
+            f"What would help: a limit of {rounded(self.smallest_loss):g}, which it reaches with this "
+            f"chance at most; or a longer experiment with a limit that grows with it; or a narrower family."
         )
 
     def options(self) -> dict[str, Option]:
@@ -398,7 +398,7 @@ def _made(
     cheapest = _cheapest(search, confirmation, choice)
     even = _even(search, confirmation)
     misjudged = sensitivity(question, choice.policy, answer.worst, bench)
-    promised = min((one.promised for one in _precise(search)), default=question.loss)
+    promised = question.loss if met else confirmation.promise(choice.policy, score.watched)[0]
     return Plan(
         question.family,
         question.horizon,
@@ -479,11 +479,6 @@ def _smallest_loss(
         smallest_loss=loss,
         asked_for_loss=True,
     )
-
-
-def _precise(search: Search) -> list[Score]:
-    """Scores with enough paths for the quantile that is promised."""
-    return [score for score in search.scores.values() if not math.isnan(score.promised)]
 
 
 def frontier(search: Search) -> tuple[Point, ...]:

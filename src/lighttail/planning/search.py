@@ -20,6 +20,7 @@ from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
 from lighttail.planning.question import HIGH, Question, Score, average, mean_of, worst_first
+from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
 WATCHED = 4  # problems per curve in which the worst is sought
@@ -228,15 +229,15 @@ class Search:
         if step < FINEST:
             return []
         known = {one.policy for one in self.scores}
-        found: dict[Candidate, None] = {}
+        found: dict[Policy, Candidate] = {}
         for score in latest:
             one = score.candidate
             if math.isnan(one.scale):
                 continue
             curve = self.curves[one.curve]
             new = curve.candidates(one.curve, (one.scale / step, one.scale * step))
-            found |= {fresh: None for fresh in new if fresh.policy not in known}
-        return list(found)
+            found |= {fresh.policy: fresh for fresh in new if fresh.policy not in known}
+        return list(found.values())
 
 
 def fewer(paths: int, curve: Curve) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Estimate, mean
 from lighttail.planning.bench import Bench, Play
-from lighttail.planning.question import LEVEL, Question, average
+from lighttail.planning.question import LEVEL, Question
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -90,5 +90,5 @@ def _misjudged(
     bench.count(there.pulls, "sensitivity")
     most = max(problem.most_lost(horizon) for problem in changed)
     asked = replace(question, horizon=horizon, loss=loss)
-    lost = mean(average(losses[:-1]), (0.0, most), LEVEL)
+    lost = mean(np.concatenate(losses[:-1]), (0.0, most), LEVEL)
     return Misjudged(what, factor, lost, asked.chance(losses[-1]), loss)
