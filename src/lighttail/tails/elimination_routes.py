@@ -16,7 +16,7 @@ import numpy as np
 from lighttail.outcomes.estimates import Floats
 from lighttail.tails.index_routes import AROUND, Quest, fitting, needed
 from lighttail.tails.mixture import Routes, together
-from lighttail.tails.routes import Table, pulls_tried, routes_of, table_of, weighed
+from lighttail.tails.routes import Table, expected_pulls, pulls_tried, routes_of, table_of, weighed
 from lighttail.tails.tilts import rate
 
 PHASES, HEIGHTS, CLOSER = 18, 25, 13  # phases, and heights of a leader's mean at first and then
@@ -131,20 +131,22 @@ def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tu
     """As `settled`, where others' pulls may lose less than the leader's and the horizon is kept anyway."""
     cells, base = table.cost.shape[0], table.base
 
-    def decided(premium: Floats) -> tuple[Floats, Floats]:
-        logs, expected = weighed(base, table.pulls, -premium[:, None] * extra)
-        return logs, (expected * extra).sum(axis=1)
+    def enough(premium: Floats) -> Any:
+        expected = expected_pulls(base, table.pulls, -premium[:, None] * extra)
+        return np.add.reduce(expected * extra, axis=1) >= missing
 
     least = np.min(np.where(extra != 0.0, np.abs(extra), math.inf), axis=1)
     scale = np.where(np.isfinite(least), table.top / least, 1.0)
     low, high = 1e-12 * scale, 4.0 * scale
-    free = decided(np.zeros(cells))[1] >= missing
-    for _ in range(40):
-        middle = np.sqrt(low * high)
-        far = decided(middle)[1] >= missing
-        low, high = np.where(far, low, middle), np.where(far, middle, high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        free = enough(np.zeros(cells))
+        for _ in range(40):
+            middle = np.sqrt(low * high)
+            far = enough(middle)
+            low, high = np.where(far, low, middle), np.where(far, middle, high)
     premium = np.where(free, 0.0, high)
-    logs, reached = decided(premium)
+    logs, expected = weighed(base, table.pulls, -premium[:, None] * extra)
+    reached = (expected * extra).sum(axis=1)
     share = logs.sum(axis=1) - premium * missing - credit
     possible = (reached >= missing - 1e-6 * np.abs(missing) - 1e-12) & np.isfinite(share)
     return np.zeros(cells), premium, np.where(possible, share, -math.inf)
