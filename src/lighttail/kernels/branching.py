@@ -16,6 +16,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from lighttail.kernels.build import WRONG_ARM, Formula, compiler, prepare, prepared
+from lighttail.kernels.closing import sum_of
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
@@ -34,6 +35,22 @@ def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
     if n[k] == 0.0:
         return 1.0, means[k]
     return n[k], s[k]
+
+
+@register_jitable
+def copy_row(source: Any, target: Any) -> None:
+    """Copy an array of one axis. numba compiles a loop much sooner than an assignment of slices."""
+    for j in range(source.size):
+        target[j] = source[j]
+
+
+@register_jitable
+def reach(record: Any, first: Any, end: Any, state: Any, event: Any) -> None:
+    """Record the state at which a path reached the levels first, ..., end - 1; event: 1 if at the event."""
+    for i in range(first, end):
+        for j in range(state.size):
+            record[i, j] = state[j]
+        record[i, state.size] = event
 
 
 def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
@@ -312,9 +329,7 @@ def branching_kernel(
             certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
             possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
             if not whole and certain >= target:
-                for i in range(level + 1, steps + 2):
-                    record[i, :-1] = state
-                    record[i, -1] = 1.0
+                reach(record, level + 1, steps + 2, state, 1.0)
                 return steps + 1, t - first
             if (not whole and possible < target) or stop[0] != 0:
                 return level, t - first
@@ -325,22 +340,18 @@ def branching_kernel(
             state[0], state[1] = t, loss
             left = horizon - t
             if whole:
-                missing = target - (best * t - s.sum())
+                missing = target - (best * t - sum_of(s))
                 if left == 0.0:
                     if missing > 0.0:
                         return level, t - first
-                    for i in range(level + 1, steps + 2):
-                        record[i, :-1] = state
-                        record[i, -1] = 1.0
+                    reach(record, level + 1, steps + 2, state, 1.0)
                     return steps + 1, t - first
                 now = score_regret(n, s, note, missing, gaps, clock, left, (means, variances), params)
             else:
                 now = score_loss(n, s, note, target - loss, gaps, clock, left, (means, variances), params)
             now = now if now > lowest else lowest  # a score of nan, too, is the lowest
             step = int(steps * min(1.0, 1.0 - now / lowest))
-            for i in range(level + 1, step + 1):
-                record[i, :-1] = state
-                record[i, -1] = 0.0
+            reach(record, level + 1, step + 1, state, 0.0)
             level = max(level, step)
         return level, state[0] - first
 
@@ -356,8 +367,8 @@ def branching_kernel(
         state = np.empty(width)
         rounds, estimate, turns = 0.0, 1.0, 0
         for i in range(particles):
-            state[:] = 0.0
-            record[i, 0, :-1] = state
+            for j in range(width):
+                state[j] = record[i, 0, j] = 0.0
             level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
             rounds += played
         alive = np.empty(particles, np.int64)
@@ -378,12 +389,15 @@ def branching_kernel(
                 if level[i] <= bar:
                     other = alive[min(int(uniform(rng) * kept), kept - 1)]
                     if record[other, bar + 1, -1] == 1.0:  # the event itself was the step above the bar
-                        record[i] = record[other]
+                        for j in range(top + 1):
+                            copy_row(record[other, j], record[i, j])
                         level[i] = top
                         continue
-                    record[i, : bar + 2] = record[other, : bar + 2]
+                    for j in range(bar + 2):
+                        copy_row(record[other, j], record[i, j])
                     record[i, 0, -1] = bar + 1
-                    state[:] = record[i, bar + 1, :-1]
+                    for j in range(width):
+                        state[j] = record[i, bar + 1, j]
                     level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
                     rounds += played
         return estimate * np.sum(level == top) / particles, rounds, turns

@@ -59,7 +59,7 @@ def compiler(*formulas: Formula) -> Callable[[Formula], Any]:
     lasting = all(function.__module__ in sys.modules for function in reached)
 
     def compiled(kernel: Formula) -> Any:
-        dispatcher = njit(nogil=True, error_model="numpy")(kernel)
+        dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
         if lasting and not config.DISABLE_JIT:
             keep_compiled(dispatcher, digest(*formulas))
         return dispatcher
@@ -97,7 +97,7 @@ def _prepared(formula: Formula, version: str) -> Formula:
     # Inlined, since a call that hands over arrays would count references; a foreign formula is not trusted
     # to stay within its arrays.
     foreign = not str(formula.__module__).startswith("lighttail.")
-    return register_jitable(forceinline=True, boundscheck=foreign)(formula)  # type: ignore[no-any-return]
+    return register_jitable(forceinline=True, boundscheck=foreign, no_cfunc_wrapper=True)(formula)  # type: ignore[no-any-return]
 
 
 def _again(formula: Formula, helpers: dict[str, Formula]) -> Formula:

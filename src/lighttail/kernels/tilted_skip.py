@@ -17,6 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from lighttail.kernels.build import Formula, compiler, prepared
+from lighttail.kernels.closing import sum_of
 from lighttail.kernels.index import pick_tied
 from lighttail.kernels.skip import (
     CROSSED,
@@ -28,6 +29,7 @@ from lighttail.kernels.skip import (
     SAFETY,
     leap_of,
     more_room,
+    remember,
     take_back,
     top_two,
 )
@@ -121,8 +123,7 @@ def tilted_skip_kernel(
                 level = 0.5 * (low + best)  # which rounding may put at `best`, and then nothing would move
                 if level < best and FEW * (best - rival) < best - low and misses < MISSES:
                     # All arms run down to the level: so many rounds later, if nothing happens on the way.
-                    then[:, :] = now
-                    left[:] = 0
+                    remember(now, then, left)
                     how, t_after, loss_after = leap(
                         rng, params, world, -1, level, t, end, loss, event,
                         now, rules, place, height, left, right, stop,
@@ -177,16 +178,17 @@ def tilted_skip_kernel(
                         )  # fmt: skip
                         leads = how != CROSSED
             rounds[path], own[path] = np.int64(t) + (1 if whole else 0), c
-            n_end[:] = n
-            s_end[:] = s
+            for k in range(arms):
+                n_end[k], s_end[k] = n[k], s[k]
             if whole:
                 best, leader, rival = top_two(index)
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best, tied_arms))
-                current[:] = mixture.later_means[c]
+                for k in range(arms):
+                    current[k] = mixture.later_means[c, k]
                 n_end[leader] += 1.0
                 s_end[leader] += total(rng, leader, 1.0, *world)
-                hit = best_mean * float(horizon) - s_end.sum() >= target
+                hit = best_mean * float(horizon) - sum_of(s_end) >= target
             for g in range(log_parts.shape[1]):
                 log_parts[path, g] = -math.inf
                 if hit:
