@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed, Standard
+from lighttail.noises import Gaussian
 from lighttail.paper.linear import LINEAR_PARTS
 from lighttail.paper.published import KAPPAS
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
-from lighttail.problems import Bandit, Gaussian
+from lighttail.problems import Bandit
 
 TWO = (0.2, 0.8)
 FOUR = (0.2, 0.4, 0.6, 0.8)
