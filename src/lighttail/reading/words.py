@@ -157,22 +157,23 @@ def _in_words(text: str) -> Policy:
     if word in BY_FIELDS:
         made = _by_fields(text, word, BY_FIELDS[word], rest)
         return UCB(made) if word in BONUSES else made
+    if word == "linucb":
+        known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
+        linear: Any = LINEAR_BONUSES[rest[0]]
+        return LinearUCB(linear(**_values(text, word, [f.name for f in fields(linear)], rest[1:])))
     if word in RULES:
-        bonuses: dict[str, Any] = LINEAR_BONUSES if word == "linucb" else BONUSES
         if not rest:
             raise _wrong_form(text, word)
-        known_word("bonus", rest[0], bonuses)
-        return RULES[word][0](_by_fields(text, word, bonuses[rest[0]], rest[1:]))
+        known_word("bonus", rest[0], BONUSES)
+        return RULES[word][0](_by_fields(text, word, BONUSES[rest[0]], rest[1:]))
     if word == "lints":
         return LinearThompson(**_values(text, word, ["scale"], rest))
     if word == "ts":
         names = ["kappa", "prior_mean", "prior_sd"]
         return ThompsonSampling(**_values(text, word, names if len(rest) > 1 else names[:1], rest))
-    if rest == ["reward"]:
-        return Exp3IX("reward")
-    if rest[:1] == ["loss"]:
-        return Exp3IX("loss", **_values(text, word, ["upper"], rest[1:]))
-    raise _wrong_form(text, word)
+    if not rest or rest[0] not in ("reward", "loss"):
+        raise _wrong_form(text, word)
+    return Exp3IX(rest[0], **_values(text, word, ["upper"] if rest[0] == "loss" else [], rest[1:]))  # type: ignore[arg-type]
 
 
 def _as_policy(found: Any) -> Policy:
