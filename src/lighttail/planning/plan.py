@@ -93,7 +93,8 @@ class Plan:
     met: whether a policy was found whose chance of losing `loss` or more is at most `limit`. choice: the
     policy to run, or the one that comes nearest. cheapest: the policy with the least mean loss whatever its
     chance. even: the even split. smallest_loss: a loss that the choice reaches with a chance of at most
-    `limit`: `loss` itself if the limit is met. frontier: every policy of the search. misjudged: the choice in another world than planned for.
+    `limit`: `loss` itself if the limit is met. frontier: every policy of the search. misjudged: the choice
+    in another world than planned for.
     """
 
     family: Family

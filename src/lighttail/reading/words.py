@@ -323,8 +323,7 @@ def _possible_words(policy: Any) -> list[str]:
     bonus = getattr(policy, "bonus", None)
     found = []
     if bonus is not None:
-        words = {**BONUSES, **LINEAR_BONUSES}
-        kinds = [word for word, kind in words.items() if type(bonus) is kind]
+        kinds = [word for word, kind in (*BONUSES.items(), *LINEAR_BONUSES.items()) if type(bonus) is kind]
         found = [":".join([rule, word, *_field_texts(bonus)]) for rule in RULES for word in kinds]
     values = _field_texts(policy)
     single = [*BY_FIELDS, "ts", "exp3ix", "lints"]
