@@ -250,9 +250,8 @@ def test_estimates_are_of_the_kind_asked_for(out: lt.Outcome) -> None:
 
 def test_every_kind_has_the_same_default() -> None:
     """Losing has one meaning: every function that takes a kind takes the pseudo regret unless told."""
-    functions = [
-        getattr(lt.Outcome, name) for name in ("mean", "std", "quantile", "cvar", "exceedance", "sample")
-    ]
+    estimates = ("mean", "std", "quantile", "cvar", "exceedance", "sample")
+    functions = [getattr(lt.Outcome, name) for name in estimates]
     functions += [lt.PathsOutcome.reaches, lt.compare, lt.tail_probability, lt.plot_tail, tail_curve]
     functions += [getattr(lt.bounds, name) for name in ("tail", "certificate", "guarantee", "regret")]
     for function in functions:

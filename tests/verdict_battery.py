@@ -22,7 +22,7 @@ from lighttail.outcomes.growth import HARDLY, POWER, ROOT, Growth
 POLICIES = (
     lambda kappa: lt.UCB(lt.Standard(kappa)),
     lambda kappa: lt.SuccessiveElimination(lt.Standard(0.5 * kappa)),
-    lambda kappa: lt.ThompsonSampling(kappa),
+    lt.ThompsonSampling,
     lambda kappa: lt.UCB(lt.LightTailed(kappa)),
     lambda kappa: lt.SuccessiveElimination(lt.LightTailed(0.5 * kappa)),
     lambda kappa: lt.UCB(lt.AnyTime(math.sqrt(2.0) * kappa)),
@@ -84,9 +84,8 @@ def battery(problems: int, seed: int, paths: int = 5000, show: bool = False) -> 
         verdict = judge(case, growth)
         found[case.group, verdict] += 1
         if show:
-            print(
-                place, verdict, case, growth and (growth.exponents, growth.ratio, growth.chances), flush=True
-            )
+            told = growth and (growth.exponents, growth.ratio, growth.chances)
+            print(place, verdict, case, told, flush=True)
     return found
 
 
