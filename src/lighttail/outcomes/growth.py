@@ -12,7 +12,7 @@ from lighttail.outcomes.estimates import Estimate
 
 SHARES = (4, 2, 1)  # the horizons are T/4, T/2 and T
 CUT = 1.2  # of the ratio, which is 1 for a power of T and sqrt 2 for exp(-sqrt T)
-BULK = 0.25  # a higher chance at T/4 belongs to usual losses, whose chance falls otherwise than a tail
+BULK = 0.1  # a higher chance at T/4 belongs to usual losses, whose chance falls otherwise than that of a tail
 STILL = 0.9  # of the chance at T/4: a chance at T that is no lower hardly falls
 STEPS = [0.01 * step for step in range(401)]  # the ratios among which the limits of a ratio are sought
 
@@ -20,6 +20,12 @@ POWER = "falls like a power of T"
 ROOT = "falls exponentially in the square root of T"
 HARDLY = "hardly falls"
 UNKNOWN = "cannot be told from these paths"
+SHORT = {
+    POWER: "like a power of T",
+    ROOT: "like exp(−√T)",
+    HARDLY: "hardly",
+    UNKNOWN: "not told",
+}  # it falls ...
 
 
 class _Log(NamedTuple):
@@ -69,6 +75,11 @@ class Growth:
             return POWER
         falls = self.exponents[0] > 0.0 and self.chances[0].high <= BULK
         return ROOT if low > 0.0 and falls else UNKNOWN
+
+    @property
+    def short(self) -> str:
+        """The answer in a column whose heading is "this chance falls"."""
+        return SHORT[self.answer]
 
     def to_dict(self) -> dict[str, Any]:
         """For `results.json`; what is not finite is None."""

@@ -57,7 +57,7 @@ def _growth_section(comparison: Comparison) -> str:
         return ""
     each = zip(told[0][1].horizons, told[0][1].thresholds, strict=True)
     names = [f"{horizon:,} pulls, {lost:g} lost" for horizon, lost in each]
-    columns = ("policy", *names, "exponents", "their ratio", "this chance", "light-tailed by theorem")
+    columns = ("policy", *names, "exponents", "their ratio", "this chance falls", "light-tailed by theorem")
     head = "".join(f"<th>{unbroken(name)}</th>" for name in columns)
     rows = "".join(_growth_row(entry, growth) for entry, growth in told)
     return f"""<h2>How the chance falls as the experiment grows</h2>
@@ -84,7 +84,7 @@ def _growth_row(entry: Entry, growth: Growth) -> str:
     proved = "yes" if entry.light_tailed else "no"
     return (
         f"<tr><td>{escape(entry.label)}</td>{chances}<td>{early:.3g}, {late:.3g}</td>"
-        f'<td>{value}<small>{limits}</small></td><td class="words">{escape(growth.answer)}</td>'
+        f'<td>{value}<small>{limits}</small></td><td class="words">{escape(growth.short)}</td>'
         f"<td>{proved}</td></tr>\n"
     )
 
@@ -114,7 +114,7 @@ def about(problem: Problem) -> str:
 
 def head(names: Iterable[str]) -> str:
     """The first row of a table whose other rows are those of `policy_row`."""
-    columns = ("policy", *names, "as the experiment grows, this chance", "light-tailed by theorem")
+    columns = ("policy", *names, "this chance falls", "light-tailed by theorem")
     return "<tr>" + "".join(f"<th>{unbroken(name)}</th>" for name in columns) + "</tr>\n"
 
 
@@ -125,6 +125,6 @@ def policy_row(entry: Entry, look: dict[str, Any], cells: Iterable[tuple[str, st
     numbers = "".join(f"<td>{escape(value)}<small>{escape(limits)}</small></td>" for value, limits in cells)
     name = escape(entry.label).replace("σ ", "σ&nbsp;")
     proved, growth = "yes" if entry.light_tailed else "no", entry.growth
-    falls = f'<td class="words">{escape(growth.answer) if growth else "not asked"}</td>'
+    falls = f'<td class="words">{escape(growth.short) if growth else "not asked"}</td>'
     kind = ' class="heavy"' if growth and growth.answer in (POWER, HARDLY) else ""
     return f"<tr{kind}><td>{swatch}{name}</td>{numbers}{falls}<td>{proved}</td></tr>"

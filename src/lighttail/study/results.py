@@ -9,8 +9,10 @@ from typing import Any
 
 from lighttail.checks import known_word, refuse
 from lighttail.outcomes.comparison import Comparison, comparison_of
+from lighttail.outcomes.growth import Growth, growth_of, horizons_of
 from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.verdict import FEW
 from lighttail.records import Record
 from lighttail.running.kept import Keep, kept_as
 from lighttail.running.prepare import fits_memory
@@ -116,8 +118,24 @@ class Results:
         share = study.threshold
         threshold = problem.default_threshold(horizon) if share is None else share * horizon
         outcomes = {name: self._outcome(setting, name, horizon, paths, together=len(there)) for name in there}
-        return comparison_of(
-            study.policies, outcomes, problem, study.seeds, threshold, setting.course, kind=kind
+        asked = (threshold, kind)
+        growths = {name: self._growth(setting, name, outcomes[name], *asked) for name in there}
+        settings = (problem, study.seeds, threshold, setting.course)
+        return comparison_of(study.policies, outcomes, *settings, kind=kind, growths=growths)
+
+    def _growth(
+        self, setting: StudyProblem, policy: str, outcome: Outcome, threshold: float, kind: Lost
+    ) -> Growth | None:
+        """How the chance of losing the threshold falls; None unless the study has T/4 and T/2, too."""
+        horizons, last = horizons_of(outcome.horizon), outcome.horizon
+        rows = [self._rows(setting, policy, horizon) for horizon in horizons]
+        if not set(horizons) <= set(self.study.horizons) or min(rows) < FEW or threshold <= 0.0:
+            return None
+        losses = [threshold * horizon / last for horizon in horizons]
+        early = [self._outcome(setting, policy, *each) for each in zip(horizons[:-1], rows, strict=False)]
+        found = [one.exceedance(loss, kind) for one, loss in zip([*early, outcome], losses, strict=True)]
+        return growth_of(
+            horizons, losses, found, [f"{one.paths:,} simulated paths" for one in (*early, outcome)]
         )
 
     def not_played(self, setting: StudyProblem, horizon: int) -> list[str]:
