@@ -24,7 +24,7 @@ def main() -> None:
         heavy, light = (entry.mean.value for entry in comparison.entries)
         axes.set_title(
             f"On average the standard bonus loses {heavy:.0f}, the light-tailed {light:.0f}; "
-            f"{PATHS:,} simulated paths each",
+            f"{PATHS:,} paths each",
             loc="left",
         )
         axes.annotate(

@@ -21,7 +21,7 @@ ROOT = "falls exponentially in the square root of T"
 HARDLY = "hardly falls"
 UNKNOWN = "cannot be told from these paths"
 SHORT = {
-    POWER: "like a power of T",
+    POWER: "like a power of\u00a0T",
     ROOT: "like exp(−√T)",
     HARDLY: "hardly",
     UNKNOWN: "not told",

@@ -74,7 +74,8 @@ numbers are.</p>
 
 def _growth_row(entry: Entry, growth: Growth) -> str:
     chances = "".join(
-        f"<td>{escape(probability(chance)[0])}<small>{escape(probability(chance)[1])}</small>"
+        f"<td>{escape(probability(chance)[0])}"
+        f"<small>{'' if source == 'exact' else escape(probability(chance)[1])}</small>"
         f"<small>{escape(source)}</small></td>"
         for chance, source in zip(growth.chances, growth.sources, strict=True)
     )

@@ -134,9 +134,7 @@ class Results:
         losses = [threshold * horizon / last for horizon in horizons]
         early = [self._outcome(setting, policy, *each) for each in zip(horizons[:-1], rows, strict=False)]
         found = [one.exceedance(loss, kind) for one, loss in zip([*early, outcome], losses, strict=True)]
-        return growth_of(
-            horizons, losses, found, [f"{one.paths:,} simulated paths" for one in (*early, outcome)]
-        )
+        return growth_of(horizons, losses, found, [f"{one.paths:,} paths" for one in (*early, outcome)])
 
     def not_played(self, setting: StudyProblem, horizon: int) -> list[str]:
         """The policies of which no piece on this problem is finished."""

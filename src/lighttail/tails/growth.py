@@ -108,7 +108,7 @@ def _counted(question: Question, horizons: list[int], paths: int, known: dict[in
         keep = "paths" if paths <= 10_000 else "law"
         outcome = known[horizon] if horizon in known else question.play(horizon, paths, keep)
         chance = outcome.exceedance(question.threshold_at(horizon), question.kind)
-        found[horizon] = chance, f"{outcome.paths:,} simulated paths"
+        found[horizon] = chance, f"{outcome.paths:,} paths"
     return found
 
 
