@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,8 @@ from lighttail.cli.options import (
     ARMS,
     HERE,
     POLICY_WORDS,
+    TAKEN_FOR_TRUE,
+    ArmColumn,
     AsJson,
     Batch,
     Data,
@@ -25,6 +28,7 @@ from lighttail.cli.options import (
     NoiseWord,
     Out,
     Paths,
+    RewardColumn,
     Seed,
     Sigma,
     Threads,
@@ -34,6 +38,7 @@ from lighttail.cli.options import (
     number_option,
     policies_from,
     problem_from,
+    shares_of_noise,
     warnings_as_lines,
 )
 from lighttail.compare import compare as compare_policies
@@ -54,6 +59,8 @@ def compare(
     noise: NoiseWord = None,
     sigma: Sigma = None,
     data: Data = None,
+    arm_column: ArmColumn = None,
+    reward_column: RewardColumn = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="Play a linear bandit, which has theta, dim and actions.")
     ] = False,
@@ -119,15 +126,15 @@ def compare(
     """Compare policies on one problem: print a table, and write a report with figures into a folder."""
     problem: Bandit | LinearBandit
     if linear:
-        left_out("with linear", means=means, data=data)
+        left_out("with linear", means=means, data=data, arm_column=arm_column, reward_column=reward_column)
         law = parse_noise(LINEAR["noise"] if noise is None else noise, sigma, HERE)
         with warnings_as_lines():
             problem = parse_linear(theta, dim, LINEAR["actions"] if actions is None else actions, law)
     else:
         left_out("without linear", theta=theta, dim=dim, actions=actions)
-        problem = problem_from(means, noise, sigma, data)
-    words = policy or default_words(linear)
-    policies = policies_from(words, assumed_sigma, linear)
+        problem = problem_from(means, noise, sigma, data, arm_column, reward_column)
+    words = policy or default_words(problem)
+    policies = policies_from(words, assumed_sigma, linear, problem.sigma)
     wait, group = parse_course(delay, batch, never)
     loss = None if threshold is None else positive("threshold", threshold) * horizon
     if loss is not None and horizon > 0:
@@ -152,13 +159,17 @@ def compare(
     if as_json:
         print(json.dumps(comparison.to_dict(command), indent=2, allow_nan=False))
     else:
-        _show(comparison, path)
+        notes = (shares_of_noise(words, problem.sigma), TAKEN_FOR_TRUE if data else "")
+        _show(comparison, path, notes)
 
 
-def _show(comparison: Any, path: Path) -> None:
+def _show(comparison: Any, path: Path, notes: Iterable[str]) -> None:
+    """notes: sentences after the verdict; empty ones are left out."""
     from lighttail.report.terminal import comparison_table
 
     screen = console()
     screen.print(comparison_table(comparison, screen.width))
     screen.print(comparison.verdict())
+    for text in filter(None, notes):
+        screen.print(text)
     print(f"Report: {path}")
