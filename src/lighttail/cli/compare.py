@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lighttail.checks import positive
+from lighttail.cli import options as opt
 from lighttail.cli.app import app
-from lighttail.cli.options import (
-    ARMS,
-    HERE,
-    POLICY_WORDS,
-    TAKEN_FOR_TRUE,
-    ArmColumn,
-    AsJson,
-    Batch,
-    Data,
-    DelayWord,
-    DeviceWord,
-    Horizon,
-    Means,
-    Never,
-    NoiseWord,
-    Out,
-    Paths,
-    RewardColumn,
-    Seed,
-    Sigma,
-    Threads,
-    command_again,
-    console,
-    left_out,
-    number_option,
-    policies_from,
-    problem_from,
-    shares_of_noise,
-    warnings_as_lines,
-)
 from lighttail.compare import compare as compare_policies
 from lighttail.compare import default_words, told_apart
 from lighttail.linear import LinearBandit
@@ -49,18 +19,18 @@ from lighttail.reading.words import parse_course, parse_linear, parse_noise
 from lighttail.report import write_report
 from lighttail.system.files import output_folder
 
-LINEAR = {"noise": ARMS["noise"], "actions": "10"}  # the problem that --linear stands for
+LINEAR = {"noise": opt.ARMS["noise"], "actions": "10"}  # the problem that --linear stands for
 
 
 @app.command()
 def compare(
     context: typer.Context,
-    means: Means = None,
-    noise: NoiseWord = None,
-    sigma: Sigma = None,
-    data: Data = None,
-    arm_column: ArmColumn = None,
-    reward_column: RewardColumn = None,
+    means: opt.Means = None,
+    noise: opt.NoiseWord = None,
+    sigma: opt.Sigma = None,
+    data: opt.Data = None,
+    arm_column: opt.ArmColumn = None,
+    reward_column: opt.RewardColumn = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="Play a linear bandit, which has theta, dim and actions.")
     ] = False,
@@ -85,7 +55,7 @@ def compare(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{POLICY_WORDS}; with --linear linucb:lighttailed:KAPPA, linucb:standard:BETA, "
+            help=f"{opt.POLICY_WORDS}; with --linear linucb:lighttailed:KAPPA, linucb:standard:BETA, "
             "linucb:oful:SIGMA:DELTA:BOUND, lints:SCALE; repeat for several.",
             show_default="the paper's six; with --linear four",
         ),
@@ -96,22 +66,22 @@ def compare(
             help="Sweep the noise that policies assume: each kappa is multiplied by each of these numbers."
         ),
     ] = None,
-    delay: DelayWord = None,
-    never: Never = None,
-    batch: Batch = None,
-    horizon: Horizon = 500,
-    paths: Paths = 5000,
-    seed: Seed = 1,
+    delay: opt.DelayWord = None,
+    never: opt.Never = None,
+    batch: opt.Batch = None,
+    horizon: opt.Horizon = 500,
+    paths: opt.Paths = 5000,
+    seed: opt.Seed = 1,
     threshold: Annotated[
         float | None,
-        number_option(
+        opt.number_option(
             "threshold",
             metavar="SHARE",
             help="The regret whose chance is reported, as a fraction of the horizon, in units of reward.",
             show_default="a third of the largest possible; 0.2 for the default means",
         ),
     ] = None,
-    threads: Threads = None,
+    threads: opt.Threads = None,
     keep: Annotated[
         str,
         typer.Option(
@@ -119,27 +89,28 @@ def compare(
             help="paths, or law: only count the paths, in memory that does not grow with their number.",
         ),
     ] = "paths",
-    device: DeviceWord = "cpu",
-    out: Out = Path("lighttail-report"),
-    as_json: AsJson = False,
+    device: opt.DeviceWord = "cpu",
+    out: opt.Out = Path("lighttail-report"),
+    as_json: opt.AsJson = False,
 ) -> None:
     """Compare policies on one problem: print a table, and write a report with figures into a folder."""
     problem: Bandit | LinearBandit
     if linear:
-        left_out("with linear", means=means, data=data, arm_column=arm_column, reward_column=reward_column)
-        law = parse_noise(LINEAR["noise"] if noise is None else noise, sigma, HERE)
-        with warnings_as_lines():
+        columns = {"arm_column": arm_column, "reward_column": reward_column}
+        opt.left_out("with linear", means=means, data=data, **columns)
+        law = parse_noise(LINEAR["noise"] if noise is None else noise, sigma, opt.HERE)
+        with opt.warnings_as_lines():
             problem = parse_linear(theta, dim, LINEAR["actions"] if actions is None else actions, law)
     else:
-        left_out("without linear", theta=theta, dim=dim, actions=actions)
-        problem = problem_from(means, noise, sigma, data, arm_column, reward_column)
+        opt.left_out("without linear", theta=theta, dim=dim, actions=actions)
+        problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     words = policy or default_words(problem)
-    policies = policies_from(words, assumed_sigma, linear, problem.sigma)
+    policies = opt.policies_from(words, assumed_sigma, linear, problem.sigma)
     wait, group = parse_course(delay, batch, never)
     loss = None if threshold is None else positive("threshold", threshold) * horizon
     if loss is not None and horizon > 0:
         positive("threshold * horizon", loss)
-    command = command_again(context, policy=words, **(LINEAR if linear else {} if data else ARMS))
+    command = opt.command_again(context, policy=words, **(LINEAR if linear else {} if data else opt.ARMS))
     with output_folder("out", out):
         comparison = compare_policies(
             told_apart(policies, policies.values()),
@@ -159,17 +130,15 @@ def compare(
     if as_json:
         print(json.dumps(comparison.to_dict(command), indent=2, allow_nan=False))
     else:
-        notes = (shares_of_noise(words, problem.sigma), TAKEN_FOR_TRUE if data else "")
-        _show(comparison, path, notes)
+        _show(comparison, path, opt.notes(words, problem.sigma, data))
 
 
-def _show(comparison: Any, path: Path, notes: Iterable[str]) -> None:
-    """notes: sentences after the verdict; empty ones are left out."""
+def _show(comparison: Any, path: Path, notes: list[str]) -> None:
     from lighttail.report.terminal import comparison_table
 
-    screen = console()
+    screen = opt.console()
     screen.print(comparison_table(comparison, screen.width))
     screen.print(comparison.verdict())
-    for text in filter(None, notes):
+    for text in notes:
         screen.print(text)
     print(f"Report: {path}")

@@ -225,6 +225,11 @@ def shares_of_noise(words: Sequence[str], sigma: float) -> str:
     return f"The noise of this problem is {sigma:.3g}. Kappa as a share of the noise: {', '.join(parts)}."
 
 
+def notes(words: Sequence[str], sigma: float, data: Path | None) -> list[str]:
+    """The sentences under an answer: about kappas in units of the noise, and about data."""
+    return list(filter(None, (shares_of_noise(words, sigma), "" if data is None else TAKEN_FOR_TRUE)))
+
+
 def _policy_for(word: str, linear: bool, sigma: float | None) -> Policy:
     """The policy that the word names, which must be for linear bandits if `linear` and for arms if not."""
     policy = parse_policy(word, HERE, sigma)

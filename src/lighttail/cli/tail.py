@@ -10,32 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from lighttail.checks import known_word, positive, refuse
+from lighttail.cli import options as opt
 from lighttail.cli.app import app
-from lighttail.cli.options import (
-    ARMS,
-    POLICY_WORDS,
-    TAKEN_FOR_TRUE,
-    ArmColumn,
-    AsJson,
-    Batch,
-    Data,
-    DelayWord,
-    Horizon,
-    Means,
-    Never,
-    NoiseWord,
-    Out,
-    RewardColumn,
-    Seed,
-    Sigma,
-    Threads,
-    command_again,
-    console,
-    number_option,
-    policies_from,
-    problem_from,
-    shares_of_noise,
-)
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import in_units, parse_course, parse_numbers
@@ -46,12 +22,12 @@ from lighttail.tails.rare import METHODS
 MOST_REGRETS = 100  # of one command, each with an estimate of its own
 MOST_TAIL_PULLS = 10**7  # per path: the plan for a rare event looks at every pull
 MOST_TAIL_ARMS = 1000  # the plan for a rare event looks at every arm
-DEFAULT_POLICY = "ucb:lighttailed:0.2{s}"
+DEFAULT_POLICY = "ucb:lighttailed:0.2{s}"  # {s}: see `in_units`
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
 
 PolicyWords = Annotated[  # a list, so that a second policy is refused and does not replace the first
     list[str] | None,
-    typer.Option("--policy", help=f"{POLICY_WORDS}.", show_default=DEFAULT_POLICY.format(s="s")),
+    typer.Option("--policy", help=f"{opt.POLICY_WORDS}.", show_default=DEFAULT_POLICY.format(s="s")),
 ]
 Regret = Annotated[
     str | None,
@@ -68,30 +44,30 @@ KindWord = Annotated[
 @app.command()
 def tail(
     context: typer.Context,
-    means: Means = None,
-    noise: NoiseWord = None,
-    sigma: Sigma = None,
-    data: Data = None,
-    arm_column: ArmColumn = None,
-    reward_column: RewardColumn = None,
+    means: opt.Means = None,
+    noise: opt.NoiseWord = None,
+    sigma: opt.Sigma = None,
+    data: opt.Data = None,
+    arm_column: opt.ArmColumn = None,
+    reward_column: opt.RewardColumn = None,
     policy: PolicyWords = None,
-    delay: DelayWord = None,
-    never: Never = None,
-    batch: Batch = None,
-    horizon: Horizon = 500,
+    delay: opt.DelayWord = None,
+    never: opt.Never = None,
+    batch: opt.Batch = None,
+    horizon: opt.Horizon = 500,
     regret: Regret = None,
     kind: KindWord = "pseudo-regret",
     relative_error: Annotated[
         float,
-        number_option(
+        opt.number_option(
             "relative-error", metavar="SHARE", help="Half the width of the interval, divided by the chance."
         ),
     ] = 0.05,
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.")] = "auto",
-    seed: Seed = 1,
-    threads: Threads = None,
-    out: Out = Path("lighttail-tail"),
-    as_json: AsJson = False,
+    seed: opt.Seed = 1,
+    threads: opt.Threads = None,
+    out: opt.Out = Path("lighttail-tail"),
+    as_json: opt.AsJson = False,
 ) -> None:
     """Estimate the chance of a large regret, however small it is: in a sentence, a table and a picture."""
     from lighttail.report.tail_page import results, write_tail
@@ -100,13 +76,13 @@ def tail(
     positive("relative-error", relative_error)
     which = _kind(kind)
     known_word("method", method, METHODS)
-    problem = problem_from(means, noise, sigma, data, arm_column, reward_column)
+    problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word = _policy_word(policy, problem)
     player, regrets = _asked(problem, word, horizon, regret)
     check_settings(player, problem, horizon, 1, seed, 1 if threads is None else threads)
     _check_size(problem, horizon)
     wait, group = parse_course(delay, batch, never)
-    command = command_again(context, policy=word, **({} if data else ARMS))
+    command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     with output_folder("out", out):
         curve = tail_curve(
             player,
@@ -126,19 +102,14 @@ def tail(
     if as_json:
         print(results(curve, command))
     else:
-        _show(curve, path, _notes(word, problem, data))
-
-
-def _notes(word: str, problem: Bandit, data: Path | None) -> list[str]:
-    """The sentences about the kappa and the data that come after an answer."""
-    return list(filter(None, (shares_of_noise([word], problem.sigma), TAKEN_FOR_TRUE if data else "")))
+        _show(curve, path, opt.notes([word], problem.sigma, data))
 
 
 def _show(curve: Any, path: Path, notes: list[str]) -> None:
     from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
     from lighttail.report.terminal import plain_table
 
-    screen = console()
+    screen = opt.console()
     screen.print(f"{subject(curve)}; {curve.horizon:,} pulls, seed {curve.seed}")
     for regret in curve.asked:
         point = curve.at(regret)
@@ -154,21 +125,21 @@ def _show(curve: Any, path: Path, notes: list[str]) -> None:
 @app.command()
 def bound(
     context: typer.Context,
-    means: Means = None,
-    noise: NoiseWord = None,
-    sigma: Sigma = None,
-    data: Data = None,
-    arm_column: ArmColumn = None,
-    reward_column: RewardColumn = None,
+    means: opt.Means = None,
+    noise: opt.NoiseWord = None,
+    sigma: opt.Sigma = None,
+    data: opt.Data = None,
+    arm_column: opt.ArmColumn = None,
+    reward_column: opt.RewardColumn = None,
     policy: PolicyWords = None,
-    horizon: Horizon = 500,
+    horizon: opt.Horizon = 500,
     regret: Regret = None,
     kind: KindWord = "pseudo-regret",
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Compute the exact value even if this takes longer than two seconds."),
     ] = False,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show what is known about the chance of a large regret without simulation.
 
@@ -178,11 +149,11 @@ def bound(
     from lighttail.tails.known import bounds_at, bounds_to_dict, exact_at, why_no_exact
 
     which = _kind(kind)
-    problem = problem_from(means, noise, sigma, data, arm_column, reward_column)
+    problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word = _policy_word(policy, problem)
     player, regrets = _asked(problem, word, horizon, regret)
     check_settings(player, problem, horizon, 1, None, 1)
-    command = command_again(context, policy=word, **({} if data else ARMS))
+    command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     seconds = math.inf if exact else QUICK_SECONDS
     found, why_none = [], ""
     for x in asked_regrets(regrets, problem, horizon):
@@ -196,24 +167,22 @@ def bound(
         print(json.dumps(about, indent=2, allow_nan=False))
         return
     why_none = f"{why_none}; ask with --exact" if "takes" in why_none else why_none
-    _show_bounds(found, which, why_none, _notes(word, problem, data))
+    _show_bounds(found, which, why_none)
+    for text in opt.notes([word], problem.sigma, data):
+        opt.console().print(text)
 
 
-def _show_bounds(
-    found: list[tuple[float, Any, float | None]], kind: str, why_none: str, notes: list[str]
-) -> None:
+def _show_bounds(found: list[tuple[float, Any, float | None]], kind: str, why_none: str) -> None:
     from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words, missing
     from lighttail.report.terminal import plain_table
 
-    screen = console()
+    screen = opt.console()
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
         table.append(("exact", exact_words(exact, why_none)))
         screen.print(plain_table(f"P({kind_words(kind)} ≥ {regret:g})", ("source", "chance"), table))
         for text in missing(known):
             screen.print(text)
-    for text in notes:
-        screen.print(text)
 
 
 def _kind(text: str) -> Any:
@@ -233,7 +202,7 @@ def _policy_word(words: list[str] | None, problem: Bandit) -> str:
 
 def _asked(problem: Bandit, word: str, horizon: int, regret: str | None) -> tuple[Policy, list[float] | None]:
     """The policy and the regrets that the options name."""
-    (policy,) = policies_from([word], sigma=problem.sigma)
+    (policy,) = opt.policies_from([word], sigma=problem.sigma)
     regrets = None if regret is None else parse_numbers("regret", regret)
     if regrets is not None:
         from lighttail.tails.curve import asked_regrets

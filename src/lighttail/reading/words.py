@@ -29,38 +29,15 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
+from lighttail import linear, policies
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
 from lighttail.checks import BadInput, known_word, refuse, shown, whole
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
-from lighttail.linear import (
-    BallActions,
-    LinearBandit,
-    LinearBonus,
-    LinearLightTailed,
-    LinearStandard,
-    LinearThompson,
-    LinearUCB,
-    Oful,
-    SphereActions,
-)
+from lighttail.linear import LinearBandit, LinearBonus, LinearUCB
 from lighttail.linear.actions import MOST_ACTIONS
 from lighttail.linear.problem import MOST_DIM
 from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.policies import (
-    UCB,
-    BayesUcb,
-    BetaThompson,
-    EpsilonGreedy,
-    EvenSplit,
-    Exp3IX,
-    ExploreThenCommit,
-    Imed,
-    InflatedThompson,
-    KlUcb,
-    Policy,
-    SuccessiveElimination,
-    ThompsonSampling,
-)
+from lighttail.policies import UCB, Exp3IX, Policy
 from lighttail.reading import own
 from lighttail.reading.csvfile import read_delays
 from lighttail.reading.numbers import (
@@ -103,9 +80,9 @@ BONUSES: dict[str, type[Bonus]] = {
     "twopart": TwoPart,
 }
 LINEAR_BONUSES: dict[str, type[LinearBonus]] = {
-    "lighttailed": LinearLightTailed,
-    "standard": LinearStandard,
-    "oful": Oful,
+    "lighttailed": linear.LinearLightTailed,
+    "standard": linear.LinearStandard,
+    "oful": linear.Oful,
 }
 NOISES: dict[str, Callable[..., Noise]] = {
     "gaussian": Gaussian,
@@ -115,14 +92,14 @@ NOISES: dict[str, Callable[..., Noise]] = {
     "studentt": StudentT,
 }
 BY_FIELDS: dict[str, type[Policy] | type[Bonus]] = {  # a bonus without a rule stands for UCB with that bonus
-    "klucb": KlUcb,
-    "imed": Imed,
-    "bayesucb": BayesUcb,
-    "betats": BetaThompson,
-    "inflated": InflatedThompson,
-    "egreedy": EpsilonGreedy,
-    "etc": ExploreThenCommit,
-    "evensplit": EvenSplit,
+    "klucb": policies.KlUcb,
+    "imed": policies.Imed,
+    "bayesucb": policies.BayesUcb,
+    "betats": policies.BetaThompson,
+    "inflated": policies.InflatedThompson,
+    "egreedy": policies.EpsilonGreedy,
+    "etc": policies.ExploreThenCommit,
+    "evensplit": policies.EvenSplit,
     "moss": Moss,
     "eqo": Eqo,
     "twopart": TwoPart,
@@ -132,7 +109,7 @@ BY_FIELDS: dict[str, type[Policy] | type[Bonus]] = {  # a bonus without a rule s
 def _form(word: str, kind: Any) -> str:
     """The forms of a word whose object takes its fields in their order; fields with defaults may be left out.
 
-    >>> _form("klucb", KlUcb)
+    >>> _form("klucb", policies.KlUcb)
     'klucb, klucb:C or klucb:C:SIGMA'
     """
     names = [f.name.upper() for f in fields(kind)]
@@ -156,7 +133,7 @@ FORMS = {
 }
 RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # rules for a user's bonus
     "ucb": (UCB, {"lighttail.Bonus": Bonus}),
-    "se": (SuccessiveElimination, {"lighttail.Bonus": Bonus}),
+    "se": (policies.SuccessiveElimination, {"lighttail.Bonus": Bonus}),
     "linucb": (LinearUCB, {"lighttail.LinearBonus": LinearBonus}),
 }
 OWN_POLICIES: own.Kinds = {"lighttail.Policy": Policy, **RULES["ucb"][1], **RULES["linucb"][1]}
@@ -226,23 +203,26 @@ def _in_words(text: str, sigma: float | None) -> Policy:
     if word in BY_FIELDS:
         made = _by_fields(text, word, BY_FIELDS[word], rest, sigma)
         return UCB(made) if word in BONUSES else made
+    if word == "linucb":
+        known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
+        kind: Any = LINEAR_BONUSES[rest[0]]
+        names = [f.name for f in fields(kind)]
+        return LinearUCB(kind(**_values(text, word, names, rest[1:], kind.in_units_of_noise(), sigma)))
     if word in RULES:
-        bonuses: dict[str, Any] = LINEAR_BONUSES if word == "linucb" else BONUSES
         if not rest:
             raise _wrong_form(text, word)
-        known_word("bonus", rest[0], bonuses)
-        return RULES[word][0](_by_fields(text, word, bonuses[rest[0]], rest[1:], sigma))
+        known_word("bonus", rest[0], BONUSES)
+        return RULES[word][0](_by_fields(text, word, BONUSES[rest[0]], rest[1:], sigma))
     if word == "lints":
-        return LinearThompson(**_values(text, word, ["scale"], rest, ("scale",), sigma))
+        return linear.LinearThompson(**_values(text, word, ["scale"], rest, ("scale",), sigma))
     if word == "ts":
         names = ["kappa", "prior_mean", "prior_sd"]  # all of them in units of reward
         given = names if len(rest) > 1 else names[:1]
-        return ThompsonSampling(**_values(text, word, given, rest, given, sigma))
-    if rest == ["reward"]:
-        return Exp3IX("reward")
-    if rest[:1] == ["loss"]:
-        return Exp3IX("loss", **_values(text, word, ["upper"], rest[1:], (), sigma))
-    raise _wrong_form(text, word)
+        return policies.ThompsonSampling(**_values(text, word, given, rest, given, sigma))
+    if not rest or rest[0] not in ("reward", "loss"):
+        raise _wrong_form(text, word)
+    names = ["upper"] if rest[0] == "loss" else []
+    return Exp3IX(rest[0], **_values(text, word, names, rest[1:], (), sigma))  # type: ignore[arg-type]
 
 
 def _as_policy(found: Any) -> Policy:
@@ -335,7 +315,7 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
         return LinearBandit(vector, Path(actions), noise)
     word, _, count = actions.rpartition(":")
     known_word("actions", word or "sphere", ("sphere", "ball"))
-    kind = BallActions if word == "ball" else SphereActions
+    kind = linear.BallActions if word == "ball" else linear.SphereActions
     offered = whole("actions", parse_whole("actions", count), 2, most=MOST_ACTIONS)
     return LinearBandit(vector, kind(offered), noise)
 

@@ -120,14 +120,19 @@ def _panels(number: int, width: float, height: float) -> tuple[Figure, list[Axes
 
 def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
     for entry, look in styled:
-        x, value, low, high = survival_curve(entry.outcome.sample("regret"))
-        axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
-        axes.plot(x, value, drawstyle="steps-pre", label=entry.label, linewidth=1.9, markersize=5, **look)
+        draw_curve(axes, entry.outcome.sample("regret"), entry.label, look)
     axes.set_yscale("log")
     axes.set_ylim(0.3 / comparison.paths, 1.3)
     axes.set_xlim(left=_left_edge(comparison))
     _mark_threshold(axes, comparison, f"regret {comparison.threshold:g}")
     axes.grid(axis="y", color="0.9", linewidth=0.8)
+
+
+def draw_curve(axes: Axes, values: Values, label: str, look: dict[str, Any]) -> None:
+    """P(value >= x) with the band of its 95 % intervals."""
+    x, value, low, high = survival_curve(values)
+    axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
+    axes.plot(x, value, drawstyle="steps-pre", label=label, linewidth=1.9, markersize=5, **look)
 
 
 def histogram_figure(comparison: Comparison) -> Figure:
