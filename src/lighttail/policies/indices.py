@@ -151,6 +151,7 @@ class Imed(Policy):
     3.1254
     """
 
+    amendable: ClassVar[bool] = True
     sigma: float | None = None
 
     def __post_init__(self) -> None:
