@@ -8,8 +8,9 @@ that a batch spreads over the actions. theta-hat is computed from the received r
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from lighttail.policies.policy import ROUNDING
 from lighttail.random.streams import uniform
 
 MOST_STARTS = 100_000  # random starts per search over a ball or a box
+Chosen = TypeVar("Chosen")
 TINY = 1e-300  # far above the error of products that are too small for a float
 
 
@@ -135,19 +137,25 @@ class LinearExperiment(LiveExperiment):
             names = row_names(labels, len(rows))
         with self._lock:
             self._warn_if_over()
-            before = self._rng.bit_generator.state
-            try:
-                with np.errstate(all="ignore"):
-                    if rows is None or names is None:
-                        return self._record(self._highest(actions), None)
-                    chosen = self._choose(rows)
-                    return self._record(rows[chosen], names[chosen])
-            except (ArithmeticError, np.linalg.LinAlgError):
-                self._rng.bit_generator.state = before
-                given = actions if rows is None else rows[:3].tolist()
-                raise refuse(
-                    "actions", given, "such that every estimate and radius is a finite number"
-                ) from None
+            if rows is None or names is None:
+                return self._guarded(lambda: self._record(self._highest(actions), None), actions)
+            chosen = self._place_of(rows)
+            return self._record(rows[chosen], names[chosen])
+
+    def _place_of(self, rows: Floats) -> int:
+        """The place of the row that the policy chooses."""
+        return self._guarded(lambda: self._choose(rows), rows[:3].tolist())
+
+    def _guarded(self, choose: Callable[[], Chosen], given: Any) -> Chosen:
+        """What `choose` returns. Raises BadInput, and draws nothing, if a number on the way is not finite."""
+        before = self._rng.bit_generator.state
+        try:
+            with np.errstate(all="ignore"):
+                return choose()
+        except (ArithmeticError, np.linalg.LinAlgError):
+            self._rng.bit_generator.state = before
+            fit = "such that every estimate and radius is a finite number"
+            raise refuse("actions", given, fit) from None
 
     def __repr__(self) -> str:
         with self._lock:
@@ -267,14 +275,20 @@ class LinearExperiment(LiveExperiment):
                 raise refuse("reward", reward, "small enough for theta-hat to be finite")
 
     def _learn(self, place: int, reward: float) -> None:
-        action = np.array(self._kept(place)[1])
+        self._learn_action(self._kept(place)[1], reward)
+
+    def _learn_action(self, entries: Sequence[float], reward: float) -> None:
+        action = np.array(entries)
         received, sums = self._received + np.outer(action, action), self._sums + reward * action
         self._check_sums_with(reward, received, sums)
         self._received, self._sums = received, sums
 
     def _replace(self, place: int, old: float, reward: float) -> None:
+        self._replace_action(self._action_of[place], old, reward)
+
+    def _replace_action(self, entries: Sequence[float], old: float, reward: float) -> None:
         """theta-hat is V^-1 of a sum, which forgets the old reward, apart from rounding."""
-        action = np.array(self._action_of[place])
+        action = np.array(entries)
         sums = self._sums + (reward - old) * action
         self._check_sums_with(reward, self._received, sums)
         self._sums = sums

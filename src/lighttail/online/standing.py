@@ -99,13 +99,13 @@ class Standing:
         self.total[arm] += reward - old
         self._learn(arm, reward, self.tried, self.heard, self.total, self.note, self.params)
 
-    def mark(self) -> tuple[Any, Any]:
+    def mark(self) -> tuple[Any, Any, Any]:
         """What `back` restores: a state to return to if one of several rewards is refused."""
-        return self._counts.copy(), self._notes.copy()
+        return self._counts.copy(), self._notes.copy(), self.replaced.copy()
 
-    def back(self, mark: tuple[Any, Any]) -> None:
+    def back(self, mark: tuple[Any, Any, Any]) -> None:
         """Return to a mark."""
-        self._counts[:], self._notes[:] = mark
+        self._counts[:], self._notes[:], self.replaced[:] = mark
 
     def learn(self, arm: int, reward: float, memo: tuple[float, ...]) -> None:
         """Take in the reward of a pull, or raise BadInput if a note would not be finite."""
@@ -173,6 +173,13 @@ class Standing:
         self._counts[1] = same_counts("rule.heard", state["heard"], known)
         self._counts[2] = [number("rule.total", x) for x in listed("rule.total", state["total"], self.arms)]
         self._restore_notes(state["note"], waiting, whole=False)
+
+    def restore_plain(self, state: Any) -> None:
+        """Continue from what `to_plain` returned, which is trusted apart from its form."""
+        fields_of("rule", state, PARTS)
+        for row, name in enumerate(("tried", "heard", "total")):
+            self._counts[row] = [number(name, entry) for entry in listed(name, state[name], self.arms)]
+        self._restore_notes(state["note"], [], whole=False)
 
     def _restore_notes(self, value: Any, pulls: list[Pull], whole: bool) -> None:
         notes = [_row("rule.note", row, self.rule.notes) for row in listed("rule.note", value, self.arms)]
