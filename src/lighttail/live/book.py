@@ -234,10 +234,11 @@ class Book:
     def to_plain(self) -> dict[str, Any]:
         """The whole book as JSON values: a snapshot, from which `restored` continues to the bit."""
         tallies = {str(code): [one.tries, one.heard, one.total] for code, one in self.apart.items()}
-        names = ("seq", "time", "last", "paused", "stopped", "astray", "counts")
+        names = ("seq", "time", "last", "paused", "stopped", "astray")
         return {
             **{"format": FORMAT, "order": sys.byteorder, "first": self.first},
             **{name: getattr(self, name) for name in names},
+            "counts": dict(self.counts),
             "settings": self.settings.plain,
             "apart": tallies,
             "player": self.player.to_plain(),

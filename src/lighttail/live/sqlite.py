@@ -99,8 +99,6 @@ class SqliteJournal(Journal):
     def _connected(self) -> sqlite3.Connection:
         try:
             link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            link.execute("PRAGMA journal_mode = WAL")
-            link.execute("PRAGMA synchronous = FULL")
             (known,) = link.execute("PRAGMA application_id").fetchone()
             (tables,) = link.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
             (version,) = link.execute("PRAGMA user_version").fetchone()
@@ -108,6 +106,8 @@ class SqliteJournal(Journal):
                 raise refuse("store", str(self.path), "a journal of lighttail or a file that does not exist")
             if tables and version != FORMAT:
                 raise refuse("store", str(self.path), f"of format {FORMAT}", found=f"is of format {version}")
+            link.execute("PRAGMA journal_mode = WAL")
+            link.execute("PRAGMA synchronous = FULL")
             marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
             link.executescript(f"BEGIN; {TABLES} {marks} COMMIT;")  # all or nothing, also if it is killed
         except sqlite3.Error as error:
