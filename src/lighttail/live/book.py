@@ -265,18 +265,18 @@ class Book:
 
 
 def replay(events: Iterable[Event]) -> Book:
-    """The book of a whole journal, or of any beginning of one."""
-    listed = list(events)
-    amended = {event["id"] for event in listed if event.get("kind") == "amend"}
-    stories: dict[int, list[Event]] = {}
+    """The book of a whole journal, or of any beginning of one. Memory: open and defaulted trials."""
+    stories: dict[str, list[Event]] = {}
     book: Book | None = None
-    for event in listed:
+    for event in events:
         if book is None:
             book = Book(event)
             continue
-        book.enter(event, lambda id: stories.get(id, []))
-        if event.get("id") in amended:
-            stories.setdefault(int(event["id"]), []).append(event)
+        book.enter(event, lambda id: stories.get(str(id), []))
+        if event["kind"] in ("ask", "default"):
+            stories.setdefault(event["id"], []).append(event)
+        elif event["kind"] == "tell":
+            del stories[event["id"]]
     if book is None:
         raise Damaged("there is no event")
     return book

@@ -54,7 +54,7 @@ class Ledger:
         self._times.append(trial.time)
         self._places.append(trial.place)
         self._apart.append(trial.apart)
-        self._memos.extend(trial.memo)
+        self._memos.extend(trial.memo or (0.0,) * self.memo)  # the policy has no memo of what it does not see
         self._alive.append(1)
         self._open += 1
         self._open_seen += trial.apart == SEEN
