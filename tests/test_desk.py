@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import threading
 from collections import Counter
 from typing import Any
 
@@ -13,9 +15,10 @@ from journals import FailingJournal
 
 import lighttail as lt
 from lighttail.live import Journal, Office
+from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import Refused, status_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.requests import Told
+from lighttail.live.requests import Told, ask_for, tell_of
 
 
 def refused(call: Any, status: int, field: str | None, words: str = "") -> lt.BadInput:
@@ -524,8 +527,6 @@ def test_a_mistake_of_ours_hits_one_request_alone(monkeypatch: pytest.MonkeyPatc
 
 
 def _tell(id: int, reward: float) -> Any:
-    from lighttail.live.requests import tell_of
-
     return tell_of([(id, reward)])
 
 
@@ -536,17 +537,46 @@ def test_too_many_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         assert isinstance(error, Refused)
 
 
-def test_a_callback_is_called_when_the_answer_is_on_disk() -> None:
-    import threading
-
+def test_a_callback_is_called_once_per_commit_when_the_answers_are_on_disk() -> None:
     journal, done = MemoryJournal(), threading.Event()
     seen: list[Any] = []
-    with desk_of(journal) as desk:
-        from lighttail.live.requests import ask_for
 
-        desk.submit(
-            ask_for(), then=lambda ticket: (seen.append((ticket.answer, len(events_of(journal)))), done.set())
-        )
+    def then(tickets: list[Any]) -> None:
+        seen.append(([ticket.answer[0].id for ticket in tickets], [ticket.holder for ticket in tickets]))
+        seen.append(len(events_of(journal)))
+        if seen[-1] == 4:
+            done.set()
+
+    with desk_of(journal) as desk:
+        for holder in "abc":
+            desk.submit(ask_for(), then, holder)
         done.wait()
-    assert seen[0][1] == 2
-    assert seen[0][0][0].id == 1
+    ids = [id for answers, _ in seen[::2] for id in answers]
+    assert (ids, [one for _, holders in seen[::2] for one in holders]) == ([1, 2, 3], ["a", "b", "c"])
+    assert all(
+        1 + max(answers) <= written for (answers, _), written in zip(seen[::2], seen[1::2], strict=True)
+    )
+
+
+def test_coroutines_wait_for_a_desk(journal: Journal) -> None:
+    async def main() -> Any:
+        waiting = AsyncDesk(desk)
+
+        async def one(n: int) -> Any:
+            (trial,) = await waiting.ask(key=f"k{n}")
+            return trial.id, await waiting.tell([(trial.id, 1.0)])
+
+        found = await asyncio.gather(*(one(n) for n in range(40)))
+        with pytest.raises(lt.BadInput, match=r"^id must be"):
+            await waiting.tell([(99, 1.0)])
+        gone = asyncio.ensure_future(waiting.ask())
+        await asyncio.sleep(0)
+        gone.cancel()
+        return found, await waiting.summary(), await waiting.state()
+
+    with desk_of(journal) as desk:
+        found, summary, state = asyncio.run(main())
+    assert sorted(id for id, _ in found) == list(range(1, 41))
+    assert {told for _, told in found} == {Told(1, 0, 0)}
+    assert sum(summary["heard"].values()) == 40
+    assert sum(lt.Experiment.from_json(state).pulls.values()) == summary["pulls"] == 41

@@ -7,7 +7,7 @@ go through `enter`, so that a book that was replayed equals a book that was play
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -62,7 +62,7 @@ class Book:
         self.ledger = Ledger(self.player.memo)
         arms = len(self.labels or ())
         self.apart = {HOLDOUT: Tally(arms), FALLBACK: Tally(arms)}
-        self.counts: Counter[str] = Counter()  # asks by `by`, and events by kind
+        self.counts: defaultdict[str, int] = defaultdict(int)  # asks by `by`, and events by kind
         self.seq, self.time, self.last = 1, float(event["time"]), 0
         self.paused = self.stopped = False
         self.astray = 0
@@ -100,8 +100,7 @@ class Book:
         self.counts[event["kind"]] += 1
 
     def _ask(self, event: Event) -> None:
-        """A pull. If `event` does not say which arm (it is being played), the policy does, and it is
-        added."""
+        """A pull. Its arm is None while it is being played, and becomes the arm that the policy chooses."""
         by, memo = event["by"], tuple[float, ...]()
         if int(event["id"]) != self.last + 1:
             raise Damaged(f"event {event['seq']} asks for trial {event['id']} after trial {self.last}")
@@ -119,18 +118,21 @@ class Book:
 
     def _chosen(self, event: Event) -> tuple[int, tuple[float, ...]]:
         place, label, memo = self.player.choose(event)
-        if event.setdefault("arm", label) != label:
+        if event["arm"] is None:
+            event["arm"] = label
+        elif event["arm"] != label:
             self.astray += 1
             true = place_of("arm", event["arm"], self.labels or event.get("labels") or range(2**20))
             memo, place = self.player.follow(place, true), true
         return place, memo
 
-    def hear(self, events: list[Event], story: Story) -> None:
+    def hear(self, events: list[Event], story: Story, trials: list[OpenTrial | None] | None = None) -> None:
         """Take in rewards (tell, default, late, amend), all or none.
 
-        Raises BadInput, and changes nothing, if the policy refuses one of them.
-        """
-        trials = [self.ledger.find(int(event["id"])) for event in events]
+        trials: the trial of each event, if they were found before. Raises BadInput, and changes nothing, if
+        the policy refuses one of the rewards."""
+        if trials is None:
+            trials = [self.ledger.find(int(event["id"])) for event in events]
         mark = self.player.mark() if len(events) > 1 else None
         try:
             for event, trial in zip(events, trials, strict=True):
@@ -142,9 +144,12 @@ class Book:
             if mark is not None:
                 self.player.back(mark)
             raise
-        for event in events:
-            self._hear_apart(event, story)
+        for event, trial in zip(events, trials, strict=True):
             self._check_next(event)
+            if trial is not None and trial.apart == SEEN:
+                self.ledger.close(trial.id)
+            else:
+                self._hear_apart(event, trial, story)
             self._passed(event)
 
     def _learn(self, event: Event, trial: OpenTrial | None) -> None:
@@ -158,19 +163,16 @@ class Book:
         if apart == SEEN:
             self.player.amend(place, memo, old, event["reward"])
 
-    def _hear_apart(self, event: Event, story: Story) -> None:
-        """The ledger, and the rewards that the policy does not see; nothing here can be refused."""
-        id, kind, reward = int(event["id"]), event["kind"], event["reward"]
-        if kind == "amend":
+    def _hear_apart(self, event: Event, trial: OpenTrial | None, story: Story) -> None:
+        """A reward that the policy does not see: of the holdout, of the fall-back, or late."""
+        if trial is not None:
+            self.apart[trial.apart].heard[trial.place] += 1
+            self.apart[trial.apart].total[trial.place] += event["reward"]
+            self.ledger.close(trial.id)
+        elif event["kind"] == "amend":
             place, apart, _, old = self._told(event, story)
             if apart != SEEN:
-                self.apart[apart].total[place] += reward - old
-        elif kind != "late":
-            trial = self.ledger.find(id)
-            if trial is not None and trial.apart != SEEN:
-                self.apart[trial.apart].heard[trial.place] += 1
-                self.apart[trial.apart].total[trial.place] += reward
-            self.ledger.close(id)
+                self.apart[apart].total[place] += event["reward"] - old
 
     def _told(self, event: Event, story: Story) -> tuple[int, int, tuple[float, ...], float]:
         """The place of a closed trial, who saw it, its memo, and the reward with which it was closed."""
@@ -194,7 +196,11 @@ class Book:
     def summary(self) -> dict[str, Any]:
         """The experiment in numbers. `heard` includes the trials that the window closed."""
         kinds = ("tell", "default", "late", "amend")
-        counts = {"events": {kind: self.counts[kind] for kind in kinds}, "seq": self.seq, "time": self.time}
+        counts = {
+            "events": {kind: self.counts.get(kind, 0) for kind in kinds},
+            "seq": self.seq,
+            "time": self.time,
+        }
         asks = ("policy", "floor", "sticky", "holdout", "fallback")
         return {
             **{name: self.first.get(name) for name in ("name", "policy", "arms", "dim", "horizon", "seed")},
@@ -204,7 +210,7 @@ class Book:
             "paused": self.paused,
             "stopped": self.stopped,
             "settings": self.settings.plain,
-            "asked": {by: self.counts[by] for by in asks},
+            "asked": {by: self.counts.get(by, 0) for by in asks},
             **{name: self._unseen(code) for name, code in APART.items()},
             **counts,
             "astray": self.astray,
@@ -212,7 +218,7 @@ class Book:
 
     def _seen(self) -> dict[str, Any]:
         if not isinstance(self.player, ArmPlayer):
-            heard = self.counts["tell"] + self.counts["default"]
+            heard = self.counts.get("tell", 0) + self.counts.get("default", 0)
             estimate = self.player.experiment.estimate.tolist()  # type: ignore[union-attr]
             return {"tries": self.player.pulls, "heard": heard, "estimate": estimate}
         stands = self.player.standing
@@ -260,7 +266,7 @@ class Book:
             tally.tries, tally.heard, tally.total = tries, heard, total
         for name in ("seq", "time", "last", "paused", "stopped", "astray"):
             setattr(book, name, plain[name])
-        book.counts = Counter(plain["counts"])
+        book.counts.update(plain["counts"])
         return book
 
 

@@ -23,6 +23,7 @@ from lighttail.live.play import MOST_CLOSED, Round
 from lighttail.live.requests import Change, Look, Request, Served, Told, ask_for, tell_of
 
 Clock = Callable[[], float]
+Then = Callable[[list["Ticket"]], None]
 MOST_WAITING = 20_000  # requests that wait; the next one is refused with 503
 MOST_TOGETHER = 1_000  # requests per commit
 SNAPSHOT_EVERY = 10_000  # events, or more if so many trials are open that a snapshot is long
@@ -30,12 +31,12 @@ LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
 
 
 class Ticket:
-    """A request that waits for its answer."""
+    """A request that waits for its answer. holder: whatever the caller wants to find again."""
 
-    __slots__ = ("_done", "answer", "error", "request", "then")
+    __slots__ = ("_done", "answer", "error", "holder", "request", "then")
 
-    def __init__(self, request: Request, then: Callable[[Ticket], None] | None = None) -> None:
-        self.request, self.then = request, then
+    def __init__(self, request: Request, then: Then | None = None, holder: Any = None) -> None:
+        self.request, self.then, self.holder = request, then, holder
         self.answer: Any = None
         self.error: BaseException | None = None
         self._done = allocate_lock()
@@ -54,8 +55,6 @@ class Ticket:
 
     def _finish(self) -> None:
         self._done.release()
-        if self.then is not None:
-            self.then(self)
 
 
 class Desk:
@@ -76,10 +75,12 @@ class Desk:
 
     # What callers use
 
-    def submit(self, request: Request, then: Callable[[Ticket], None] | None = None) -> Ticket:
-        """Let a request wait for its turn. then: called with the ticket, in the desk's thread, when it is
-        done."""
-        ticket = Ticket(request, then)
+    def submit(self, request: Request, then: Then | None = None, holder: Any = None) -> Ticket:
+        """Let a request wait for its turn.
+
+        then: called in the desk's thread, once per commit, with all tickets that are done and have this
+        `then`."""
+        ticket = Ticket(request, then, holder)
         with self._gate:
             if self._closed:
                 raise unavailable("the server is closing; send the request again later", "server")
@@ -188,8 +189,13 @@ class Desk:
                     self._serve([ticket])
                 return
             self._fail(tickets, Refused(f"the server made a mistake: {error!r}", field="server", status=500))
+        called: dict[Then, list[Ticket]] = {}
         for ticket in tickets:
             ticket._finish()
+            if ticket.then is not None:
+                called.setdefault(ticket.then, []).append(ticket)
+        for then, done in called.items():
+            then(done)
 
     def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
         """Forget the book, which may be ahead of the journal; it is made again from the journal."""

@@ -19,6 +19,9 @@ Event = dict[str, Any]
 NO_DIGEST = b"\0" * 16  # the digest before the first event
 BINDING = ("policy", "floor")  # the asks that decide the arm of a unit
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_quoted = json.encoder.encode_basestring_ascii
+PLAIN_ASK = ("seq", "time", "kind", "id", "arm", "by", "key")  # the fields of most asks
+PLAIN_REWARD = ("seq", "time", "kind", "id", "reward")
 PAGE = 5_000  # events per read of a long journal
 
 
@@ -40,6 +43,24 @@ class Kept(NamedTuple):
     text: str
 
 
+def line_of(event: Event) -> str:
+    """The line of an event. The two most frequent forms are written directly, which takes a third of the
+    time.
+
+    >>> line_of({"seq": 2, "time": 1.5, "kind": "tell", "id": "1", "reward": 0.1})
+    '{"seq":2,"time":1.5,"kind":"tell","id":"1","reward":0.1}'
+    """
+    names = tuple(event)
+    if names == PLAIN_REWARD:
+        seq, time, kind, id, reward = event.values()
+        return f'{{"seq":{seq},"time":{time!r},"kind":"{kind}","id":"{id}","reward":{reward!r}}}'
+    if names == PLAIN_ASK and type(event["arm"]) is str:
+        seq, time, kind, id, arm, by, key = event.values()
+        said = f'"arm":{_quoted(arm)},"by":"{by}","key":{_quoted(key)}'
+        return f'{{"seq":{seq},"time":{time!r},"kind":"{kind}","id":"{id}",{said}}}'
+    return _encode(event)
+
+
 def digest_after(before: bytes, body: str) -> bytes:
     """The digest of all lines up to this one, from the digest before it."""
     return blake2b(body.encode("ascii"), key=before, digest_size=16).digest()
@@ -50,7 +71,7 @@ def rows_of(events: Iterable[Event], digest: bytes) -> list[Row]:
     arm."""
     rows = []
     for event in events:
-        body = _encode(event)
+        body = line_of(event)
         digest = digest_after(digest, body)
         trial = event.get("id")
         unit = event.get("unit") if event.get("by") in BINDING else None

@@ -9,6 +9,7 @@ from lighttail.checks import BadInput, refuse
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict, unknown
 from lighttail.live.journal import Event, Turn, event_of
+from lighttail.live.ledger import OpenTrial
 from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
 from lighttail.online.trials import Label
 
@@ -102,14 +103,14 @@ class Round:
 
     def _pull(self, ask: Ask, more: dict[str, str]) -> Event:
         by, arm = self._decided(ask.unit)
-        known = {} if arm is None else {"arm": arm}
-        event = self._made("ask", {"id": str(self.book.last + 1), **known, "by": by, **ask.offer})
-        self.book.enter(event, self.story)  # adds the arm if the policy chooses it
-        made = {name: event[name] for name in ("seq", "time", "kind", "id", "arm", "by")} | more | ask.offer
-        self._keep(made)
+        book = self.book
+        event: Event = {"seq": book.seq + 1, "time": self.now, "kind": "ask"}
+        event |= {"id": str(book.last + 1), "arm": arm, "by": by, **more, **ask.offer}
+        book.enter(event, self.story)  # writes the arm if the policy chooses it
+        self.events.append(event)
         if ask.unit is not None and by in ("policy", "floor") and self.book.settings.sticky:
-            self._units[ask.unit] = made["arm"]
-        return made
+            self._units[ask.unit] = event["arm"]
+        return event
 
     def _decided(self, unit: str | None) -> tuple[str, Label | None]:
         """Who chooses the arm, and which; None if the policy does."""
@@ -134,9 +135,9 @@ class Round:
     # Rewards
 
     def _tell(self, tell: Tell) -> Told:
-        found = {"counted": 0, "repeated": 0, "late": 0}
+        counted = repeated = late = 0
         given: dict[int, float] = {}
-        closing: list[tuple[str, int, float]] = []
+        heard: list[tuple[str, int, float, OpenTrial | None]] = []
         for id, written, reward in tell.rewards:
             if id is None or id > self.book.last:
                 allowed = (
@@ -148,20 +149,22 @@ class Round:
                     raise conflict(
                         "reward", reward, f"{given[id]!r}, as before in the same list for trial {id}"
                     )
-                found["repeated"] += 1
+                repeated += 1
                 continue
             given[id] = reward
-            kind = self._kind_of(id, reward)
-            found[{None: "repeated", "late": "late"}.get(kind, "counted")] += 1
+            trial = self.book.ledger.find(id)
+            kind = "tell" if trial is not None else self._kind_of(id, reward)
+            counted += kind in ("tell", "amend")
+            late += kind == "late"
+            repeated += kind is None
             if kind is not None:
-                closing.append((kind, id, reward))
-        self._hear(closing)
-        return Told(**found)
+                heard.append((kind, id, reward, trial))
+        self._hear(heard)
+        return Told(counted, repeated, late)
 
     def _kind_of(self, id: int, reward: float) -> str | None:
-        """The kind of event that a reward makes; None if it is known. Raises Refused if it contradicts."""
-        if self.book.ledger.find(id) is not None:
-            return "tell"
+        """The kind of event that a reward of a closed trial makes; None if it is known. Raises Refused if it
+        contradicts."""
         past = [event for event in self.story(id) if event["kind"] != "ask"]
         if past and past[-1]["kind"] == "default":
             return "amend" if self.book.settings.late == "amend" else "late"
@@ -170,39 +173,39 @@ class Round:
             raise conflict("reward", reward, f"{known!r}, which was told before for trial {id}")
         return None
 
-    def _hear(self, told: list[tuple[str, int, float]]) -> None:
+    def _hear(self, heard: list[tuple[str, int, float, OpenTrial | None]]) -> None:
         """Enter rewards, all or none."""
         made = [
             self._made(kind, {"id": str(id), "reward": reward}, place)
-            for place, (kind, id, reward) in enumerate(told)
+            for place, (kind, id, reward, _) in enumerate(heard)
         ]
-        self.book.hear(made, self.story)
-        for event in made:
-            self._keep(event)
+        self.book.hear(made, self.story, [trial for _, _, _, trial in heard])
+        self.events += made
+        for event, (_, id, _, _) in zip(made, heard, strict=True):
+            self._stories.setdefault(id, []).append(event)
 
     def close_due(self) -> int:
         """Close trials that were open for longer than the window; how many. At most `MOST_CLOSED` at once."""
         rails = self.book.settings
         if rails.window is None:
             return 0
-        due = self.book.ledger.due(self.now - rails.window, MOST_CLOSED)
+        ledger = self.book.ledger
+        due = ledger.due(self.now - rails.window, MOST_CLOSED)
+        closing: list[tuple[str, int, float, OpenTrial | None]] = [
+            ("default", id, rails.default, ledger.find(id)) for id in due
+        ]
         try:
-            self._hear([("default", id, rails.default) for id in due])
+            self._hear(closing)
         except BadInput:  # the policy could not go on with one of them: it stays open
-            return sum(self._closed(id, rails.default) for id in due)
+            return sum(map(self._closed, closing))
         return len(due)
 
-    def _closed(self, id: int, reward: float) -> int:
+    def _closed(self, one: tuple[str, int, float, OpenTrial | None]) -> int:
         try:
-            self._hear([("default", id, reward)])
+            self._hear([one])
         except BadInput:
             return 0
         return 1
-
-    def _keep(self, event: Event) -> None:
-        self.events.append(event)
-        if "id" in event:
-            self._stories.setdefault(int(event["id"]), []).append(event)
 
     # Everything else
 
@@ -222,7 +225,7 @@ class Round:
             return False
         event = self._made(change.kind, change.fields)
         book.enter(event, self.story)
-        self._keep(event)
+        self.events.append(event)
         return True
 
     def _look(self, look: Look) -> Any:

@@ -7,12 +7,13 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from lighttail.checks import array_of, refuse, whole
-from lighttail.online.state import checked_reward
+from lighttail.online.state import LARGEST, checked_reward
 from lighttail.online.trials import Label
 
 MOST_AT_ONCE = 1_000  # trials per ask, and rewards per tell
 LONGEST_TEXT = 200  # characters of a key or a unit
 LONGEST_ID = 18  # digits
+MOST_ID = 10**LONGEST_ID
 
 
 class Served(NamedTuple):
@@ -86,11 +87,16 @@ def tell_of(rewards: Any) -> Tell:
         raise refuse("rewards", rewards, "a list of ids and rewards")
     found = []
     for id, reward in pairs:
-        value = float(reward) if isinstance(reward, bool) else checked_reward("reward", reward)
-        found.append((number_of(id), id, value))
+        found.append((id if type(id) is int and 0 < id < MOST_ID else number_of(id), id, _reward(reward)))
     if not 1 <= len(found) <= MOST_AT_ONCE:
         raise refuse("the number of rewards", len(found), f"1 to {MOST_AT_ONCE}")
     return Tell(found)
+
+
+def _reward(value: Any) -> float:
+    if type(value) is float and -LARGEST <= value <= LARGEST:
+        return value
+    return float(value) if isinstance(value, bool) else checked_reward("reward", value)
 
 
 def number_of(id: Any) -> int | None:
@@ -101,7 +107,7 @@ def number_of(id: Any) -> int | None:
         return int(id) if plain else None
     if isinstance(id, bool) or not isinstance(id, Integral):
         raise refuse("id", id, "the id of a trial, as text or as a whole number")
-    return int(id) if 1 <= int(id) < 10**LONGEST_ID else None
+    return int(id) if 1 <= int(id) < MOST_ID else None
 
 
 def text_of(field: str, value: Any) -> str:

@@ -33,6 +33,12 @@ CREATE TABLE IF NOT EXISTS snapshots (
     experiment INTEGER PRIMARY KEY REFERENCES experiments, seq INTEGER NOT NULL, text TEXT NOT NULL,
     digest BLOB NOT NULL);
 """
+# Statements that insert many rows at once. Python hands the processor to another thread at every step of
+# SQLite and must wait to get it back, so that one row per step would take longer while callers are busy.
+INSERTS = [
+    (size, f"INSERT INTO events VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}")
+    for size in (256, 32, 4, 1)
+]
 MOST_LISTED = 500  # values of one IN (...)
 
 
@@ -73,13 +79,15 @@ class _SqliteTurn(Turn):
         if not self.begun:
             self.link.execute("BEGIN IMMEDIATE")
             self.begun = True
-        number = self.number
-        self.link.executemany(
-            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", [(number, *row) for row in rows]
-        )
-        last = rows[-1]
+        first, last = 0, rows[-1]
+        for size, statement in INSERTS:
+            while len(rows) - first >= size:
+                values = [value for row in rows[first : first + size] for value in (self.number, *row)]
+                self.link.execute(statement, values)
+                first += size
         self.link.execute(
-            "UPDATE experiments SET seq = ?, digest = ? WHERE number = ?", (last.seq, last.digest, number)
+            "UPDATE experiments SET seq = ?, digest = ? WHERE number = ?",
+            (last.seq, last.digest, self.number),
         )
 
 
