@@ -114,6 +114,10 @@ def text_of(field: str, value: Any) -> str:
     """A key or a unit: any text that every database can keep."""
     if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TEXT:
         raise refuse(field, value, f"a text of 1 to {LONGEST_TEXT} characters")
-    if any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in value):
-        raise refuse(field, value, "a text without zero bytes and halves of characters")
-    return value
+    try:
+        value.encode("utf-8")
+        if "\0" not in value:
+            return value
+    except UnicodeEncodeError:
+        pass
+    raise refuse(field, value, "a text without zero bytes and halves of characters")
