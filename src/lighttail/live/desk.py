@@ -67,7 +67,7 @@ class Desk:
         self.journal, self.name, self.clock = journal, name, clock
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
         self._gate = threading.Lock()
-        self._closed = False
+        self._closed = self._ending = False
         self._book: Book | None = None
         self._kept = 0  # the event of the last snapshot
         self._thread = threading.Thread(target=self._work, name=f"desk of {name}", daemon=True)
@@ -148,23 +148,23 @@ class Desk:
     # The desk's thread
 
     def _work(self) -> None:
-        open_ = True
-        while open_:
-            group = self._waiting()
-            open_ = None not in group
-            tickets = [ticket for ticket in group if ticket is not None]
+        while not self._ending:
+            tickets: list[Ticket] = []
+            self._collect(tickets, self._patience())
             self._serve(tickets)
             self._keep_snapshot(SNAPSHOT_EVERY)
         self._keep_snapshot(1)
 
-    def _waiting(self) -> list[Ticket | None]:
-        """The requests that wait, after at least one came or a window is over."""
-        group: list[Ticket | None] = []
+    def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> None:
+        """Add the requests that wait; if none does, wait for one for `patience` seconds."""
         with suppress(Empty):
-            group.append(self._queue.get(timeout=self._patience()))
-            while len(group) < MOST_TOGETHER and group[-1] is not None:
-                group.append(self._queue.get_nowait())
-        return group
+            while len(tickets) < MOST_TOGETHER and not self._ending:
+                first = patience > 0.0 and not tickets
+                ticket = self._queue.get(timeout=patience) if first else self._queue.get_nowait()
+                if ticket is None:
+                    self._ending = True
+                else:
+                    tickets.append(ticket)
 
     def _patience(self) -> float:
         book = self._book
@@ -211,6 +211,8 @@ class Desk:
             round = Round(book, turn, self.clock())
             played = round.close_due() < MOST_CLOSED
             if played:
+                if tickets and self.journal.shared:  # more have come while another server had its turn
+                    self._collect(tickets)
                 round.look_up([ticket.request for ticket in tickets])
                 for ticket in tickets:
                     try:

@@ -36,9 +36,10 @@ CREATE TABLE IF NOT EXISTS lighttail_snapshots (
     experiment BIGINT PRIMARY KEY REFERENCES lighttail_experiments, seq BIGINT NOT NULL, text TEXT NOT NULL,
     digest BYTEA NOT NULL);
 """
-INSERT = """INSERT INTO lighttail_events SELECT %s::bigint, * FROM unnest(
-    %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::bytea[])"""
-UPDATE = "UPDATE lighttail_experiments SET seq = %s, digest = %s WHERE number = %s"
+WRITE = """WITH written AS (
+    INSERT INTO lighttail_events SELECT %(number)s::bigint, * FROM unnest(
+        %(seq)s::bigint[], %(trial)s::bigint[], %(key)s::text[], %(unit)s::text[], %(body)s::text[], %(digest)s::bytea[]))
+    UPDATE lighttail_experiments SET seq = %(last)s, digest = %(after)s WHERE number = %(number)s"""
 KEEP = """INSERT INTO lighttail_snapshots SELECT number, %s, %s, %s FROM lighttail_experiments WHERE name = %s
     ON CONFLICT (experiment) DO UPDATE SET seq = EXCLUDED.seq, text = EXCLUDED.text, digest = EXCLUDED.digest
     WHERE lighttail_snapshots.seq < EXCLUDED.seq"""
@@ -90,8 +91,9 @@ class _PostgresTurn(Turn):
         return self._found("trial = %s ORDER BY seq", trial)
 
     def _write(self, rows: list[Row]) -> None:
-        self.link.execute(INSERT, (self.number, *map(list, zip(*rows, strict=True))))
-        self.link.execute(UPDATE, (rows[-1].seq, rows[-1].digest, self.number))
+        columns = dict(zip(Row._fields, map(list, zip(*rows, strict=True)), strict=True))
+        more = {"number": self.number, "last": rows[-1].seq, "after": rows[-1].digest}
+        self.link.execute(WRITE, {**columns, **more})
 
 
 class PostgresJournal(Journal):
