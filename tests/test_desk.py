@@ -472,6 +472,17 @@ def test_a_timer_closes_what_is_due_without_any_request() -> None:
     assert [event["kind"] for event in events_of(journal)][-3:] == ["default"] * 3
 
 
+def test_windows_end_after_a_restart_although_nobody_asks() -> None:
+    journal, clock = MemoryJournal(), Clock()
+    with desk_of(journal, clock, settings=WINDOW) as desk:
+        desk.ask(3)
+    clock.now += 100
+    office = Office(journal, clock)
+    office.wake()
+    office.close()
+    assert [event["kind"] for event in events_of(journal)][-3:] == ["default"] * 3
+
+
 def test_many_windows_at_once_are_closed_in_commits_of_a_bearable_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -556,6 +567,15 @@ def test_a_callback_is_called_once_per_commit_when_the_answers_are_on_disk() -> 
     assert all(
         1 + max(answers) <= written for (answers, _), written in zip(seen[::2], seen[1::2], strict=True)
     )
+
+
+def test_a_callback_that_fails_does_not_end_the_desk() -> None:
+    def then(tickets: list[Any]) -> None:
+        raise RuntimeError("somewhere else")
+
+    with desk_of() as desk:
+        assert desk.submit(ask_for(), then).result()[0].id == 1
+        assert desk.ask()[0].id == 2
 
 
 def test_coroutines_wait_for_a_desk(journal: Journal) -> None:

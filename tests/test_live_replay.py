@@ -192,7 +192,9 @@ def test_snapshots_are_kept_every_so_often_and_do_not_grow(monkeypatch: pytest.M
     assert max(sizes) < min(sizes) + 100
 
 
-@pytest.mark.parametrize("change", [{"format": 99}, {"order": "other"}])
+@pytest.mark.parametrize(
+    "change", [{"format": 99}, {"order": "other"}, {"player": None}, {"open": {"id": "x"}}]
+)
 def test_a_snapshot_of_another_version_is_ignored(change: dict[str, Any]) -> None:
     journal = MemoryJournal()
     with desk_of(journal) as desk:

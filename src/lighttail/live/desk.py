@@ -26,7 +26,7 @@ Clock = Callable[[], float]
 Then = Callable[[list["Ticket"]], None]
 MOST_WAITING = 20_000  # requests that wait; the next one is refused with 503
 MOST_TOGETHER = 1_000  # requests per commit
-SNAPSHOT_EVERY = 10_000  # events, or more if so many trials are open that a snapshot is long
+SNAPSHOT_EVERY = 10_000  # events
 LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
 
 
@@ -152,7 +152,7 @@ class Desk:
             tickets: list[Ticket] = []
             self._collect(tickets, self._patience())
             self._serve(tickets)
-            self._keep_snapshot(SNAPSHOT_EVERY)
+            self._keep_snapshot(self._often())
         self._keep_snapshot(1)
 
     def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> None:
@@ -195,7 +195,8 @@ class Desk:
             if ticket.then is not None:
                 called.setdefault(ticket.then, []).append(ticket)
         for then, done in called.items():
-            then(done)
+            with suppress(Exception):  # the caller's mistake must not end the desk
+                then(done)
 
     def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
         """Forget the book, which may be ahead of the journal; it is made again from the journal."""
@@ -206,8 +207,10 @@ class Desk:
     def _turn(self, tickets: list[Ticket]) -> bool:
         """Play requests in one turn. False if so many windows are over that their trials alone fill a
         commit."""
+        if self._book is None:  # not in the turn, which holds one of a few connections
+            self._book, self._kept = self._loaded()
         with self.journal.turn(self.name) as turn:
-            book = self._current(turn)
+            book = self._current(self._book, turn)
             round = Round(book, turn, self.clock())
             played = round.close_due() < MOST_CLOSED
             if played:
@@ -229,35 +232,35 @@ class Desk:
             return False
         return max(book.time, self.clock()) >= book.ledger.oldest + book.settings.window
 
-    def _current(self, turn: Turn) -> Book:
-        """The book after the last event: loaded if there is none, and with what other servers appended."""
+    def _current(self, book: Book, turn: Turn) -> Book:
+        """The book after the last event, with what other servers appended or what a snapshot does not
+        have."""
 
         def story(id: int) -> list[Event]:
             return [event_of(body) for body in turn.bodies_of(id)]
 
-        if self._book is None:
-            self._book, self._kept = self._loaded(turn)
-        for event in turn.events(self._book.seq) if self._book.seq != turn.last else ():
-            self._book.enter(event, story)
-        return self._book
+        for event in turn.events(book.seq) if book.seq != turn.last else ():
+            book.enter(event, story)
+        return book
 
-    def _loaded(self, turn: Turn) -> tuple[Book, int]:
-        """The book of the last snapshot, or of the first event."""
+    def _loaded(self) -> tuple[Book, int]:
+        """The book of the last snapshot, or of the first event if no snapshot can be used."""
         kept = self.journal.snapshot(self.name)
-        if kept is not None and kept.seq <= turn.last:
-            book = Book.restored(json.loads(kept.text))
+        with suppress(BadInput, Damaged, LookupError, TypeError, ValueError):
+            book = None if kept is None else Book.restored(json.loads(kept.text))
             if book is not None:
                 return book, book.seq
-        return Book(event_of(turn.bodies(0, 1)[0])), 0
+        return Book(event_of(self.journal.lines(self.name, 0, 1)[0][0])), 0
 
     def _keep_snapshot(self, least: int) -> None:
-        """Keep a snapshot after `least` events. A snapshot only saves time: a failure may not stop
-        anything."""
+        """Keep a snapshot after `least` events. It only saves time, so that a failure may stop nothing."""
         book = self._book
-        if book is None or book.seq - self._kept < max(least, min(least, 2) * len(book.ledger)):
+        if book is None or book.seq - self._kept < least:
             return
         self._kept = book.seq
-        try:
+        with suppress(Exception):
             self.journal.keep(self.name, Kept(book.seq, json.dumps(book.to_plain())))
-        except BadInput:
-            return
+
+    def _often(self) -> int:
+        """After how many events a snapshot is due: the more trials are open, the longer it is to write."""
+        return max(SNAPSHOT_EVERY, 0 if self._book is None else len(self._book.ledger) // 4)

@@ -14,6 +14,7 @@ from lighttail.live.desk import Clock, Desk
 from lighttail.live.errors import conflict, unavailable, unknown
 from lighttail.live.journal import Event, Journal, event_of
 from lighttail.live.memory import MemoryJournal
+from lighttail.live.requests import Look
 from lighttail.online.trials import check_names
 from lighttail.reading.words import names_own
 
@@ -115,6 +116,11 @@ class Office:
                     raise unknown("name", name, "the name of an experiment")
                 self._desks[name] = Desk(self.journal, name, self.clock)
             return self._desks[name]
+
+    def wake(self) -> None:
+        """Open every desk, so that windows end although nobody asks: call it when a server begins."""
+        for name in self.names():
+            self.desk(name).submit(Look("tick"))
 
     def close(self) -> None:
         """Finish what was accepted, refuse the rest, and close the journal."""

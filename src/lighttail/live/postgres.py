@@ -38,7 +38,8 @@ CREATE TABLE IF NOT EXISTS lighttail_snapshots (
 """
 WRITE = """WITH written AS (
     INSERT INTO lighttail_events SELECT %(number)s::bigint, * FROM unnest(
-        %(seq)s::bigint[], %(trial)s::bigint[], %(key)s::text[], %(unit)s::text[], %(body)s::text[], %(digest)s::bytea[]))
+        %(seq)s::bigint[], %(trial)s::bigint[], %(key)s::text[], %(unit)s::text[], %(body)s::text[],
+        %(digest)s::bytea[]))
     UPDATE lighttail_experiments SET seq = %(last)s, digest = %(after)s WHERE number = %(number)s"""
 KEEP = """INSERT INTO lighttail_snapshots SELECT number, %s, %s, %s FROM lighttail_experiments WHERE name = %s
     ON CONFLICT (experiment) DO UPDATE SET seq = EXCLUDED.seq, text = EXCLUDED.text, digest = EXCLUDED.digest
