@@ -96,6 +96,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "report": {},
 }  # fmt: skip
+OFTEN = {"compare": 30, "linear": 15, "tail": 15, "bound": 15, "paper": 5, "run": 12, "report": 8}
 BARE = (["--help"], ["--version"], ["compair"], ["compare", "--help"], ["run", "--help"], ["-h"], [],
         ["tail", "--help", "x"], ["--nonsense", "3"])  # fmt: skip
 FIRST = {
@@ -150,7 +151,7 @@ def draw(rng: random.Random) -> list[str]:
     """One argument list."""
     if rng.random() < 0.05:
         return rng.choice((*BARE, [rng.choice(NASTY)]))
-    command = rng.choices(list(COMMANDS), (30, 15, 15, 15, 5, 12, 8))[0]
+    command = rng.choices(list(COMMANDS), [OFTEN.get(name, 10) for name in COMMANDS])[0]
     known, words = COMMANDS[command], ["compare" if command == "linear" else command]
     if command == "run":
         words.append(rng.choice(("study.toml",) * 3 + ("broken.toml", "missing.toml", "folder", "good.npy")))

@@ -20,7 +20,7 @@ from fuzz_values import drawn
 import lighttail as lt
 from lighttail.bounds.bound import NoBound
 from lighttail.checks import Argument, BadInput, Written, known_word, refuse, refuse_file
-from lighttail.cli.commands import _option
+from lighttail.cli.app import _option
 from lighttail.outcomes.outcome import NotKept
 
 SOURCES = Path(lt.__file__).parent

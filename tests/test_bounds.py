@@ -394,7 +394,7 @@ def ask(question, policy=LIGHT, problem=PROBLEM, **how):
         ),
         (ask(bounds.tail, horizon=2), "horizon must be a whole number of at least 3"),
         (ask(bounds.tail, regret=math.nan), "regret must be a finite number"),
-        (ask(bounds.certificate, kind="x"), "kind must be 'regret' or 'pseudo_regret', but is 'x'"),
+        (ask(bounds.certificate, kind="x"), "kind must be 'pseudo_regret' or 'regret', but is 'x'"),
         (ask(bounds.tail, "ucb"), "policy must be a policy such as"),
         (ask(bounds.tail, problem=[0.2, 0.8]), "problem must be a problem such as"),
         (

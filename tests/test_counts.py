@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 from lighttail.kernels import stream
-from lighttail.kernels.build import prepare
+from lighttail.kernels.build import jitable
 from lighttail.random.binomial import MARGIN, STRETCH, binomial, deviance, hypergeometric, surprise
 from lighttail.random.streams import block_generator
 
-draw_binomial, draw_hypergeometric = prepare(binomial), prepare(hypergeometric)
+draw_binomial, draw_hypergeometric = jitable(binomial), jitable(hypergeometric)
 
 
 @numba.njit

@@ -101,6 +101,22 @@ def test_an_edited_formula_changes_the_digest_and_its_place_in_the_file_does_not
     assert digest(one) == digest(same) != digest(other)
 
 
+def test_an_edited_docstring_does_not_change_the_digest() -> None:
+    def one(n: float) -> float:
+        """The first text."""
+        return 1.0 / n
+
+    def same(n: float) -> float:
+        """The second text."""
+        return 1.0 / n
+
+    def other(n: float) -> float:
+        """The second text."""
+        return 2.0 / n
+
+    assert digest(one) == digest(same) != digest(other)
+
+
 @dataclass(frozen=True)
 class Notebook(lt.Bonus):
     """A bonus whose constant and helper live in the notebook's globals."""

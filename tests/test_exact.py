@@ -12,7 +12,7 @@ from brute_force import tail_by_states
 
 import lighttail as lt
 from lighttail.tails.groups import groups_of
-from lighttail.tails.levels import integrate
+from lighttail.tails.levels import GaussianArms, integrate
 from lighttail.tails.sums import tail_sum
 
 exact = importlib.import_module("lighttail.tails.exact")
@@ -161,7 +161,7 @@ def test_all_chances_add_up_to_one(seed: int) -> None:
     groups = groups_of(policy, problem, horizon)
     if len(groups.means) > 1:
         anything = tail_sum(groups.scaled_gaps, -1.0, horizon)
-        assert integrate(groups.gaussian(), [anything], anything)[0] == pytest.approx(1.0, abs=1e-7)
+        assert integrate(GaussianArms.of(groups), [anything], anything)[0] == pytest.approx(1.0, abs=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(30, 35))
@@ -273,6 +273,7 @@ def test_a_problem_with_almost_no_noise() -> None:
     ("policy", "problem", "horizon", "sentence"),
     [
         (lt.UCB(lt.AnyTime(0.2)), PROBLEM, 50, "policy must be UCB with a bonus that does not change"),
+        (lt.UCB, PROBLEM, 50, "policy must be UCB with a bonus that does not change"),
         (lt.ThompsonSampling(0.2), PROBLEM, 50, "policy must be UCB"),
         (TUNED["Standard"], lt.Bandit([0.1, 0.2], lt.Laplace()), 50, "Gaussian noise or Bernoulli"),
         (TUNED["Standard"], PROBLEM, 1, "horizon must be a whole number of at least 2"),

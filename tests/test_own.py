@@ -18,7 +18,7 @@ import lighttail as lt
 from lighttail import cli
 from lighttail.checks import BadInput
 from lighttail.reading import own
-from lighttail.reading.words import parse_noise, parse_policy, with_assumed_sigma
+from lighttail.reading.words import parse_noise, parse_policy
 from lighttail.running.pool import to_bytes
 from lighttail.study import load_study, read_study, report_study, run_study
 from lighttail.study.cells import cells_of
@@ -60,11 +60,11 @@ def test_a_file_runs_once_for_each_content(tmp_path: Path) -> None:
 
 def test_a_noise_level_that_is_assumed_scales_what_is_in_its_units() -> None:
     own_bonus = policy("ucb:user_classes.py:OneOverN(1.5)")
-    assert with_assumed_sigma(own_bonus, 2.0) == policy("ucb:user_classes.py:OneOverN(3.0)")
+    assert own_bonus.for_noise(2.0) == policy("ucb:user_classes.py:OneOverN(3.0)")
     plain = policy("user_classes.py:RootIndex(0.5)")
-    assert with_assumed_sigma(plain, 2.0) is plain
-    assert with_assumed_sigma(lt.UCB(lt.ArmOptimal(0.4, 0.2)), 2.0) == lt.UCB(lt.ArmOptimal(0.8, 0.4))
-    assert with_assumed_sigma(lt.LinearUCB(lt.Oful(1, 0.05, 1)), 2.0) == lt.LinearUCB(lt.Oful(2, 0.05, 1))
+    assert plain.for_noise(2.0) is plain
+    assert lt.UCB(lt.ArmOptimal(0.4, 0.2)).for_noise(2.0) == lt.UCB(lt.ArmOptimal(0.8, 0.4))
+    assert lt.LinearUCB(lt.Oful(1, 0.05, 1)).for_noise(2.0) == lt.LinearUCB(lt.Oful(2, 0.05, 1))
 
 
 LISTED = "RootIndex, OneOverN, Around, Plain"

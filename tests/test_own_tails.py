@@ -15,10 +15,9 @@ from own_policies import OWN_POLICIES, Bounded, Clipped, Commit, Greedy, Kullbac
 
 import lighttail as lt
 from lighttail.tails import weighted
-from lighttail.tails.index_routes import Quest
-from lighttail.tails.inverted import inverted_view
-from lighttail.tails.own_luck import draws_for_itself
-from lighttail.tails.tilts import family_of
+from lighttail.tails.index_routes import inverted_view
+from lighttail.tails.luck import draws_for_itself
+from lighttail.tails.task import Task
 
 pytestmark = pytest.mark.slow
 
@@ -163,29 +162,27 @@ def test_a_third_opinion_that_agrees_is_enough(monkeypatch) -> None:
     monkeypatch.setattr(weighted, "_witness", wrong)
     doubted = lt.tail_probability(*settings, method="importance", **CHEAP)
     assert not doubted.reached
-    assert doubted.diagnostics.doubt.startswith("there is one plan only")
+    assert doubted.diagnostics.doubt.startswith("there is only one plan")
 
 
 # -- Levels of an index, and what a class states.
 
 
-def quest(policy: lt.Policy, problem: lt.Bandit) -> Quest:
-    family = family_of(problem.noise)
-    assert family is not None
-    return Quest(policy, problem, family, 50, 5.0, False)
+def task(policy: lt.Policy, problem: lt.Bandit) -> Task:
+    return Task(policy, problem, 50, 5.0, "pseudo_regret")
 
 
 def test_levels_are_found_by_inverting_the_index() -> None:
     """For mean + radius it is a difference; a level that no mean reaches is beyond all rewards."""
     policy = Timed(0.5)
-    view = inverted_view(quest(policy, TWO), 50, (0.5,))
+    view = inverted_view(task(policy, TWO), 50, (0.5,))
     assert view is not None
     levels = np.array([0.1, 0.9])
     radius = np.array([0.5 * math.sqrt(math.log(51.0) / n) for n in view.grid[0]])
     below, above = view.bounds(levels)
     np.testing.assert_allclose(below, levels[:, None] - radius, atol=1e-9)
     np.testing.assert_allclose(above[:, 1:], (levels[:, None] - radius)[:, :-1], atol=1e-9)
-    clipped = inverted_view(quest(Clipped(0.7), COINS), 50, (0.7,))
+    clipped = inverted_view(task(Clipped(0.7), COINS), 50, (0.7,))
     assert clipped is not None
     assert np.isposinf(clipped.bounds(np.array([1.0]))[0]).all()  # no index is above 1
 
@@ -201,7 +198,7 @@ class Falling(Clipped):
 
 def test_an_index_that_falls_has_no_levels_but_an_answer() -> None:
     policy = Falling(0.7)
-    assert inverted_view(quest(policy, COINS), 50, (0.7,)) is None
+    assert inverted_view(task(policy, COINS), 50, (0.7,)) is None
     regret, exact = chances(policy, 14, "pseudo_regret")[0]
     found = lt.tail_probability(policy, COINS, 14, regret, method="importance", **CHEAP)
     assert errors_off(found, exact) < Z
@@ -270,7 +267,7 @@ class DrawsLate(lt.IndexPolicy):
 
 
 def test_a_draw_that_no_trial_reaches_is_found_in_the_code() -> None:
-    from lighttail.tails.own_luck import draws_for_itself
+    from lighttail.tails.luck import draws_for_itself
 
     problem = lt.Bandit([0.2, 0.8])
     assert draws_for_itself(DrawsLate(), problem, 10**7)

@@ -13,13 +13,16 @@ from cases import name
 
 import lighttail as lt
 from lighttail.kernels import tilted_kernel_for
+from lighttail.noises.tilts import BernoulliTilt, GaussianTilt
 from lighttail.tails import weighted
 from lighttail.tails.ladder import ladder
 from lighttail.tails.mixture import Routes
+from lighttail.tails.plan import Plan, derived, plan_of
 from lighttail.tails.play import play_paths, whole_blocks
+from lighttail.tails.routes import rate
 from lighttail.tails.task import Effort, Task
-from lighttail.tails.tilts import BernoulliTilt, GaussianTilt, family_of, rate
-from lighttail.tails.weighted import Plan, Sample, bernstein, derived, plan_of
+from lighttail.tails.tilts import family_of
+from lighttail.tails.weighted import Weights, bernstein
 
 TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
 BONUSES = [lt.Standard(0.8), lt.LightTailed(0.2), lt.ArmOptimal(0.3, 0.2), lt.AnyTime(0.3)]
@@ -64,7 +67,7 @@ def weights_of(task: Task, plan: Plan, paths: int, seed: int = 1, whole: bool = 
     if whole:
         task = replace(task, kind="regret", regret=-1e9)
     played = play_paths(task, plan.mixture, effort(seed), whole_blocks(paths, task.horizon))
-    return Sample.of(played, plan).log_weight
+    return Weights.of(played, plan).log_weight
 
 
 @pytest.mark.parametrize("kind", ["pseudo_regret", "regret"])

@@ -19,9 +19,10 @@ import lighttail as lt
 from lighttail.kernels import tilted_skip, tilted_skip_kernel_for
 from lighttail.tails import play
 from lighttail.tails.mixture import Mixture
+from lighttail.tails.plan import derived, plan_of
 from lighttail.tails.play import play_paths, whole_blocks
 from lighttail.tails.task import TailEstimate, Task
-from lighttail.tails.weighted import Sample, derived, plan_of
+from lighttail.tails.weighted import Weights
 
 BONUSES = [lt.Standard(0.4), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.2)]
 ALPHA = 1e-5  # of every two-sample test below; there are about 40 of them
@@ -244,7 +245,7 @@ def weights(task: Task, played: Any, paths: int, noise: lt.Noise | None = None) 
     count = whole_blocks(paths, task.horizon, played)
     settings: Any = {"played": played, "rarity": plan.rarity}
     seed = 1 if played == "step" else 2
-    return Sample.of(play_paths(task, plan.mixture, effort(seed), count, **settings), plan).log_weight
+    return Weights.of(play_paths(task, plan.mixture, effort(seed), count, **settings), plan).log_weight
 
 
 def pvalues(first: np.ndarray, second: np.ndarray) -> list[float]:
@@ -281,7 +282,7 @@ def test_a_wrong_bridge_fails_that_test(spoilt: Any) -> None:
 @pytest.fixture
 def always_skip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play, "SHORT", 0)
-    monkeypatch.setattr(play, "NUMBER", 0.0)
+    monkeypatch.setattr(play, "PULLS_PER_NUMBER", 0.0)
 
 
 @pytest.mark.parametrize("horizon", [500, 1000, 2000, 4000])

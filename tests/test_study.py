@@ -240,7 +240,9 @@ def test_a_file_is_not_made_again_by_a_machine_that_rounds_otherwise(
     monkeypatch.setattr(cells_module, "probe_of", lambda *played: b"a last bit that is another")
     assert run(out).digest == digest
     next(out.rglob("*.parquet")).unlink()
-    with pytest.raises(BadInput, match="must be finished by a machine that rounds as the one that began it"):
+    with pytest.raises(
+        BadInput, match="must be finished by a machine that rounds like the machine that began it"
+    ):
         run(out)
 
 
@@ -327,7 +329,7 @@ def test_a_full_disk_leaves_what_was_finished(tmp_path: Path, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(
-            folder.NotWritten, match=r"could not be written \(no space left on device\): what was"
+            folder.NotWritten, match=r"could not be written \(no space left on device\): the finished"
         ):
             run(tmp_path / "out")
     left = files(tmp_path / "out")
@@ -423,7 +425,7 @@ def test_a_device_that_cannot_be_is_refused_before_anything_is_made(tmp_path: Pa
     """tests/test_gpu.py plays a study on one."""
     wrong = [
         ({"device": "tpu", "workers": None}, "device must be cpu or cuda"),
-        ({"device": "cuda", "workers": 2}, "device must be cpu where"),
+        ({"device": "cuda", "workers": 2}, "device must be cpu if"),
         ({"device": "cuda", "workers": None}, "device must be 'cpu' without"),
     ]
     for settings, said in wrong:
@@ -483,7 +485,7 @@ def test_ctrl_c_ends_a_run_in_one_line_and_it_goes_on(tmp_path: Path) -> None:
             child.kill()
     results = load_study(tmp_path / "small")
     so_far = f"{results.finished} of {results.pieces} files are there"
-    again = f"Go on with: lighttail run {tmp_path / 'study.toml'}"
+    again = f"Resume with: lighttail run {tmp_path / 'study.toml'}"
     assert (child.returncode, out, err) == (130, "", f"lighttail: stopped: {so_far}. {again}\n")
     assert 5 <= results.finished < results.pieces
     assert not list(tmp_path.glob("small/**/.0*"))

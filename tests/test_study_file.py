@@ -117,7 +117,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("seeds = [1, 2]", "seeds = [1, 1e16]", r"line 4: seeds\[1\] must be a whole number"),
     ("paths = 2000", "paths = true", "line 3: paths must be a whole number"),
     ("seeds = [1, 2]", "seeds = 1", "line 4: seeds must be a list"),
-    ("seeds = [1, 2]", "seeds = [1, 1]", "line 4: seeds must be different numbers, but 1 is there twice"),
+    ("seeds = [1, 2]", "seeds = [1, 1]", "line 4: seeds must be different numbers, but 1 is given twice"),
     ("seeds = [1, 2]", "seeds = [1, -2]", r"line 4: seeds\[1\] must be a whole number of at least 0"),
     ("seeds = [1, 2]", "seeds = [1, 2", "line 5: this must be TOML"),
     ("seeds = [1, 2]", "paths = 3", "line 4: a key must be given once, but paths is given again"),
@@ -226,8 +226,11 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 ODD = {
     "deep lists": ("[" * 3000, "must be TOML|at most 8 deep"),
-    "deep values": ("name = " + "[" * 3000, "at most 8 deep within each other, but they are deeper"),
-    "deep keys": ("paths." * 3000 + "a = 1", "at most 8 deep within each other"),
+    "deep values": (
+        "name = " + "[" * 3000,
+        "at most 8 levels of tables and lists within each other, but has more",
+    ),
+    "deep keys": ("paths." * 3000 + "a = 1", "at most 8 levels of tables and lists"),
     "empty": ("", "name must be given, but is missing"),
     "digits": ('name = "a"\npaths = ' + "9" * 5000, "line 2: a whole number must have at most 4,300 digits"),
     "long": ("#" * 1_000_001, "must be at most 1,000,000 characters long, but has 1,000,001"),

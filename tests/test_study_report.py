@@ -291,7 +291,7 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert run(monkeypatch, "run", file, "--budget", "1e-9s") == 2  # not a time that people write
     assert run(monkeypatch, "run", file, "--budget", "0.001s") == 3
     said = capsys.readouterr().out
-    assert f"The budget is spent, 36 files left. Go on with: lighttail run {file}" in said
+    assert f"The budget is spent; still to make: 36 files. Resume with: lighttail run {file}" in said
     assert run(monkeypatch, "run", file, "--workers", "2") == 0
     said = capsys.readouterr().out
     place = tmp_path / "bonus-and-noise"
@@ -303,10 +303,10 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     file.write_text(EXAMPLE.read_text().replace("paths = 2000", "paths = 2010").replace("[1, 2]", "[1]"))
     assert run(monkeypatch, "run", file, "--dry-run") == 0
     said = capsys.readouterr().out
-    assert "0 of 18 files are there; 18 are to be made, 18 of them short last pieces" in said
+    assert "0 of 18 files are there; 18 are to be made, 18 of them to replace short last pieces" in said
     assert run(monkeypatch, "run", file) == 0
     said = capsys.readouterr().out
-    assert "18 older pieces, since replaced by longer ones: kept; --prune removes them" in said
+    assert "18 older pieces that longer pieces replaced: kept; --prune removes them" in said
     assert "18 files of cells, paths or data that the study no longer has: kept; --prune removes them" in said
     shutil.copy(EXAMPLE, file)
     assert run(monkeypatch, "run", file, "--prune") == 0

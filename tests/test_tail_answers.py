@@ -29,7 +29,7 @@ def test_plain_paths_say_that_no_more_are_kept(monkeypatch) -> None:
     found = lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), TWO, 20, 9.0, method="plain", seed=1)
     assert not found.reached
     assert found.paths == 5000
-    assert found.diagnostics.stopped == "5,000 paths were played, the most that are kept"
+    assert found.diagnostics.stopped == "5,000 paths were played, which is the largest number that is kept"
 
 
 def test_a_spent_budget_is_called_one() -> None:
@@ -129,7 +129,7 @@ def test_an_estimate_is_cut_at_the_certificate() -> None:
 
 def test_the_cut_keeps_how_far_below_the_interval_reached() -> None:
     task = Task(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.5, 0.5]), 20, 1.0, "regret")
-    most = weighted.certificate(task)
+    most = weighted.known_limit(task)
     found = lt.tail_probability(*(task.policy, task.problem, 20, 1.0), kind="regret", seed=1)
     lucky = rare._possible(replace(found, value=1.5 * most, low=1.2 * most, high=1.8 * most), task)
     assert (lucky.value, lucky.high) == (most, most)

@@ -91,7 +91,7 @@ def test_the_smaller_bound_is_the_guarantee(curve: TailCurve) -> None:
     other = replace(point, bounds=KnownBounds(small, large))
     assert sentence(curve, other).endswith("the theorem (Thm x) guarantees at most 10 %.")
     nothing = replace(point, bounds=KnownBounds(None, lt.bounds.Bound(1.0, "certificate", True), "none"))
-    assert sentence(curve, nothing).endswith("the certificate guarantees nothing here.")
+    assert sentence(curve, nothing).endswith("no useful guarantee is available for this problem.")
 
 
 SENTENCES: dict[str, tuple[Any, ...]] = {
@@ -116,8 +116,15 @@ SENTENCES: dict[str, tuple[Any, ...]] = {
         {},
         "no bound is known (every bound",
     ),
-    "never seen": (LIGHT, lt.Bandit([0.2, 0.8], lt.Uniform(0.1)), 40, 23, {}, "no simulated path showing it"),
-    "many arms": (LIGHT, lt.Bandit([0.1 * k for k in range(8)]), 40, 20, {}, "guarantees"),
+    "never seen": (
+        LIGHT,
+        lt.Bandit([0.2, 0.8], lt.Uniform(0.1)),
+        40,
+        23,
+        {},
+        "no simulated path lost so much",
+    ),
+    "many arms": (LIGHT, lt.Bandit([0.1 * k for k in range(8)]), 40, 20, {}, "no useful guarantee"),
 }
 
 
@@ -189,7 +196,7 @@ def test_plot_tail_draws_into_given_axes_and_says_so_in_the_title() -> None:
     assert "losing 12 or more" in axes[1].get_title("left")
     assert not axes[0].lines
     labels = [text.get_text() for text in axes[1].get_legend().get_texts()]
-    assert any(label.startswith("theorem") and "says nothing" in label for label in labels)
+    assert any(label.startswith("theorem") and "tells us nothing" in label for label in labels)
     assert "certificate: at most" in labels
     assert calls[-1][1] <= tail_module.steps(1)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import lighttail as lt
-from lighttail.kernels.build import prepare
+from lighttail.kernels.build import jitable
 from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes import tally
 from lighttail.outcomes.samples import Sample
@@ -81,7 +81,7 @@ EXTREMES = [
 def test_the_compiled_place_is_the_plain_one_in_both_precisions() -> None:
     from numba import njit
 
-    compiled = njit(prepare(place))
+    compiled = njit(jitable(place))
     rng = np.random.default_rng(1)
     sizes = 2.0 ** rng.uniform(-20.0, 60.0, 3000) * rng.choice([-1.0, 1.0], 3000)
     for x in [*sizes.tolist(), *EXTREMES]:

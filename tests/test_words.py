@@ -6,7 +6,7 @@ import pytest
 
 import lighttail as lt
 from lighttail.checks import BadInput
-from lighttail.reading.words import BY_FIELDS, FORMS, parse_policy, with_assumed_sigma
+from lighttail.reading.words import BY_FIELDS, FORMS, parse_policy
 
 MADE = {
     "klucb": lt.KlUcb(),
@@ -52,7 +52,7 @@ def test_every_word_has_a_form_and_a_case() -> None:
         ("etc", "policy must be of the form etc:M"),
         ("evensplit:2", "policy must be of the form evensplit, but is"),
         ("eqo", "policy must be of the form eqo:KAPPA"),
-        ("twopart:1", "policy must be of the form twopart:KAPPA:CAP or"),
+        ("twopart:1", "policy must be of the form twopart:KAPPA:CAP, twopart:KAPPA:CAP:ALPHA or"),
         ("ucb:eqo", "policy must be of the form ucb:BONUS:KAPPA"),
         ("inflate:1", "did you mean 'inflated'?"),
     ],
@@ -64,7 +64,7 @@ def test_another_form_is_refused(word: str, said: str) -> None:
 
 
 def test_an_assumed_noise_scales_what_grows_with_it_and_nothing_else() -> None:
-    scaled = {word: with_assumed_sigma(policy, 2.0) for word, policy in MADE.items()}
+    scaled = {word: policy.for_noise(2.0) for word, policy in MADE.items()}
     assert scaled["KLUCB:0.5:2"] == lt.KlUcb(0.5, sigma=4.0)
     assert scaled["imed:0.7"] == lt.Imed(sigma=1.4)
     assert scaled["inflated:0.5"] == lt.InflatedThompson(1.0)

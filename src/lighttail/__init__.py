@@ -25,6 +25,7 @@ from lighttail.linear import (
     Oful,
     SphereActions,
 )
+from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
@@ -45,7 +46,7 @@ from lighttail.policies import (
     SuccessiveElimination,
     ThompsonSampling,
 )
-from lighttail.problems import Bandit, Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
+from lighttail.problems import Bandit
 from lighttail.random.streams import standard_normal, uniform
 from lighttail.report import write_report
 from lighttail.report.tail_figure import plot_tail

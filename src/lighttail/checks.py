@@ -1,7 +1,7 @@
-"""Checks on what a user hands in: one sentence that names the field, its value and what is allowed.
+"""Checks of user input: a refusal is one sentence that names the field, its value and what is allowed.
 
-Each check returns the value as a plain Python number, word or tuple, and callers go on with what is returned:
-a NumPy number of eight bits, say, would overflow in the arithmetic that follows.
+Each check returns the value as a plain Python number, word or tuple, and callers use only the returned value:
+a NumPy number of eight bits, for example, would overflow in later arithmetic.
 """
 
 from __future__ import annotations
@@ -20,23 +20,31 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-EXACT = 2**53  # up to which every whole number is a float
+EXACT = 2**53  # up to here every whole number is a float
 SHOWN = 100  # characters of a value that a message repeats
-LONG = 3300  # bits of the longest whole number that is written out, far below what Python refuses to write
+LONG = 3300  # bits of the longest whole number that is written out; Python refuses much longer ones
 BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
-MOST_LISTED = 10**7  # numbers in a list, which takes a second to become an array
+MOST_LISTED = 10**7  # numbers in a list: such a list takes a second to become an array
 NESTED = (list, tuple, np.ndarray)
-SENT = (type(None), bool, int, float, str)  # values of an error that go from process to process
-UNORDERED = (str, bytes, bytearray, set, frozenset, Mapping)  # have a length and are no list of numbers
+SENT = (type(None), bool, int, float, str)  # types of values that an error takes to another process
+UNORDERED = (
+    str,
+    bytes,
+    bytearray,
+    set,
+    frozenset,
+    Mapping,
+)  # these have a length but are not lists of numbers
 
 
 Error = TypeVar("Error", bound="BadInput")
 
 
 class Argument(NamedTuple):
-    """An argument that a message recommends, as Python writes it; a command line has its own way.
+    """An argument that a message recommends. `str` writes it as Python does; a command line may write it its
+    own way.
 
-    values: any of these; name: empty where the sentence has named the argument already.
+    name: empty if the sentence has named the argument already. values: the values that are recommended.
 
     >>> print(Argument("rebuild", (True,)), "/", Argument("method", ("plain", "splitting")))
     rebuild=True / method='plain' or 'splitting'
@@ -49,21 +57,22 @@ class Argument(NamedTuple):
         return f"{self.name}{'=' if self.name else ''}{' or '.join(map(repr, self.values))}"
 
 
-Words = str | tuple[str | Argument, ...]  # a part of a sentence, with the arguments that it names
+Words = str | tuple[str | Argument, ...]  # a part of a sentence, and the arguments in this part
 
 
 class BadInput(ValueError):
-    """What a user handed in is wrong; `str` is one sentence that says what, and what is allowed.
+    """The user's input is wrong. `str` is one sentence that says what is wrong and what is allowed.
 
-    field: the name of what is wrong, such as "horizon"; None where no single thing is.
-    value: what was given. From another process, what is neither a number nor a text comes as `Written`.
-    shown: the value as the sentence repeats it; None where there is no value to speak of.
-    allowed: what the field must be; None where the sentence is not of that form.
+    field: the name of what is wrong, such as "horizon"; None if the error is not about a single field.
+    value: the value that was given. In an error from another process, a value that is neither a number nor a
+        text is a `Written`.
+    shown: the value as the sentence repeats it; None if the sentence repeats no value.
+    allowed: what the field must be; None if the sentence has another form.
 
-    The sentence is "field must be allowed, but is value", and `__str__` alone writes it. `verb` takes the
-    place of "be" and `found` that of "is value" (empty: the sentence ends before "but"); `more` follows.
-    `message` is the whole of a sentence of another form. Whoever passes an error on changes a part of it,
-    by the methods below, and edits no text.
+    The sentence is "field must be allowed, but is value", and `__str__` alone writes it. `verb` replaces
+    "be", `found` replaces "is value" (if empty, the sentence ends before "but"), and `more` follows at the
+    end. `message` is a whole sentence of another form. Code that passes an error on changes parts of the
+    error by the methods below, and never edits the text.
 
     >>> error = refuse("horizon", -3, "a whole number of at least 1")
     >>> error.field, error.value, error.allowed
@@ -88,11 +97,11 @@ class BadInput(ValueError):
         more: Words = "",
     ) -> None:
         self.message, self.field, self.value = message, field, value
-        unsaid = value is None and (bool(message) or found is not None)
-        self.shown = None if unsaid else shown(value)
+        unnamed = value is None and (bool(message) or found is not None)
+        self.shown = None if unnamed else shown(value)
         self._verb, self._allowed, self._more = verb, allowed, more
         self._found = f"is {self.shown}" if found is None else found
-        self._frames: tuple[tuple[str, int], ...] = ()  # what stands before, and how much may follow
+        self._frames: tuple[tuple[str, int], ...] = ()  # (the place before the text, the longest text)
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -110,30 +119,30 @@ class BadInput(ValueError):
 
     @property
     def rule(self) -> str:
-        """The sentence up to what was found instead."""
+        """The sentence without its last part, "but is value"."""
         if self.message or self.field is None:
             return self.message
         return f"{self.field} must {self._verb} {self.allowed}"
 
     def renamed(self, field: str) -> Self:
-        """The same of a field that is called otherwise here."""
+        """The same error with another name of the field."""
         return self._changed(field=field)
 
     def within(self, place: str, most: int = sys.maxsize) -> Self:
-        """The same, after the place where it was found and a colon; cut after `most` characters."""
+        """The same error after "place: ", with the rest of the text cut after `most` characters."""
         return self._changed(_frames=(*self._frames, (place, most)))
 
     def adding(self, *more: str | Argument) -> Self:
-        """The same with something more at the end of the sentence."""
+        """The same error with more words at the end of the sentence."""
         before = (self._more,) if isinstance(self._more, str) else self._more
         return self._changed(_more=(*before, *more))
 
     def spelled(self, spell: Callable[[Argument], str]) -> Self:
-        """The same with the arguments that it names written by `spell`."""
+        """The same error with `spell` writing the recommended arguments."""
         return self._changed(_allowed=_spelled(self._allowed, spell), _more=_spelled(self._more, spell))
 
     def to_dict(self) -> dict[str, str | None]:
-        """For JSON: field, value as it is shown, allowed, and the sentence."""
+        """For JSON: the field, the value as the sentence shows it, what is allowed, and the sentence."""
         return {"field": self.field, "value": self.shown, "allowed": self.allowed, "message": str(self)}
 
     def _changed(self, **parts: Any) -> Self:
@@ -146,7 +155,7 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True)
 class Written:
-    """What stands for a value of another process, which may not be loadable here: how it was shown there."""
+    """A value of another process, which may not be loadable here: its text as shown there."""
 
     text: str
 
@@ -155,7 +164,7 @@ class Written:
 
 
 def _rebuilt(kind: type[Error], parts: dict[str, Any]) -> Error:
-    """An error of these parts, those of a subclass included."""
+    """An error with these attributes, including the attributes of a subclass."""
     error = kind.__new__(kind)
     vars(error).update(parts)
     error.args = (str(error),)
@@ -176,7 +185,7 @@ def refuse(
     found: str | None = None,
     more: Words = "",
 ) -> BadInput:
-    """The error for a bad value, worded alike everywhere.
+    """The error for a bad value, in the same words everywhere.
 
     >>> print(refuse("data", 1, "at least two arms", verb="name", found="names one", more=" (x.csv)"))
     data must name at least two arms, but names one (x.csv)
@@ -187,7 +196,7 @@ def refuse(
 def shown(value: object) -> str:
     """The value as Python writes it, on one line and cut after `SHOWN` characters.
 
-    What is huge is not written out first, and what cannot be written at all is named by its type.
+    Of a huge value only the beginning is written, and a value whose `repr` fails is named by its type.
 
     >>> shown([0.5] * 10**6)[-14:], shown(10**5000)
     (' 0.5, 0.5, ...', 'a whole number of about 5001 digits')
@@ -199,7 +208,7 @@ def shown(value: object) -> str:
 
 
 def _written(value: Any, room: int) -> str:
-    """repr(value) or, where that is longer than `room`, at least so much of its beginning."""
+    """repr(value) or, if that is longer than `room`, at least its first `room` characters."""
     kind: Any = type(value)
     if kind in BRACKETS:
         return _listed(value, kind, room)
@@ -208,7 +217,7 @@ def _written(value: Any, room: int) -> str:
     if kind is int and value.bit_length() > LONG:
         return f"a whole number of about {int(value.bit_length() * math.log10(2.0)) + 1} digits"
     try:
-        made = getattr(kind, "__dataclass_params__", None)  # a dataclass, whose fields may be huge
+        made = getattr(kind, "__dataclass_params__", None)  # the fields of a dataclass may be huge
         if made is not None and made.repr:
             named = {f.name: getattr(value, f.name) for f in fields(value) if f.repr}
             parts = (f"{name}={_written(part, room)}" for name, part in named.items())
@@ -219,7 +228,7 @@ def _written(value: Any, room: int) -> str:
 
 
 def _listed(several: Any, kind: Any, room: int) -> str:
-    """The beginning of a container: every part takes some of the room, however deep it is nested."""
+    """The beginning of a container. Nested containers share the same room."""
     text, end = BRACKETS[kind][0], BRACKETS[kind][1]
     for place, part in enumerate(several.items() if kind is dict else several):
         if len(text) > room:
@@ -232,7 +241,7 @@ def _listed(several: Any, kind: Any, room: int) -> str:
 
 
 def refuse_file(field: str, path: object, allowed: str, error: Exception) -> BadInput:
-    """The error for a file that cannot be read, with the reason but not the system's number for it."""
+    """The error for a file that cannot be read, with the reason but without the system's error number."""
     why = "there is no such file" if isinstance(error, FileNotFoundError) else None
     return refuse(field, str(path), allowed, more=f": {why or getattr(error, 'strerror', None) or error}")
 
@@ -242,7 +251,7 @@ def number(field: str, value: Any, allowed: str = "a finite number") -> float:
     try:
         if not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value):
             return float(value)
-    except Exception:  # such as that of a whole number that no float can hold
+    except Exception:  # such as an OverflowError for a whole number that no float can hold
         pass
     raise refuse(field, value, allowed)
 
@@ -280,10 +289,10 @@ def confidence(field: str, value: Any) -> float:
 
 
 def whole(field: str, value: Any, least: int, why: str = "", most: int | None = None) -> int:
-    """`value` as an int of at least `least` and, where given, at most `most`."""
+    """`value` as an int of at least `least` and, if `most` is given, at most `most`."""
     try:
         found = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
-    except Exception:  # a number of somebody else's making
+    except Exception:  # from the number class of another library
         found = None
     if found is None or found < least:
         raise refuse(field, value, f"a whole number of at least {least}{why}")
@@ -297,7 +306,7 @@ def numbers(field: str, values: Any, least: int, allowed: str, most: int) -> tup
     try:
         size = -1 if isinstance(values, UNORDERED) else len(values)
         several = list(values) if least <= size <= most else []
-    except Exception:  # an array without dimensions, or a list of somebody else's making
+    except Exception:  # an array without dimensions, or the list class of another library
         raise refuse(field, values, allowed) from None
     if size > most:
         raise refuse(f"the length of {field}", size, f"at most {most}")
@@ -309,12 +318,12 @@ def numbers(field: str, values: Any, least: int, allowed: str, most: int) -> tup
 def _length(values: Any) -> int:
     try:
         return len(values)
-    except Exception:  # a list of somebody else's making
+    except Exception:  # from the list class of another library
         return 0
 
 
 def array_of(field: str, values: Any, allowed: str) -> npt.NDArray[np.float64]:
-    """`values` as a new array of floats, of whatever shape; words and truth values are no numbers."""
+    """`values` as a new array of floats of any shape. Texts and truth values are refused."""
     size = 0 if hasattr(values, "__array__") or not hasattr(values, "__len__") else _length(values)
     if size > MOST_LISTED:
         raise refuse(f"the length of {field}", size, f"at most {MOST_LISTED} where it is not an array")
@@ -322,18 +331,18 @@ def array_of(field: str, values: Any, allowed: str) -> npt.NDArray[np.float64]:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             array = np.asarray(values)
-            if array.dtype.kind == "O":  # such as fractions, and whole numbers of any length
+            if array.dtype.kind == "O":  # such as fractions, and whole numbers beyond 64 bits
                 flat = [number(field, value, allowed) for value in array.flat]
                 return np.array(flat, dtype=np.float64).reshape(array.shape)
             if array.dtype.kind in "fiu":
                 return np.array(array, dtype=np.float64)
-    except Exception:  # rows of different lengths, or what no array can be made of
+    except Exception:  # rows of different lengths, or an object that does not become an array
         pass
     raise refuse(field, values, allowed)
 
 
 def one_of(field: str, value: Any, allowed: Sequence[str]) -> str:
-    """`value` as the one of the allowed words that it is, a hyphen for an underscore; an array equals none.
+    """The allowed word that `value` is. A hyphen may stand for an underscore. An array is no word.
 
     >>> one_of("kind", "pseudo-regret", ("regret", "pseudo_regret"))
     'pseudo_regret'
@@ -346,7 +355,7 @@ def one_of(field: str, value: Any, allowed: Sequence[str]) -> str:
 
 
 def known_word(field: str, word: str, known: Iterable[str]) -> None:
-    """Refuse an unknown word; list the known ones and name the nearest."""
+    """Refuse an unknown word. The sentence lists the known words and names the nearest of them."""
     known = list(known)
     if word in known:
         return
@@ -356,9 +365,9 @@ def known_word(field: str, word: str, known: Iterable[str]) -> None:
 
 
 def whole_float(value: Any) -> Any:
-    """A float that is a whole number as an int; anything else as it is, for `whole` to judge.
+    """An int for a float that is a whole number; any other value unchanged, for `whole` to check.
 
-    Above 2**53 a float may stand for another whole number than the one that was written.
+    Above 2**53 a float may differ from the whole number that was written.
 
     >>> whole_float(1e5), whole_float(1.5), whole_float(1e16)
     (100000, 1.5, 1e+16)
@@ -372,7 +381,7 @@ def file_path(field: str, value: Any, allowed: str = "the path of a file") -> Pa
     try:
         if isinstance(value, (str, os.PathLike)) and "\0" not in (text := os.fsdecode(value)) and text:
             return Path(text)
-    except Exception:  # a path of somebody else's making
+    except Exception:  # from the path class of another library
         pass
     raise refuse(field, value, allowed)
 

@@ -26,7 +26,7 @@ from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 
 # The six policies as tuned in the paper, in the words of the command line. The paper's any-time runs leave
-# out 1/sqrt(K), hence 0.2 * sqrt(2).
+# out the factor 1/sqrt(K), which 0.2 * sqrt(2) makes up for.
 TUNED = (
     "se:standard:0.4",
     "ucb:standard:0.8",
@@ -37,7 +37,7 @@ TUNED = (
 )
 LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1", "lints:1")
 PATHS = 5000
-MOST_POLICIES = 500  # of one comparison, whose page shows each of them
+MOST_POLICIES = 500  # per comparison, because its page shows every policy
 POLICIES = "a list of policies such as UCB(LightTailed(kappa=0.2)), or a mapping from names to policies"
 
 
@@ -60,12 +60,12 @@ def compare(
     """Simulate every policy on the problem, each with the same seed, and compare their regrets.
 
     policies: a list, or a mapping whose keys are the policies' names in tables and figures. None stands for
-        those of `lighttail compare`: the six of the paper as tuned there, or four for a linear bandit.
-    threshold: the regret whose chance is estimated, in units of reward; a third of the largest possible
-        unless given.
+        the policies of `lighttail compare`: the six of the paper or, for a linear bandit, four.
+    threshold: the regret whose chance is estimated, in units of reward. The default is a third of the largest
+        possible regret.
     horizon, paths, seed, delay, batch, keep, device, executor, threads: as in `simulate`.
-    progress: True shows a bar on a terminal; a function is called with (the policy's name, paths done of all
-        policies together).
+    progress: True shows a bar on a terminal. A function is called with the policy's name and the number of
+        paths that are done, counted over all policies.
 
     `lt.write_report(comparison, folder)` writes the page with its figures and `results.json`.
 
@@ -93,12 +93,12 @@ def compare(
 
 
 def default_words(linear: bool) -> tuple[str, ...]:
-    """The policies that are compared where none are named, in the words of the command line."""
+    """The policies that are compared if the user names none, in the words of the command line."""
     return LINEAR if linear else TUNED
 
 
 def told_apart(policies: Iterable[Policy], names: Iterable[str]) -> dict[str, Policy]:
-    """The policies by their names; where names are alike, by the whole of what they are."""
+    """The policies by their names. Policies with the same name get their `repr` as name."""
     pairs = list(zip(policies, names, strict=True))
     alike = Counter(name for _, name in pairs)
     found: dict[str, Policy] = {}
@@ -112,7 +112,7 @@ def told_apart(policies: Iterable[Policy], names: Iterable[str]) -> dict[str, Po
 
 
 def _named_policies(policies: Any, problem: Any) -> dict[str, Policy]:
-    """The policies by their names, at least one and not too many."""
+    """The policies by their names: at least one policy, and at most MOST_POLICIES."""
     if policies is None:
         policies = [parse_policy(word) for word in default_words(getattr(problem, "linear", False))]
     if isinstance(policies, (str, bytes)) or not isinstance(policies, (Sequence, Mapping)) or not policies:
@@ -138,16 +138,16 @@ def _check_policy(field: str, policy: Any) -> None:
 def _check(
     policies: list[Policy], problem: Any, given: dict[str, Any], delay: Any, batch: Any
 ) -> tuple[dict[str, Any], Course]:
-    """Refuse what cannot be simulated with any of the policies; the settings of `simulate`, and the course.
+    """The settings of `simulate`, and the course. Refuses what cannot be simulated with one of the policies.
 
-    A fresh seed, if none was given, is the same for all policies.
+    If no seed was given, all policies get the same fresh seed.
     """
     threads, executor = given["threads"], given["executor"]
     if executor is not None:
         check_executor(executor, threads)
     horizon, paths, seed, keep = (given[name] for name in ("horizon", "paths", "seed", "keep"))
     use, together = 1 if threads is None else threads, len(policies)
-    checked, *_ = [  # of all of them, not of the first alone
+    checked, *_ = [  # every policy is checked, and the settings are the same for all
         check_settings(policy, problem, horizon, paths, seed, use, keep, together) for policy in policies
     ]
     device, _ = check_device(given["device"], problem, checked.horizon, executor=executor, threads=threads)
@@ -183,12 +183,12 @@ def _outcomes(
 
 
 def _shift(report: Callable[[str, int], None], label: str, before: int, done: int, total: int) -> None:
-    """Report the progress of one policy as that of all of them."""
+    """Report the progress of one policy as progress of all policies."""
     report(label, before + done)
 
 
 def _call(settings: dict[str, Any], threshold: float, course: Course) -> str:
-    """The call that gives the same numbers again, for the same policies and problem."""
+    """The call that gives the same numbers again for the same policies and problem."""
     given = [f"{name}={settings[name]}" for name in ("horizon", "paths", "seed")] + [f"threshold={threshold}"]
     given += [f"{name}={value}" for name, value in course.said().items()]
     usual = {"keep": "paths", "device": "cpu"}

@@ -226,7 +226,8 @@ def mean(policy: Policy, problem: Bandit, *, horizon: int) -> Bound:
             raise
     else:
         found |= {f"integral of {name}": _integral(chance, most) for name, chance in known.items()}
-        found |= _mean_theorems(policy, problem, horizon, sigma)
+        theorem = theorem_of(policy, problem, horizon, sigma)
+        found |= {} if theorem is None else theorem[0].means(theorem[1])
     source = min(found, key=lambda name: found[name])
     return Bound(min(most, found[source]), source, found[source] >= most)
 
@@ -253,16 +254,12 @@ def _check_gaps(problem: Bandit) -> None:
         raise no_bound("means", problem.means, "at most 1 apart, which the theorems assume", why)
 
 
-def _no_theorem(policy: Policy) -> NoBound:
-    why = f"there is none for {policy}, only for {WITH_THEOREM}"
-    return no_bound("policy", policy, IN_THEOREM, why)
-
-
 def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> dict[str, Chance]:
     """The bounds of every theorem for this policy's tail, by the name of the theorem."""
     found = tails(policy, problem, horizon, sigma, kind)
     if found is None:
-        raise _no_theorem(policy)
+        why = f"there is none for {policy}, only for {WITH_THEOREM}"
+        raise no_bound("policy", policy, IN_THEOREM, why)
     if theorem_of(policy, problem, horizon, sigma) is not None:
         _check_gaps(problem)
     return found
@@ -322,9 +319,3 @@ def _integral(chance: Chance, most: float) -> float:
         return 0.0
     points = np.linspace(0.0, most, MEAN_POINTS + 1)
     return float(sum(min(1.0, chance(x)) for x in points[:-1].tolist())) * most / MEAN_POINTS
-
-
-def _mean_theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> dict[str, float]:
-    """The theorems' bounds on the mean regret, if their assumptions hold."""
-    found = theorem_of(policy, problem, horizon, sigma)
-    return {} if found is None else found[0].means(found[1])

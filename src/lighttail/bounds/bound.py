@@ -13,7 +13,7 @@ from lighttail.checks import BadInput, number, one_of, positive, refuse, whole
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Problem, has_arms
 
-Kind = Literal["regret", "pseudo_regret"]
+Kind = Literal["pseudo_regret", "regret"]
 Chance = Callable[[float], float]  # an upper bound on P(regret >= x) as a function of x, which never rises
 TINY = sys.float_info.min  # the smallest bound that is returned: no bound above 0 is rounded to 0
 # The regret is split into noise and pseudo regret at multiples of STEP standard deviations, up to FARTHEST

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Standard
 from lighttail.bounds.bound import is_gaussian, no_bound
+from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
 
-Floats = npt.NDArray[np.float64]
 ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> a bound on P(the arm is pulled more than m times)
 LOOKED_AT = 10**6  # pulls: the radius of a user's bonus is computed for every n up to this number
 LARGE = 1e100  # in units of sigma: larger numbers are cut, which only makes a bound larger

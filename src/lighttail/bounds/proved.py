@@ -33,6 +33,14 @@ class Case(NamedTuple):
     def arms(self) -> int:
         return self.problem.arms
 
+    @property
+    def settings(self) -> tuple[int, int, float, float]:
+        """What most theorems ask for: horizon, arms, sigma and kappa."""
+        return self.horizon, self.arms, self.sigma, self.policy.bonus.kappa
+
+
+Tails = dict[str, tuple[Callable[[float], Terms], float]]
+
 
 class Theorem(NamedTuple):
     """The theorems about one bonus.
@@ -42,7 +50,7 @@ class Theorem(NamedTuple):
     means(case): bounds on the mean regret. simplified(case): the tail in the paper's variable y.
     """
 
-    tails: Callable[[Case], dict[str, tuple[Callable[[float], Terms], float]]]
+    tails: Callable[[Case], Tails]
     means: Callable[[Case], dict[str, float]] = lambda case: {}
     simplified: Callable[[Case], Simplified] | None = None
 
@@ -59,41 +67,32 @@ class Proved(NamedTuple):
     theorems: dict[type, Theorem]
 
 
-def _light_tails(case: Case) -> dict[str, tuple[Callable[[float], Terms], float]]:
-    horizon, arms, sigma, kappa = case.horizon, case.arms, case.sigma, case.policy.bonus.kappa
-    found: dict[str, tuple[Callable[[float], Terms], float]] = {
-        "Thm exp-K-armed": (
-            lambda x: theorems.exp_k_armed(x, horizon, arms, sigma, kappa, case.rule),
-            2.0 * arms / (arms - 1),
-        )
-    }
+def _light_tails(case: Case) -> Tails:
+    horizon, arms, sigma, kappa = case.settings
+    whole = 2.0 * arms / (arms - 1)
+    found: Tails = {"Thm exp-K-armed": (lambda x: theorems.exp_k_armed(x, *case.settings, case.rule), whole)}
     if arms == 2:
         found["Thm exp-2-armed"] = (lambda x: theorems.exp_2_armed(x, horizon, sigma, kappa), 2.0)
     return found
 
 
 def _light_means(case: Case) -> dict[str, float]:
-    kappa = case.policy.bonus.kappa
-    if kappa < 2 * case.sigma:
+    horizon, arms, sigma, kappa = case.settings
+    if kappa < 2 * sigma:
         return {}
-    found = {"Thm exp-K-armed": theorems.mean_k_armed(case.horizon, case.arms, kappa, case.rule)}
-    if case.arms == 2:
-        found["Thm exp-2-armed"] = theorems.mean_2_armed(case.horizon, kappa, case.rule)
+    found = {"Thm exp-K-armed": theorems.mean_k_armed(horizon, arms, kappa, case.rule)}
+    if arms == 2:
+        found["Thm exp-2-armed"] = theorems.mean_2_armed(horizon, kappa, case.rule)
     return found
 
 
 def _light_simplified(case: Case) -> Simplified:
-    return simplified_k_armed(case.horizon, case.arms, case.sigma, case.policy.bonus.kappa)
+    return simplified_k_armed(*case.settings)
 
 
-def _optimal_tails(case: Case) -> dict[str, tuple[Callable[[float], Terms], float]]:
-    bonus = case.policy.bonus
-
-    def terms(x: float) -> Terms:
-        settings = (case.horizon, case.arms, case.sigma, bonus.kappa, bonus.floor, case.rule)
-        return theorems.exp_k_armed_optimal(x, *settings)
-
-    return {"Thm exp-K-armed-optimal": (terms, 2.0)}
+def _optimal_tails(case: Case) -> Tails:
+    settings = (*case.settings, case.policy.bonus.floor, case.rule)
+    return {"Thm exp-K-armed-optimal": (lambda x: theorems.exp_k_armed_optimal(x, *settings), 2.0)}
 
 
 def _optimal_means(case: Case) -> dict[str, float]:
@@ -105,13 +104,11 @@ def _optimal_means(case: Case) -> dict[str, float]:
 
 
 def _optimal_simplified(case: Case) -> Simplified:
-    bonus = case.policy.bonus
-    return simplified_k_armed_optimal(case.horizon, case.arms, case.sigma, bonus.kappa, bonus.floor)
+    return simplified_k_armed_optimal(*case.settings, case.policy.bonus.floor)
 
 
-def _any_time_tails(case: Case) -> dict[str, tuple[Callable[[float], Terms], float]]:
-    kappa = case.policy.bonus.kappa
-    return {"Thm any-time": (lambda x: theorems.any_time(x, case.horizon, case.arms, case.sigma, kappa), 2.0)}
+def _any_time_tails(case: Case) -> Tails:
+    return {"Thm any-time": (lambda x: theorems.any_time(x, *case.settings), 2.0)}
 
 
 SHARED: dict[type, Theorem] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lighttail.bounds.theorems import MOST
+from lighttail.bounds.theorems import MOST, checked
 from lighttail.checks import fraction, non_negative, number, positive, refuse, whole
 
 
@@ -45,13 +45,13 @@ def simplified_k_armed(horizon: int, arms: int, sigma: float, kappa: float) -> S
 
     y = (x - 2K - 16 K sigma sqrt(max(eta, 1/eta) T ln T))_+ / (8 sigma K sqrt T).
 
-    Corrected: the step before this bound needs 2 K exp(-y^2) (print: K exp(-y^2)). The sum is still below 4
-        K.
+    Corrected: the step before this bound needs 2 K exp(-y^2) (print: K exp(-y^2)). The sum is still below
+    4 K.
 
     >>> round(simplified_k_armed(10_000, 2, 1.0, 1.0).regret(1e-6), 2)
     18095.48
     """
-    horizon, arms, sigma, kappa = _checked(horizon, arms, sigma, kappa)
+    _, horizon, arms, sigma, kappa = checked(0.0, horizon, arms, sigma, kappa)
     root, width = _scales(horizon, sigma, kappa)
     return Simplified(
         offset=2 * arms + 16 * arms * width * root * math.sqrt(math.log(horizon)),
@@ -75,7 +75,7 @@ def simplified_k_armed_optimal(
     >>> round(simplified_k_armed_optimal(10_000, 2, 1.0, 1.0, 0.0).regret(1e-6), 2)
     26106.02
     """
-    horizon, arms, sigma, kappa = _checked(horizon, arms, sigma, kappa)
+    _, horizon, arms, sigma, kappa = checked(0.0, horizon, arms, sigma, kappa)
     root, width = _scales(horizon, sigma, kappa)
     width = max(width, non_negative("floor", floor))
     return Simplified(
@@ -97,7 +97,7 @@ def simplified_linear(horizon: int, dim: int, sigma: float, kappa: float) -> Sim
     2909299
     """
     dim = whole("dim", dim, 2, ", which the proof needs", MOST)
-    horizon, _, sigma, kappa = _checked(horizon, 2, sigma, kappa)
+    _, horizon, _, sigma, kappa = checked(0.0, horizon, 2, sigma, kappa)
     horizon = whole("horizon", horizon, dim, ", the dimension")
     root, width = _scales(horizon, sigma, kappa)
     log, ratio = math.log(horizon), horizon / dim
@@ -108,12 +108,6 @@ def simplified_linear(horizon: int, dim: int, sigma: float, kappa: float) -> Sim
         log_factor=math.log(8.0 * horizon) + max(2 * dim * math.log(ratio), dim / 2 * math.log1p(ratio)),
         source="Thm linear, in y",
     )
-
-
-def _checked(horizon: int, arms: int, sigma: float, kappa: float) -> tuple[int, int, float, float]:
-    arms = whole("arms", arms, 2, most=MOST)
-    horizon = whole("horizon", horizon, max(3, arms), most=MOST)
-    return horizon, arms, positive("sigma", sigma), positive("kappa", kappa)
 
 
 def _scales(horizon: int, sigma: float, kappa: float) -> tuple[float, float]:

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from lighttail.outcomes.estimates import Floats
+
 EVERY, POINTS = 4096, 12_000  # the grid has every number of pulls up to EVERY, then POINTS in equal ratios
 PRICE_RATIO = 1.08  # the ratio of neighbouring prices; the loss of sharpness is of second order in it
 

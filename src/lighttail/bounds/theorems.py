@@ -35,7 +35,7 @@ def exp_k_armed(
     >>> sum(exp_k_armed(2e6, 10**7, 2, 1.0, 0.2)) < 1e-6
     True
     """
-    x, horizon, arms, sigma, kappa = _checked(x, horizon, arms, sigma, kappa)
+    x, horizon, arms, sigma, kappa = checked(x, horizon, arms, sigma, kappa)
     ucb, log = _is_ucb(rule), math.log(horizon)
     root = sigma * math.sqrt(horizon)
     excess = max(0.0, x - 2 * arms - 4 * arms * kappa * math.sqrt(horizon * log))
@@ -60,7 +60,7 @@ def exp_2_armed(x: float, horizon: int, sigma: float, kappa: float) -> Terms:
     >>> exp_2_armed(2e6, 10**7, 1.0, 0.2)[2] < exp_k_armed(2e6, 10**7, 2, 1.0, 0.2)[2]
     True
     """
-    x, horizon, _, sigma, kappa = _checked(x, horizon, 2, sigma, kappa)
+    x, horizon, _, sigma, kappa = checked(x, horizon, 2, sigma, kappa)
     root, log = sigma * math.sqrt(horizon), math.log(horizon)
     excess = max(0.0, x - 2 - 4 * kappa * math.sqrt(horizon * log))
     rate = quotient((x, kappa, math.sqrt(log)), (sigma, sigma, math.sqrt(horizon)))
@@ -84,7 +84,7 @@ def exp_k_armed_optimal(
     >>> sum(exp_k_armed_optimal(2e7, 10**8, 4, 1.0, 0.2, 0.0)) < 1e-6
     True
     """
-    x, horizon, arms, sigma, kappa = _checked(x, horizon, arms, sigma, kappa)
+    x, horizon, arms, sigma, kappa = checked(x, horizon, arms, sigma, kappa)
     widest, ucb = max(kappa, non_negative("floor", floor)), _is_ucb(rule)
     root, log = sigma * math.sqrt(arms * horizon), math.log(horizon)
     excess = max(0.0, x - 2 * arms - 8 * widest * math.sqrt(arms * horizon * log))
@@ -108,7 +108,7 @@ def any_time(x: float, horizon: int, arms: int, sigma: float, kappa: float) -> T
     >>> sum(any_time(2e8, 10**9, 2, 1.0, 0.2)) < 1e-6
     True
     """
-    x, horizon, arms, sigma, kappa = _checked(x, horizon, arms, sigma, kappa)
+    x, horizon, arms, sigma, kappa = checked(x, horizon, arms, sigma, kappa)
     root, log = sigma * math.sqrt(arms * horizon), math.log(horizon)
     excess = max(0.0, x - 2 * arms - 16 * kappa * math.sqrt(2 * arms * horizon * log))
     return (
@@ -134,7 +134,7 @@ def linear(x: float, horizon: int, dim: int, sigma: float, kappa: float) -> Term
     True
     """
     dim = whole("dim", dim, 2, ", which the proof needs", MOST)
-    x, horizon, _, sigma, kappa = _checked(x, horizon, 2, sigma, kappa)
+    x, horizon, _, sigma, kappa = checked(x, horizon, 2, sigma, kappa)
     horizon, log = whole("horizon", horizon, dim, ", the dimension"), math.log(horizon)
     scale = math.sqrt(dim * horizon) * log
     early = 32 * dim * math.sqrt(horizon) * log + 16 * kappa * math.sqrt(dim * horizon) * log
@@ -185,7 +185,7 @@ def mean_k_armed(horizon: int, arms: int, kappa: float, rule: RuleName = "SE") -
     >>> round(mean_k_armed(10_000, 2, 2.0), 2)
     4863.77
     """
-    _, horizon, arms, _, kappa = _checked(0.0, horizon, arms, 1.0, kappa)
+    _, horizon, arms, _, kappa = checked(0.0, horizon, arms, 1.0, kappa)
     base, slope = (3, 2) if _is_ucb(rule) else (4, 4)
     return base * arms + slope * arms * kappa * math.sqrt(horizon * math.log(horizon))
 
@@ -199,7 +199,7 @@ def mean_2_armed(horizon: int, kappa: float, rule: RuleName = "SE") -> float:
     >>> round(mean_2_armed(10_000, 2.0), 2)
     2433.88
     """
-    _, horizon, _, _, kappa = _checked(0.0, horizon, 2, 1.0, kappa)
+    _, horizon, _, _, kappa = checked(0.0, horizon, 2, 1.0, kappa)
     base, slope = (5, 2) if _is_ucb(rule) else (6, 4)
     return base + slope * kappa * math.sqrt(horizon * math.log(horizon))
 
@@ -215,12 +215,12 @@ def mean_k_armed_optimal(horizon: int, arms: int, kappa: float, floor: float, ru
     >>> round(mean_k_armed_optimal(10_000, 2, 2.0, 2.0), 2)
     6875.09
     """
-    _, horizon, arms, _, kappa = _checked(0.0, horizon, arms, 1.0, kappa)
+    _, horizon, arms, _, kappa = checked(0.0, horizon, arms, 1.0, kappa)
     widest, slope = max(kappa, non_negative("floor", floor)), 4 if _is_ucb(rule) else 8
     return 4 * arms + slope * widest * math.sqrt(arms * horizon * math.log(horizon))
 
 
-def _checked(
+def checked(
     x: float, horizon: int, arms: int, sigma: float, kappa: float
 ) -> tuple[float, int, int, float, float]:
     """All five arguments as plain numbers. A negative x counts as 0."""

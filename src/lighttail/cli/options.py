@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import refuse
+from lighttail.checks import positive, refuse
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.own import loader
@@ -21,16 +21,18 @@ from lighttail.reading.words import (
     BY_FIELDS,
     DELAYS,
     FORMS,
+    NOISES,
     parse_noise,
     parse_number,
     parse_numbers,
     parse_policy,
-    with_assumed_sigma,
+    parse_whole,
 )
 
 LONGEST_LINE = 1000  # letters
 HERE = loader(lambda name: Path(name).expanduser(), Path())  # how files that a command names are loaded
-DEFAULT_MEANS, DEFAULT_NOISE = "0.2,0.8", "gaussian"
+ARMS = {"means": "0.2,0.8", "noise": "gaussian"}  # the problem if no option names another
+UNREPEATED = ("threads", "as_json")  # options that change neither the numbers nor the files
 POLICY_WORDS = (
     f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; "
     "armoptimal takes KAPPA:FLOOR, twopart KAPPA:CAP), "
@@ -39,21 +41,44 @@ POLICY_WORDS = (
     + ", or a class of your own, FILE.py:Class(ARGUMENTS) or package.module:Class(ARGUMENTS)"
 )
 
+
+def _read_option(read: Callable[[str, str], Any], name: str, **settings: Any) -> Any:
+    """An option whose text is read by `read(name, text)`, which refuses a bad text in a sentence of ours."""
+
+    def value(text: str | None) -> Any:
+        return None if text is None else read(name, text)
+
+    return typer.Option(f"--{name}", parser=str, callback=value, **settings)
+
+
+def whole_option(name: str, **settings: Any) -> Any:
+    """An option that takes a whole number, which may be written as 100_000 or 1e5."""
+    return _read_option(parse_whole, name, metavar="N", **settings)
+
+
+def number_option(name: str, **settings: Any) -> Any:
+    """An option that takes a number."""
+    return _read_option(parse_number, name, **settings)
+
+
 Means = Annotated[
-    str | None, typer.Option(help="Mean reward of each arm, comma-separated.", show_default=DEFAULT_MEANS)
+    str | None, typer.Option(help="Mean reward of each arm, comma-separated.", show_default=ARMS["means"])
 ]
 NoiseWord = Annotated[
     str | None,
     typer.Option(
-        help="gaussian, bernoulli, uniform, laplace, studentt or studentt:DF, or a class of your own, "
-        "FILE.py:Class(ARGUMENTS).",
-        show_default=DEFAULT_NOISE,
+        help=f"{', '.join(NOISES)} or studentt:DF, or a class of your own, FILE.py:Class(ARGUMENTS).",
+        show_default=ARMS["noise"],
     ),
 ]
-Sigma = Annotated[str | None, typer.Option(help="Standard deviation of the noise.", show_default="1")]
+Sigma = Annotated[
+    float | None, number_option("sigma", help="Standard deviation of the noise.", show_default="1")
+]
 Data = Annotated[
     Path | None,
-    typer.Option(help="CSV file with columns arm,reward: resample these instead of means and noise."),
+    typer.Option(
+        help="CSV file with columns arm,reward: draw rewards from these data, not from means and noise."
+    ),
 ]
 DelayWord = Annotated[
     str | None,
@@ -74,41 +99,30 @@ Batch = Annotated[
         metavar="N", help="Decisions per group, which see no reward of their own group.", show_default="1"
     ),
 ]
-Horizon = Annotated[str, typer.Option("--horizon", metavar="N", help="Pulls a path.")]
-Seed = Annotated[str, typer.Option("--seed", metavar="N", help="The same seed gives the same numbers.")]
+Horizon = Annotated[int, whole_option("horizon", help="Pulls per path.")]
+Paths = Annotated[int, whole_option("paths", help="Simulated paths per policy and problem.")]
+Seed = Annotated[int, whole_option("seed", help="The same seed gives the same numbers.")]
 Threads = Annotated[
-    str | None, typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all")
+    int | None, whole_option("threads", help="How many processors to use.", show_default="all")
 ]
+DeviceWord = Annotated[str, typer.Option("--device", metavar="WHERE", help="cpu, or cuda for an NVIDIA GPU.")]
 Out = Annotated[Path, typer.Option(help="Folder for the report.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")]
 
 
-def problem_from(means: str | None, noise: str | None, sigma: str | None, data: Path | None) -> Bandit:
+def problem_from(means: str | None, noise: str | None, sigma: float | None, data: Path | None) -> Bandit:
     """The problem that the options name."""
     if data is None:
-        scale = None if sigma is None else parse_number("sigma", sigma)
-        numbers = parse_numbers("means", DEFAULT_MEANS if means is None else means)
-        return Bandit(numbers, parse_noise(DEFAULT_NOISE if noise is None else noise, scale, HERE))
+        numbers = parse_numbers("means", ARMS["means"] if means is None else means)
+        return Bandit(numbers, parse_noise(ARMS["noise"] if noise is None else noise, sigma, HERE))
     from lighttail.reading.csvfile import read_rewards
 
     left_out("with data, which has its own", means=means, noise=noise, sigma=sigma)
     return Bandit.from_samples(read_rewards(data))
 
 
-def problem_options(
-    means: str | None, noise: str | None, sigma: str | None, data: Path | None
-) -> dict[str, Any]:
-    """The options that name the problem again, defaults included."""
-    return {
-        "means": None if data else DEFAULT_MEANS if means is None else means,
-        "noise": None if data else DEFAULT_NOISE if noise is None else noise,
-        "sigma": sigma,
-        "data": data,
-    }
-
-
 def left_out(when: str, **options: Any) -> None:
-    """Refuse options that have no meaning here."""
+    """Refuse options that have no meaning here. `when` ends the sentence."""
     for field, value in options.items():
         if value is not None:
             raise refuse(field, str(value), f"left out {when}")
@@ -116,7 +130,7 @@ def left_out(when: str, **options: Any) -> None:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Each warning once, as one line for a person."""
+    """Print each warning once, as one line, when the work within this context is done."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -125,31 +139,31 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 def print_line(text: str) -> None:
-    """Say something beside the answer: one line on stderr, however long the words are that it repeats."""
+    """Print a message beside the answer: one line on stderr, cut after LONGEST_LINE letters."""
     line = " ".join(text.split())
-    print(
-        f"lighttail: {line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + ' ...'}", file=sys.stderr
-    )
+    line = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..."
+    print(f"lighttail: {line}", file=sys.stderr)
 
 
 def policies_from(words: Any, assumed_sigma: str | None = None, linear: bool = False) -> dict[Policy, str]:
-    """The policies with their names; a sweep names the noise that each one assumes."""
+    """The policies with their names. In a sweep, the name says which noise the policy assumes."""
     with warnings_as_lines():
         policies = [_policy_for(word, linear) for word in words]
     if assumed_sigma is None:
         return {policy: str(policy) for policy in policies}
+    sigmas = [positive("assumed-sigma", sigma) for sigma in parse_numbers("assumed-sigma", assumed_sigma)]
     swept = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said above
+        warnings.simplefilter("ignore")  # printed above
         for policy in policies:
-            for sigma in parse_numbers("assumed-sigma", assumed_sigma):
-                scaled = with_assumed_sigma(policy, sigma)
+            for sigma in sigmas:
+                scaled = policy.for_noise(sigma)
                 swept[scaled] = str(policy) if scaled is policy else f"{scaled}, σ {sigma:g} assumed"
     return swept
 
 
 def _policy_for(word: str, linear: bool) -> Policy:
-    """The policy that the word names, if it is one for linear bandits or for arms, as it should be."""
+    """The policy that the word names, which must be for linear bandits if `linear` and for arms if not."""
     policy = parse_policy(word, HERE)
     if policy.linear != linear:
         allowed = "one for a linear bandit, such as linucb:" if linear else "one for arms, such as ucb:"
@@ -157,20 +171,31 @@ def _policy_for(word: str, linear: bool) -> Policy:
     return policy
 
 
-def command_line(command: str, **options: Any) -> str:
-    """The command that makes the same files again."""
-    words = ["lighttail", command]
+def command_again(context: typer.Context, **defaults: Any) -> str:
+    """The command that makes the same files again, with `defaults` for options that were not given."""
+    names = [str(parameter.name) for parameter in context.command.params if parameter.name in context.params]
+    given = {name: context.params[name] for name in names if name not in UNREPEATED}
+    filled = {name: defaults.get(name) if value is None else value for name, value in given.items()}
+    return command_line(str(context.info_name), **filled)
+
+
+def command_line(*words: object, **options: Any) -> str:
+    """The text of a command: `words`, then the options. None and False leave an option out."""
+    parts = ["lighttail", *map(str, words)]
     for name, value in options.items():
         for one in value if isinstance(value, (list, tuple)) else [value]:
-            if one is True:
-                words.append(f"--{name}")
-            elif one is not None and one is not False:
-                words += [f"--{name.replace('_', '-')}", str(one)]
-    return shlex.join(words)
+            if one is not None and one is not False:
+                parts += [f"--{name.replace('_', '-')}"] + ([] if one is True else [str(one)])
+    return shlex.join(parts)
 
 
 def console() -> Any:
-    """A pipe has no width: long lines and no colours, for other programs to read."""
+    """A terminal of rich. For a pipe, which has no width: long lines and no colours, for other programs."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=160, no_color=True)
+    plain: Any = {"highlight": False, "markup": False}
+    return (
+        Console(**plain)
+        if sys.stdout.isatty()
+        else Console(**plain, width=160, no_color=True, soft_wrap=True)
+    )

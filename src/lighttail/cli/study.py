@@ -12,13 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from lighttail.checks import positive, refuse
-from lighttail.cli.commands import Stopped, app
-from lighttail.cli.options import print_line, warnings_as_lines
-from lighttail.reading.words import parse_whole
+from lighttail.cli.app import Stopped, app
+from lighttail.cli.options import DeviceWord, command_line, print_line, warnings_as_lines, whole_option
 from lighttail.system.memory import in_bytes
+from lighttail.system.progress import parts_reporter
 
-FRAME, COLUMN = 2000, 400  # bytes of a file, and of a column, that hold no paths
-UNFINISHED = 3  # the exit code of a run that its budget ended
+FRAME, COLUMN = 2000, 400  # bytes per file, and per column of a file, that hold no paths
+UNFINISHED = 3  # the exit code of a run whose budget is spent
 SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -30,39 +30,39 @@ def run(
         typer.Option(help="Folder for the results.", show_default="beside the file, named after the study"),
     ] = None,
     executor: Annotated[str, typer.Option(help="threads, processes or dask:ADDRESS.")] = "threads",
-    workers_text: Annotated[
-        str | None,
-        typer.Option("--workers", metavar="N", help="Threads or processes.", show_default="one a processor"),
+    workers: Annotated[
+        int | None,
+        whole_option("workers", help="How many threads or processes.", show_default="one per processor"),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, or cuda for an NVIDIA GPU.")] = "cpu",
+    device: DeviceWord = "cpu",
     budget: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="Begin nothing new after so long: 90s, 10m, 2h, 1d.", show_default="none"
+            metavar="TIME", help="Start nothing new after this time: 90s, 10m, 2h, 1d.", show_default="none"
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what there is to do; play and write nothing.")
+        bool, typer.Option("--dry-run", help="Print what there is to do, but play and write nothing.")
     ] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove replaced pieces and files that the study no longer has.")
+        bool,
+        typer.Option("--prune", help="Remove pieces that were replaced and files that are no longer needed."),
     ] = False,
     rebuild: Annotated[
         bool,
         typer.Option(
-            "--rebuild", help="Make a lost or damaged manifest anew from the pieces that fit the study."
+            "--rebuild", help="Rebuild a lost or damaged manifest from the pieces that fit the study."
         ),
     ] = False,
 ) -> None:
     """Play a study: problems x policies x horizons x sigmas x seeds, from one file into one folder.
 
-    Stopped or killed at any moment, the same command goes on where it was and ends with the same bytes.
+    After a stop or a kill, the same command resumes where it stopped and ends with the same bytes.
     """
     from lighttail.study import read_study
     from lighttail.study.cells import slug
     from lighttail.study.workers import check_workers
 
-    workers = None if workers_text is None else parse_whole("workers", workers_text)
     check_workers(executor, workers, device)
     seconds = None if budget is None else _seconds(budget)
     with warnings_as_lines():
@@ -74,44 +74,38 @@ def run(
         return
     settings = {"executor": executor, "workers": workers, "device": device, "budget": seconds, "prune": prune}
     settings["rebuild"] = rebuild
-    again = _again(file, out, executor, workers_text, device)
+    usual = {"executor": "threads", "device": "cpu"}
+    changed = {name: settings[name] for name in usual if settings[name] != usual[name]}
+    again = command_line("run", file, out=out, workers=workers, **changed)
     try:
         _run(study, folder, settings, again)
     except KeyboardInterrupt:
-        raise Stopped(f"{_so_far(study, folder)}Go on with: {again}") from None
+        raise Stopped(f"{_so_far(study, folder)}Resume with: {again}") from None
 
 
 def _say_out_of_reach(study: Any) -> None:
-    """Name the problems on which not even the worst choice loses what the study asks about."""
+    """Name the problems on which not even the worst choice loses as much as the study's threshold."""
     if study.threshold is None:
         return
-    most = {one.name: one.problem.worst_loss(1000) / 1000 for one in study.problems}  # sigma changes nothing
+    most = {
+        one.name: one.problem.worst_loss(1000) / 1000 for one in study.problems
+    }  # the same for every sigma
     for name, loss in most.items():
         if study.threshold > loss:
             print_line(
                 f"threshold {study.threshold:g} is out of reach with problem {name!r}: "
-                f"always taking the worst choice loses {loss:.3g} a round"
+                f"always taking the worst choice loses {loss:.3g} per round"
             )
 
 
 def _so_far(study: Any, folder: Path) -> str:
-    """How many files the folder of a run that was stopped lists; nothing if it did not get that far."""
+    """How many files there are after a stop. Empty if the manifest of this study was not yet written."""
     from lighttail.study.manifest import read_manifest
 
     manifest = read_manifest(folder)
-    if manifest is None or manifest["study"] != study.text:  # of the study before it was edited
+    if manifest is None or manifest["study"] != study.text:  # the study was edited since
         return ""
     return f"{manifest['finished']:,} of {manifest['pieces']:,} files are there. "
-
-
-def _again(file: Path, out: Path | None, executor: str, workers: str | None, device: str) -> str:
-    """The command that goes on with a study."""
-    words = ["lighttail", "run", str(file)]
-    words += [] if out is None else ["--out", str(out)]
-    words += [] if executor == "threads" else ["--executor", executor]
-    words += [] if workers is None else ["--workers", workers]
-    words += [] if device == "cpu" else ["--device", device]
-    return shlex.join(words)
 
 
 def _seconds(text: str) -> float:
@@ -136,7 +130,7 @@ def _plan(study: Any, folder: Path, device: str, rebuild: bool) -> None:
     print(_size(study, cells))
     pieces = sum(len(cell.pieces) for cell in cells)
     harm = f", {len(damaged):,} damaged" if damaged else ""
-    anew = f", {short:,} of them short last pieces that are played anew" if short else ""
+    anew = f", {short:,} of them to replace short last pieces" if short else ""
     there = f"{len(found):,} of {pieces:,} files are there{harm}"
     print(f"{folder}: {there}; {len(missing):,} are to be made{anew}")
 
@@ -160,22 +154,16 @@ def _size(study: Any, cells: Any) -> str:
 def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None:
     from lighttail.outcomes.format import counted
     from lighttail.study import run_study
-    from lighttail.system.progress import bar
 
-    if sys.stderr.isatty():
-        paths = (
-            study.paths * len(study.seeds) * len(study.horizons) * len(study.policies) * len(study.problems)
-        )
-        with bar(paths) as update:
-            done = run_study(study, folder, **settings, progress=update)
-    else:
-        done = run_study(study, folder, **settings)
+    cells = len(study.seeds) * len(study.horizons) * len(study.policies) * len(study.problems)
+    with parts_reporter(True, study.paths * cells) as update:
+        done = run_study(study, folder, **settings, progress=update)
     for file in done.damaged:
-        print_line(f"{file} was damaged and is made again")
+        print_line(f"{file} was damaged and was made again")
     print(f"{study.name}: {done.finished:,} of {done.pieces:,} files, {done.played:,} of them new")
     if done.replaced:
         older = counted(len(done.replaced), "older piece")
-        print(f"{older}, since replaced by longer ones: kept; --prune removes them")
+        print(f"{older} that longer pieces replaced: kept; --prune removes them")
     if done.strangers:
         kept = counted(len(done.strangers), "file")
         print(f"{kept} of cells, paths or data that the study no longer has: kept; --prune removes them")
@@ -186,9 +174,8 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
     if done.complete:
         print(f"Report: {shlex.join(['lighttail', 'report', str(folder)])}")
     else:
-        print(
-            f"The budget is spent, {counted(done.pieces - done.finished, 'file')} left. Go on with: {again}"
-        )
+        left = counted(done.pieces - done.finished, "file")
+        print(f"The budget is spent; still to make: {left}. Resume with: {again}")
         raise typer.Exit(UNFINISHED)
 
 
@@ -196,18 +183,15 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
 def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a study.")],
 ) -> None:
-    """Draw the comparison from a study's folder, finished or not."""
+    """Draw the comparisons from the folder of a study, which may be unfinished."""
     from lighttail.study import load_study, report_study
     from lighttail.study.report import not_played_words
-    from lighttail.system.progress import bar
 
     with warnings_as_lines():
         results = load_study(folder)
-    if sys.stderr.isatty():
-        with bar(len(results.study.problems) * len(results.study.horizons), "pages") as update:
-            page = report_study(results, update)
-    else:
-        page = report_study(results)
+    pages = len(results.study.problems) * len(results.study.horizons)
+    with parts_reporter(True, pages, "pages") as update:
+        page = report_study(results, update)
     told = json.loads(page.with_name("results.json").read_text())
     for one in told["comparisons"]:
         print(f"{_place(one)}: {one['verdict']}")

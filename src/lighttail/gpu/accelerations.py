@@ -1,8 +1,8 @@
 """The one table of unrolled kernels, which are faster for a class of policies than the generic kernel.
 
-Deleting an entry, or all of them, leaves a slower library with the same laws; in double precision and in
-numba's simulator of a device, with the same bits. A class is looked up by its exact type: a subclass may play
-by other rules.
+Without an entry, or without all of them, the library is slower and gives the same laws; in double precision,
+and in numba's simulator of a device, also the same bits. A class is looked up by its exact type, because a
+subclass may play by other rules.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ MANY = 8  # arms from which a tree in shared memory is faster than registers
 
 
 class Unrolled(NamedTuple):
-    """A maker of paths in `lighttail.gpu.kernels`, the formulas of the policy that it takes, and the
-    threads per block."""
+    """A maker of paths in `lighttail.gpu.kernels`, the policy's formulas that the maker takes, and the number
+    of threads per block."""
 
     make: Callable[..., Any]
     formulas: tuple[Callable[..., Any], ...]
@@ -56,6 +56,6 @@ ACCELERATIONS: dict[type[Policy], Callable[[Any, int, Any], Unrolled]] = {
 
 
 def unrolled(policy: Policy, arms: int, real: Any) -> Unrolled | None:
-    """What there is for this policy on so many arms, in this precision."""
+    """The entry of a policy for this number of arms and this precision; None if there is none."""
     make = ACCELERATIONS.get(type(policy))
     return make(policy, arms, real) if make is not None else None

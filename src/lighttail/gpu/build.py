@@ -1,4 +1,4 @@
-"""The kernel of a policy on a problem for the device, made once for each, precision and number of arms."""
+"""The device's kernel of a policy on a problem, made once for each precision and number of arms."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from lighttail.delays import Delay
 from lighttail.gpu import draws
 from lighttail.gpu.accelerations import unrolled
 from lighttail.gpu.formulas import DRAWS, in_precision, on_device
-from lighttail.gpu.generic import stepping_paths
+from lighttail.gpu.generic import path_kernel, same, stepping_paths
 from lighttail.gpu.kernels import THREADS
 from lighttail.gpu.late import late_paths
-from lighttail.gpu.paths import path_kernel
 from lighttail.kernels.build import Formula, digest
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -30,21 +29,22 @@ def device_kernel_for(policy: Policy, problem: Bandit, real: Any) -> tuple[Any, 
         return _unrolled(quick.make, problem.arms, real, digest(*formulas), *formulas), quick.threads
     rule = policy.rule()
     formulas = (rule.choose, rule.learn, *noise)
-    return _stepping(rule.notes, problem.arms, real, digest(*formulas), *formulas), THREADS
+    return _generic(stepping_paths, (rule.notes,), problem.arms, real, digest(*formulas), *formulas), THREADS
 
 
 def late_device_kernel_for(policy: Policy, problem: Bandit, delay: Delay, real: Any) -> tuple[Any, int]:
-    """The same for rewards that come late, or paths that go on from a state."""
+    """The same for rewards that come late, or for paths that continue from a state."""
     rule, noise = policy.rule(), type(problem.noise)
     formulas = (rule.choose, rule.learn, noise.shock, noise.reward, type(delay).wait)
-    return _late(rule.notes, rule.memo, problem.arms, real, digest(*formulas), *formulas), THREADS
+    sizes = (rule.notes, rule.memo)
+    return _generic(late_paths, sizes, problem.arms, real, digest(*formulas), *formulas), THREADS
 
 
 class Maker:
-    """What turns plain functions into functions of the device in one precision.
+    """Turns plain functions into functions of the device in one precision.
 
-    device: for what is a number whatever happens: draws and rewards. In single precision it divides, takes
-    roots and logarithms by the device's approximations, which are as precise as its sums. exact: for rules
+    device: compiles draws and rewards, which are always finite. In single precision, quotients, roots and
+    logarithms are then the device's approximations, which are as precise as its sums. exact: compiles rules
     and delays, in which infinity is a number.
     """
 
@@ -53,28 +53,20 @@ class Maker:
         self.fastmath = real is np.float32
         self.device: Any = cuda.jit(device=True, fastmath=self.fastmath)
         self.exact: Any = cuda.jit(device=True)
-        if config.ENABLE_CUDASIM:  # where a kernel calls plain functions
-            self.device = self.exact = _same
+        if config.ENABLE_CUDASIM:  # in the simulator a kernel calls plain functions
+            self.device = self.exact = same
         self.draws = draws.draws_for(real, self.device)
         self.begin = self.device(in_precision(draws.begin, real, self.device))
 
     def functions(self, formulas: tuple[Formula, ...], device: Any) -> tuple[Any, ...]:
-        """The formulas, and whatever they call, by `device` or `exact`."""
+        """The formulas and the functions that they call, compiled by `device` or `exact`."""
         known = dict(zip(DRAWS, self.draws, strict=True))
         return tuple(on_device(formula, self.real, device, known) for formula in formulas)
 
-    def of_rule(self, choose: Formula, learn: Formula, shock: Formula, reward: Formula) -> tuple[Any, ...]:
-        """What every generic kernel takes."""
-        return *self.functions((choose, learn), self.exact), *self.functions((shock, reward), self.device)
-
     def wait(self, formula: Formula) -> Any:
-        """The formula of a delay, in double precision always: 23 random bits are few for a long one."""
+        """The formula of a delay, always in double precision: 23 random bits are too few for a long delay."""
         known = dict(zip(DRAWS, draws.draws_for(np.float64, self.exact), strict=True))
         return on_device(formula, np.float64, self.exact, known)
-
-
-def _same(function: Formula) -> Formula:
-    return function
 
 
 @cache
@@ -87,18 +79,10 @@ def _unrolled(make: Any, arms: int, real: Any, version: str, *formulas: Formula)
 
 
 @cache
-def _stepping(notes: int, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
-    """The generic kernel of a rule: choose, learn, and shock and reward of the noise."""
+def _generic(make: Any, sizes: Any, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
+    """The kernel of `stepping_paths` or `late_paths`. formulas: choose, learn, shock, reward (and wait)."""
     maker = Maker(real)
-    play = stepping_paths(arms, notes, real, maker.exact, maker.of_rule(*formulas))
-    return cuda.jit(path_kernel(real, maker.begin, play))
-
-
-@cache
-def _late(notes: int, memo: int, arms: int, real: Any, version: str, *formulas: Formula) -> Any:
-    """The kernel of late rewards: the same, and the formula of the delay."""
-    maker = Maker(real)
-    *rule, wait = formulas
-    parts = (*maker.of_rule(*rule), maker.wait(wait))
-    play = late_paths(arms, notes, memo, real, maker.exact, parts)
+    rule, noise = maker.functions(formulas[:2], maker.exact), maker.functions(formulas[2:4], maker.device)
+    parts = (*rule, *noise, *map(maker.wait, formulas[4:]))
+    play = make(arms, *sizes, real, maker.exact, parts)
     return cuda.jit(path_kernel(real, maker.begin, play))

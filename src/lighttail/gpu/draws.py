@@ -2,12 +2,12 @@
 
 A path's stream is SFC32 (Doty-Humphrey 2010), the 32-bit sister of the generator that the CPU uses: nine
 operations per draw. Its state of four numbers comes from Philox4x32-10 (Salmon et al. 2011) with the seed as
-the key and the path's number as the counter, so that no path needs another one's stream. A normal is one of a
-pair (Box and Muller 1958). In single precision a uniform has 23 random bits and the radius of a pair 32, so
-that a normal ends at 6.8; in double precision they have 53.
+the key and the path's number as the counter, so that no path needs the stream of another path. A normal
+number is one of a pair (Box and Muller 1958). In single precision a uniform number has 23 random bits and the
+radius of a pair has 32, so that no normal number exceeds 6.8; in double precision both have 53.
 
-Every function is plain Python on `state`, uint32[5], and `spare`, of the precision of the kernel: the device,
-numba's simulator of one and the oracle of the tests run the same source.
+Every function is plain Python on `state`, uint32[5], and `spare`, an array in the precision of the kernel:
+the device, numba's simulator of a device and the oracle of the tests run the same source.
 """
 
 from __future__ import annotations
@@ -45,15 +45,11 @@ def scrambled(a: Any, b: Any, c: Any, d: Any, key: Any, other: Any) -> Any:
 def begin(state: Any, seed: Any, number: Any) -> None:
     """Set `state` to the beginning of the stream of a path, whose number is below 2^64."""
     low, high = np.uint64(number & np.uint64(MASK)), np.uint64(number >> np.uint64(32))
-    key, other, upper, uppermost = (
-        np.uint64(seed[0]),
-        np.uint64(seed[1]),
-        np.uint64(seed[2]),
-        np.uint64(seed[3]),
-    )
+    key, other = np.uint64(seed[0]), np.uint64(seed[1])
+    upper, uppermost = np.uint64(seed[2]), np.uint64(seed[3])
     a, b, c, d = scrambled(low, high, upper, uppermost, key, other)
     state[0], state[1], state[2], state[3] = BITS(a), BITS(b), BITS(c), BITS(d)
-    state[4] = BITS(0)  # whether a normal is left over
+    state[4] = BITS(0)  # whether a normal number is left over
     for _ in range(WARM_UP):
         next_bits(state)
 
@@ -73,7 +69,7 @@ def next_bits(state: Any) -> Any:
 def draws_for(real: Any, device: Any) -> tuple[Any, Any]:
     """standard_normal(rng) and uniform(rng) of `lighttail.random` in one precision; rng = (state, spare).
 
-    device: what makes a function callable on the device.
+    device: makes a function callable on the device.
     """
     bits = device(next_bits)
     single = real is np.float32
@@ -82,7 +78,7 @@ def draws_for(real: Any, device: Any) -> tuple[Any, Any]:
     circle, minus_two, nothing = real(2.0 * math.pi), real(-2.0), real(0.0)
 
     def uniform(rng: Any) -> Any:
-        """Between 0 and 1: 23 bits and never either of them, or 53 bits and 0 too."""
+        """Between 0 and 1: with 23 bits neither 0 nor 1, with 53 bits 0 but not 1."""
         state, _ = rng
         if single:
             return (real(np.int32(bits(state) >> BITS(9))) + half) * coarse
@@ -93,7 +89,7 @@ def draws_for(real: Any, device: Any) -> tuple[Any, Any]:
     unit = device(uniform)
 
     def standard_normal(rng: Any) -> Any:
-        """One of the two normals behind two uniforms; the other is kept for the next call."""
+        """One of the two normals that two uniforms give; the other one is kept for the next call."""
         state, spare = rng
         if state[4] != BITS(0):
             state[4] = BITS(0)

@@ -1,9 +1,9 @@
 """From plain scalar formulas to device functions of one precision.
 
-A formula's text is compiled as it stands, but for two things. The draws of `lighttail.random` become the
-device's. And its float constants get the precision of the kernel: a double constant would turn a formula
-in single precision into one in double, at a fraction of the speed. Both hold for what a formula reaches by a
-bare name, such as `uniform`, and through a module, such as `lt.uniform` or `math.inf`.
+A formula's text is compiled as it stands, with two changes. The draws of `lighttail.random` become those of
+the device. And float constants get the precision of the kernel, because a double constant would make a
+formula in single precision compute in double precision, at a fraction of the speed. Both changes apply to
+what a formula names directly, such as `uniform`, and through a module, such as `lt.uniform` or `math.inf`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DRAWS = (streams.standard_normal, streams.uniform)
 def on_device(
     formula: Formula, real: Any, device: Callable[[Formula], Formula], known: dict[Any, Any]
 ) -> Any:
-    """The formula and whatever it calls as device functions; `known` holds those that there are already."""
+    """The formula and the functions that it calls as device functions; `known` holds those made already."""
     formula = getattr(formula, "py_func", formula)
     if formula not in known:
         known[formula] = device(
@@ -60,9 +60,9 @@ def in_precision(formula: Formula, real: Any, called: Callable[[Formula], Any]) 
 
 
 def _seen_by(module: types.ModuleType, names: set[str], adapted: Callable[[Any], Any]) -> types.ModuleType:
-    """A module with adapted members under these names; the module itself where nothing changes.
+    """A module with adapted members of these names; the module itself if nothing changes.
 
-    Modules within packages are followed, other modules that a module happens to import are not.
+    Modules within a package are adapted, too; other modules that a module imports are not.
     """
     changed = {}
     for name in names:

@@ -1,38 +1,81 @@
-"""Any rule on a device: the paths that the unrolled ones of `lighttail.gpu.kernels` are measured against.
+"""What every kernel of a device does, and the kernel that plays any rule.
 
-`stepping_paths` plays paths whose rewards are known at once, `lighttail.gpu.late` paths whose rewards come
-late; `lighttail.gpu.paths` makes kernels of both. Both draw in the order of `lighttail.kernels.generic`. What
-a rule knows of its arms lies in local arrays of the kernel's precision. While the arms are few, an arm is
-found by comparing it with every number in turn, so that the compiler, which unrolls such loops, can keep all
-of it in registers.
+One thread plays one path, from the beginning of the path's own stream. `path_kernel` makes the kernel
 
-The functions of the rule are compiled for exact arithmetic, in which infinity is a number as any other.
+    kernel[blocks, threads](seed, first, params, world, horizon, rewards, pulls, more)
+
+from play(rng, params, world, horizon, pulls, place, more), which plays the path of the thread number `place`
+and returns its reward. `seed` is `seed_state(seed)`, and `first` is the number of the first path. `params`
+and `world` are the arguments of the CPU's kernels in the precision of the kernel. The kernel fills in
+`rewards` and `pulls` (one row per arm). `more` is a tuple: the flag that says that a rule chose an arm that
+does not exist, and the further arguments that late rewards need.
+
+`stepping_paths` plays a rule whose rewards are known at once, and `lighttail.gpu.late` one whose rewards come
+late. Both draw in the order of `lighttail.kernels.generic`. What a rule knows about its arms lies in local
+arrays. If the arms are few, an arm is found by comparing its number with every number in turn: the compiler
+unrolls such loops and can then keep the arrays in registers. The functions of the rule are compiled for exact
+arithmetic, in which infinity is a number like any other.
 """
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
-from numba import cuda
+import numpy as np
+from numba import config, cuda
 
 from lighttail.gpu.formulas import in_precision
-from lighttail.gpu.paths import closing
 from lighttail.kernels.build import WRONG_ARM, Formula
 
 FEW = 8  # arms up to which an arm is found by comparison
 
 
-def _same(function: Formula) -> Formula:
+def same(function: Formula) -> Formula:
+    """The function as it is."""
     return function
 
 
-def in_real(real: Any, function: Formula, device: Any = _same) -> Any:
-    """The function with constants of this precision; what it closes over has it already."""
-    return device(in_precision(function, real, _same))
+def in_real(real: Any, function: Formula, device: Any = same) -> Any:
+    """The function with constants of this precision; what it calls has this precision already."""
+    return device(in_precision(function, real, same))
+
+
+def path_kernel(real: Any, begin: Any, play: Any) -> Any:
+    """The kernel around `play`; real: the type of its floats."""
+    short, long = np.uint32, np.uint64
+
+    def kernel(
+        seed: Any, first: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, more: Any
+    ) -> None:
+        place = cuda.grid(1)
+        if place >= rewards.size:
+            return
+        state, spare = cuda.local.array(5, short), cuda.local.array(1, real)
+        begin(state, seed, long(first + long(place)))
+        rewards[place] = play((state, spare), params, world, horizon, pulls, place, more)
+
+    if config.ENABLE_CUDASIM:  # the simulator puts its own `cuda` only into the globals of a kernel
+        return types.FunctionType(kernel.__code__, play.__globals__, "kernel", None, kernel.__closure__)
+    return kernel
+
+
+def closing(arms: int, real: Any) -> Any:
+    """close(sums, counts, pulls, place): fill in a path's pulls; returns its reward, added arm by arm."""
+    nothing = real(0.0)
+
+    def close(sums: Any, counts: Any, pulls: Any, place: Any) -> Any:
+        total = nothing
+        for arm in range(arms):
+            total += sums[arm]
+            pulls[arm, place] = np.int32(counts[arm])
+        return total
+
+    return close
 
 
 def taking_in(arms: int, real: Any, device: Any, learn: Any) -> Any:
-    """take(arm, value, tried, heard, total, note, params): a reward for heard, total and then `learn`."""
+    """take(arm, value, tried, heard, total, note, params): add a reward to heard and total, then `learn`."""
     few = arms <= FEW
 
     def take(arm: Any, value: Any, tried: Any, heard: Any, total: Any, note: Any, params: Any) -> None:
@@ -51,7 +94,7 @@ def taking_in(arms: int, real: Any, device: Any, learn: Any) -> Any:
 
 
 def adding(arms: int, real: Any, device: Any) -> Any:
-    """add(values, arm, amount) to one of the values, each of which belongs to an arm."""
+    """add(values, arm, amount): add the amount to the value of an arm."""
     few = arms <= FEW
 
     def add(values: Any, arm: Any, amount: Any) -> None:
@@ -66,7 +109,7 @@ def adding(arms: int, real: Any, device: Any) -> Any:
 
 
 def stepping_paths(arms: int, notes: int, real: Any, device: Any, formulas: Any) -> Any:
-    """play(...) of a rule whose rewards are known at once: `heard` is `tried`."""
+    """play(...) for a rule whose rewards are known at once: `heard` is `tried`."""
     choose, learn, shock, reward = formulas
     take, close = taking_in(arms, real, device, learn), device(closing(arms, real))
     room = max(1, notes)  # a local array has at least one place

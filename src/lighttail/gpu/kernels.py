@@ -1,10 +1,10 @@
 """The paths of some policies on a device, unrolled: one thread per path.
 
-A maker takes (arms, real, draws, formulas), draws being `standard_normal` and `uniform`, and returns `play`,
-which `lighttail.gpu.paths.path_kernel` turns into a kernel. The order of draws and the ties are those of
-`lighttail.gpu.generic`, which plays any policy. What a thread knows of the arms stays in registers: the arms
-are a constant of the kernel, every loop over them is unrolled, and which arm is meant is a select and not an
-address (`selects`).
+A maker takes (arms, real, draws, formulas), where draws are `standard_normal` and `uniform`, and returns
+`play`, which `lighttail.gpu.generic.path_kernel` turns into a kernel. The order of draws and the ties are
+those of `lighttail.gpu.generic`, which plays any policy. What a thread knows about the arms stays in
+registers: the number of arms is a constant of the kernel, every loop over arms is unrolled, and an arm is
+found by a select and not by an address (`selects`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from lighttail.gpu.paths import closing
+from lighttail.gpu.generic import closing
 
 SHARED = 48 * 1024  # bytes of shared memory per block
 THREADS = 128  # per block, if there is room
 ONE = np.uint32(1)
 TIED = 1 << 10
-HIGHEST = 3e38  # stands for infinity, which approximate arithmetic does not know
+HIGHEST = 3e38  # stands for infinity, which approximate arithmetic does not have
 
 
 def selects(arms: int) -> tuple[Any, Any]:
-    """get(values, arm) and put(values, arm, new) for values of which each belongs to an arm, by selects."""
+    """get(values, arm) and put(values, arm, new), by selects, where each value belongs to one arm."""
 
     def get(values: Any, arm: Any) -> Any:
         found = values[0]
@@ -52,7 +52,7 @@ def moving_index_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
 
 
 def index_paths(arms: int, real: Any, moving: bool, draws: Any, formulas: Any) -> Any:
-    """UCB with any bonus: the argmax of mean + radius; an arm never pulled comes first."""
+    """UCB with any bonus: the argmax of mean + radius; an arm that was never pulled comes first."""
     radius, clock, shock, reward = formulas
     _, uniform = draws
     get, put = selects(arms)
@@ -101,7 +101,7 @@ def index_paths(arms: int, real: Any, moving: bool, draws: Any, formulas: Any) -
 
 
 def tree_threads(arms: int, real: Any) -> int:
-    """Threads per block: as many as find room for their trees in shared memory."""
+    """Threads per block: as many as have room for their trees in shared memory."""
     size = np.dtype(real).itemsize
     each = (2 << (arms - 1).bit_length()) * (size + 2) + arms * 2 * size
     threads = THREADS
@@ -113,9 +113,9 @@ def tree_threads(arms: int, real: Any) -> int:
 def tree_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     """UCB with a radius that does not change with time and many arms: a tournament tree per thread.
 
-    A pull changes one index, hence the matches between its leaf and the root alone. The nodes lie in shared
-    memory, one column per thread; node 1 is the root, `size` + arm a leaf. A node's tag is the arm that won
-    there, plus `TIED` if another one has the same index.
+    A pull changes one index, and so only the matches between its leaf and the root. The nodes lie in shared
+    memory, one column per thread; node 1 is the root, and node `size` + arm is a leaf. The tag of a node is
+    the arm that won there, plus `TIED` if another arm has the same index.
     """
     radius, _, shock, reward = formulas
     _, uniform = draws

@@ -1,8 +1,8 @@
 """Any rule on a device with rewards that come late, or from a state: the paths, and their queue.
 
-`late_paths` plays as `lighttail.kernels.generic.late_kernel` does. Its kernel takes as `more` the flag,
-`waits`, which `wait` takes, and what `begun_on_device` and `queue_on_device` make. The rewards on their way
-lie in the device's memory, one column per thread, so that threads that are at the same round touch
+`late_paths` plays as `lighttail.kernels.generic.late_kernel` does. The argument `more` of its kernel is the
+flag, the arguments of `wait`, and the results of `begun_on_device` and `queue_on_device`. Rewards that are
+not yet known lie in the memory of the device, one column per thread, so that threads in the same round access
 neighbouring places.
 """
 
@@ -15,15 +15,14 @@ import numpy as np
 from numba import cuda
 
 from lighttail.course import Course
-from lighttail.gpu.generic import adding, in_real, taking_in
-from lighttail.gpu.paths import closing
+from lighttail.gpu.generic import adding, closing, in_real, taking_in
 from lighttail.kernels.build import WRONG_ARM
 from lighttail.kernels.generic import PATIENCE
 from lighttail.rules import Rule
 
 
 def late_paths(arms: int, notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any:
-    """play(...) of a rule. formulas: choose, learn, shock, reward, and `wait` in double precision."""
+    """play(...) for a rule. formulas: choose, learn, shock, reward, and `wait` in double precision."""
     choose, learn, shock, reward, wait = formulas
     put, add, close = device(put_in_queue), adding(arms, real, device), device(closing(arms, real))
     tell = telling(arms, notes, memo, real, device, learn)
@@ -48,7 +47,7 @@ def late_paths(arms: int, notes: int, memo: int, real: Any, device: Any, formula
             head[place, me] = -1
         for i in range(older):
             open_again(i, me, rng, world, waits, horizon, earned, begun, queue)
-        here, told = 0, 0  # places in the ring: of this round, and of the first one that is not told yet
+        here, told = 0, 0  # places in the ring: this round, and the first round that is not told yet
         left = (batch - done % batch) % batch  # rounds until the next group
         for t in range(done + 1, horizon + 1):
             following = here + 1 if here + 1 < ring else 0
@@ -81,7 +80,7 @@ def late_paths(arms: int, notes: int, memo: int, real: Any, device: Any, formula
 
 
 def put_in_queue(place: Any, slot: Any, me: Any, queue: Any) -> None:
-    """Put a trial at the end of those that are told in one round."""
+    """Put a trial at the end of the trials that are told in one round."""
     head, tail, link, _, _, _ = queue
     link[slot, me] = -1
     if head[place, me] < 0:
@@ -92,7 +91,7 @@ def put_in_queue(place: Any, slot: Any, me: Any, queue: Any) -> None:
 
 
 def telling(arms: int, notes: int, memo: int, real: Any, device: Any, learn: Any) -> Any:
-    """tell(place, ...): all rewards that become known in one round, in the order in which they were put."""
+    """tell(place, ...): tell all rewards that become known in one round, in the order of the queue."""
     take, kept = taking_in(arms, real, device, learn), notes - memo
 
     def tell(
@@ -112,19 +111,11 @@ def telling(arms: int, notes: int, memo: int, real: Any, device: Any, learn: Any
 
 
 def opening(notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any:
-    """open_again(i, ...): draw the reward of a trial that was open at the beginning, and when it comes."""
+    """open_again(i, ...): draw the reward of a trial that was open at the beginning, and its delay."""
     put, add, shock, reward, wait = formulas
 
     def open_again(
-        i: Any,
-        me: Any,
-        rng: Any,
-        world: Any,
-        waits: Any,
-        horizon: Any,
-        earned: Any,
-        begun: Any,
-        queue: Any,
+        i: Any, me: Any, rng: Any, world: Any, waits: Any, horizon: Any, earned: Any, begun: Any, queue: Any
     ) -> None:
         _, ring, done, _, _, _, opened, memos = begun
         _, _, _, arm_of, value_of, memo_of = queue
@@ -133,7 +124,7 @@ def opening(notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any
         add(earned, arm, value)
         age = np.float64(done - opened[i, 1])
         delay = math.inf if waits[0] > 0.0 else age  # a reward that may never come did not come so far
-        for _ in range(PATIENCE):  # given that it is at least as long as the trial has been open
+        for _ in range(PATIENCE):  # given that the delay is at least the age of the trial
             drawn = wait(rng, *waits)
             if drawn >= age:
                 delay = drawn
@@ -149,13 +140,13 @@ def opening(notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any
 
 
 def bytes_per_path(course: Course, horizon: int, memo: int, real: Any) -> int:
-    """What the queue of one path takes: head and tail, link, arm, reward and memo."""
+    """The memory for the queue of one path: head and tail, link, arm, reward and memo."""
     size, ring = int(np.dtype(real).itemsize), course.ring(horizon)
     return ring * 8 + (ring + course.open) * (5 + size * (1 + memo))
 
 
 def queue_on_device(course: Course, horizon: int, memo: int, real: Any, paths: int) -> tuple[Any, ...]:
-    """Room for the rewards on their way of so many paths; a path's kernel empties its column."""
+    """Room for the rewards of `paths` paths that are not yet known; the kernel empties its column first."""
     ring = course.ring(horizon)
     slots = ring + course.open
     head, tail = (cuda.device_array((ring, paths), np.int32) for _ in range(2))
@@ -166,14 +157,14 @@ def queue_on_device(course: Course, horizon: int, memo: int, real: Any, paths: i
 
 
 def begun_on_device(course: Course, horizon: int, arms: int, rule: Rule, real: Any) -> tuple[Any, ...]:
-    """Where all paths begin: numbers, then arrays of at least one place each."""
+    """The state in which all paths begin: numbers, then arrays with at least one place each."""
     _, batch, ring, done, counts, note, opened, memos = course.arguments(horizon, arms, rule.notes, rule.memo)
     numbers = tuple(np.int32(value) for value in (batch, ring, done, course.open))
-    with np.errstate(over="ignore"):  # beyond single precision lies infinity
+    with np.errstate(over="ignore"):  # a number beyond single precision becomes infinity
         floats = [_padded(part).astype(real) for part in (counts, note, memos)]
     return *numbers, *map(cuda.to_device, (floats[0], floats[1], _padded(opened), floats[2]))
 
 
 def _padded(array: Any) -> Any:
-    """With at least one row and one column."""
+    """The array with at least one row and one column."""
     return np.pad(array, [(0, max(0, 1 - size)) for size in array.shape])

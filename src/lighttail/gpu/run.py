@@ -22,15 +22,15 @@ from lighttail.system.memory import in_bytes
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["float32", "float64"]
-LAUNCH_PULLS = 1 << 33  # some hundredths of a second, so that Ctrl-C is heard
-MOST_LAUNCHED = 1 << 22  # paths a launch
-FEWEST_LAUNCHED = 1 << 14  # fewer would leave most of a device idle
-QUEUE_SHARE = 0.5  # of the device's free memory, for rewards on their way
-FEWEST_LATE = 32  # paths a launch, which run in lockstep: fewer would be slower than a CPU
-MOST_SINGLE = 1 << 24  # counts in single precision end there
+LAUNCH_PULLS = 1 << 33  # pulls per launch, some hundredths of a second, so that Ctrl-C is noticed
+MOST_LAUNCHED = 1 << 22  # paths per launch, at most
+FEWEST_LAUNCHED = 1 << 14  # paths per launch, at least: fewer would leave most of a device idle
+QUEUE_SHARE = 0.5  # the share of the device's free memory for rewards that are not yet known
+FEWEST_LATE = 32  # late paths per launch, at least: these run in lockstep, and fewer are slower than a CPU
+MOST_SINGLE = 1 << 24  # the largest count in single precision
 MOST_ROUNDS = (1 << 31) - 1  # counts are 32-bit integers on the device
-MOST_ARMS = 64  # more do not fit into a thread's registers, and compiling takes minutes
-ROUNDING = 1e-3  # of the spread of the rewards: what single precision may do to a path's sums
+MOST_ARMS = 64  # more arms do not fit into a thread's registers, and take minutes to compile
+ROUNDING = 1e-3  # the error of a path's sums in single precision, at most, as a share of their noise
 INSTALL = ": pip install 'lighttail[gpu]' gets it"
 
 
@@ -43,7 +43,7 @@ def check_device(
     executor: Any = None,
     threads: Any = None,
 ) -> tuple[Device, Precision | None]:
-    """Refuse what no GPU plays, and a GPU that is not there; for the CPU, a precision that it has not."""
+    """Raise BadInput if the device cannot play this, or there is no GPU, or the CPU lacks the precision."""
     device = one_of("device", device, get_args(Device))
     precision = None if precision is None else one_of("precision", precision, get_args(Precision))
     if device == "cpu":
@@ -70,7 +70,7 @@ def check_device(
 
 
 def _check_present() -> None:
-    """One line that says how to get what is missing."""
+    """Raise BadInput, in one line that says how to get what is missing, if no GPU can be used."""
     simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
     if not simulated and importlib.util.find_spec("numba_cuda") is None:
         raise refuse("device", "cuda", "'cpu' without numba-cuda", more=INSTALL)
@@ -84,13 +84,13 @@ def _check_present() -> None:
 def precision_for(
     precision: Precision | None, problem: Bandit, horizon: int, course: Course = STRAIGHT
 ) -> Precision:
-    """Single precision unless asked otherwise, where the rounding of a path's sums is far below their noise
-    and the noise states that 23 random bits are enough for a reward (`Noise.single`): none with a heavy
-    tail or a small chance of a reward does.
+    """The precision that was asked for. Otherwise single precision, if the rounding of a path's sums is far
+    below their noise and the noise states that 23 random bits are enough for a reward (`Noise.single`), which
+    no noise with a heavy tail or a small chance of a reward states.
 
-    A sum of T rewards of size m is off by about sqrt(T) roundings of m T 2^-24 each at most, and its noise is
-    sd sqrt(T): their ratio (m + sd) T 2^-24 / sd may be `ROUNDING` at most. Sums that were there at the
-    beginning count, too.
+    The rounding error of a sum of T rewards of size m is at most about sqrt(T) times m T 2^-24, and the noise
+    of the sum is sd sqrt(T): their ratio (m + sd) T 2^-24 / sd may be at most `ROUNDING`. The sums at the
+    start of the paths count, too.
     """
     if precision is not None:
         return precision
@@ -104,7 +104,7 @@ def precision_for(
 
 
 def used_device(precision: Precision) -> dict[str, str]:
-    """What the settings of an outcome say of the GPU."""
+    """The entries about the GPU in the settings of an outcome."""
     from numba import config, cuda
 
     name = b"simulator" if config.ENABLE_CUDASIM else cuda.get_current_device().name
@@ -122,10 +122,10 @@ def launches(
     begin: int = 0,
     course: Course = STRAIGHT,
 ) -> Iterator[tuple[int, Any, Any]]:
-    """Play `paths` paths from number `begin` on, a launch at a time: how many were played before, and rewards
-    and pulls on the device.
+    """Play `paths` paths from number `begin` on. For each launch: the number of paths played before, and the
+    rewards and pulls on the device, which the next launch overwrites.
 
-    The next launch overwrites them. A path's random numbers depend on the seed and its number alone.
+    The random numbers of a path depend only on the seed and on the path's number.
     """
     from numba import cuda
 
@@ -142,14 +142,14 @@ def launches(
     rewards = cuda.device_array(size, real)
     pulls = cuda.device_array((problem.arms, size), np.int32)
     stop = cuda.to_device(np.zeros(1, np.int32))
-    # The unrolled kernels choose no arm that there is not.
+    # The unrolled kernels always choose an arm that exists.
     chosen = course.late or unrolled(policy, problem.arms, real) is None
     for first in range(0, paths, size):
         count = min(size, paths - first)
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
         with compilable(*parts_of(policy, problem)):
             launch(kernel, count, threads, *args, (stop, *more))
-        if chosen:  # a look at the flag waits for the launch
+        if chosen:  # reading the flag waits for the end of the launch
             check_arms(policy, stop.copy_to_host())
         yield first, rewards[:count], pulls[:, :count]
 
@@ -157,7 +157,7 @@ def launches(
 def _kernel_for(
     policy: Policy, problem: Bandit, horizon: int, course: Course, real: Any, size: int
 ) -> tuple[Any, int, tuple[Any, ...]]:
-    """The kernel, its threads a block, and what it takes at the end for launches of so many paths."""
+    """The kernel, its threads per block, and its last arguments for launches of `size` paths."""
     from lighttail.gpu.build import device_kernel_for, late_device_kernel_for
     from lighttail.gpu.late import begun_on_device, queue_on_device
 
@@ -171,7 +171,7 @@ def _kernel_for(
 
 
 def launch_size(policy: Policy, horizon: int, course: Course, real: Any) -> int:
-    """Paths a launch; where rewards come late, as many as find room for those on their way."""
+    """Paths per launch; if rewards come late, as many as there is memory for the rewards not yet known."""
     most = launch_paths(horizon)
     if not course.late:
         return most
@@ -187,19 +187,19 @@ def launch_size(policy: Policy, horizon: int, course: Course, real: Any) -> int:
 
 
 def free_on_device() -> float:
-    """Bytes of the GPU's memory that may still be taken."""
+    """The free bytes of the GPU's memory."""
     from numba import cuda
 
     return float(cuda.current_context().get_memory_info()[0])
 
 
 def launch_paths(horizon: int) -> int:
-    """Paths a launch; no bit depends on it."""
+    """Paths per launch, on which no bit depends."""
     return max(FEWEST_LAUNCHED, min(MOST_LAUNCHED, LAUNCH_PULLS // horizon))
 
 
 def launch(kernel: Any, count: int, threads: int, *args: Any) -> None:
-    """One thread each for `count` things, in blocks of `threads`; a small launch is no mistake here."""
+    """Run `count` threads in blocks of `threads`, without numba's warning about small launches."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*under-utilization.*")
         kernel[math.ceil(count / threads), threads](*args)
@@ -226,6 +226,6 @@ def device_paths(
 
 
 def device_sources() -> str:
-    """A digest of the code that decides the bits of a path on the device, the formulas aside."""
+    """A digest of the code, apart from the formulas, that decides the bits of a path on the device."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,4 +1,4 @@
-"""A law that is tallied on the device, so that no single path has to leave it.
+"""A law that is tallied on the device, so that no single path has to be copied to the host.
 
 Two kernels read the rewards and pulls of a launch, in double precision: one counts, the other adds up. Counts
 are whole numbers, and the ends of a bin are its smallest and its largest value, so that the order of the
@@ -23,7 +23,7 @@ THREADS = 128
 
 
 class DeviceTally:
-    """The arrays of one `Tally` on the device; its sums and largest values are on the host."""
+    """The arrays of one `Tally` on the device; its sums and its largest values are on the host."""
 
     def __init__(self, unit: float, most: int) -> None:
         self.tally = Tally(unit)
@@ -37,7 +37,7 @@ class DeviceTally:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What `keep` takes."""
+        """The argument `tally` of `keep`."""
         bins = self.counts, self.low, self.high
         return self.tally.unit, *bins, self.tally.bar, self.above, self.found
 
@@ -72,7 +72,7 @@ class DeviceLaw:
         self.middles: Any = None  # of regret and pseudo regret, from which distances are measured
 
     def add(self, rewards: Any, pulls: Any) -> None:
-        """Add a launch."""
+        """Add the paths of a launch."""
         count, total = _kernels(bool(self.layout.factors))
         where = rewards, pulls, self.layout.best, self.gaps
         bins = self.layout.width, self.pulls, self.factors, self.lattice
@@ -121,17 +121,9 @@ def _kernels(exactly: bool) -> tuple[Any, Any]:
     keep = keep if config.ENABLE_CUDASIM else cuda.jit(device=True)(keep)
 
     def count(
-        rewards: Any,
-        pulls: Any,
-        best: Any,
-        gaps: Any,
-        width: Any,
-        places: Any,
-        factors: Any,
-        lattice: Any,
-        regret: Any,
-        lost: Any,
-    ) -> None:
+        rewards: Any, pulls: Any, best: Any, gaps: Any, width: Any, places: Any, factors: Any, lattice: Any,
+        regret: Any, lost: Any,
+    ) -> None:  # fmt: skip
         path = cuda.grid(1)
         if path >= rewards.size:
             return

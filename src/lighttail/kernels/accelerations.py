@@ -1,7 +1,7 @@
-"""The one table of what is faster or sharper for a class of policies than the generic executors.
+"""The one table of kernels that are faster for a class of policies than the generic kernels, or exact.
 
-Deleting an entry, or all of them, leaves a slower library with the same bits (skip-ahead: the same laws). A
-class is looked up by its exact type: a subclass may play by other rules.
+Without an entry, or without all of them, the library is slower and gives the same bits (skip-ahead: the same
+laws). A class is looked up by its exact type, because a subclass may play by other rules.
 """
 
 from __future__ import annotations
@@ -9,25 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lighttail.kernels.elimination import elimination_kernel
-from lighttail.kernels.index import fixed_index_kernel, moving_index_kernel
-from lighttail.kernels.posterior import posterior_kernel
 from lighttail.kernels.programme import index_programme, phase_width, posterior_programme
 from lighttail.kernels.skip import lead_kernel, level_kernel
+from lighttail.kernels.stepping import (
+    elimination_kernel,
+    fixed_index_kernel,
+    moving_index_kernel,
+    posterior_kernel,
+)
 from lighttail.kernels.tilted_skip import tilted_skip_kernel
-from lighttail.kernels.weights import weights_kernel
-from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
-from lighttail.problems import Noise
+from lighttail.policies import UCB, Policy, SuccessiveElimination, ThompsonSampling
 
 Make = Callable[..., Any]
 Parts = tuple[Callable[..., Any], ...]
 
 
 class Fast(NamedTuple):
-    """Makers of kernels, each with the formulas of the policy that it takes; None where there is none.
+    """Makers of kernels, each with the policy's formulas that the maker takes; None if there is no maker.
 
-    step: takes shock and reward of a noise, too. skip: all of a noise's functions for sums, or for
-    elimination shock, reward and total. tilted_skip: the same under tilted laws. programme: exact laws.
+    step: plays every pull; the maker also takes `shock` and `reward` of the noise. skip: skips ahead; the
+    maker also takes the functions of the noise that are named. tilted_skip: skips ahead under tilted laws.
+    programme: finds exact laws.
     """
 
     step: tuple[Make, Parts]
@@ -59,28 +61,17 @@ def _elimination(policy: SuccessiveElimination) -> Fast:
 
 def _thompson(policy: ThompsonSampling) -> Fast:
     parts = (policy.posterior_mean, policy.posterior_sd)
-    step, programme = (posterior_kernel, parts), (posterior_programme, parts)
-    return Fast(step, programme=programme)
-
-
-def _weights(policy: Exp3IX) -> Fast:
-    return Fast((weights_kernel, (policy.weight, policy.gain)))
+    return Fast((posterior_kernel, parts), programme=(posterior_programme, parts))
 
 
 ACCELERATIONS: dict[type[Policy], Callable[[Any], Fast]] = {
     UCB: _ucb,
     SuccessiveElimination: _elimination,
     ThompsonSampling: _thompson,
-    Exp3IX: _weights,
 }
 
 
 def fast(policy: Policy) -> Fast | None:
-    """What there is for this policy."""
+    """The entry of a policy; None if there is none."""
     make = ACCELERATIONS.get(type(policy))
     return make(policy) if make is not None else None
-
-
-def functions(noise: type[Noise], names: tuple[str, ...]) -> Parts:
-    """Static functions of a noise by their names."""
-    return tuple(getattr(noise, name) for name in names)

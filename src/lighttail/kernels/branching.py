@@ -1,9 +1,10 @@
 """Adaptive multilevel splitting: paths that come close to the event are copied, the others end.
 
-Every path has a score, and its level is the highest score so far in steps of `width`. The lowest
-paths are ended and each is replaced by a copy of another path from the moment when that one first
-came above the level, played on with fresh random numbers. What was kept at each turn multiplies up
-to an unbiased estimate, whatever the score; a bad score makes it useless (Cerou and Guyader 2007).
+Every path has a score, and the level of a path is its highest score so far, in steps. At each turn the paths
+with the lowest level end. Each of them is replaced by a copy of another path from the moment when that path
+first came above the level, and the copy is played on with fresh random numbers. The product of the shares of
+paths that were kept at the turns is an unbiased estimate for every score, but useless for a bad score (Cerou
+and Guyader 2007).
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import WRONG_ARM, Formula, compiler, prepare, prepared
+from lighttail.kernels.build import WRONG_ARM, Formula, compiler, jitable
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
-FRACTIONS = 9  # of a raise of the bad arm's index that are tried
+FRACTIONS = 9  # how many raises of the bad arm's index are tried
 
 
 @register_jitable
 def squared(x: Any) -> Any:
-    """x^2, infinite where no float is as large: a power would raise outside of compiled code."""
+    """x^2, or infinity if the square is no float: a power would raise an error outside compiled code."""
     return x * x
 
 
 @register_jitable
 def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
-    """Pulls and sum of an arm; one that was never pulled counts as if it had shown its mean once."""
+    """The pulls and the sum of an arm. An arm without pulls counts as if it had earned its mean once."""
     if n[k] == 0.0:
         return 1.0, means[k]
     return n[k], s[k]
@@ -39,10 +40,10 @@ def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
 def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
     """Minus the cost to go for a policy that pulls the arm with the highest index at the end.
 
-    Some arm a must take the pulls that are missing. Its index after them is raised by y; every other
-    arm must come below that with 0, 1, 2, 4, ... more pulls. A change e of the mean of n + k rewards
-    that only the last k make costs (e (n + k))^2 / (2 variance k). The cheapest of all this.
-    every_arm: the policy pulls every arm first, so that a path that has not done so is nowhere yet.
+    Some arm a must take the missing pulls. Its index after these pulls is raised by y, and the index of every
+    other arm must fall below with 0, 1, 2, 4, ... more pulls. If the last k of n + k rewards change the mean
+    by e, this costs (e (n + k))^2 / (2 variance k). The cost to go is the lowest cost of all these ways.
+    every_arm: the policy pulls every arm first, so that a path that has not yet done so has the lowest score.
     """
 
     @register_jitable
@@ -62,15 +63,7 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
 
     @register_jitable
     def score(
-        n: Any,
-        s: Any,
-        note: Any,
-        missing: Any,
-        gaps: Any,
-        clock: Any,
-        left: Any,
-        world: Any,
-        params: Any,
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
     ) -> Any:
         means, variances = world
         arms = n.size
@@ -107,21 +100,13 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
 def elimination_score(radius: Formula, clock_of: Formula) -> Any:
     """Minus the cost to go for successive elimination: some arm a drops all arms that are too good.
 
-    After k = 0, 1, 2, 4, ... more phases its mean must be two radii above theirs.
+    After k = 1, 2, 4, ... more phases the mean of arm a must be two radii above the means of these arms.
     """
-    radius = prepare(radius)
+    radius = jitable(radius)
 
     @register_jitable
     def score(
-        n: Any,
-        s: Any,
-        note: Any,
-        missing: Any,
-        gaps: Any,
-        clock: Any,
-        left: Any,
-        world: Any,
-        params: Any,
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
     ) -> Any:
         means, variances = world
         arms = n.size
@@ -148,20 +133,9 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
     return score
 
 
-def ucb_score(radius: Formula, *clock: Formula) -> Any:
-    """For UCB: the index is mean + radius."""
-    radius = prepare(radius)
-
-    @register_jitable
-    def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
-        return s / n + radius(n, clock, *params)
-
-    return index_score(index)
-
-
 def any_index_score(formula: Formula) -> Any:
-    """For a policy with an index of its own."""
-    formula = prepare(formula)
+    """The score of a policy with an index."""
+    formula = jitable(formula)
 
     @register_jitable
     def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
@@ -171,10 +145,10 @@ def any_index_score(formula: Formula) -> Any:
 
 
 def means_score() -> Any:
-    """For a rule of which nothing is known: as if it pulled the arm with the highest mean, or at random.
+    """The score of a rule about which nothing is known: as if it pulled the highest mean, or at random.
 
-    Minus the cheaper of two costs to go: that of means which favour a bad arm, and a nat for every pull of
-    the worst arm that is missing, about what a rule that explores by itself takes for one.
+    It is minus the lower of two costs to go: the cost of means that favour a bad arm, and one nat per missing
+    pull of the worst arm, about the cost for a rule that explores by itself.
     """
 
     @register_jitable
@@ -185,15 +159,7 @@ def means_score() -> Any:
 
     @register_jitable
     def score(
-        n: Any,
-        s: Any,
-        note: Any,
-        missing: Any,
-        gaps: Any,
-        clock: Any,
-        left: Any,
-        world: Any,
-        params: Any,
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
     ) -> Any:
         worst = gaps.max()
         if missing <= 0.0:
@@ -207,8 +173,8 @@ def means_score() -> Any:
 
 
 def posterior_score(centre: Formula, spread: Formula) -> Any:
-    """For Thompson sampling: the index is the posterior mean + `clock` posterior deviations."""
-    centre, spread = prepare(centre), prepare(spread)
+    """The score of Thompson sampling: the index is the posterior mean + `clock` posterior deviations."""
+    centre, spread = jitable(centre), jitable(spread)
 
     @register_jitable
     def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
@@ -217,10 +183,16 @@ def posterior_score(centre: Formula, spread: Formula) -> Any:
     return index_score(index)
 
 
-Score = tuple[Callable[..., Any], tuple[Formula, ...], str]  # its maker, the formulas it takes, and in words
-SCORES: dict[str, Callable[[Any], Score]] = {  # by what a policy plays by
-    "radius": lambda policy: (ucb_score, (type(policy.bonus).radius,), "the policy's index"),
-    "index": lambda policy: (any_index_score, (policy.index_formula(),), "the policy's index"),
+Score = tuple[Callable[..., Any], tuple[Formula, ...], str]  # the maker, its formulas, and the score in words
+
+
+def _index_score(policy: Any) -> Score:
+    return any_index_score, (policy.index_formula(),), "the policy's index"
+
+
+SCORES: dict[str, Callable[[Any], Score]] = {  # by `plays_by` of a policy
+    "radius": _index_score,
+    "index": _index_score,
     "phases": lambda policy: (
         elimination_score,
         (type(policy.bonus).radius, type(policy.bonus).clock),
@@ -236,22 +208,14 @@ SCORES: dict[str, Callable[[Any], Score]] = {  # by what a policy plays by
 
 
 def with_luck(score: Any) -> Any:
-    """The score of a regret with its luck: part of what is missing as loss, the rest as bad luck.
+    """The score if the luck of the rewards counts: a part of the missing regret is loss, the rest bad luck.
 
-    Luck y in the rewards of the rounds that are left costs y^2 / (2 variance left). The cheapest sum counts.
+    Luck y in the rewards of the rounds that are left costs y^2 / (2 variance left). The lowest sum counts.
     """
 
     @register_jitable
     def both(
-        n: Any,
-        s: Any,
-        note: Any,
-        missing: Any,
-        gaps: Any,
-        clock: Any,
-        left: Any,
-        world: Any,
-        params: Any,
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
     ) -> Any:
         if missing <= 0.0:
             return 0.0
@@ -271,19 +235,29 @@ def with_luck(score: Any) -> Any:
     return both
 
 
+@register_jitable
+def reach(record: Any, level: Any, step: Any, state: Any, event: Any) -> None:
+    """Record the state as that in which the path came to the levels above `level`, up to `step`.
+
+    event: 1.0 if the event itself made the step, otherwise 0.0.
+    """
+    for i in range(level + 1, step + 1):
+        record[i, :-1] = state
+        record[i, -1] = event
+
+
 def branching_kernel(
     rule: Rule, score_of: Callable[..., Any], parts: tuple[Formula, ...], shock: Formula, reward: Formula
 ) -> Any:
     """The kernel that runs one repetition and returns (estimate, rounds played, turns).
 
-    parts: the formulas of the score. whole: whether the luck of the rewards counts; such a path is
-    decided by its last reward. clock: what the radius takes as time in the score.
-    lowest, steps: scores from `lowest` to 0 make up so many levels; the event is one level higher.
-    least: how many paths a turn ends at least.
+    parts: the formulas of the score. whole: whether the luck of the rewards counts; the last reward then
+    decides a path. clock: the value of the clock in the score. lowest, steps: the scores from `lowest` to 0
+    are divided into `steps` levels; the event is one level higher. least: the number of paths that a turn
+    ends, at least.
     """
-    notes = rule.notes
-    formulas = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
-    choose, learn, settled, shock, reward = formulas
+    rule, shock, reward = jitable(rule), jitable(shock), jitable(reward)
+    choose, learn, notes, _, settled = rule
     score_loss = score_of(*parts)
     score_regret = with_luck(score_loss)
 
@@ -312,9 +286,7 @@ def branching_kernel(
             certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
             possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
             if not whole and certain >= target:
-                for i in range(level + 1, steps + 2):
-                    record[i, :-1] = state
-                    record[i, -1] = 1.0
+                reach(record, level, steps + 1, state, 1.0)
                 return steps + 1, t - first
             if (not whole and possible < target) or stop[0] != 0:
                 return level, t - first
@@ -329,22 +301,18 @@ def branching_kernel(
                 if left == 0.0:
                     if missing > 0.0:
                         return level, t - first
-                    for i in range(level + 1, steps + 2):
-                        record[i, :-1] = state
-                        record[i, -1] = 1.0
+                    reach(record, level, steps + 1, state, 1.0)
                     return steps + 1, t - first
                 now = score_regret(n, s, note, missing, gaps, clock, left, (means, variances), params)
             else:
                 now = score_loss(n, s, note, target - loss, gaps, clock, left, (means, variances), params)
             now = now if now > lowest else lowest  # a score of nan, too, is the lowest
             step = int(steps * min(1.0, 1.0 - now / lowest))
-            for i in range(level + 1, step + 1):
-                record[i, :-1] = state
-                record[i, -1] = 0.0
+            reach(record, level, step, state, 0.0)
             level = max(level, step)
         return level, state[0] - first
 
-    @compiler(*formulas, *parts)
+    @compiler(rule, shock, reward, *parts)
     def kernel(
         rng: Any, params: Any, world: Any, problem: Any, limits: Any, particles: Any, least: Any, stop: Any
     ) -> Any:

@@ -1,7 +1,8 @@
 """From plain scalar functions to a compiled kernel, with an on-disk cache that is never stale.
 
 numba's cache does not notice an edited formula that lives in another file. So the key of a kernel on disk
-holds a digest of everything that the kernel calls (`lighttail.kernels.compiled`).
+holds a digest of everything that the kernel calls (`lighttail.kernels.compiled`). At the end of this module
+is what every kernel does at the end of a path.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import types
 import uuid
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from lighttail.random import streams
 
 Formula = Callable[..., Any]
 BREATH = 1 << 16  # pulls between two looks at the stop flag
-WRONG_ARM = 2  # what that flag says of a rule that chose an arm that there is not
+WRONG_ARM = 2  # the value of the stop flag after a rule chose an arm that does not exist
 LIBRARIES = ("math", "numpy", "numba", "builtins")  # what numba compiles by itself
 PROCESS = uuid.uuid4().hex
 
@@ -36,9 +37,10 @@ PROCESS = uuid.uuid4().hex
 def number_apart() -> None:
     """Give the functions that numba compiles from now on names that no other process gives.
 
-    numba numbers them from 1 in every process, and the number is part of a function's symbol in a kernel on
-    disk. A kernel that was compiled in one process could then call the helper of one from another process, as
-    the linker takes the first symbol of that name. So the numbers begin at random, in a forked process anew.
+    numba numbers the functions from 1 in every process, and the number is part of a function's symbol in a
+    kernel on disk. A kernel that was compiled in one process could then call a function that was compiled in
+    another process, because the linker takes the first symbol of that name. So every process, also a forked
+    one, begins at a random number.
     """
     FunctionIdentity._unique_ids = itertools.count(uuid.uuid4().int >> 68)
 
@@ -49,19 +51,33 @@ if hasattr(os, "register_at_fork"):  # where processes can fork
 FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
 
 
-def compiler(*formulas: Formula) -> Callable[[Formula], Any]:
-    """The decorator that compiles a kernel around these formulas, which are all that it calls of others.
+def kernel_maker(make: Callable[..., Formula]) -> Callable[..., Any]:
+    """Decorates make(*parts), which returns a kernel in plain Python: the kernel is then compiled.
 
-    The cache on disk is for formulas that another process can import. Division by zero gives inf
-    in a kernel, as in NumPy: the checks would cost a branch a division.
+    parts: the formulas that the kernel calls, rules (`lighttail.rules.Rule`), and None.
     """
-    reached = {function for formula in formulas for function in _functions(formula, set())}
+
+    @wraps(make)
+    def made(*parts: Any) -> Any:
+        parts = tuple(map(jitable, parts))
+        return compiler(*parts)(make(*parts))
+
+    return made
+
+
+def compiler(*parts: Any) -> Callable[[Formula], Any]:
+    """The decorator that compiles a kernel, which calls no formulas but those in `parts`.
+
+    The cache on disk is for formulas that another process can import. Division by zero gives inf in a kernel,
+    as in NumPy, because a check would cost a branch per division.
+    """
+    reached = _functions(parts, set())
     lasting = all(function.__module__ in sys.modules for function in reached)
 
     def compiled(kernel: Formula) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy")(kernel)
         if lasting and not config.DISABLE_JIT:
-            keep_compiled(dispatcher, digest(*formulas))
+            keep_compiled(dispatcher, digest(*parts))
         return dispatcher
 
     return compiled
@@ -70,50 +86,52 @@ def compiler(*formulas: Formula) -> Callable[[Formula], Any]:
 _first_digest: dict[Formula, str] = {}
 
 
-def prepared(*formulas: Formula) -> tuple[Formula, ...]:
-    """Each of the formulas as `prepare` makes it."""
-    return tuple(prepare(formula) for formula in formulas)
+def jitable(part: Any) -> Any:
+    """A formula in the form in which kernels can call it and all that it calls, or a rule of such formulas.
 
-
-def prepare(formula: Formula) -> Formula:
-    """Let kernels call `formula`, and the plain functions that it calls.
-
-    numba freezes what a function refers to when it first compiles it. So a formula whose constants
-    changed since then, as in a notebook, is compiled as a new function.
+    numba freezes what a function refers to when numba first compiles the function. So a formula whose
+    constants changed since then, as in a notebook, is compiled as a new function.
     """
-    formula = getattr(formula, "py_func", formula)
-    return _prepared(formula, digest(formula))
+    if isinstance(part, tuple):
+        return part._make(map(jitable, part))  # type: ignore[attr-defined]
+    if not callable(part):
+        return part
+    formula = getattr(part, "py_func", part)
+    return _jitable(formula, digest(formula))
 
 
 @cache
-def _prepared(formula: Formula, version: str) -> Formula:
+def _jitable(formula: Formula, version: str) -> Formula:
     helpers = {
-        name: prepare(value)
+        name: jitable(value)
         for name, value in names_used(formula).items()
         if isinstance(value, types.FunctionType) and not is_known(value) and value is not formula
     }
     if _first_digest.setdefault(formula, version) != version:
         formula = _again(formula, helpers)
-    # Inlined, since a call that hands over arrays would count references; a foreign formula is not trusted
-    # to stay within its arrays.
+    # The formula is inlined, because a call with arrays as arguments would count references. The formula of
+    # a user is not trusted to stay within its arrays.
     foreign = not str(formula.__module__).startswith("lighttail.")
     return register_jitable(forceinline=True, boundscheck=foreign)(formula)  # type: ignore[no-any-return]
 
 
 def _again(formula: Formula, helpers: dict[str, Formula]) -> Formula:
-    """The same function as a new one, with these functions in the place of those of the same names."""
+    """A copy of the function, which calls these helpers in place of the functions with the same names."""
     names = formula.__globals__ | {name: helper for name, helper in helpers.items() if "." not in name}
     cells = zip(formula.__code__.co_freevars, formula.__closure__ or (), strict=True)
     closure = tuple(types.CellType(helpers[name]) if name in helpers else cell for name, cell in cells)
     return types.FunctionType(formula.__code__, names, formula.__name__, formula.__defaults__, closure)
 
 
-def digest(*formulas: Formula) -> str:
-    """Changes whenever a formula, what it refers to, or the kernels' own sources change."""
+def digest(*formulas: Any) -> str:
+    """A text that changes whenever a formula, what the formula refers to, or the kernels' own sources change.
+
+    An edited docstring or comment of a formula does not change the digest.
+    """
     content = hashlib.sha256(_own_sources())
     for formula in formulas:
-        for part in _parts(formula, set()):
-            content.update(part.encode() + b"\0")
+        for text in _texts(formula, set()):
+            content.update(text.encode() + b"\0")
     return content.hexdigest()
 
 
@@ -124,8 +142,8 @@ def _own_sources() -> bytes:
     return b"".join(file.read_bytes() for file in files)
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    """Everything that decides what a formula, or a value that it uses, amounts to; as text."""
+def _texts(value: Any, seen: set[int]) -> Iterator[str]:
+    """Everything that decides what a formula, or a value that a formula uses, computes; as text."""
     value = getattr(value, "py_func", value)  # a function that is compiled already
     if is_known(value):
         yield f"{value.__module__}.{value.__qualname__}"
@@ -135,11 +153,13 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         seen.add(id(value))
         for code in _codes(value.__code__):
             constants = [constant for constant in code.co_consts if not isinstance(constant, types.CodeType)]
+            if constants and constants[0] is value.__doc__:
+                constants[0] = None
             yield f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
-        yield from _parts(value.__defaults__, seen)
+        yield from _texts(value.__defaults__, seen)
         for name, used in names_used(value).items():
             yield name
-            yield from _parts(used, seen)
+            yield from _texts(used, seen)
     elif isinstance(value, types.ModuleType):
         yield value.__name__
     elif isinstance(value, np.ndarray):
@@ -147,15 +167,18 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, (tuple, list)):
         yield f"{type(value).__name__} {len(value)}"
         for entry in value:
-            yield from _parts(entry, seen)
+            yield from _texts(entry, seen)
     elif isinstance(value, (bool, int, float, complex, str, bytes, type(None), np.generic)):
         yield repr(value)
     else:
-        yield PROCESS  # nobody knows what it holds: never from the cache
+        yield PROCESS  # what the value holds is unknown: the kernel is never taken from the cache
 
 
 def _functions(formula: Any, seen: set[Any]) -> set[Any]:
-    """A formula and the plain functions that it calls, however far."""
+    """A formula, or the formulas of a tuple, and the plain functions that these call, directly or not."""
+    if isinstance(formula, tuple):
+        for part in formula:
+            _functions(part, seen)
     formula = getattr(formula, "py_func", formula)
     if isinstance(formula, types.FunctionType) and not is_known(formula) and formula not in seen:
         seen.add(formula)
@@ -165,7 +188,7 @@ def _functions(formula: Any, seen: set[Any]) -> set[Any]:
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A function's code and that of the functions and comprehensions within it."""
+    """The code of a function, and the code of the functions and comprehensions within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -193,8 +216,28 @@ def names_used(formula: Formula) -> dict[str, Any]:
 
 
 def is_known(value: Any) -> bool:
-    """Whether numba knows a function itself, or draws.py teaches it."""
+    """Whether numba can compile a function without help, or with the help of `lighttail.kernels.draws`."""
     if any(value is member for member in FAMILY):
         return True
     home = str(getattr(value, "__module__", None)).partition(".")[0]
     return hasattr(value, "__qualname__") and home in LIBRARIES
+
+
+@register_jitable(forceinline=True)
+def sum_of(sums: Any) -> Any:
+    """The reward of a path: the sums of all arms, added in the order of the arms.
+
+    Every kernel and the oracle of the tests add in this order, because another order would round differently.
+    """
+    total = 0.0
+    for arm in range(sums.size):
+        total += sums[arm]
+    return total
+
+
+@register_jitable(forceinline=True)
+def close_path(path: Any, sums: Any, counts: Any, rewards: Any, pulls: Any) -> None:
+    """Fill in the reward and the pulls of a path. counts: the pulls of the arms, as floats."""
+    for arm in range(sums.size):
+        pulls[path, arm] = int(counts[arm])
+    rewards[path] = sum_of(sums)

@@ -1,8 +1,8 @@
 """Bernoulli arms: where an arm stands as the level falls from one value of the index to the next.
 
-A cell is (n pulls, s successes); the arm's index there is the same for every arm. While the level
-falls, cells change one value after the other from "at or below the level" to "above": paths that
-ended there go on. All that is added is positive.
+A cell is (n pulls, s successes); every arm has the same index in a cell. While the level falls past one value
+of the index after the other, the cells with this value change from "at or below the level" to "above", and
+the paths that ended there continue. Only positive numbers are added.
 """
 
 from __future__ import annotations
@@ -18,25 +18,16 @@ NOTHING = 1e-290  # smaller chances are dropped
 
 @compiler()
 def lower(
-    p: Any,
-    pulls: Any,
-    successes: Any,
-    starts: Any,
-    rounds: Any,
-    arrived: Any,
-    least: Any,
-    below: Any,
-    waiting: Any,
-    gone: Any,
-    running: Any,
-) -> None:
+    p: Any, pulls: Any, successes: Any, starts: Any, rounds: Any, arrived: Any, least: Any,
+    below: Any, waiting: Any, gone: Any, running: Any,
+) -> None:  # fmt: skip
     """Lower the level past some values of the index.
 
-    pulls, successes: the cells, by falling value, then pulls, then successes. starts[v]: the first
-    cell of value v; rounds[v]: the first row of value v in `waiting`, `gone` and `running`, one row
-    per time that an arm may come to this value. arrived[n, s]: the chance to come to a cell from
-    cells above the level, of cells at or below it. least[n]: the fewest successes above the level.
-    The rows are filled in: below[v, n], `waiting`, `gone` and `running`, as in `merge_ties`.
+    pulls, successes: the cells, by falling value, then pulls, then successes. starts[v]: the first cell of
+    value v. rounds[v]: the first row of value v in `waiting`, `gone` and `running`, which have one row for
+    each time that an arm may come to this value. arrived[n, s]: for a cell at or below the level, the chance
+    to come to the cell from cells above. least[n]: the fewest successes above the level. The function fills
+    in below[v, n] and the rows of `waiting`, `gone` and `running`, which `merge_ties` explains.
     """
     size = arrived.shape[0]  # rows 0 to the most pulls
     alive, next_alive = np.zeros(size + 1), np.zeros(size + 1)
@@ -68,7 +59,7 @@ def lower(
             if c == end:
                 break
             next_mass[:] = 0.0
-            low, high = size, -1  # of the alive, in successes
+            low, high = size, -1  # the range of `alive`, in successes
             for n in range(pulls[c], size - 1):
                 while c < end and pulls[c] == n:
                     if mass[c - begin] > NOTHING:

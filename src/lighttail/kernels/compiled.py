@@ -1,8 +1,7 @@
-"""Compiled kernels on disk, in files that carry a digest: a damaged one is compiled anew, never run.
+"""Compiled kernels on disk, in files with a digest: the kernel of a damaged file is compiled anew, never run.
 
-numba trusts its files: a truncated one is a traceback, and a changed bit in one is machine code. It writes
-them where it may, and a full disk ends the program. Here a cache decides how fast a program starts and
-nothing else.
+numba trusts its files: a truncated file ends in a traceback, and a changed bit is run as machine code. If
+numba cannot write a file, the program ends. Here the cache decides only how fast a program starts.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ ANEW = "it is compiled anew"
 
 
 class CacheNote(UserWarning):
-    """Compiled kernels could not be read or kept; all that costs is time."""
+    """Compiled kernels could not be read or kept. This costs only time."""
 
 
 @cache
 def warn_once(text: str) -> None:
-    """Say something once in a process."""
+    """Warn once per process."""
     warnings.warn(text, CacheNote, stacklevel=2)
 
 
 class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
-    """numba's index and data files, each with the digest of what was written."""
+    """numba's index and data files, each with the digest of its content."""
 
     def __init__(self, folder: str, name: str, stamp: Any) -> None:
         super().__init__(folder, f"{name}.checked", stamp)  # numba's own files have no digest
@@ -52,11 +51,11 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
 
     def _load_data(self, name: str) -> Any:
         if not self._is_whole(Path(self._data_path(name))):
-            raise FileNotFoundError(name)  # for numba it is not there
+            raise FileNotFoundError(name)  # numba then treats the file as missing
         return super()._load_data(name)
 
     def _is_whole(self, path: Path) -> bool:
-        """Whether a file is there as it was written."""
+        """Whether a file exists and is as it was written."""
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -71,7 +70,7 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache of a function, whose failures are notes; version: of all that the function calls."""
+    """numba's cache of a function, whose failures are warnings. version: a digest of what it calls."""
 
     def __init__(self, function: Callable[..., Any], version: str) -> None:
         super().__init__(function)
@@ -85,14 +84,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception as error:  # whatever it is, the kernel can be compiled
+        except Exception as error:  # whatever the error is, the kernel can be compiled
             warn_once(f"a compiled kernel in {self.cache_path} cannot be used ({_reason(error)}): {ANEW}")
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except Exception as error:  # the kernel is there, only its copy on disk is not
+        except Exception as error:  # the kernel exists, only its copy on disk does not
             warn_once(
                 f"compiled kernels cannot be kept in {self.cache_path} ({_reason(error)}): "
                 "every process compiles them anew"
@@ -100,7 +99,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 def keep_compiled(dispatcher: Any, version: str) -> None:
-    """Let a compiled function be kept on disk, where there is a place for it."""
+    """Keep a compiled function on disk, if there is a folder for it."""
     wanted = config.CACHE_DIR
     try:
         kept = KernelCache(dispatcher.py_func, version)

@@ -1,10 +1,10 @@
 """A Gaussian random walk against a boundary: when the walk first crosses it, and paths that touch it.
 
-The density of the walk's height above the boundary is carried from step to step on a uniform grid.
-A step is a convolution with the normal density. On such a grid the sum equals the integral to
-rounding, except for what the cut at the boundary does; the Euler-Maclaurin formula gives that from
-the density's derivatives at the boundary, which are carried along. Densities that are smaller than
-an absolute threshold are dropped; nothing else is.
+The density of the walk's height above the boundary is computed from step to step on a uniform grid. A step is
+a convolution with the normal density. On such a grid the sum equals the integral up to rounding, except for
+the effect of the cut at the boundary. The Euler-Maclaurin formula gives this effect from the derivatives of
+the density at the boundary, which are computed from step to step, too. Only densities below an absolute
+threshold are dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPACING = 0.5  # of the grid, in standard deviations of a step
 ORDERS = 12  # derivatives at the boundary: 0 to 11
 EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)  # B_2, B_4, ..., B_12
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
-CLEAR = 4  # steps between two looks for walks that will never come back
+CLEAR = 4  # steps between two searches for walks that will never come back
 
 
 @cache
@@ -86,7 +86,7 @@ def spread(taps: Any, source: Any, pad: Any, shift: Any, target: Any) -> None:
 
 @register_jitable
 def send(density: Any, low: Any, spacing: Any, pad: Any, source: Any) -> Any:
-    """What the grid sends out, with zeros around it; and the sum of all of it."""
+    """Fill in the masses of the grid points, with zeros around them; returns the sum of the masses."""
     size = density.size
     source[:pad] = 0.0
     source[pad + size : pad + size + pad] = 0.0
@@ -117,7 +117,7 @@ def fill_taps(taps: Any, width: Any, centre: Any, spacing: Any, fall: Any) -> No
 
 @register_jitable
 def chance_to_cross(sent: Any, low: Any, spacing: Any, fall: Any, reach: Any, factors: Any, wide: Any) -> Any:
-    """What is below the boundary after the next step."""
+    """The chance to be below the boundary after the next step."""
     crossed = 0.0
     for i in range(min(sent.size, max(0, int((reach + 1.0 - fall) / spacing) + 2 - low))):
         crossed += sent[i] * below(-(low + i) * spacing - fall)
@@ -132,7 +132,7 @@ def chance_to_cross(sent: Any, low: Any, spacing: Any, fall: Any, reach: Any, fa
 def next_ends(
     sent: Any, low: Any, spacing: Any, fall: Any, taps: Any, lowest: Any, factors: Any, wide: Any, ends: Any
 ) -> None:
-    """Derivatives at the boundary of the density after the next step."""
+    """The derivatives, at the boundary, of the density after the next step."""
     polynomials = np.empty(ends.size)
     ends[:] = 0.0
     for i in range(max(0, 1 - taps.size - lowest - low), min(sent.size, 1 - lowest - low)):
@@ -150,7 +150,7 @@ def next_ends(
 
 @register_jitable
 def add_cut(density: Any, begin: Any, spacing: Any, fall: Any, taps: Any, lowest: Any, factors: Any) -> None:
-    """What the cut at the boundary adds to the density after the next step."""
+    """Add the effect of the cut at the boundary to the density after the next step."""
     polynomials = np.empty(factors.size)
     for k in range(max(0, begin - lowest), min(taps.size, begin + density.size - lowest)):
         hermite((lowest + k) * spacing - fall, polynomials)
@@ -164,10 +164,11 @@ def add_cut(density: Any, begin: Any, spacing: Any, fall: Any, taps: Any, lowest
 def never_back(
     density: Any, touched: Any, low: Any, top: Any, spacing: Any, up: Any, steps: Any, least: Any
 ) -> Any:
-    """The top without walks that come back with a chance below `least`, and how many of them touched.
+    """The top of the grid without walks that come back with a chance below `least`, and the mass of those of
+    these walks that touched the boundary.
 
-    Above a boundary that falls by `up` or more per step, a walk at height y comes back with a chance of
-    exp(-2 up y) at most.
+    If the boundary falls by `up` or more per step, a walk at height y above it comes back with a chance of at
+    most exp(-2 up y).
     """
     mass, touched_mass, safe = 0.0, 0.0, 0.0
     while top > 0:
@@ -186,11 +187,11 @@ def walk(
 ) -> None:
     """Fill q[n], the chance that the walk is first below the boundary at step n, and f[n].
 
-    The boundary is b_1 = -drift - first and falls by drift + bends[n - 1] from step n to n + 1.
-    later[n - 1]: the least of bends[n - 1], bends[n], ... f[n]: the derivative, with respect to the
-    drift, of the chance to be above the boundary at steps 1 to n - 1, which is the density of the
-    level that the walk's index just touches. Densities below `least` are dropped. q and f are zero
-    beforehand; their places 1, 2, ... count.
+    The boundary is b_1 = -drift - first, and it falls by drift + bends[n - 1] from step n to step n + 1.
+    later[n - 1]: the smallest of bends[n - 1], bends[n], ... f[n]: the derivative, with respect to the drift,
+    of the chance to be above the boundary at steps 1 to n - 1, which is the density of the level that the
+    walk's index just touches. Densities below `least` are dropped. q and f must be zero before the call;
+    place n belongs to step n.
     """
     steps = q.size - 1
     start = -drift - first
@@ -216,7 +217,7 @@ def walk(
         hermite(start, wide)
         for s in range(orders):
             ends[s] = (1.0 - 2.0 * (s % 2)) * wide[s] * normal(start)
-    safe = 0.0  # touched the boundary, and will never come back to it
+    safe = 0.0  # the mass of walks that touched the boundary and will never come back
     for n in range(1, steps):
         size, fall = high - low, drift + bends[n - 1]
         at = n * ends[0] if low == 0 else 0.0

@@ -1,10 +1,9 @@
 """The two draws of `lighttail.random.streams`, compiled: NumPy's numbers without NumPy's call.
 
-A kernel is handed the address of an SFC64 bit generator's state and steps it in place, so the
-generator continues in Python where the kernel left it. `standard_normal` and `uniform` return the
-same bits as `Generator.standard_normal` and `Generator.random` (a test compares them over millions
-of draws). Against numba's own support for `Generator`, which calls back through a function
-pointer for every number, a normal costs half.
+A kernel receives the address of the state of an SFC64 bit generator and changes the state in place, so that
+the generator continues in Python where the kernel left it. `standard_normal` and `uniform` return the same
+bits as `Generator.standard_normal` and `Generator.random` (a test compares millions of draws). numba's own
+support for `Generator` calls back through a function pointer for every number and takes twice as long.
 """
 
 from __future__ import annotations
@@ -19,13 +18,7 @@ from numba.core import config
 from numba.extending import intrinsic, overload, register_jitable
 
 # The tables of NumPy's ziggurat, as numba keeps them for its own Generator support.
-from numba.np.random._constants import (
-    fi_double,
-    ki_double,
-    wi_double,
-    ziggurat_nor_inv_r,
-    ziggurat_nor_r,
-)
+from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
 
 from lighttail.random.streams import standard_normal, uniform
 
@@ -38,7 +31,7 @@ UNIT = 1.0 / 9007199254740992.0  # 2^-53
 
 
 def stream(generator: np.random.Generator) -> Any:
-    """What a kernel takes its random numbers from; `generator` must outlive the kernel's call."""
+    """The argument `rng` of a kernel; `generator` must live until the call of the kernel ends."""
     if config.DISABLE_JIT:
         return generator
     return np.uint64(generator.bit_generator.ctypes.state_address)
@@ -73,6 +66,18 @@ def next_uniform(address: Any) -> Any:
     return np.int64(next_bits(address) >> ELEVEN) * UNIT
 
 
+@register_jitable(forceinline=True)
+def candidate(address: Any) -> Any:
+    """A point of the ziggurat, its size as an integer, and its layer."""
+    bits = next_bits(address)
+    layer = bits & LAYER
+    bits >>= EIGHT
+    size = (bits >> ONE) & MANTISSA
+    sign = np.int64(bits & ONE)
+    # The sign is given to the integer, because a branch on a fair coin would be mispredicted.
+    return float((np.int64(size) ^ -sign) + sign) * wi_double[layer], size, layer
+
+
 @register_jitable
 def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
     """The rest of the ziggurat for the 1.5 % of draws that miss its core."""
@@ -87,19 +92,14 @@ def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
         drop = fi_double[layer - ONE] - fi_double[layer]
         if drop * next_uniform(address) + fi_double[layer] < math.exp(-0.5 * x * x):
             return x
-        bits = next_bits(address)
-        layer = bits & LAYER
-        bits >>= EIGHT
-        size = (bits >> ONE) & MANTISSA
-        sign = np.int64(bits & ONE)
-        x = float((np.int64(size) ^ -sign) + sign) * wi_double[layer]
+        x, size, layer = candidate(address)
         if size < ki_double[layer]:
             return x
 
 
 @intrinsic
 def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: Any) -> Any:
-    """Call `reject` without inlining it: its registers would spill in every caller's hot loop."""
+    """Call `reject` without inlining it, because its registers would spill in every caller's hot loop."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         compiled = context.compile_subroutine(builder, reject, signature)
@@ -115,13 +115,7 @@ def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: A
 @overload(standard_normal, jit_options={"forceinline": True})
 def _standard_normal(rng: Any) -> Any:
     def draw(rng: Any) -> Any:
-        bits = next_bits(rng)
-        layer = bits & LAYER
-        bits >>= EIGHT
-        size = (bits >> ONE) & MANTISSA
-        sign = np.int64(bits & ONE)
-        # The sign goes onto the integer: a branch on a fair coin would be mispredicted.
-        x = float((np.int64(size) ^ -sign) + sign) * wi_double[layer]
+        x, size, layer = candidate(rng)
         return x if size < ki_double[layer] else reject_out_of_line(rng, x, size, layer)
 
     return draw

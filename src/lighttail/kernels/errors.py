@@ -1,4 +1,4 @@
-"""What numba cannot compile, in one sentence that names the author's class and function."""
+"""Errors of numba, turned into one sentence that names the author's class and function."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lighttail.kernels.build import WRONG_ARM
 CALLED = re.compile(r"<function (\S+) at 0x")  # as numba names a function that it compiles
 LINE = re.compile(r" at (\S+) \((\d+)\)")  # and a line of it
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-NUMBA = ("numba", "numba_cuda")  # whose errors those of a compiler are
-REASONS = (  # of numba's lines, those that say what is wrong, the most telling first
+NUMBA = ("numba", "numba_cuda")  # the packages whose errors are errors of a compiler
+REASONS = (  # the beginnings of numba's lines that say what is wrong, the most telling first
     "Unknown attribute",
     "Untyped global name",
     "NameError",
@@ -32,9 +32,9 @@ HINT = "write it with + - * / and math, on floats"
 
 @contextmanager
 def compilable(*owners: Any) -> Iterator[None]:
-    """Turn an error of numba's into one sentence about the functions of these objects.
+    """Turn an error of numba into one sentence about the functions of these objects.
 
-    owners: whatever has the functions that a kernel calls, such as a policy, its bonus and a noise, or None.
+    owners: the objects whose functions a kernel calls, such as a policy, its bonus and a noise, or None.
     """
     try:
         yield
@@ -55,25 +55,19 @@ def formulas_of(*owners: Any) -> dict[str, types.FunctionType]:
     for kind in (type(owner) for owner in owners if owner is not None):
         for name in dir(kind):
             member = inspect.getattr_static(kind, name)
-            function = getattr(
-                getattr(member, "__func__", None), "py_func", getattr(member, "__func__", None)
-            )
-            if (
-                isinstance(function, types.FunctionType)
-                and isinstance(member, staticmethod)
-                and name[0] != "_"
-            ):
-                found[f"{kind.__name__}.{name}"] = function
+            if isinstance(member, staticmethod) and name[0] != "_":
+                function = getattr(member.__func__, "py_func", member.__func__)
+                if isinstance(function, types.FunctionType):
+                    found[f"{kind.__name__}.{name}"] = function
     return found
 
 
 def complaint(text: str, formulas: dict[str, types.FunctionType]) -> BadInput:
-    """What an author reads: the function that numba's text points to, and the reason that it gives."""
+    """The error for the author: the function that numba's text points to, and the reason in this text."""
     lines = [line.strip(" -^~") for line in text.splitlines()]
     told = [line for start in REASONS for line in lines if line.startswith(start)]
-    reason = (told or [line for line in lines if line and not line.startswith("Failed in")] or ["no reason"])[
-        0
-    ]
+    other = [line for line in lines if line and not line.startswith("Failed in")]
+    reason = [*told, *other, "no reason"][0]
     reason = reason if len(reason) <= LONGEST else reason[: LONGEST - 4].rstrip() + " ..."
     place = _guilty(text, formulas) or " or ".join(_own(formulas)) or "a formula"
     says = f": {HINT}; numba says: {reason.rstrip('.')}"
@@ -81,13 +75,13 @@ def complaint(text: str, formulas: dict[str, types.FunctionType]) -> BadInput:
 
 
 def _own(formulas: dict[str, types.FunctionType]) -> list[str]:
-    """Those that are not ours; all, where there are none."""
+    """The names of the formulas that lighttail does not ship; all names if there are none."""
     ours = [place for place, function in formulas.items() if function.__module__.startswith("lighttail.")]
     return [place for place in formulas if place not in ours] or list(formulas)
 
 
 def _guilty(text: str, formulas: dict[str, types.FunctionType]) -> str | None:
-    """The formula that numba names, or that holds the last of the lines which it names."""
+    """The formula that numba names, or the formula with the last line that numba names."""
     called = set(CALLED.findall(text))
     for place in _own(formulas):
         if formulas[place].__qualname__ in called:
@@ -102,7 +96,7 @@ def _guilty(text: str, formulas: dict[str, types.FunctionType]) -> str | None:
 
 
 def check_arms(policy: Any, stop: Any) -> None:
-    """Refuse a policy that chose an arm that there is not, which a kernel says by its stop flag."""
+    """Raise BadInput if the stop flag of a kernel says that the policy chose an arm that does not exist."""
     if stop[0] == WRONG_ARM:
         name = type(policy).__name__
         another = "returned another number"

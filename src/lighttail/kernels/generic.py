@@ -1,9 +1,10 @@
-"""Any rule, compiled: the kernels that everything else is measured against.
+"""Any rule, compiled: the kernels with which every faster kernel is compared.
 
-`stepping_kernel` plays paths whose rewards are known at once. What makes it fast: the functions of the rule
-are inlined, and the arm of a round is compared with that of the round before by a branch, so that the
-processor runs ahead on the guess that the arm stays. `late_kernel` plays paths whose rewards come late, or
-that go on from a state; its places are unsigned numbers, as numba looks at the sign of every other index.
+`stepping_kernel` plays paths whose rewards are known at once. It is fast because the functions of the rule
+are inlined, and because the arm of a round is compared with the arm of the round before by a branch, so that
+the processor runs ahead on the guess that the arm stays. `late_kernel` plays paths whose rewards come late,
+or that continue from a state. Its places are unsigned numbers, because numba checks the sign of every other
+kind of index.
 """
 
 from __future__ import annotations
@@ -14,19 +15,17 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, prepared
-from lighttail.kernels.closing import close_path
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, close_path, kernel_maker
 from lighttail.rules import Rule
 
 PATIENCE = 1000  # draws for a delay that is longer than a trial has been open
 
 
+@kernel_maker
 def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
-    """kernel(rng, params, world, horizon, rewards, pulls, stop), as all kernels that play every pull."""
-    notes = rule.notes
-    choose, learn, shock, reward = formulas = prepared(rule.choose, rule.learn, shock, reward)
+    """kernel(rng, params, world, horizon, rewards, pulls, stop), as of all kernels that play every pull."""
+    choose, learn, notes, _, _ = rule
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         tried, total, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
@@ -63,7 +62,7 @@ def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
 
 @register_jitable(forceinline=True)
 def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any, nobody: Any) -> None:
-    """Put a trial at the end of those that are told in one round; `nobody` stands where there is no trial."""
+    """Put a trial at the end of the trials that are told in one round. `nobody` stands for no trial."""
     link[slot] = nobody
     if head[place] == nobody:
         head[place] = slot
@@ -72,47 +71,34 @@ def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any, nobody: Any) -
     tail[place] = slot
 
 
+@kernel_maker
 def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> Any:
-    """The kernel of paths whose rewards come late, or that go on from a state.
+    """The kernel of paths whose rewards come late, or that continue from a state.
 
-    waits: what `wait` takes. batch: decisions per group; what became known meanwhile is told before the first
-    decision of a group. ring: the longest delay that a path can see, plus the batch, plus 2. first: rounds
-    before the beginning; `counts` has tried, heard, total and the sum of all rewards of each arm then, and
-    `begun` the notes. opened[i] is (arm, round) of a trial that is open then, memos[i] its memo.
+    waits: the arguments of `wait`. batch: decisions per group; the rewards that became known during a group
+    are told before the first decision of the next group. ring: the longest delay that a path can see, plus
+    the batch, plus 2. first: the rounds of the state from which the paths continue. counts: tried, heard,
+    total and the sum of all rewards of each arm in this state. begun: the notes in this state. opened[i]:
+    (arm, round) of a trial that is open in this state; memos[i]: its memo.
 
-    In each round first the rewards that are due are told, in the order in which they became known. Then come
-    the shock behind the reward, what the rule draws, and the delay.
+    In each round the rewards that are due are told first, in the order in which they became known. Then the
+    shock behind the reward, the draws of the rule and the delay follow.
     """
-    notes, memo = rule.notes, rule.memo
-    choose, learn, shock, reward, wait = formulas = prepared(rule.choose, rule.learn, shock, reward, wait)
+    choose, learn, notes, memo, _ = rule
 
     @register_jitable
     def delay_of_open(rng: Any, age: Any, waits: Any) -> Any:
-        """The delay of a trial that has been open for so many pulls, given that it is at least as long."""
+        """The delay of a trial that has been open for `age` pulls, given that the delay is at least `age`."""
         for _ in range(PATIENCE):
             delay = wait(rng, *waits)
             if delay >= age:
                 return delay
         return math.inf if waits[0] > 0.0 else age  # a reward that may never come did not come so far
 
-    @compiler(*formulas)
     def kernel(
-        rng: Any,
-        params: Any,
-        world: Any,
-        horizon: Any,
-        rewards: Any,
-        pulls: Any,
-        stop: Any,
-        waits: Any,
-        batch: Any,
-        ring: Any,
-        first: Any,
-        counts: Any,
-        begun: Any,
-        opened: Any,
-        memos: Any,
-    ) -> None:
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,
+        waits: Any, batch: Any, ring: Any, first: Any, counts: Any, begun: Any, opened: Any, memos: Any,
+    ) -> None:  # fmt: skip
         arms, older = pulls.shape[1], opened.shape[0]
         tried, heard, total, earned = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
         note = np.empty((arms, notes))
@@ -135,7 +121,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                     arm_of[slot], value_of[slot] = arm, value
                     memo_of[slot, :] = memos[i]
                     queue(head, tail, link, np.uint64(ahead), np.uint64(slot), nobody)
-            here, told = np.uint64(0), np.uint64(0)  # in the ring: this round, and the first one not told yet
+            here = told = np.uint64(0)  # places in the ring: this round, and the first round not told yet
             left = (batch - first % batch) % batch  # rounds until the next group
             leader, n, s = np.uint64(0), tried[0], earned[0]
             for t in range(first + 1, horizon + 1):
@@ -177,7 +163,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                     place = here + np.uint64(int(due) - t)
                     if place >= size:
                         place -= size
-                    link[here] = nobody  # `queue` by hand: as a call it would count references to its arrays
+                    link[here] = nobody  # `queue` by hand: a call of it would count references to its arrays
                     if head[place] == nobody:
                         head[place] = here
                     else:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lighttail.kernels.build import Formula, compiler, prepare
+from lighttail.kernels.build import Formula, kernel_maker
 
 HALVINGS = 40
 
 
+@kernel_maker
 def inverse_kernel(index: Formula) -> Any:
     """kernel(params, clock, at, pulls, low, high, least, out): out[i, j] for at[i] and pulls[j].
 
-    low == high: the index of the mean at[i]. Otherwise the largest mean between them whose index is at most
-    at[i], infinite if that is so of all; or with `least` the smallest whose index is at least at[i], minus
-    infinite if that is so of all. Where there is none it is one unit beyond the end.
+    If low == high, out is the index of the mean at[i]. Otherwise out is the largest mean between low and high
+    whose index is at most at[i], or infinity if all indices are. With `least`, out is the smallest mean whose
+    index is at least at[i], or minus infinity if all indices are. If there is no such mean, out lies
+    high - low beyond the end.
     """
-    index = prepare(index)
 
-    @compiler(index)
     def kernel(
         params: Any, clock: Any, at: Any, pulls: Any, low: Any, high: Any, least: Any, out: Any
     ) -> None:

@@ -1,9 +1,9 @@
 """Linear bandits, compiled: the argmax of an index, or of a draw, over fixed and over changing actions.
 
-Each round the environment draws first, the actions and then the shock behind the reward, and then the
-policy. `world` is (theta, what fills the actions, the noise without its means, actions a round, whether they
-are fixed). In place of pulls, changing actions have float64[paths, 2]: what the best ones would have earned,
-and what was lost against them.
+In each round the environment draws first, the actions and then the shock behind the reward, and the policy
+draws after it. `world` is (theta, the arguments of `fill`, the noise without its means, actions per round,
+whether they are fixed). In place of pulls, changing actions have float64[paths, 2]: the reward that the best
+actions earn on average, and the loss against them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, prepared
-from lighttail.kernels.closing import close_path
+from lighttail.kernels.build import Formula, close_path, kernel_maker
 from lighttail.kernels.ridge import (
     LOSS,
     PERIOD,
@@ -39,9 +38,9 @@ BREATH = 1 << 11  # rounds between two looks at the stop flag
 
 @register_jitable
 def leader_of(index: Any) -> Any:
-    """The action with the highest index, the first if there are several.
+    """The first of the actions with the highest index.
 
-    Four maxima side by side, since each comparison waits for the one before it.
+    Four maxima are found side by side, because each comparison waits for the one before it.
     """
     one = two = three = four = -math.inf
     whole = index.size // 4 * 4
@@ -60,9 +59,14 @@ def leader_of(index: Any) -> Any:
 
 
 @register_jitable
-def choose(rng: Any, index: Any, leader: Any, band: Any) -> Any:
-    """The leader, or at random one of those whose index is no further below than `band`: rounding."""
-    edge = index[leader] - band
+def choose(rng: Any, index: Any, estimate: Any, tie: Any) -> Any:
+    """The action with the highest index; one at random of the actions whose indices differ by rounding alone.
+
+    Rounding is at most the share `tie` of the leader's estimate and of what its index adds to the estimate.
+    """
+    leader = leader_of(index)
+    middle = estimate[leader]
+    edge = index[leader] - tie * (abs(middle) + abs(index[leader] - middle))
     tied = 0
     for i in range(index.size):
         tied += index[i] >= edge
@@ -77,14 +81,13 @@ def choose(rng: Any, index: Any, leader: Any, band: Any) -> Any:
     return leader
 
 
+@kernel_maker
 def fixed_linear_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
 ) -> Any:
-    """LinearUCB on a fixed set: estimates and widths of all actions follow in O(A d) a round."""
-    radius, clock, shock, reward, fill = formulas = prepared(radius, clock, shock, reward, fill)
+    """LinearUCB on a fixed set: the estimates and widths of all actions are updated in O(A d) per round."""
     tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         theta, source, noise, count, _ = world
         ridge, own = params[0], params[1:]
@@ -107,9 +110,7 @@ def fixed_linear_kernel(
                 time = clock(float(t), growth + math.log(grown), ridge, *own)
                 for i in range(count):
                     index[i] = estimate[i] + radius(max(0.0, width[i]), time, *own)
-                leader = leader_of(index)
-                middle = estimate[leader]
-                chosen = choose(rng, index, leader, tie * (abs(middle) + abs(index[leader] - middle)))
+                chosen = choose(rng, index, estimate, tie)
                 value = reward(drawn, chosen, means, *noise)
                 sums[chosen] += value
                 counts[chosen] += 1.0
@@ -139,23 +140,20 @@ def fixed_linear_kernel(
                     products(columns, solved, estimate)
                     widths(columns, p, shift, width)
                     grown, due = 1.0, t + PERIOD
-                if t % BREATH == 0 and stop[0] != 0:
+                if (t % BREATH == 0 or t == horizon) and stop[0] != 0:
                     return
-            if stop[0] != 0:
-                return
             close_path(path, sums, counts, rewards, pulls)
 
     return kernel
 
 
+@kernel_maker
 def changing_linear_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
 ) -> Any:
-    """LinearUCB on actions that change: theta-hat and P follow, the widths are worked out every round."""
-    radius, clock, shock, reward, fill = formulas = prepared(radius, clock, shock, reward, fill)
+    """LinearUCB on changing actions: theta-hat and P are updated, all widths are computed in every round."""
     tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
         theta, source, noise, count, _ = world
         ridge, own = params[0], params[1:]
@@ -180,9 +178,7 @@ def changing_linear_kernel(
                 widths(columns, p, part, width)
                 for i in range(count):
                     index[i] = estimate[i] + radius(width[i], time, *own)
-                leader = leader_of(index)
-                middle = estimate[leader]
-                chosen = choose(rng, index, leader, tie * (abs(middle) + abs(index[leader] - middle)))
+                chosen = choose(rng, index, estimate, tie)
                 value = reward(drawn, chosen, means, *noise)
                 earned += value
                 best += highest
@@ -190,10 +186,8 @@ def changing_linear_kernel(
                 for k in range(d):
                     a[k] = columns[k, chosen]
                 absorb(state, a, value, estimate[chosen], width[chosen], ridge)
-                if t % BREATH == 0 and stop[0] != 0:
+                if (t % BREATH == 0 or t == horizon) and stop[0] != 0:
                     return
-            if stop[0] != 0:
-                return
             rewards[path] = earned
             totals[path, 0] = best
             totals[path, 1] = lost
@@ -201,12 +195,11 @@ def changing_linear_kernel(
     return kernel
 
 
+@kernel_maker
 def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> Any:
-    """LinearThompson, on fixed and on changing actions: the best action of a draw R^-1 (w + scale * xi)."""
-    shock, reward, fill = formulas = prepared(shock, reward, fill)
+    """LinearThompson, on fixed and on changing actions: the best action for a draw R^-1 (w + scale * xi)."""
     tie = TIE  # a free variable, hence part of the cache's key
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
         theta, source, noise, count, fixed = world
         ridge, scale = params
@@ -220,13 +213,9 @@ def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> A
             fill(rng, 1, rows, *source)
             products(columns, theta, means)
         for path in range(rewards.size):
-            for j in range(d):
-                for k in range(d):
-                    root[j, k] = 0.0
-                root[j, j] = math.sqrt(ridge)
-                w[j] = 0.0
-            for i in range(count):
-                counts[i] = 0.0
+            spread_out(root, math.sqrt(ridge))
+            w[:] = 0.0
+            counts[:] = 0.0
             earned = best = lost = 0.0
             for t in range(1, horizon + 1):
                 if not fixed:
@@ -237,8 +226,7 @@ def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> A
                     draw[k] = w[k] + scale * standard_normal(rng)
                 solve_root(root, draw)
                 products(columns, draw, index)
-                leader = leader_of(index)
-                chosen = choose(rng, index, leader, tie * abs(index[leader]))
+                chosen = choose(rng, index, index, tie)
                 value = reward(drawn, chosen, means, *noise)
                 earned += value
                 if fixed:
@@ -250,10 +238,8 @@ def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> A
                 for k in range(d):
                     a[k] = columns[k, chosen]
                 rotate(root, w, a, value)
-                if t % BREATH == 0 and stop[0] != 0:
+                if (t % BREATH == 0 or t == horizon) and stop[0] != 0:
                     return
-            if stop[0] != 0:
-                return
             rewards[path] = earned
             if fixed:
                 for i in range(count):

@@ -1,9 +1,9 @@
-"""The arms put together at one level: the chance that pull number `total` is made there, by the regret.
+"""All arms together at one level: the chance that pull number `total` is made there, by the regret.
 
-Arms of one mean are a group. qs[g, n] is the chance that group g has been pulled n times at the level,
-fs[g, n] the density of levels at which the group's n-th pull is made. One group makes the pull and the
-others stand where they are: the sum over groups k of fs[k, n_k] times the product of the other
-qs[j, n_j], over all n that add up to `total`. Group 0 is the best one, whose gap is 0.
+Arms with the same mean are a group. qs[g, n] is the chance that group g has been pulled n times at the level,
+fs[g, n] is the density of levels at which the group's n-th pull is made. One group makes the pull and the
+other groups stay where they are: the chance is the sum over groups k of fs[k, n_k] times the product of the
+other qs[j, n_j], over all n that add up to `total`. Group 0 is the best group, whose gap is 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def convolved(a: Any, b: Any) -> Any:
 
 @register_jitable
 def group_chances(q: Any, f: Any, arms: Any, group_q: Any, group_f: Any) -> None:
-    """q and f of a group from those of one of its arms."""
+    """q and f of a group from q and f of one of its arms."""
     if arms == 1:
         group_q[:] = q
         group_f[:] = f
@@ -60,7 +60,7 @@ def last_of(q: Any, f: Any) -> Any:
 
 @register_jitable
 def least_pulls(missing: Any, gap: Any, most: Any) -> Any:
-    """The least number of pulls with a regret of `missing` or more; at most `most`."""
+    """The smallest number of pulls with a regret of `missing` or more; at most `most`."""
     if missing <= 0.0:
         return 0
     return int(min(math.ceil(missing / gap), float(most)))
@@ -68,7 +68,7 @@ def least_pulls(missing: Any, gap: Any, most: Any) -> Any:
 
 @register_jitable
 def _pairs(qs: Any, fs: Any, pulls: Any, still: Any, moved: Any) -> None:
-    """Groups 0 and 1 with so many pulls together, m or more of group 1: the sums for each m."""
+    """The sums over groups 0 and 1 with `pulls` pulls together, m or more of them of group 1; for each m."""
     still[pulls + 1] = 0.0
     moved[pulls + 1] = 0.0
     for m in range(pulls, -1, -1):
@@ -79,10 +79,10 @@ def _pairs(qs: Any, fs: Any, pulls: Any, still: Any, moved: Any) -> None:
 
 @register_jitable
 def _tail_of_more(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
-    """Four groups or more: groups 0 and 1 have some pulls together, the others share the rest.
+    """The tail of four groups or more: groups 0 and 1 have some pulls together, the others share the rest.
 
-    The numbers of groups 2, 3, ..., G - 3 count like the digits of a number; those of the last two
-    groups are a loop, since together they have what is left.
+    The numbers of pulls of groups 2, 3, ..., G - 3 run like the digits of a counter. The last two groups
+    together have the pulls that are left, and one loop divides these pulls.
     """
     groups = qs.shape[0]
     digits = groups - 4
@@ -138,9 +138,9 @@ def _tail_of_more(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
 
 @register_jitable
 def tail_of(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
-    """The density of levels at which pull `total` is made and the regret is that much or more."""
+    """The density of levels at which pull `total` is made and the regret is `regret` or more."""
     groups = qs.shape[0]
-    back_q, back_f = np.zeros(total + 1), np.zeros(total + 1)  # of the best group, from the end
+    back_q, back_f = np.zeros(total + 1), np.zeros(total + 1)  # q and f of the best group, from the end
     for n in range(total + 1):
         back_q[n] = qs[0, total - n]
         back_f[n] = fs[0, total - n]
@@ -166,8 +166,8 @@ def tail_of(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
 def add_law(qs: Any, fs: Any, total: Any, weight: Any, law: Any) -> None:
     """Add, to each place of the law, `weight` times the density of its numbers of pulls.
 
-    The places go through the numbers of groups 1, 2, ... that leave `total` or fewer pulls, the last
-    group's number running first.
+    The places are the numbers of pulls of groups 1, 2, ... with a sum of at most `total`; the number of the
+    last group changes first.
     """
     digits = qs.shape[0] - 1
     number = np.zeros(digits, dtype=np.int64)
@@ -199,39 +199,23 @@ def add_law(qs: Any, fs: Any, total: Any, weight: Any, law: Any) -> None:
         number[d] = left + 1
 
 
-@compiler()
-def regrets_of(gaps: Any, total: Any, regrets: Any) -> None:
+def regrets_of(gaps: Any, total: int) -> Any:
     """The regret at each place of `add_law`."""
-    digits = gaps.size - 1
-    number = np.zeros(digits, dtype=np.int64)
-    pulls = np.zeros(digits + 1, dtype=np.int64)
-    lost = np.zeros(digits + 1)
-    place, d = 0, 0
-    while d >= 0:
-        n = number[d]
-        if n > total - pulls[d]:
-            number[d] = 0
-            d -= 1
-            if d >= 0:
-                number[d] += 1
-            continue
-        if d < digits - 1:
-            pulls[d + 1] = pulls[d] + n
-            lost[d + 1] = lost[d] + n * gaps[d + 1]
-            d += 1
-            continue
-        for n in range(total - pulls[d] + 1):
-            regrets[place] = lost[d] + n * gaps[d + 1]
-            place += 1
-        number[d] = total - pulls[d] + 1
+    pulls, lost = np.zeros(1, dtype=np.int64), np.zeros(1)
+    for gap in gaps[1:]:
+        choices = total - pulls + 1  # the numbers of pulls of the next group: 0, 1, ..., choices - 1
+        first = np.repeat(np.cumsum(choices) - choices, choices)
+        n = np.arange(first.size) - first
+        pulls, lost = np.repeat(pulls, choices) + n, np.repeat(lost, choices) + n * gap
+    return lost
 
 
 @register_jitable
 def add_lattice(qs: Any, fs: Any, steps: Any, total: Any, weight: Any, law: Any) -> None:
-    """Add, to law[r], `weight` times the density of a regret of r units; the last place holds all above.
+    """Add, to law[r], `weight` times the density of a regret of r units; the last place takes all above.
 
-    steps[g]: the gap of group g, a whole number of units. Groups are added one after the other to a
-    table of pulls and units.
+    steps[g]: the gap of group g in units, a whole number. The groups are added one after the other to a table
+    of pulls and units.
     """
     cap = law.size - 1
     still, moved = np.zeros((total + 1, cap + 1)), np.zeros((total + 1, cap + 1))
@@ -268,7 +252,7 @@ TAIL, LAW, LATTICE = 0, 1, 2
 def add_level(
     kind: Any, qs: Any, fs: Any, gaps: Any, units: Any, regret: Any, total: Any, weight: Any, out: Any
 ) -> None:
-    """One of the three sums at one level, added to `out`."""
+    """Add one of the three sums at one level to `out`."""
     if kind == TAIL:
         out[0] += weight * tail_of(qs, fs, gaps, regret, total)
     elif kind == LAW:
@@ -279,18 +263,10 @@ def add_level(
 
 @compiler()
 def merge(
-    kind: Any,
-    q: Any,
-    f: Any,
-    arms: Any,
-    gaps: Any,
-    units: Any,
-    regret: Any,
-    total: Any,
-    weight: Any,
+    kind: Any, q: Any, f: Any, arms: Any, gaps: Any, units: Any, regret: Any, total: Any, weight: Any,
     out: Any,
-) -> None:
-    """One level, from q and f of one arm of each group."""
+) -> None:  # fmt: skip
+    """Add one level to `out`, from q and f of one arm of each group."""
     qs, fs = np.empty(q.shape), np.empty(q.shape)
     for g in range(arms.size):
         group_chances(q[g], f[g], arms[g], qs[g], fs[g])
@@ -299,25 +275,15 @@ def merge(
 
 @compiler()
 def merge_ties(
-    kind: Any,
-    below: Any,
-    waiting: Any,
-    gone: Any,
-    running: Any,
-    clocks: Any,
-    weights: Any,
-    arms: Any,
-    gaps: Any,
-    units: Any,
-    regret: Any,
-    total: Any,
-    out: Any,
-) -> None:
-    """Levels at which an arm of a group may wait for its turn, at most once: a uniform clock each.
+    kind: Any, below: Any, waiting: Any, gone: Any, running: Any, clocks: Any, weights: Any,
+    arms: Any, gaps: Any, units: Any, regret: Any, total: Any, out: Any,
+) -> None:  # fmt: skip
+    """Add levels at which an arm of a group may wait, at most once, for its turn: a uniform clock decides.
 
-    Of group g at level v: below[g, v, n], the chance that its index is below the level after n pulls;
-    waiting, that the index is at the level; gone, that the arm waited and is then next below it after n;
-    running, that the arm waited and is then pulled an n-th time before it is at the level or below.
+    For group g at level v, below[g, v, n] is the chance that the index is below the level after n pulls,
+    `waiting` that the index is at the level, `gone` that the arm waited and is then below the level for the
+    first time after n pulls, and `running` that the arm waited and is then pulled an n-th time before its
+    index is at or below the level.
     """
     groups, levels, size = below.shape
     q = np.empty(size)

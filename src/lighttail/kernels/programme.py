@@ -1,16 +1,16 @@
 """One round of every path at once, for Bernoulli rewards: the chances of all states, carried forward.
 
 A state is the arms' pulls n and their sums of rewards s. The states with the same pulls form a block, an
-array with one axis per arm, s[k] = 0..n[k], the last arm's axis being the fastest. A kernel carries the
-blocks of one layer (t pulls in all) to those of the next:
+array with one axis per arm, s[k] = 0..n[k]; the last arm's axis is the fastest. A kernel computes the blocks
+of a layer from the blocks of the layer before, which has t pulls in all:
 
     kernel(params, t, chances, blocks, place, onto, sure, most, mass, following) -> mass on the event
 
 blocks: the pulls of each block, one row per block. place: where each block begins in `mass`. onto[b, k]:
-where the block that follows a pull of arm k begins in `following`; SURE if the event is certain from there
-on, and NEVER if it cannot happen any more. States whose rewards sum to `sure` or less are on the event;
-states above `most` are not. chances: the arms' means. Every term is positive, so that the relative error of
-the smallest chance is that of rounding.
+where the block after a pull of arm k begins in `following`; SURE if the event is then certain, and NEVER if
+it has become impossible. States whose rewards sum to `sure` or less are on the event; states above `most` are
+not. chances: the arms' means. Every term is positive, so that even the smallest chance has no error but
+rounding.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, prepared
+from lighttail.kernels.build import Formula, compiler, kernel_maker
 
-SURE, NEVER = -1, -2  # in place of a block whose event is decided
-STEP = 0.75  # of the grid, in standard deviations of the product of all posterior densities
-BELOW, ABOVE = 8.5, 10.5  # standard deviations that an arm's draw is followed
+SURE, NEVER = -1, -2  # in place of a block in which the event is decided
+STEP = 0.75  # between points of the grid, in standard deviations of the product of all posterior densities
+BELOW, ABOVE = 8.5, 10.5  # standard deviations to which the grid follows an arm's draw
 NOTHING = 38.0  # standard deviations beyond which the normal distribution function is 0
 ROOT = math.sqrt(2.0)
 
 
 @register_jitable
 def strides_of(n: Any, strides: Any) -> Any:
-    """Rows between two neighbouring sums of each arm but the last; the number of rows."""
+    """Fill in the rows between two neighbouring sums of each arm but the last; returns the number of rows."""
     rows = 1
     for k in range(n.size - 2, -1, -1):
         strides[k] = rows
@@ -42,7 +42,7 @@ def strides_of(n: Any, strides: Any) -> Any:
 
 @register_jitable
 def next_row(n: Any, s: Any) -> None:
-    """The following sums of all arms but the last, as an odometer counts."""
+    """Change the sums of all arms but the last to the next ones, as an odometer counts."""
     k = n.size - 2
     while k >= 0:
         s[k] += 1
@@ -54,33 +54,23 @@ def next_row(n: Any, s: Any) -> None:
 
 @register_jitable
 def beyond(row: Any, arm: Any, n: Any, strides: Any) -> Any:
-    """The row's place in the block after a pull of the arm, whose axis is longer by one there."""
+    """The place of the row in the block after a pull of the arm, where the arm's axis is longer by one."""
     return row + row // ((n[arm] + 1) * strides[arm]) * strides[arm]
 
 
 @register_jitable
 def undecided(width: Any, partial: Any, sure: Any, most: Any) -> Any:
-    """The states of a row that are neither on the event already nor off it for good: first, until."""
+    """The states of a row in which the event is not decided: the first one, and the one after the last."""
     first = max(0, min(width, sure - partial + 1))
     return first, max(first, min(width, most - partial + 1))
 
 
 @register_jitable
 def give(
-    arm: Any,
-    share: Any,
-    start: Any,
-    first: Any,
-    until: Any,
-    row: Any,
-    n: Any,
-    strides: Any,
-    chances: Any,
-    place: Any,
-    mass: Any,
-    following: Any,
-) -> Any:
-    """Pull the arm with chance `share` in the states first..until - 1 of a row; the mass on the event."""
+    arm: Any, share: Any, start: Any, first: Any, until: Any, row: Any, n: Any, strides: Any, chances: Any,
+    place: Any, mass: Any, following: Any,
+) -> Any:  # fmt: skip
+    """Pull the arm with chance `share` in the states first..until - 1 of a row; returns the event's mass."""
     last = n.size - 1
     if place < 0:
         total = 0.0
@@ -106,27 +96,18 @@ def give(
     return 0.0
 
 
+@kernel_maker
 def index_programme(radius: Formula, clock: Formula) -> Any:
-    """UCB: an arm never pulled comes first, then the highest index; ties at random."""
-    radius, clock = formulas = prepared(radius, clock)
+    """UCB: an arm that was never pulled comes first, then the highest index; ties are broken at random."""
 
-    @compiler(*formulas)
     def kernel(
-        params: Any,
-        t: Any,
-        chances: Any,
-        blocks: Any,
-        place: Any,
-        onto: Any,
-        sure: Any,
-        most: Any,
-        mass: Any,
-        following: Any,
-    ) -> Any:
+        params: Any, t: Any, chances: Any, blocks: Any, place: Any, onto: Any, sure: Any, most: Any,
+        mass: Any, following: Any,
+    ) -> Any:  # fmt: skip
         arms = blocks.shape[1]
         last = arms - 1
         time = clock(float(t + 1), *params)
-        index = np.empty((t + 1, t + 1))  # of n pulls and the sum s
+        index = np.empty((t + 1, t + 1))  # by the number of pulls and the sum
         index[0, 0] = math.inf
         for pulls in range(1, t + 1):
             bonus = radius(float(pulls), time, *params)
@@ -183,7 +164,7 @@ def index_programme(radius: Formula, clock: Formula) -> Any:
 
 @register_jitable
 def pair_chances(mean: Any, other: Any, sd: Any, other_sd: Any, out: Any) -> None:
-    """Two arms: the chance that the one or the other normal draw is the larger."""
+    """Fill in, for two arms, the chances that the one or the other normal draw is larger."""
     z = (mean - other) / math.hypot(sd, other_sd)
     out[0] = 0.5 * math.erfc(-z / ROOT)
     out[1] = 0.5 * math.erfc(z / ROOT)
@@ -193,14 +174,14 @@ def pair_chances(mean: Any, other: Any, sd: Any, other_sd: Any, out: Any) -> Non
 def chances_on_grid(
     pairs: Any, begin: Any, zero: Any, above: Any, density: Any, below: Any, work: Any, out: Any
 ) -> None:
-    """More arms: the chance that an arm's draw is the largest, a sum over the grid of
+    """Fill in, for more arms, the chance that an arm's draw is the largest: the sum over the grid of
 
         density of its draw * product of the other arms' distribution functions.
 
     The product is log-concave, falls from its highest point at least as fast as the arm's own density and
-    is as smooth as the product of all densities, so that a plain sum is exact to rounding. begin, zero:
-    where an arm's density begins, and up to where its distribution function is 0. above: how far an arm's
-    density reaches; counted from the highest mean.
+    is as smooth as the product of all densities, so that a plain sum is exact up to rounding. begin, zero:
+    where an arm's density begins, and up to where its distribution function is 0. above: where an arm's
+    density ends, counted from the highest mean.
     """
     arms = pairs.size
     for k in range(arms):
@@ -223,23 +204,14 @@ def chances_on_grid(
         out[k] = total
 
 
+@kernel_maker
 def posterior_programme(centre: Formula, spread: Formula) -> Any:
     """Thompson sampling: an arm is pulled with the chance that its draw is the largest."""
-    centre, spread = formulas = prepared(centre, spread)
 
-    @compiler(*formulas)
     def kernel(
-        params: Any,
-        t: Any,
-        chances: Any,
-        blocks: Any,
-        place: Any,
-        onto: Any,
-        sure: Any,
-        most: Any,
-        mass: Any,
-        following: Any,
-    ) -> Any:
+        params: Any, t: Any, chances: Any, blocks: Any, place: Any, onto: Any, sure: Any, most: Any,
+        mass: Any, following: Any,
+    ) -> Any:  # fmt: skip
         arms = blocks.shape[1]
         last = arms - 1
         mean, sd = np.zeros((t + 1, t + 1)), np.empty(t + 1)
@@ -327,11 +299,10 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
     return kernel
 
 
+@kernel_maker
 def phase_width(radius: Formula, clock: Formula) -> Any:
     """Elimination: the radius after n pulls of every active arm and t pulls in all."""
-    radius, clock = formulas = prepared(radius, clock)
 
-    @compiler(*formulas)
     def kernel(params: Any, n: Any, t: Any) -> Any:
         return float(radius(n, clock(t, *params), *params))
 

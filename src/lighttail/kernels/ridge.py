@@ -1,11 +1,11 @@
 """Ridge regression one observation at a time, compiled: V = ridge * I + sum a a', theta-hat = V^-1 sum a r.
 
-Two forms of the same state. The *inverse* P = V^-1 takes a rank-one step (Sherman-Morrison) in O(d^2); it
-serves the widths a' P a. A step subtracts, so it loses digits: a quadratic form x' P x shrinks at most by
-the factor by which det V grows, and so at most that many digits go. P is therefore made anew from V
-whenever det V has grown by LOSS since the last time, and after PERIOD rounds in any case. The *root* R, upper
-triangular with R' R = V, takes a step of Givens rotations, which lose nothing; it serves the draws
-R^-1 (w + scale * xi), where R theta-hat = w.
+There are two forms of the same state. The *inverse* P = V^-1 is updated by a rank-one step (Sherman and
+Morrison) in O(d^2), for the widths a' P a. A step subtracts and so loses digits: a quadratic form x' P x
+shrinks at most by the factor by which det V grows, and at most the digits of this factor are lost. P is
+therefore computed anew from V whenever det V has grown by the factor LOSS since the last time, and at the
+latest after PERIOD rounds. The *root* R, upper triangular with R' R = V, is updated by Givens rotations,
+which lose no digits, for the draws R^-1 (w + scale * xi), where R theta-hat = w.
 
 Arrays over the actions run along the last axis (columns[k, i] is entry k of action i), so that inner loops
 are independent additions, which the compiler turns into vector instructions without reordering any sum.
@@ -25,10 +25,10 @@ PERIOD = 512
 
 @register_jitable
 def factor(v: Any, lower: Any, ridge: Any) -> Any:
-    """Cholesky: lower * lower' = V, of which the lower triangle is read; returns ln det V.
+    """Cholesky: lower * lower' = V, of which only the lower triangle is read; returns ln det V.
 
-    No pivot of V = ridge * I + ... is below the ridge; one that rounding put there is lifted back, so that
-    a V of any condition has a factor.
+    No pivot of V = ridge * I + ... is below the ridge; a pivot that is below it by rounding is set to the
+    ridge, so that a V of any condition has a factor.
     """
     d = v.shape[0]
     log_det = 0.0
@@ -108,7 +108,7 @@ def shrink(p: Any, u: Any, z: Any) -> None:
 
 @register_jitable
 def gather(v: Any, b: Any, a: Any, reward: Any) -> None:
-    """V += a a', b += a r; the lower triangle of V alone."""
+    """V += a a', b += a r; only the lower triangle of V is changed."""
     for k in range(a.size):
         b[k] += a[k] * reward
         for j in range(k + 1):
@@ -126,10 +126,10 @@ def spread_out(matrix: Any, value: Any) -> None:
 
 @register_jitable
 def blank(d: Any) -> Any:
-    """Room for a state: P, theta-hat and the pace, V and b, and three to work in.
+    """Room for a state: P, theta-hat, the pace, V, b, and three arrays to work in.
 
-    The pace is ln det V - ln det V0 when P was last made anew, the factor by which det V has grown since,
-    and the rounds since.
+    The pace is ln det V - ln det V0 when P was last computed anew, the factor by which det V has grown since
+    then, and the rounds since then.
     """
     square = (np.empty((d, d)), np.empty((d, d)), np.empty((d, d)), np.empty((d, d)))
     return square[0], np.empty(d), np.empty(3), square[1], np.empty(d), square[2], square[3], np.empty(d)
@@ -148,7 +148,7 @@ def restart(state: Any, ridge: Any) -> None:
 
 @register_jitable
 def absorb(state: Any, a: Any, reward: Any, estimate: Any, z: Any, ridge: Any) -> None:
-    """Take (a, reward) into the state; estimate = a' theta-hat and z = a' P a are known already."""
+    """Add (a, reward) to the state, given estimate = a' theta-hat and z = a' P a."""
     p, theta, pace, v, b, lower, inverse, u = state
     times(p, a, u)
     gain = (reward - estimate) / (1.0 + z)
@@ -176,7 +176,7 @@ def products(columns: Any, x: Any, out: Any) -> None:
 
 @register_jitable
 def widths(columns: Any, p: Any, part: Any, out: Any) -> None:
-    """out[i] = a_i' P a_i for every action: each off-diagonal entry of P once, doubled."""
+    """out[i] = a_i' P a_i for every action; each off-diagonal entry of P is used once and doubled."""
     count = out.size
     for i in range(count):
         out[i] = 0.0
@@ -196,7 +196,7 @@ def widths(columns: Any, p: Any, part: Any, out: Any) -> None:
 
 @register_jitable
 def rotate(root: Any, w: Any, a: Any, reward: Any) -> None:
-    """Take (a, reward) into R and w by Givens rotations of [R | w] with the row [a' | reward]; uses up a."""
+    """Add (a, reward) to R and w by Givens rotations of [R | w] with the row [a' | reward]; overwrites a."""
     d = a.size
     for k in range(d):
         old, new = root[k, k], a[k]

@@ -1,8 +1,8 @@
 """UCB without playing every pull, compiled: docs/skip-ahead.md has the method and its proof.
 
-The sum of an arm's rewards is a random walk, revealed point by point: far ahead first, then between
-two known points by the walk's bridge. What is known of an arm lies in a gap buffer, `place` (pulls)
-and `height` (sum): points already passed at its left, points ahead at its right, nearest first.
+The sum of an arm's rewards is a random walk, which is revealed point by point: first far ahead, then between
+two known points by the bridge of the walk. The known points of an arm lie in a gap buffer, `place` (pulls)
+and `height` (sum): the points already passed at its left, and the points ahead at its right, nearest first.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, prepared
-from lighttail.kernels.closing import close_path
-from lighttail.kernels.index import pick_tied
+from lighttail.kernels.build import Formula, close_path, kernel_maker
+from lighttail.kernels.stepping import pick_tied
 
-ROOM = 1024  # points of an arm that are kept; doubled where that is not enough
-RESERVE = 128  # points that one passage adds at most: twice the halvings of the longest block
-SAFETY = math.log(1e12)  # a path's total variation stays below 1e-12
+ROOM = 1024  # points of an arm that are kept; doubled if there are more
+RESERVE = 128  # points that one passage adds, at most: twice the halvings of the longest block
+SAFETY = math.log(1e12)  # the law of a path is exact up to a total variation of 1e-12
 FEW = 4.0  # changes of the leader that are played one by one
 MISSES = 4  # leaps in a row that are taken back before a leader plays alone
 MARGIN = 0.5  # standard deviations by which a block is planned to be clear
@@ -39,7 +38,7 @@ def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
 
 @register_jitable
 def likely_clear_both(here: Any, loss: Any, close: Any) -> Any:
-    """The m with 2 (w - loss m)^2 = limit sigma^2 m, where both ends of a block lose a little a pull."""
+    """The m with 2 (w - loss m)^2 = limit sigma^2 m, if both ends of a block lose a little per pull."""
     scale = close * math.sqrt(0.5)
     root = 2.0 * here / (scale + math.sqrt(scale * scale + 4.0 * loss * here))
     return float(math.floor(min(root * root, FARTHEST)))
@@ -47,13 +46,13 @@ def likely_clear_both(here: Any, loss: Any, close: Any) -> Any:
 
 @register_jitable
 def ahead_of_time(t: Any) -> Any:
-    """Rounds over which the growth of the rivals' indices is measured."""
+    """The number of rounds over which the growth of the rivals' indices is measured."""
     return max(1.0, t / 64.0)
 
 
 @register_jitable
 def before_bend(m: Any, n: Any, kink: Any) -> Any:
-    """A block from n pulls on does not straddle the bend of n * radius(n)."""
+    """The length m of a block from n pulls on, cut so that the bend of n * radius(n) is not inside."""
     return min(m, max(1.0, kink - n)) if n <= kink else m
 
 
@@ -71,7 +70,7 @@ def top_two(index: Any) -> Any:
 
 @register_jitable
 def put_back(place: Any, height: Any, left: Any, right: Any) -> Any:
-    """Points that were passed lie ahead again."""
+    """Move the points that were passed to the points ahead."""
     while left > 0:
         left -= 1
         right -= 1
@@ -92,14 +91,14 @@ def wider(points: Any) -> Any:
 
 @register_jitable
 def more_room(place: Any, height: Any, right: Any) -> Any:
-    """Twice the room for the points of all arms, which all lie ahead; `right` moves along."""
+    """Twice the room for the points of all arms, which all lie ahead; `right` is moved, too."""
     right += place.shape[1]
     return wider(place), wider(height)
 
 
 @register_jitable
 def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: Any) -> None:
-    """Put the arms back where they stood before a leap; what the leap revealed lies ahead of them."""
+    """Put the arms back to where they were before a leap; the points that the leap revealed lie ahead."""
     for arm in range(left.size):
         right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
     now[:, :] = then
@@ -107,21 +106,22 @@ def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: An
 
 @register_jitable
 def eventful(loss: Any, rounds: Any, worst: Any, target: Any, whole: Any) -> Any:
-    """Whether the decision came no later than at this loss, with so many rounds left."""
+    """Whether the event is decided, now that this loss is reached and `rounds` rounds are left."""
     return not whole and (loss >= target or loss + worst * rounds < target)
 
 
 def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
-    """The function that follows one arm until its index is at a level or below."""
+    """The function that follows one arm until its index is at or below a level."""
 
     @register_jitable
     def passage(
         rng: Any, params: Any, world: Any, arm: Any, level: Any, cap: Any, keep: Any, state: Any, rules: Any,
         place: Any, height: Any, right: Any, stop: Any,
     ) -> Any:  # fmt: skip
-        """Pull the arm at least once, at most until it has `cap` pulls; `keep` what was passed.
+        """Pull the arm at least once, and at most until it has `cap` pulls.
 
-        state: the arm's pulls, sum and index. rules: limit of a clear block, sigma, and the bend.
+        keep: whether the points that are passed stay known. state: the arm's pulls, sum and index. rules: the
+        limit of a clear block, sigma, and the bend.
         """
         n, sum_here, index = state
         limit, sigma, kink = rules
@@ -174,7 +174,7 @@ def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -
 
 
 def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
-    """The function that follows all arms, or one of them, until their indices are at a level or below."""
+    """The function that follows all arms, or one of them, until their indices are at or below a level."""
     passage = passage_of(radius, total, part, clear)
 
     @register_jitable
@@ -182,11 +182,11 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
         rng: Any, params: Any, world: Any, only: Any, level: Any, t: Any, end: Any, loss: Any, event: Any,
         now: Any, rules: Any, place: Any, height: Any, left: Any, right: Any, stop: Any,
     ) -> Any:  # fmt: skip
-        """How the leap ended, and the rounds and the loss then; CAPPED if it met the event's decision, too.
+        """How the leap ended, and the rounds and the loss at its end; CAPPED also if it passed the decision.
 
         only: the arm that runs alone, whose passed points are not kept; -1 for every arm above the level.
-        event: gaps, the worst of them, target, and whether there is no decision before the last round.
-        now: pulls, sums and indices of the arms; the others are what `passage` takes of each arm.
+        event: gaps, the worst of them, target, and whether nothing is decided before the last round. now: the
+        pulls, sums and indices of the arms. The other arguments are those of `passage`, for every arm.
         """
         gaps, worst, target, whole = event
         how = CROSSED
@@ -211,20 +211,18 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
     return leap
 
 
+@kernel_maker
 def level_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
 ) -> Any:
     """UCB with a radius that does not change with time: all arms together leap down to a level.
 
-    By the merge lemma the arms' pulls until every index is at a level or below do not depend on
-    their order. A leap that would take more pulls than the horizon has is taken back; what it
-    revealed stays known. From the level where the horizon ends, the leaders play one by one.
+    By the merge lemma, the number of pulls of each arm until every index is at or below a level does not
+    depend on the order of the pulls. A leap with more pulls than the horizon has left is taken back; its
+    points stay known. From the level where the horizon ends, the leaders play one by one.
     """
-    formulas = prepared(radius, bend, total, part, clear, proxy)
-    radius, bend, total, part, clear, proxy = formulas
     leap = leap_of(radius, total, part, clear)
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         end = float(horizon)
@@ -232,7 +230,7 @@ def level_kernel(
         rules = (SAFETY + math.log(end), sigma, float(math.floor(min(bend(*params), end))))
         now, then = np.empty((3, arms)), np.empty((3, arms))
         counts, sums, index = now[0], now[1], now[2]
-        never = np.zeros(arms), 0.0, 0.0, True  # no event to look for
+        never = np.zeros(arms), 0.0, 0.0, True  # there is no event to look for
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
         tied_arms = np.empty(arms, np.int64)
         place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
@@ -246,7 +244,7 @@ def level_kernel(
                 index[arm] = sums[arm] + radius(1.0, 0.0, *params)
             used = float(arms)
             level, step, low = aim, width, -math.inf
-            moved, misses = False, 0  # from the first level that was not too low on, levels are halved
+            moved, misses = False, 0  # once a level was not too low, the range of levels is halved
             while used < end:
                 if stop[0] != 0:
                     return
@@ -289,22 +287,16 @@ def level_kernel(
     return kernel
 
 
+@kernel_maker
 def lead_kernel(
-    radius: Formula,
-    clock: Formula,
-    bend: Formula,
-    total: Formula,
-    part: Formula,
-    clear: Formula,
-    proxy: Formula,
-) -> Any:
+    radius: Formula, clock: Formula, bend: Formula,
+    total: Formula, part: Formula, clear: Formula, proxy: Formula,
+) -> Any:  # fmt: skip
     """UCB with a radius that grows with time: one leader after the other, each in blocks.
 
-    Within a block the rivals' indices are bounded by those at its end and the leader's own bonus by
-    that at its start.
+    Within a block the rivals' indices are bounded by their indices at the end of the block, and the leader's
+    own bonus by its bonus at the start.
     """
-    formulas = prepared(radius, clock, bend, total, part, clear, proxy)
-    radius, clock, bend, total, part, clear, proxy = formulas
 
     @register_jitable
     def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
@@ -315,7 +307,6 @@ def lead_kernel(
                 best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
         return best
 
-    @compiler(*formulas)
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         end = float(horizon)
@@ -341,7 +332,7 @@ def lead_kernel(
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 n, sum_here, r = counts[leader], sums[leader], right[leader]
-                growth = -1.0  # of the rivals' best index in a round, once it is needed
+                growth = -1.0  # of the rivals' best index per round, computed when it is needed
                 while t < end and stop[0] == 0:
                     here = sum_here + n * (radius(n, time, *params) - rival)
                     known = r < RESERVE

@@ -8,10 +8,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from lighttail.kernels.build import Formula, compiler, prepare
+from lighttail.kernels.build import Formula, kernel_maker
 
 
 @cache
+@kernel_maker
 def value_counter(place: Formula) -> Any:
     """count(values, unit, counts, low, high, bar, above): counts one quantity of the paths of a block.
 
@@ -19,9 +20,7 @@ def value_counter(place: Formula) -> Any:
     the values above the bar into `above`. It returns the number of these values, a middle (the mean up to
     rounding), the sum of the distances of all values from the middle, and the sum of the squared distances.
     """
-    place = prepare(place)
 
-    @compiler(place)
     def count(values: Any, unit: Any, counts: Any, low: Any, high: Any, bar: Any, above: Any) -> Any:
         total, rest, squares = 0.0, 0.0, 0.0
         found = 0
@@ -46,6 +45,7 @@ def value_counter(place: Formula) -> Any:
 
 
 @cache
+@kernel_maker
 def pull_counter() -> Any:
     """count(pulls, width, counts, factors, lattice, gaps, lost): counts the pulls of the paths of a block.
 
@@ -53,7 +53,6 @@ def pull_counter() -> Any:
     factor. It writes the pseudo regret of each path, the sum of pulls * gap, into `lost`.
     """
 
-    @compiler()
     def count(pulls: Any, width: Any, counts: Any, factors: Any, lattice: Any, gaps: Any, lost: Any) -> None:
         arms = pulls.shape[1]
         for path in range(lost.size):

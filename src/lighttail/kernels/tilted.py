@@ -1,12 +1,12 @@
 """Paths under a mixture of tilted laws, each with the weight that undoes the tilt.
 
 A path draws one component of the mixture and, for every arm, one of the component's choices: a tilt of
-the arm's first rewards, up to a number of pulls that belongs to the choice. All later rewards, and that
-of the last round, have the component's second tilt, which is none where the pseudo regret is asked for.
-The path's weight is the ratio of its likelihood under the true means to that under the whole mixture.
+the arm's first rewards, up to a number of pulls that belongs to the choice. All later rewards, and the reward
+of the last round, have the component's second tilt, which is no tilt if the event is one of pseudo regret.
+The weight of a path is the ratio of its likelihood under the true means to that under the whole mixture.
 
-An arm's rewards belong to an exponential family, so all that matters of them is how many there
-were and their sum: a tilt by `lam` has log-likelihood ratio lam * sum - number * psi.
+The rewards of an arm belong to an exponential family, so that only their number and their sum matter: a tilt
+by `lam` has log-likelihood ratio lam * sum - number * psi.
 The mixture's arrays are those of `lighttail.tails.mixture.Mixture`.
 """
 
@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, compiler, prepared
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, kernel_maker
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
-FAR = 40.0  # terms that are so much smaller on a log scale add nothing
+FAR = 40.0  # terms that are smaller by this on a log scale add nothing
 
 
 @register_jitable
@@ -40,10 +40,10 @@ def drawn(u: Any, log_weights: Any) -> Any:
 def log_mixture(
     mixture: Any, first: Any, last: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any
 ) -> Any:
-    """Log of the likelihood of the components first..last-1 over the true one.
+    """The log of the ratio of the likelihood under the components first..last - 1 to the true likelihood.
 
-    n, s: pulls and sums before the last round, sums[k, j] the sum of the first j rewards of arm k;
-    n_end, s_end: pulls and sums at the end. One loop: a call within it would count references.
+    n, s: pulls and sums before the last round. sums[k, j]: the sum of the first j rewards of arm k.
+    n_end, s_end: pulls and sums at the end. There is one loop: a call within it would count references.
     """
     log_p, log_q, caps = mixture.log_p, mixture.log_q, mixture.caps
     lam, psi = mixture.lam, mixture.psi
@@ -83,42 +83,35 @@ def log_mixture(
     return top + math.log(total) if total > 0.0 else -math.inf
 
 
+@register_jitable
+def log_ratios(mixture: Any, hit: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any, out: Any) -> None:
+    """Fill in the log-likelihood ratio of each group of components; -inf if the path does not count."""
+    for g in range(out.size):
+        first, last = mixture.groups[g], mixture.groups[g + 1]
+        out[g] = log_mixture(mixture, first, last, n, s, sums, n_end, s_end) if hit else -math.inf
+
+
+@kernel_maker
 def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     """The kernel that plays a rule's paths under a mixture.
 
-    means, rest: the problem's true means and the other numbers that its noise takes. gaps: loss of
-    one pull of each arm. target: the loss, or with `whole` the regret, that makes a path count.
-    full: play every path to its end or the event, also where the event has become impossible.
+    means, rest: the problem's true means and the other numbers that its noise takes. gaps: the loss of one
+    pull of each arm. target: a path counts if its loss, or with `whole` its regret, reaches this number.
+    full: play every path to its end or to the event, even after the event has become impossible.
 
-    Of every path: `own`, the component it was drawn from; `log_parts`, the log-likelihood ratios of
-    the mixture's groups (-inf for all where the path does not count); `rounds`, played until that was
-    decided; `score`, the loss or regret that it is certain to have; its arms' `pulls` before the last round
-    and `totals`, their sums of rewards after 1, 2, 4, ... pulls and, as the last entry, after all of them.
+    For every path the kernel fills in `own`, the component that the path was drawn from; `log_parts`, the
+    log-likelihood ratios of the mixture's groups (-inf if the path does not count); `rounds`, the rounds
+    until this was decided; `score`, the loss or regret that the path certainly has; `pulls`, the pulls of the
+    arms before the last round; and `totals`, the sums of each arm's rewards after 1, 2, 4, ... pulls and, as
+    the last entry, after all pulls.
     """
-    notes = rule.notes
-    formulas = prepared(rule.choose, rule.learn, rule.settled, shock, reward)
-    choose, learn, settled, shock, reward = formulas
+    choose, learn, notes, _, settled = rule
 
-    @compiler(*formulas)
     def kernel(
-        rng: Any,
-        params: Any,
-        means: Any,
-        rest: Any,
-        mixture: Any,
-        gaps: Any,
-        horizon: Any,
-        target: Any,
-        whole: Any,
-        full: Any,
-        own: Any,
-        log_parts: Any,
-        rounds: Any,
-        score: Any,
-        pulls: Any,
-        totals: Any,
+        rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, horizon: Any, target: Any,
+        whole: Any, full: Any, own: Any, log_parts: Any, rounds: Any, score: Any, pulls: Any, totals: Any,
         stop: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         arms = means.size
         n, s, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
         n_end, s_end = np.empty(arms), np.empty(arms)
@@ -174,7 +167,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
             if whole:
                 certain = best * horizon - s.sum()
                 hit = certain >= target
-                # The last round had the second tilt: `n_end`, `s_end` were kept before it.
+                # The last round had the second tilt; `n_end` and `s_end` were kept before that round.
                 for k in range(arms):
                     n[k], n_end[k] = n_end[k], n[k]
                     s[k], s_end[k] = s_end[k], s[k]
@@ -186,10 +179,6 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                 pulls[path, k], totals[path, k, -1] = n[k], s[k]
                 for j in range(totals.shape[2] - 1):
                     totals[path, k, j] = sums[k, int(min(n[k], float(1 << j)))]
-            for g in range(log_parts.shape[1]):
-                log_parts[path, g] = -math.inf
-                if hit:
-                    ends = mixture.groups[g], mixture.groups[g + 1]
-                    log_parts[path, g] = log_mixture(mixture, ends[0], ends[1], n, s, sums, n_end, s_end)
+            log_ratios(mixture, hit, n, s, sums, n_end, s_end, log_parts[path])
 
     return kernel

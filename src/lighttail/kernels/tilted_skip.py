@@ -1,11 +1,11 @@
 """The paths of `lighttail.kernels.tilted` without playing every pull: UCB with a radius without time.
 
-As in `lighttail.kernels.skip`, all arms leap down to a level, and where that is not possible one leader
-after the other runs until its index is at its rival's. A path stops at the one choice that matters beyond
-the arm's own walk: the decision of the event. The loss only grows and what can still be lost only falls,
-so a leap has not met the decision if the leap ends before it; and how many pulls the decision is away is
-known while one arm leads. The last round of a regret with its luck has means of its own; what was drawn
-ahead belongs to the old ones and is not used. docs/rare-events.md has the proof.
+As in `lighttail.kernels.skip`, all arms leap down to a level; if this is not possible, one leader after the
+other runs until its index is at the index of its rival. A path stops at the one choice that depends on more
+than the arm's own walk: the choice that decides the event. The loss only grows, and the loss that is still
+possible only falls, so a leap that ends before the decision has not passed it. While one arm leads, the
+number of pulls until the decision is known. If the luck of the rewards counts, the last round has means of
+its own; what was drawn ahead for the former means is not used. docs/rare-events.md has the proof.
 """
 
 from __future__ import annotations
@@ -16,28 +16,16 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, prepared
-from lighttail.kernels.index import pick_tied
-from lighttail.kernels.skip import (
-    CROSSED,
-    CROWDED,
-    FEW,
-    MISSES,
-    RESERVE,
-    ROOM,
-    SAFETY,
-    leap_of,
-    more_room,
-    take_back,
-    top_two,
-)
-from lighttail.kernels.tilted import drawn, log_mixture
+from lighttail.kernels import skip
+from lighttail.kernels.build import Formula, kernel_maker
+from lighttail.kernels.stepping import pick_tied
+from lighttail.kernels.tilted import drawn, log_ratios
 from lighttail.random.streams import uniform
 
 
 @register_jitable
 def choices_until(loss: Any, gap: Any, level: Any, most: Any) -> Any:
-    """The first q with loss + q * gap >= level, at least 1; most + 1 if it is not among so many."""
+    """The first q with loss + q * gap >= level, at least 1; most + 1 if it exceeds `most`."""
     if loss + most * gap < level:
         return most + 1.0
     q = max(1.0, float(math.ceil((level - loss) / gap))) if gap > 0.0 else 1.0
@@ -62,37 +50,23 @@ def choices_until_hopeless(loss: Any, gap: Any, worst: Any, target: Any, most: A
     return q
 
 
+@kernel_maker
 def tilted_skip_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
 ) -> Any:
     """The arguments are those of `tilted_kernel`; every choice tilts all pulls of its arm.
 
-    rarity: about -ln of the event's probability. A block that is taken although it may have crossed
-    must be rare beside the event.
+    rarity: about -ln of the event's probability. A block that is wrongly taken as clear must be rare compared
+    with the event.
     """
-    formulas = prepared(radius, bend, total, part, clear, proxy)
-    radius, bend, total, part, clear, proxy = formulas
-    leap = leap_of(radius, total, part, clear)
+    leap = skip.leap_of(radius, total, part, clear)
 
-    @compiler(*formulas)
     def kernel(
-        rng: Any,
-        params: Any,
-        means: Any,
-        rest: Any,
-        mixture: Any,
-        gaps: Any,
-        rarity: Any,
-        horizon: Any,
-        target: Any,
-        whole: Any,
-        own: Any,
-        log_parts: Any,
-        rounds: Any,
-        stop: Any,
-    ) -> None:
+        rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, rarity: Any, horizon: Any,
+        target: Any, whole: Any, own: Any, log_parts: Any, rounds: Any, stop: Any,
+    ) -> None:  # fmt: skip
         arms = means.size
-        end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is another matter
+        end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is played by itself
         now, then = np.empty((3, arms)), np.empty((3, arms))
         n, s, index = now[0], now[1], now[2]
         left = np.zeros(arms, np.int64)
@@ -103,7 +77,7 @@ def tilted_skip_kernel(
         event, never = (gaps, worst, target, whole), (gaps, worst, target, True)
         kink = float(math.floor(min(bend(*params), end)))
         right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
-        place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
+        place, height = np.empty((arms, skip.ROOM)), np.empty((arms, skip.ROOM))
         for path in range(rounds.size):
             c = drawn(uniform(rng), mixture.log_p)
             for k in range(arms):
@@ -112,15 +86,15 @@ def tilted_skip_kernel(
                 right[k] = place.shape[1]
                 i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
                 current[k] = mixture.means[c, k, i]
-            rules = (SAFETY + math.log(float(horizon)) + rarity, proxy(*world), kink)
+            rules = (skip.SAFETY + math.log(float(horizon)) + rarity, proxy(*world), kink)
             t, loss = 0.0, 0.0
             hit = decided = False
             low, misses = current.min(), 0
             while t < end and not decided:
-                best, leader, rival = top_two(index)
-                level = 0.5 * (low + best)  # which rounding may put at `best`, and then nothing would move
-                if level < best and FEW * (best - rival) < best - low and misses < MISSES:
-                    # All arms run down to the level: so many rounds later, if nothing happens on the way.
+                best, leader, rival = skip.top_two(index)
+                level = 0.5 * (low + best)  # if rounding puts the level at `best`, nothing moves
+                if level < best and skip.FEW * (best - rival) < best - low and misses < skip.MISSES:
+                    # All arms run down to the level, unless the event is decided on the way.
                     then[:, :] = now
                     left[:] = 0
                     how, t_after, loss_after = leap(
@@ -129,12 +103,12 @@ def tilted_skip_kernel(
                     )  # fmt: skip
                     if stop[0] != 0:
                         return
-                    if how == CROSSED:
+                    if how == skip.CROSSED:
                         loss, t, misses = loss_after, t_after, 0
                         continue
-                    take_back(now, then, place, height, left, right)
-                    if how == CROWDED:
-                        place, height = more_room(place, height, right)
+                    skip.take_back(now, then, place, height, left, right)
+                    if how == skip.CROWDED:
+                        place, height = skip.more_room(place, height, right)
                         continue
                     low = level
                     misses += 1
@@ -169,28 +143,24 @@ def tilted_skip_kernel(
                         leads = index[leader] > rival
                         t, loss = t + 1.0, loss + gap
                     else:
-                        if right[leader] < RESERVE:
-                            place, height = more_room(place, height, right)
+                        if right[leader] < skip.RESERVE:
+                            place, height = skip.more_room(place, height, right)
                         how, t, loss = leap(
                             rng, params, world, leader, rival, t, t + pulls, loss, never,
                             now, rules, place, height, left, right, stop,
                         )  # fmt: skip
-                        leads = how != CROSSED
+                        leads = how != skip.CROSSED
             rounds[path], own[path] = np.int64(t) + (1 if whole else 0), c
             n_end[:] = n
             s_end[:] = s
             if whole:
-                best, leader, rival = top_two(index)
+                best, leader, rival = skip.top_two(index)
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 current[:] = mixture.later_means[c]
                 n_end[leader] += 1.0
                 s_end[leader] += total(rng, leader, 1.0, *world)
                 hit = best_mean * float(horizon) - s_end.sum() >= target
-            for g in range(log_parts.shape[1]):
-                log_parts[path, g] = -math.inf
-                if hit:
-                    ends = mixture.groups[g], mixture.groups[g + 1]
-                    log_parts[path, g] = log_mixture(mixture, ends[0], ends[1], n, s, sums, n_end, s_end)
+            log_ratios(mixture, hit, n, s, sums, n_end, s_end, log_parts[path])
 
     return kernel

@@ -31,31 +31,34 @@ NODES = 4000  # points per integral, which give seven digits
 CHUNK = 1 << 22  # entries of a context file that are read at once
 
 
+def normal_row(rng: Any, actions: Any, row: int) -> float:
+    """Fill a row with normal numbers; returns the sum of their squares."""
+    square = 0.0
+    for column in range(actions.shape[1]):
+        draw = standard_normal(rng)
+        actions[row, column] = draw
+        square += draw * draw
+    return square
+
+
+def resize_row(actions: Any, row: int, square: float, size: float) -> None:
+    """Give a row, the sum of whose squares is known, the length `size`."""
+    scale = size / math.sqrt(square) if square > 0.0 else 0.0
+    for column in range(actions.shape[1]):
+        actions[row, column] *= scale
+
+
 def sphere_points(rng: Any, t: int, actions: Any, power: float) -> None:
     """Draw each row uniformly on the unit sphere: a normal vector, divided by its length."""
     for row in range(actions.shape[0]):
-        square = 0.0
-        for column in range(actions.shape[1]):
-            draw = standard_normal(rng)
-            actions[row, column] = draw
-            square += draw * draw
-        scale = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
-        for column in range(actions.shape[1]):
-            actions[row, column] *= scale
+        resize_row(actions, row, normal_row(rng, actions, row), 1.0)
 
 
 def ball_points(rng: Any, t: int, actions: Any, power: float) -> None:
     """Draw each row uniformly in the unit ball: a point of the sphere times U^(1/d). power: 1/d."""
     for row in range(actions.shape[0]):
-        square = 0.0
-        for column in range(actions.shape[1]):
-            draw = standard_normal(rng)
-            actions[row, column] = draw
-            square += draw * draw
-        size = math.exp(power * math.log(1.0 - uniform(rng)))
-        scale = size / math.sqrt(square) if square > 0.0 else 0.0
-        for column in range(actions.shape[1]):
-            actions[row, column] *= scale
+        square = normal_row(rng, actions, row)
+        resize_row(actions, row, square, math.exp(power * math.log(1.0 - uniform(rng))))
 
 
 def stored_points(rng: Any, t: int, actions: Any, contexts: Any) -> None:
@@ -304,16 +307,14 @@ def check_rows(array: npt.NDArray[Any]) -> None:
     first = 0
     for part in _parts(array):
         size = np.abs(part)
-        bad = np.argwhere(~(size <= LONGEST))
-        if bad.size:
-            place = (first + int(bad[0][0]), *map(int, bad[0][1:]))
-            text = "".join(f"[{i}]" for i in place)
-            raise refuse(f"actions{text}", float(part[tuple(bad[0])]), "a finite number of at most 1e50")
-        rows = np.argwhere(size.max(axis=-1) == 0.0)
-        if rows.size:
-            place = (first + int(rows[0][0]), *map(int, rows[0][1:]))
-            text = "".join(f"[{i}]" for i in place)
-            raise refuse(f"actions{text}", [0.0] * array.shape[-1], "a row that is not all zeros")
+        for bad, allowed in (
+            (~(size <= LONGEST), "a finite number of at most 1e50"),
+            (size.max(axis=-1) == 0.0, "a row that is not all zeros"),
+        ):
+            if bad.any():
+                place = np.argwhere(bad)[0].tolist()
+                text = "".join(f"[{i}]" for i in (first + place[0], *place[1:]))
+                raise refuse(f"actions{text}", part[tuple(place)].tolist(), allowed)
         first += len(part)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lighttail.checks import known_word, refuse
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.estimates import Estimate, exceedance, interpolated
-from lighttail.outcomes.format import chance, interval, number, probability
+from lighttail.outcomes.format import chance, interval, probability, rounded
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Problem
@@ -101,7 +101,7 @@ class Entry:
             interval(self.quantile_99),
             interval(self.cvar_99),
             probability(self.exceedance),
-            (number(self.worst), ""),
+            (rounded(self.worst), ""),
         ]
 
     def to_dict(self) -> dict[str, Any]:

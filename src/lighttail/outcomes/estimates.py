@@ -115,6 +115,17 @@ def survival_curve(values: Values, points: int = 400) -> tuple[Floats, Floats, F
     return x, ranks / n, low, high
 
 
+def histogram(values: Values, edges: Floats) -> Floats:
+    """The share of all observations in each bin; those beyond the edges count in the first or last bin.
+
+    >>> print(histogram(np.array([0.2, 0.3, 1.5, 9.0]), np.array([0.0, 1.0, 2.0, 3.0])))
+    [0.5  0.25 0.25]
+    """
+    sample = sample_of(values)
+    inside = np.clip(sample.value, edges[0], edges[-1])
+    return np.histogram(inside, edges, weights=sample.counts)[0] / sample.size
+
+
 def quantile(ordered: Values, q: float, level: float) -> Estimate:
     """The q-quantile. Its limits are order statistics, or infinite if the sample has no suitable one.
 

@@ -7,7 +7,7 @@ import math
 from lighttail.outcomes.estimates import Estimate
 
 
-def number(value: float) -> str:
+def rounded(value: float) -> str:
     """Three or four significant digits, or the sign for infinity."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
@@ -28,8 +28,8 @@ def interval(estimate: Estimate) -> tuple[str, str]:
     if math.isinf(estimate.high) and math.isinf(estimate.low):
         return "unknown", ""
     if math.isinf(estimate.high):
-        return f"≥ {number(estimate.low)}", ""
-    return number(estimate.value), f"[{number(estimate.low)}, {number(estimate.high)}]"
+        return f"≥ {rounded(estimate.low)}", ""
+    return rounded(estimate.value), f"[{rounded(estimate.low)}, {rounded(estimate.high)}]"
 
 
 def probability(estimate: Estimate) -> tuple[str, str]:

@@ -143,42 +143,33 @@ def _draw_series(
 ) -> None:
     for name in dict.fromkeys(setting.series for setting in experiment.tails):
         settings = [setting for setting in experiment.tails if setting.series == name and setting in chances]
-        horizons = [float(setting.horizon) for setting in settings]
-        found = [chances[setting] for setting in settings]
-        value, low, high = (
-            np.array(
-                [-math.log(getattr(c.estimate, end)) / unit(t) for c, t in zip(found, horizons, strict=True)]
-            )
-            for end in ("value", "low", "high")
-        )
-        bars = np.maximum([value - high, low - value], 0.0)
+        points = _exponents([(setting.horizon, chances[setting].estimate) for setting in settings], unit)
         style: Any = {"color": COLOURS[name], "linestyle": "-" if name in NEW else (0, (5, 2))}
         label = f"{name} (κ = {settings[0].kappa:g}), estimated"
-        axes.errorbar(horizons, value, bars, marker=MARKERS[name], capsize=3, label=label, **style)
-        exact = [(t, -math.log(c.exact) / unit(t)) for c, t in zip(found, horizons, strict=True) if c.exact]
+        axes.errorbar(*points, marker=MARKERS[name], capsize=3, label=label, **style)
+        known = [(setting.horizon, chances[setting].exact) for setting in settings]
+        exact = [(t, -math.log(chance) / unit(t)) for t, chance in known if chance]
         if exact:
             cross: Any = {"marker": "x", "color": "black", "markersize": 9, "zorder": 4}
             axes.plot(*np.transpose(exact), linestyle="", label="exact", **cross)
-        seen = _simulated(name, experiment, results, unit)
-        if seen:
-            at, value, low, high = np.transpose(seen)
+        played = [setting for setting in experiment.settings if setting.series == name]
+        seen = [(s.horizon, results[s].exceedance(SHARE * s.horizon, "pseudo_regret")) for s in played]
+        if seen := [(t, chance) for t, chance in seen if chance.value > 0.0]:
             ring: Any = {"marker": "o", "color": "0.45", "markersize": 12, "markerfacecolor": "none"}
-            bars = np.maximum([value - high, low - value], 0.0)
-            axes.errorbar(at, value, bars, linestyle="", capsize=6, label="in simulated paths", **ring)
+            points = _exponents(seen, unit)
+            axes.errorbar(*points, linestyle="", capsize=6, label="in simulated paths", **ring)
 
 
-def _simulated(
-    name: str, experiment: PaperExperiment, results: Results, unit: Callable[[float], float]
-) -> list[tuple[float, ...]]:
-    """T, the exponent and those of the interval's ends, for each T at which a simulated path lost so much."""
-    seen = []
-    for setting in experiment.settings:
-        if setting.series == name:
-            chance = results[setting].exceedance(SHARE * setting.horizon, "pseudo_regret")
-            if chance.value > 0.0:
-                ends = (-math.log(p) / unit(setting.horizon) for p in (chance.value, chance.low, chance.high))
-                seen.append((float(setting.horizon), *ends))
-    return seen
+def _exponents(
+    chances: list[tuple[int, Estimate]], unit: Callable[[float], float]
+) -> tuple[Floats, Floats, Floats]:
+    """T, the exponent -ln P / unit(T), and the distances from it to those of the interval's ends."""
+    at = np.array([float(horizon) for horizon, _ in chances])
+    ends = [(chance.value, chance.low, chance.high) for _, chance in chances]
+    value, low, high = np.transpose(
+        [[-math.log(p) / unit(t) for p in three] for t, three in zip(at, ends, strict=True)]
+    )
+    return at, value, np.maximum([value - high, low - value], 0.0)
 
 
 def _draw_theory(axes: Axes, experiment: PaperExperiment, unit: Callable[[float], float]) -> None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed, Standard
+from lighttail.noises import Gaussian
 from lighttail.paper.linear import LINEAR_PARTS
 from lighttail.paper.published import KAPPAS
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
-from lighttail.problems import Bandit, Gaussian
+from lighttail.problems import Bandit
 
 TWO = (0.2, 0.8)
 FOUR = (0.2, 0.4, 0.6, 0.8)
@@ -100,7 +101,7 @@ def _tuning(means: tuple[float, ...], series: tuple[str, ...]) -> tuple[Setting,
     return tuple(Setting(name, kappa, means, 500) for name in series for kappa in KAPPAS)
 
 
-def _scaled(means: tuple[float, ...], noisier: bool) -> tuple[Setting, ...]:
+def _scaled(means: tuple[float, ...], noisier: bool = False) -> tuple[Setting, ...]:
     """The tuned policies at 1, 2, 4, 8 times the horizon and, if `noisier`, as many times the variance."""
     return tuple(
         Setting(name, kappa, means, 500 * times, float(times) if noisier else 1.0)
@@ -111,8 +112,9 @@ def _scaled(means: tuple[float, ...], noisier: bool) -> tuple[Setting, ...]:
 
 SIX = tuple(TUNED)
 BOTH_READINGS = (*SIX, "UCB_any, theorem")
-EXPERIMENTS = (
-    PaperExperiment(
+# The name, label, view, title, settings and tails of every part, in the order of the page.
+PARTS: tuple[tuple[Any, ...], ...] = (
+    (
         "figure-1",
         "fig:exp3-ix",
         "certain",
@@ -123,46 +125,22 @@ EXPERIMENTS = (
             for means, bound in ((TWO, 1.0), (SHIFTED, 6.0))
         ),
     ),
-    PaperExperiment(
-        "table-1", "table:mean-2", "means", "Mean cumulative reward, 2 arms", _tuning(TWO, BOTH_READINGS)
-    ),
-    PaperExperiment(
-        "figure-2", "fig:reward-distribution-2", "rewards", "Cumulative reward, 2 arms", _tuning(TWO, SIX)
-    ),
-    PaperExperiment(
-        "table-2", "table:mean-4", "means", "Mean cumulative reward, 4 arms", _tuning(FOUR, BOTH_READINGS)
-    ),
-    PaperExperiment(
-        "figure-3", "fig:reward-distribution-4", "rewards", "Cumulative reward, 4 arms", _tuning(FOUR, SIX)
-    ),
-    PaperExperiment(
-        "figure-4",
-        "fig:reward-distribution-tail-2",
-        "decay",
-        "Decay of the tail, 2 arms",
-        _scaled(TWO, False),
-    ),
-    PaperExperiment(
-        "figure-5",
-        "fig:reward-distribution-tail-4",
-        "decay",
-        "Decay of the tail, 4 arms",
-        _scaled(FOUR, False),
-    ),
-    PaperExperiment(
-        "figure-6", "fig:reward-distribution-mis-2", "noisier", "Misjudged noise, 2 arms", _scaled(TWO, True)
-    ),
-    PaperExperiment(
-        "figure-7", "fig:reward-distribution-mis-4", "noisier", "Misjudged noise, 4 arms", _scaled(FOUR, True)
-    ),
-    PaperExperiment(
+    ("table-1", "table:mean-2", "means", "Mean cumulative reward, 2 arms", _tuning(TWO, BOTH_READINGS)),
+    ("figure-2", "fig:reward-distribution-2", "rewards", "Cumulative reward, 2 arms", _tuning(TWO, SIX)),
+    ("table-2", "table:mean-4", "means", "Mean cumulative reward, 4 arms", _tuning(FOUR, BOTH_READINGS)),
+    ("figure-3", "fig:reward-distribution-4", "rewards", "Cumulative reward, 4 arms", _tuning(FOUR, SIX)),
+    ("figure-4", "fig:reward-distribution-tail-2", "decay", "Decay of the tail, 2 arms", _scaled(TWO)),
+    ("figure-5", "fig:reward-distribution-tail-4", "decay", "Decay of the tail, 4 arms", _scaled(FOUR)),
+    ("figure-6", "fig:reward-distribution-mis-2", "noisier", "Misjudged noise, 2 arms", _scaled(TWO, True)),
+    ("figure-7", "fig:reward-distribution-mis-4", "noisier", "Misjudged noise, 4 arms", _scaled(FOUR, True)),
+    (
         "beyond-1",
         "",
         "readings",
         "For a manager: the tuned policies on two arms",
         tuple(Setting(name, kappa, TWO, 500) for name, kappa in TUNED.items()),
     ),
-    PaperExperiment(
+    (
         "beyond-2",
         "",
         "arms",
@@ -173,20 +151,20 @@ EXPERIMENTS = (
             for name in ("UCB_new", "UCB_optimal")
         ),
     ),
-    PaperExperiment(
+    (
         "beyond-3",
         "",
         "reach",
         "The chance of a linear regret: where simulation ends, and beyond",
-        _scaled(TWO, False),
+        _scaled(TWO),
     ),
-    PaperExperiment(
+    (
         "beyond-4",
         "",
         "exponents",
         "How fast the chance of a linear regret falls, to a horizon of 100,000",
-        tuple(setting for setting in _scaled(TWO, False) if setting.series in FAR),
+        tuple(setting for setting in _scaled(TWO) if setting.series in FAR),
         tuple(Setting(name, TUNED[name], TWO, horizon) for name in FAR for horizon in FAR_HORIZONS),
     ),
-    *(PaperExperiment(name, "", view, title, settings) for name, view, title, settings in LINEAR_PARTS),
 )
+EXPERIMENTS = tuple(PaperExperiment(*part) for part in (*PARTS, *LINEAR_PARTS))

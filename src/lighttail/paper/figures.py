@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.outcomes.estimates import Floats
 from lighttail.paper.experiments import NEW, STANDARD, PaperExperiment
 from lighttail.paper.run import Results
-from lighttail.report.figures import LIGHT, OTHER
+from lighttail.report.figures import LIGHT, OTHER, draw_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,15 +23,9 @@ def certain_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """Histograms of the regret of EXP3-IX without noise, with one panel per estimator and problem."""
     figure, grid = _grid(2, 2, (8.5, 5.0))
     for axes, setting in zip(grid.flat, experiment.settings, strict=True):
-        outcome = results[setting]
         light = setting.series.endswith("loss")
-        _histogram(
-            axes,
-            outcome.regret,
-            np.linspace(0, 0.6 * setting.horizon, 61),
-            LIGHT[0] if light else OTHER[0],
-            light,
-        )
+        edges = np.linspace(0, 0.6 * setting.horizon, 61)
+        draw_bars(axes, results[setting].regret, edges, LIGHT[0] if light else OTHER[0], light)
         estimator = f"loss estimator, C = {setting.kappa:g}" if light else "reward estimator"
         axes.set_title(f"θ = ({setting.means[0]:g}, {setting.means[1]:g}), {estimator}")
     figure.supxlabel("regret after 500 pulls (in units of reward)", fontsize=10)
@@ -131,7 +124,7 @@ def _histograms(experiment: PaperExperiment, results: Results, value: Any, headi
     for row, name in zip(grid, series, strict=True):
         settings = [setting for setting in experiment.settings if setting.series == name]
         for axes, setting in zip(row, settings, strict=True):
-            _histogram(axes, value(setting), edges, COLOURS[name], name in NEW)
+            draw_bars(axes, value(setting), edges, COLOURS[name], name in NEW)
             if name == series[0]:
                 axes.set_title(heading(setting), fontsize=9)
         label = (
@@ -150,16 +143,3 @@ def _grid(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, A
 
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, sharex=True, sharey="row", squeeze=False)
-
-
-def _histogram(axes: Axes, sample: Floats, edges: Floats, colour: str, light: bool) -> None:
-    counts, _ = np.histogram(np.clip(sample, edges[0], edges[-1]), edges)
-    axes.stairs(
-        counts / sample.size,
-        edges,
-        fill=True,
-        facecolor=colour if light else "white",
-        edgecolor=colour,
-        hatch=None if light else "//////",
-        linewidth=0.7,
-    )

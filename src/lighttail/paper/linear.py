@@ -95,15 +95,16 @@ CHANGING = tuple(
     for under in (1, 8)
     for dim in DIMS
 )
-# The name, view, title and settings of every part.
+# The name, label, view, title and settings of every part, as in `experiments.PARTS`.
 LINEAR_PARTS = (
-    ("linear-1", "linear-noise", "A fixed set, with the right noise and with under-estimated noise", NOISE),
+    ("linear-1", "", "linear-noise", "A fixed set, with the right noise and under-estimated noise", NOISE),
     (
         "linear-2",
+        "",
         "linear-shapes",
         "The whole distribution, fixed sets",
         tuple(setting for setting in NOISE if setting.under in (1, 8)),
     ),
-    ("linear-3", "linear-horizons", "The chance of a linear regret as the horizon grows, d = 2", GROWING),
-    ("linear-4", "linear-changing", "Ten new actions per round, T = 1,000", CHANGING),
+    ("linear-3", "", "linear-horizons", "The chance of a linear regret as the horizon grows, d = 2", GROWING),
+    ("linear-4", "", "linear-changing", "Ten new actions per round, T = 1,000", CHANGING),
 )

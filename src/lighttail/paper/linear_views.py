@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lighttail.bounds import linear
-from lighttail.outcomes.estimates import Estimate, survival_curve
+from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, interval, probability
 from lighttail.outcomes.outcome import Outcome
 from lighttail.paper.experiments import PaperExperiment
 from lighttail.paper.linear import DIMS, KAPPA, POLICIES, UNDER, LinearSetting
 from lighttail.paper.run import Results
-from lighttail.paper.tables import PaperTable
-from lighttail.report.figures import LIGHT, OTHER
+from lighttail.paper.tables import PaperTable, with_ends
+from lighttail.report.figures import LIGHT, OTHER, draw_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,7 +89,7 @@ def _table(
     cells: dict[str, dict[str, list[str]]] = {}
     for setting, numbers in known.items():
         about = (setting.series, setting.dim, setting.horizon, setting.under, results[setting].paths)
-        rows.append([*map(str, about), *(f"{v:.6g}" for e in numbers for v in (e.value, e.low, e.high))])
+        rows.append([*map(str, about), *with_ends(*numbers)])
         cells.setdefault(row(setting), {})[column(setting)] = _lines(numbers)
     heads = list(dict.fromkeys(column(setting) for setting in known))
     wide = [[[name], *(line[head] for head in heads)] for name, line in cells.items()]
@@ -225,12 +225,9 @@ def shapes_figure(experiment: PaperExperiment, results: Results) -> Figure:
     for row, under in zip(grid, (1, 8), strict=True):
         for axes, dim in zip(row, DIMS, strict=True):
             for setting in experiment.settings:
-                if (setting.dim, setting.under) != (dim, under):
-                    continue
-                x, value, low, high = survival_curve(results[setting].pseudo_regret / setting.horizon)
-                look = LOOKS[setting.series]
-                axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
-                axes.plot(x, value, drawstyle="steps-pre", label=setting.series, linewidth=1.8, **look)
+                if (setting.dim, setting.under) == (dim, under):
+                    share = results[setting].pseudo_regret / setting.horizon
+                    draw_curve(axes, share, setting.series, LOOKS[setting.series])
             axes.axvline(LINEAR, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)))
             axes.set_yscale("log")
             axes.set_ylim(1e-3, 1.2)

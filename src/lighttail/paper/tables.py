@@ -93,6 +93,11 @@ class PaperTable:
         return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>{notes}'
 
 
+def with_ends(*estimates: Estimate) -> list[str]:
+    """The cells of a CSV file for estimates: each value and the ends of its interval."""
+    return [f"{number:.6g}" for one in estimates for number in (one.value, one.low, one.high)]
+
+
 def _beside(cell: Sequence[str]) -> str:
     """The text after the value in a LaTeX cell: the published value, or the interval."""
     if len(cell) < 2 or not cell[1]:
@@ -137,37 +142,17 @@ def means_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """A table of our means, the published means, their differences and z. Notes explain the marked cells."""
     cells = mean_cells(experiment, results, MEANS)
     kappas = sorted({cell.kappa for cell in cells})
-    rows = [
-        [
-            cell.series,
-            f"{cell.kappa:g}",
-            f"{cell.ours.value:.4f}",
-            f"{cell.ours.low:.4f}",
-            f"{cell.ours.high:.4f}",
-            f"{cell.published:.2f}",
-            f"{cell.difference:.4f}",
-            f"{cell.z:.3f}",
-            "yes" if cell.marked else "no",
-        ]
-        for cell in cells
-    ]
-    wide = []
-    for series in dict.fromkeys(cell.series for cell in cells):
-        line: list[list[str]] = [[series]]
-        for cell in (cell for cell in cells if cell.series == series):
-            line.append(
-                [
-                    f"{cell.ours.value:.2f}",
-                    f"published {cell.published:.2f}",
-                    f"difference {cell.difference:+.2f}, z {cell.z:+.1f}",
-                    *(["!"] if cell.marked else []),
-                ]
-            )
-        wide.append(line)
+    rows, lines = [], {cell.series: [[cell.series]] for cell in cells}
+    for cell in cells:
+        ours = (f"{number:.4f}" for number in (cell.ours.value, cell.ours.low, cell.ours.high))
+        far = (f"{cell.published:.2f}", f"{cell.difference:.4f}", f"{cell.z:.3f}")
+        rows.append([cell.series, f"{cell.kappa:g}", *ours, *far, "yes" if cell.marked else "no"])
+        shown = [f"{cell.ours.value:.2f}", f"published {cell.published:.2f}"]
+        shown.append(f"difference {cell.difference:+.2f}, z {cell.z:+.1f}")
+        lines[cell.series].append([*shown, "!"] if cell.marked else shown)
     columns = ["policy", "kappa", "ours", "low", "high", "published", "difference", "z", "marked"]
-    return PaperTable(
-        columns, rows, ["policy", *(f"κ = {kappa:g}" for kappa in kappas)], wide, explain(cells)
-    )
+    heads = ["policy", *(f"κ = {kappa:g}" for kappa in kappas)]
+    return PaperTable(columns, rows, heads, list(lines.values()), explain(cells))
 
 
 def explain(cells: Sequence[MeanCell]) -> list[str]:
@@ -208,8 +193,7 @@ def readings_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         mean, worst = outcome.mean("regret"), outcome.cvar(0.99, "regret")
         linear = outcome.exceedance(0.2 * setting.horizon, "regret")
         label = f"{setting.series} ({setting.kappa:g})"
-        values = (mean, worst, linear)
-        rows.append([label, *(f"{v:.6g}" for e in values for v in (e.value, e.low, e.high))])
+        rows.append([label, *with_ends(mean, worst, linear)])
         wide.append([[label], [*interval(mean)], [*interval(worst)], [*probability(linear)]])
         often = f"{linear.value:.2%}" if linear.value else f"less than {chance(linear.high)}"
         notes.append(
@@ -230,23 +214,11 @@ def arms_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         light, optimal = (results[setting].mean("regret") for setting in pair)
         chances = [results[setting].exceedance(0.2 * setting.horizon, "regret") for setting in pair]
         arms, ratio = len(means), light.value / optimal.value
-        rows.append(
-            [
-                str(arms),
-                *(f"{e.value:.6g}" for e in (light, optimal)),
-                f"{ratio:.4f}",
-                f"{math.sqrt(arms):.4f}",
-            ]
-        )
-        wide.append(
-            [
-                [f"K = {arms}"],
-                [*interval(light)],
-                [*interval(optimal)],
-                [f"{ratio:.2f}", f"√K = {math.sqrt(arms):.2f}"],
-                *([*probability(estimate)] for estimate in chances),
-            ]
-        )
+        regrets = [f"{light.value:.6g}", f"{optimal.value:.6g}"]
+        rows.append([str(arms), *regrets, f"{ratio:.4f}", f"{math.sqrt(arms):.4f}"])
+        cells = [[f"K = {arms}"], [*interval(light)], [*interval(optimal)]]
+        cells.append([f"{ratio:.2f}", f"√K = {math.sqrt(arms):.2f}"])
+        wide.append([*cells, *([*probability(estimate)] for estimate in chances)])
     columns = ["arms", "LightTailed mean regret", "ArmOptimal mean regret", "ratio", "sqrt arms"]
     names = ["", "mean regret, LightTailed", "mean regret, ArmOptimal", "ratio"]
     chances_of = [f"P(regret ≥ 0.2 T), {name}" for name in ("LightTailed", "ArmOptimal")]
@@ -263,10 +235,8 @@ def _beyond(settings: Sequence[Setting]) -> list[tuple[str, list[float]]]:
 
     def each(value: Callable[..., Any]) -> list[float]:
         return [
-            float(
-                value(setting.policy, setting.problem, horizon=setting.horizon, regret=0.2 * setting.horizon)
-            )
-            for setting in settings
+            float(value(one.policy, one.problem, horizon=one.horizon, regret=0.2 * one.horizon))
+            for one in settings
         ]
 
     known = [("exact, pseudo regret", each(exact_tail))]
@@ -284,8 +254,7 @@ def reach_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         settings = [setting for setting in experiment.settings if setting.series == series]
         chances = [results[setting].exceedance(0.2 * setting.horizon, "regret") for setting in settings]
         for setting, estimate in zip(settings, chances, strict=True):
-            values = (f"{v:.6g}" for v in (estimate.value, estimate.low, estimate.high))
-            rows.append([series, str(setting.horizon), *values])
+            rows.append([series, str(setting.horizon), *with_ends(estimate)])
         wide.append([[f"{series} ({settings[0].kappa:g})"], *([*probability(e)] for e in chances)])
     for series in ("UCB", "UCB_new"):
         settings = [setting for setting in experiment.settings if setting.series == series]

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
-from lighttail.checks import EXACT, BadInput, known_word, positive, refuse, shown, whole
+from lighttail.checks import EXACT, BadInput, known_word, refuse, shown, whole
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import (
     BallActions,
@@ -43,6 +43,7 @@ from lighttail.linear import (
 )
 from lighttail.linear.actions import MOST_ACTIONS
 from lighttail.linear.problem import MOST_DIM
+from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.policies import (
     UCB,
     BayesUcb,
@@ -58,7 +59,6 @@ from lighttail.policies import (
     SuccessiveElimination,
     ThompsonSampling,
 )
-from lighttail.problems import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
 from lighttail.reading import own
 from lighttail.reading.csvfile import read_delays
 
@@ -96,6 +96,24 @@ BY_FIELDS: dict[str, type[Policy] | type[Bonus]] = {  # a bonus without a rule s
     "eqo": Eqo,
     "twopart": TwoPart,
 }
+
+
+def _form(word: str, kind: Any) -> str:
+    """The forms of a word whose object takes its fields in their order; fields with defaults may be left out.
+
+    >>> _form("klucb", KlUcb)
+    'klucb, klucb:C or klucb:C:SIGMA'
+    """
+    names = [f.name.upper() for f in fields(kind)]
+    *others, last = (":".join([word, *names[:given]]) for given in range(_needed(kind), len(names) + 1))
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _needed(kind: Any) -> int:
+    """How many fields have no default."""
+    return sum(f.default is MISSING for f in fields(kind))
+
+
 FORMS = {
     "ucb": "ucb:BONUS:KAPPA",
     "se": "se:BONUS:KAPPA",
@@ -103,17 +121,7 @@ FORMS = {
     "exp3ix": "exp3ix:reward or exp3ix:loss:UPPER",
     "linucb": "linucb:lighttailed:KAPPA, linucb:standard:BETA or linucb:oful:SIGMA:DELTA:BOUND",
     "lints": "lints:SCALE",
-    "klucb": "klucb, klucb:C or klucb:C:SIGMA",
-    "imed": "imed or imed:SIGMA",
-    "bayesucb": "bayesucb or bayesucb:C",
-    "betats": "betats",
-    "inflated": "inflated:KAPPA",
-    "egreedy": "egreedy:C:D",
-    "etc": "etc:M",
-    "evensplit": "evensplit",
-    "moss": "moss or moss:KAPPA",
-    "eqo": "eqo:KAPPA",
-    "twopart": "twopart:KAPPA:CAP or twopart:KAPPA:CAP:ALPHA:BETA",
+    **{word: _form(word, kind) for word, kind in BY_FIELDS.items()},
 }
 RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # rules for a user's bonus
     "ucb": (UCB, {"lighttail.Bonus": Bonus}),
@@ -123,7 +131,6 @@ RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # rules for a use
 OWN_POLICIES: own.Kinds = {"lighttail.Policy": Policy, **RULES["ucb"][1], **RULES["linucb"][1]}
 OWN_NOISES: own.Kinds = {"lighttail.Noise": Noise}
 DELAYS = "D pulls, geometric:MEAN, uniform:LOW:HIGH or FILE.csv"
-NOISE_LEVELS = ("kappa", "floor", "beta", "sigma", "scale")  # fields whose unit is the sigma of the noise
 
 
 def names_own(text: str) -> bool:
@@ -147,23 +154,26 @@ def parse_policy(text: str, load: own.Load | None = None) -> Policy:
 def _in_words(text: str) -> Policy:
     word, *rest = text.strip().lower().split(":")
     known_word("policy", word, FORMS)
-    if word in BY_FIELDS or word in ("ucb", "se"):
-        return _of_fields(text, word, rest)
+    if word in BY_FIELDS:
+        made = _by_fields(text, word, BY_FIELDS[word], rest)
+        return UCB(made) if word in BONUSES else made
     if word == "linucb":
         known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
-        linear_type = LINEAR_BONUSES[rest[0]]
-        names = [f.name for f in fields(linear_type)]  # type: ignore[arg-type]
-        return LinearUCB(linear_type(**_values(text, word, names, rest[1:])))
+        linear: Any = LINEAR_BONUSES[rest[0]]
+        return LinearUCB(linear(**_values(text, word, [f.name for f in fields(linear)], rest[1:])))
+    if word in RULES:
+        if not rest:
+            raise _wrong_form(text, word)
+        known_word("bonus", rest[0], BONUSES)
+        return RULES[word][0](_by_fields(text, word, BONUSES[rest[0]], rest[1:]))
     if word == "lints":
         return LinearThompson(**_values(text, word, ["scale"], rest))
     if word == "ts":
         names = ["kappa", "prior_mean", "prior_sd"]
         return ThompsonSampling(**_values(text, word, names if len(rest) > 1 else names[:1], rest))
-    if rest == ["reward"]:
-        return Exp3IX("reward")
-    if rest[:1] == ["loss"]:
-        return Exp3IX("loss", **_values(text, word, ["upper"], rest[1:]))
-    raise _wrong_form(text, word)
+    if not rest or rest[0] not in ("reward", "loss"):
+        raise _wrong_form(text, word)
+    return Exp3IX(rest[0], **_values(text, word, ["upper"] if rest[0] == "loss" else [], rest[1:]))  # type: ignore[arg-type]
 
 
 def _as_policy(found: Any) -> Policy:
@@ -261,12 +271,6 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
     return LinearBandit(vector, kind(offered), noise)
 
 
-def with_assumed_sigma(policy: Policy, sigma: float) -> Policy:
-    """The same policy tuned for the noise sigma: kappa = sigma * sqrt(eta), so kappa scales with sigma."""
-    positive("assumed-sigma", sigma)
-    return policy.for_noise(sigma)
-
-
 def parse_number(field: str, text: str) -> float:
     """A number written as text."""
     try:
@@ -299,23 +303,10 @@ def parse_numbers(field: str, text: str) -> list[float]:
     return [parse_number(field, part.strip()) for part in text.split(",")]
 
 
-def _of_fields(text: str, word: str, rest: list[str]) -> Policy:
-    """A policy with given fields, or UCB or SuccessiveElimination with a bonus with given fields."""
-    if word in BY_FIELDS:
-        made = _by_fields(text, word, BY_FIELDS[word], rest)
-        return UCB(made) if word in BONUSES else made
-    if not rest:
-        raise _wrong_form(text, word)
-    known_word("bonus", rest[0], BONUSES)
-    bonus = _by_fields(text, word, BONUSES[rest[0]], rest[1:])
-    return UCB(bonus) if word == "ucb" else SuccessiveElimination(bonus)
-
-
 def _by_fields(text: str, word: str, kind: Any, parts: list[str]) -> Any:
     """An object whose fields are given in their order. Fields with defaults may be left out at the end."""
     names = [f.name for f in fields(kind)]
-    needed = sum(f.default is MISSING for f in fields(kind))
-    if not needed <= len(parts) <= len(names):
+    if not _needed(kind) <= len(parts) <= len(names):
         raise _wrong_form(text, word)
     return kind(**_values(text, word, names[: len(parts)], parts))
 

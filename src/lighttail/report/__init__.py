@@ -1,4 +1,4 @@
-"""What was computed, shown: a table, figures and a page that needs no network."""
+"""Shows results: tables on the screen, figures, and pages that need no network."""
 
 from lighttail.report.write import write_report
 

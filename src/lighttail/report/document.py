@@ -1,4 +1,4 @@
-"""What every page shares: its look, its frame, and figures that need no network."""
+"""What all pages share: their style, their frame, and figures within the page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def document(title: str, body: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """A text for a page, in which no line ends before a percent sign.
+    """A text as HTML, in which no line ends before a percent sign.
 
     >>> unbroken("< 0.1 % of paths")
     '&lt; 0.1&nbsp;% of paths'
@@ -49,7 +49,7 @@ def unbroken(text: str) -> str:
 
 
 def figure(svg: bytes, caption: str) -> str:
-    """An SVG within the page, with its caption."""
+    """An SVG picture and its caption, as HTML that needs no other file."""
     data = base64.b64encode(svg).decode()
     return (
         f'<figure><img alt="{escape(caption)}" src="data:image/svg+xml;base64,{data}">'

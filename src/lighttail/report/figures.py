@@ -1,4 +1,8 @@
-"""Figures of regret distributions. Light-tailed designs: blue-green; others: warm. Solid: by theorem."""
+"""Figures of the distribution of the regret.
+
+Light-tailed designs have cool colours, and the others have warm ones. A line is solid if a theorem proves
+that the policy is light-tailed on this problem.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,20 @@ import numpy as np
 
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
-from lighttail.outcomes.estimates import Floats, interpolated, survival_curve
+from lighttail.outcomes.estimates import Floats, histogram, interpolated, survival_curve
+from lighttail.outcomes.samples import Values
 from lighttail.problems import Problem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Dark and cool for the light-tailed, light and warm for the others: told apart in grey as well.
+# Light-tailed designs are dark and the others are light, so that they differ in a grey print, too.
 LIGHT = ("#08306b", "#00694c", "#2f7ebc", "#3b3486", "#1a9c8c", "#5a5a8a")
 OTHER = ("#e6762b", "#d9a400", "#d1495b", "#c98bb9", "#b07d4f", "#e8a798")
 MARKERS = ("o", "s", "^", "D", "v")
-WIDEST = 40  # letters above a histogram
-TOGETHER = 8  # curves that can be told apart in one picture
+WIDEST = 40  # letters per line above a histogram
+TOGETHER = 8  # curves that a reader can distinguish in one picture
 UNDATED = {"png": ["Software"], "svg": ["Date"], "pdf": ["Creator", "Producer", "CreationDate"]}
 SETTINGS: Any = {
     "font.size": 10,
@@ -37,19 +42,18 @@ SETTINGS: Any = {
     "svg.hashsalt": "lighttail",  # the same figure gives the same bytes
 }
 
-
 Styled = list[tuple[Entry, dict[str, Any]]]
 
 
 def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """A colour and a line style for each policy, the same in every figure and table.
 
-    The colour is the policy's own, whatever the problem is; solid or dashed is for the theorem to say.
+    The colour depends on the policy and not on the problem; the theorem decides between solid and dashed.
     """
     styles = []
     for entry in entries:
         palette = LIGHT if entry.policy.light_tailed else OTHER
-        again = entry.turn // len(palette)  # how often its colour was used before
+        again = entry.turn // len(palette)  # how often the colour was used before
         marks = {} if again == 0 else {"marker": MARKERS[again % len(MARKERS)], "markevery": 0.1}
         dash: Any = "-" if entry.light_tailed else (0, (5, 2))
         styles.append({"color": palette[entry.turn % len(palette)], "linestyle": dash, **marks})
@@ -57,12 +61,12 @@ def looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def legend_words(problem: Problem, course: Course = STRAIGHT) -> str:
-    """What the style of a line says."""
+    """What the style of a line means."""
     return uncovered(problem, course) or "solid: light-tailed by theorem"
 
 
 def survival_figure(comparison: Comparison) -> Figure:
-    """P(regret >= x) on a log scale, with the 95 % band that the number of paths allows."""
+    """P(regret >= x) on a log scale, with a band of 95 % intervals."""
     from matplotlib.figure import Figure
 
     styled = list(zip(comparison.entries, looks(comparison.entries), strict=True))
@@ -73,7 +77,7 @@ def survival_figure(comparison: Comparison) -> Figure:
     _draw_survival(axes, comparison, styled)
     axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
     axes.set_ylabel("chance of a regret of x or more (log scale)")
-    axes.set_title("Who loses how much, how often; shaded: 95 % intervals", loc="left")
+    axes.set_title("The chance of each regret; shaded: 95 % intervals", loc="left")
     figure.legend(
         loc="outside right upper", frameon=False, title=legend_words(comparison.problem, comparison.course)
     )
@@ -81,20 +85,13 @@ def survival_figure(comparison: Comparison) -> Figure:
 
 
 def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
-    """The same with a panel for each kind of policy, on shared axes: many curves in one hide each other."""
-    from matplotlib.figure import Figure
-
+    """`survival_figure` for many policies: one panel per kind of policy, all with the same axes."""
     kinds: dict[str, Styled] = {}
     for entry, look in styled:
         kinds.setdefault(entry.label.partition("(")[0], []).append((entry, look))
-    columns = min(3, len(kinds))
-    rows, longest = math.ceil(len(kinds) / columns), max(map(len, kinds.values()))
-    height = rows * (2.6 + 0.18 * longest) + 0.6
-    figure = Figure(figsize=(3.6 * columns + 0.4, height), layout="constrained")
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axes in grid.flat[len(kinds) :]:
-        axes.set_visible(False)
-    for axes, (kind, shown) in zip(grid.flat, kinds.items(), strict=False):
+    longest = max(map(len, kinds.values()))
+    figure, panels = _panels(len(kinds), 3.6, 2.6 + 0.18 * longest)
+    for axes, (kind, shown) in zip(panels, kinds.items(), strict=True):
         _draw_survival(axes, comparison, shown)
         axes.set_title(kind, loc="left")
         axes.tick_params(labelbottom=True)
@@ -108,11 +105,22 @@ def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
     return figure
 
 
+def _panels(number: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with up to three panels per row, all with the same axes. width, height: inches per panel."""
+    from matplotlib.figure import Figure
+
+    columns = min(3, number)
+    rows = math.ceil(number / columns)
+    figure = Figure(figsize=(width * columns + 0.4, height * rows + 0.6), layout="constrained")
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel().tolist()
+    for axes in panels[number:]:
+        axes.set_visible(False)
+    return figure, panels[:number]
+
+
 def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
     for entry, look in styled:
-        x, value, low, high = survival_curve(entry.outcome.sample("regret"))
-        axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
-        axes.plot(x, value, drawstyle="steps-pre", label=entry.label, linewidth=1.9, markersize=5, **look)
+        draw_curve(axes, entry.outcome.sample("regret"), entry.label, look)
     axes.set_yscale("log")
     axes.set_ylim(0.3 / comparison.paths, 1.3)
     axes.set_xlim(left=_left_edge(comparison))
@@ -120,25 +128,24 @@ def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
     axes.grid(axis="y", color="0.9", linewidth=0.8)
 
 
-def histogram_figure(comparison: Comparison) -> Figure:
-    """A histogram of the regret for each policy, on a log scale so that rare disasters show."""
-    from matplotlib.figure import Figure
+def draw_curve(axes: Axes, values: Values, label: str, look: dict[str, Any]) -> None:
+    """P(value >= x) with the band of its 95 % intervals."""
+    x, value, low, high = survival_curve(values)
+    axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.12, linewidth=0)
+    axes.plot(x, value, drawstyle="steps-pre", label=label, linewidth=1.9, markersize=5, **look)
 
+
+def histogram_figure(comparison: Comparison) -> Figure:
+    """A histogram of the regret for each policy, on a log scale so that rare large losses are visible."""
     entries = comparison.entries
-    columns = min(3, len(entries))
-    rows = math.ceil(len(entries) / columns)
-    figure = Figure(figsize=(3.2 * columns + 0.4, 2.3 * rows + 0.6), layout="constrained")
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    figure, panels = _panels(len(entries), 3.2, 2.3)
     lowest = min(float(entry.outcome.sample("regret").low[0]) for entry in entries)
     highest = max(entry.worst for entry in entries)
-    if comparison.threshold < 1.5 * highest:
+    if _threshold_is_near(comparison):
         highest = max(highest, 1.1 * comparison.threshold)
     edges = np.linspace(lowest, highest, 61)
-    for place, axes in enumerate(grid.flat):
-        if place >= len(entries):
-            axes.set_visible(False)
-            continue
-        _draw_histogram(axes, entries[place], looks(entries)[place], edges)
+    for axes, entry, look in zip(panels, entries, looks(entries), strict=True):
+        _draw_histogram(axes, entry, look, edges)
         _mark_threshold(axes, comparison, "")
     figure.supxlabel(f"regret after {comparison.horizon:,} pulls (in units of reward)", fontsize=10)
     figure.supylabel("share of paths (log scale)", fontsize=10)
@@ -146,18 +153,7 @@ def histogram_figure(comparison: Comparison) -> Figure:
 
 
 def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Floats) -> None:
-    sample = entry.outcome.sample("regret")
-    counts, _ = np.histogram(sample.value, edges, weights=sample.counts)
-    light = entry.light_tailed
-    axes.stairs(
-        counts / entry.outcome.paths,
-        edges,
-        fill=True,
-        facecolor=look["color"] if light else "white",
-        edgecolor=look["color"],
-        hatch=None if light else "/////",
-        linewidth=0.8,
-    )
+    draw_bars(axes, entry.outcome.sample("regret"), edges, look["color"], entry.light_tailed)
     axes.set_yscale("log")
     axes.set_ylim(0.5 / entry.outcome.paths, 1.0)
     axes.minorticks_off()
@@ -169,23 +165,34 @@ def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Float
     )
 
 
+def draw_bars(axes: Axes, values: Values, edges: Floats, colour: str, light_tailed: bool) -> None:
+    """The share of the values in each bin: filled bars for a light-tailed policy, otherwise hatched ones."""
+    fill: Any = {"facecolor": colour} if light_tailed else {"facecolor": "white", "hatch": "/////"}
+    axes.stairs(histogram(values, edges), edges, fill=True, edgecolor=colour, linewidth=0.8, **fill)
+
+
 def _mark_threshold(axes: Axes, comparison: Comparison, text: str) -> None:
+    if not _threshold_is_near(comparison):
+        return
     threshold = comparison.threshold
-    if threshold >= 1.5 * max(entry.worst for entry in comparison.entries):
-        return  # so far off that the curves would shrink to nothing
     axes.axvline(threshold, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)))
     if text:
         place = axes.get_xaxis_transform()
         axes.text(threshold, 0.985, f" {text}", transform=place, va="top", fontsize=9, color="0.35")
 
 
+def _threshold_is_near(comparison: Comparison) -> bool:
+    """Whether the threshold is shown. With a threshold far away, the curves would be too small to read."""
+    return comparison.threshold < 1.5 * max(entry.worst for entry in comparison.entries)
+
+
 def _left_edge(comparison: Comparison) -> float:
-    """Leave out the lucky paths: the curves are flat there."""
+    """Leave out the 2 % of the paths with the least regret, where the curves are flat."""
     return min(interpolated(entry.outcome.sample("regret"), 0.02) for entry in comparison.entries)
 
 
 def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:
-    """The figure in each of the forms "png", "svg" and "pdf", the same bytes every time."""
+    """The figure in each of the forms ("png", "svg", "pdf"). The same figure gives the same bytes."""
     import matplotlib
 
     pictures = {}
@@ -193,6 +200,6 @@ def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:
         for form in forms:
             buffer = BytesIO()
             figure.savefig(buffer, format=form, metadata=dict.fromkeys(UNDATED[form]))
-            figure.set_layout_engine("none")  # it is laid out now; once is slow enough
+            figure.set_layout_engine("none")  # the layout is done, and doing it again is slow
             pictures[form] = buffer.getvalue()
     return pictures

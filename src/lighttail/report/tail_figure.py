@@ -1,4 +1,4 @@
-"""The picture of a tail: simulation as far as it reaches, estimates, exact values and bounds beyond."""
+"""The picture of a tail: the simulation as far as it reaches, then estimates, exact values and bounds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.bounds import Kind
 from lighttail.checks import refuse
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS
 from lighttail.report.tail_words import kind_words, sentence, subject
 from lighttail.tails.curve import Report, TailCurve, tail_curve
-from lighttail.tails.task import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 INK, CERTIFICATE, THEOREM = "#1c1c1c", "#00694c", "0.55"
 WIDTH = 98  # characters of a line of the title
-UP_TO_ONE = 1.6  # the top of the picture
+TOP = 1.6  # the top of the picture, somewhat above a chance of 1
 
 
 def plot_tail(
@@ -38,13 +38,13 @@ def plot_tail(
     threads: int | None = None,
     progress: bool | Report = False,
 ) -> Figure:
-    """Draw P(kind >= x): simulated, estimated, exact where it can be had, and bounded.
+    """Draw P(kind >= x) as it is simulated, estimated, computed exactly if an exact law exists, and bounded.
 
-    regret: one or several x whose chance the title states; a third of the largest possible unless given.
-    kind: "pseudo_regret" or "regret", which has the noise of the rewards in it.
-    paths: of the plain simulation, 10,000 unless given. relative_error, seed, threads: as in
+    regret: one or several x whose chance the title states; by default a third of the largest regret.
+    kind: "pseudo_regret", or "regret", which includes the noise of the rewards.
+    paths: the paths of the plain simulation, by default 10,000. relative_error, seed, threads: as in
         `tail_probability`.
-    ax: axes to draw into; a new figure unless given. Returns the figure.
+    ax: the axes to draw into; by default those of a new figure. Returns the figure.
     progress: True shows a bar on a terminal; a function is called with (what is being done, steps done).
 
     >>> import lighttail as lt
@@ -65,7 +65,7 @@ def plot_tail(
 
 
 def tail_figure(curve: TailCurve, titled: bool = True) -> Figure:
-    """The picture by itself, or without its title for a page that says the same in words."""
+    """The picture alone; without its title for a page that says the same in words."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -93,7 +93,7 @@ def draw_tail(axes: Axes, curve: TailCurve) -> None:
     _draw_bounds(axes, curve)
     _draw_points(axes, curve)
     axes.set_yscale("log")
-    axes.set_ylim(_bottom(curve), UP_TO_ONE)
+    axes.set_ylim(_bottom(curve), TOP)
     _mark_asked(axes, curve)
     kind = kind_words(curve.kind)
     axes.set_xlabel(f"{kind} x after {curve.horizon:,} pulls (in units of reward)")
@@ -111,7 +111,7 @@ def _draw_bounds(axes: Axes, curve: TailCurve) -> None:
         axes.plot(x, curve.certificates, "-.", color=CERTIFICATE, linewidth=1.5, label="certificate: at most")
     if not np.all(np.isnan(curve.theorems)):
         vacuous = bool(np.nanmin(curve.theorems) >= 1.0)
-        name = "theorem: at most" + (" 1 everywhere, which says nothing" if vacuous else "")
+        name = "theorem: exceeds 1, so it tells us nothing" if vacuous else "theorem: at most"
         axes.plot(x, curve.theorems, ":", color=THEOREM, linewidth=2.0, label=name)
 
 
@@ -138,7 +138,7 @@ def _draw_points(axes: Axes, curve: TailCurve) -> None:
     if none:
         limits = [point.estimate.high for point in none]
         regrets = [point.regret for point in none]
-        name = "no path there: upper limit, 95 %"
+        name = "no path lost so much: upper limit, 95 %"
         axes.plot(regrets, limits, linestyle="", marker=7, markersize=9, color=INK, label=name)
     exact = [(point.regret, point.exact) for point in curve.points if point.exact and point.exact < 1.0]
     if exact:
@@ -148,7 +148,7 @@ def _draw_points(axes: Axes, curve: TailCurve) -> None:
 
 
 def _mark_asked(axes: Axes, curve: TailCurve) -> None:
-    """A line at each regret that was asked for, unless it is far beyond what can happen."""
+    """Draw a line at each regret that was asked for, unless the regret is far beyond what can happen."""
     right = axes.get_xlim()[1]
     for regret in curve.asked:
         if axes.get_xlim()[0] <= regret <= 1.05 * right:
@@ -158,7 +158,7 @@ def _mark_asked(axes: Axes, curve: TailCurve) -> None:
 
 
 def _bottom(curve: TailCurve) -> float:
-    """A tenth of the least that is shown."""
+    """A tenth of the smallest chance that is shown."""
     shown = [1.0 / curve.outcome.paths]
     for point in curve.points:
         chance = point.estimate

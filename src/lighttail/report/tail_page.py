@@ -14,7 +14,7 @@ from lighttail.system.files import whole_files
 from lighttail.system.versions import versions_line
 from lighttail.tails.curve import TailCurve, TailPoint
 
-CAPTION = "The chance of losing x or more: simulated, estimated, exact where it can be had, and bounded"
+CAPTION = "The chance of losing x or more: simulated, estimated, exact if an exact value exists, and bounded"
 
 
 def write_tail(curve: TailCurve, folder: Path, command: str) -> Path:
@@ -34,7 +34,7 @@ def results(curve: TailCurve, command: str) -> str:
 
 
 def page(curve: TailCurve, command: str, svg: bytes) -> str:
-    """The whole page; the picture is given as SVG, without the sentences that stand on the page."""
+    """The whole page. svg: the picture without its sentences, which stand on the page."""
     kind = kind_words(curve.kind)
     versions = versions_line(curve.outcome.settings["versions"])
     parts = [f"<h1>What is the chance of losing {_losses(curve)} or more?</h1>"]
@@ -71,11 +71,12 @@ def _reading(curve: TailCurve) -> str:
     lost = (
         "The pseudo regret is what the pulls of worse arms cost on average: the sum of pulls times gaps."
         if curve.kind == "pseudo_regret"
-        else "The regret is what the best arm would have earned on average, minus what the path earned: the "
-        "noise in the rewards is in it."
+        else "The regret is what the best arm would have earned on average, minus what the path earned. The "
+        "regret includes the noise in the rewards."
     )
     return (
-        f"{lost} “Importance sampling” draws paths under laws that make the event common and weights them; "
-        "“simulated paths” counts plain ones. The certificate and the theorem's bound are upper bounds that "
-        "need no simulation: the certificate for this very problem, the theorem for every problem."
+        f"{lost} “Importance sampling” draws paths from laws that make the event common, and weights "
+        "the paths; “simulated paths” counts paths without weights. The certificate and the theorem's bound "
+        "are upper bounds that need no simulation: the certificate holds for this problem, and the theorem "
+        "for every problem."
     )

@@ -1,4 +1,4 @@
-"""What is known of a tail, in words and in the rows of a table."""
+"""What is known about a tail, in words and in the rows of a table."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import precise
 from lighttail.tails.curve import TailCurve, TailPoint
 from lighttail.tails.known import KnownBounds
-from lighttail.tails.noiseless import without_noise
+from lighttail.tails.luck import without_noise
 from lighttail.tails.task import TailEstimate
 
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
-NOTHING = "says nothing here"
-LEAST = sys.float_info.min  # as which a smaller chance is given
+NOTHING = "exceeds 1, so it tells us nothing"
+LEAST = sys.float_info.min  # a smaller chance is given as this number
 BELOW = f"below {LEAST:.1e}"
-MANY_ARMS = 6  # more than which a line does not name
+MANY_ARMS = 6  # a line names the means of at most this number of arms
 
 
 def sentence(curve: TailCurve, point: TailPoint) -> str:
-    """The chance of losing so much, between what limits, and what is guaranteed."""
+    """The chance of the loss, the limits of its interval, and what is guaranteed."""
     if max(curve.problem.gaps) == 0.0 and curve.kind == "pseudo_regret":
-        return "All arms are equally good: nothing can be lost but by chance."
+        return "All arms are equally good, so no choice of arms loses anything."
     estimate, event = point.estimate, _event(curve, point.regret)
     if estimate.method == "certain":
         return _certain(curve, point, event)
@@ -31,7 +31,7 @@ def sentence(curve: TailCurve, point: TailPoint) -> str:
 
 
 def note(curve: TailCurve, point: TailPoint) -> str:
-    """Whether the estimate is as good as was asked for; of splitting, by what the paths were split."""
+    """Whether the estimate is as good as was asked for; for splitting, also by what the paths were split."""
     score = point.estimate.diagnostics.score
     return _how_good(curve, point) + (f" {score[0].upper()}{score[1:]}." if score else "")
 
@@ -55,7 +55,7 @@ def _how_good(curve: TailCurve, point: TailPoint) -> str:
 
 
 def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str, ...]]:
-    """One row a method, in the order of COLUMNS."""
+    """One row per method, in the order of COLUMNS."""
     estimate = point.estimate
     table: list[tuple[str, ...]]
     worked_out = estimate.method in ("certain", "exact")
@@ -73,12 +73,12 @@ def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str
 
 
 def bound_rows(known: KnownBounds) -> list[tuple[str, str]]:
-    """The certificate and the theorem: at most how much."""
+    """The upper bounds of the certificate and of the theorem, as text."""
     return [("certificate", _at_most(known.certificate)), ("theorem's bound", _at_most(known.theorem))]
 
 
 def missing(known: KnownBounds) -> list[str]:
-    """A sentence for each bound that there is not, with the reason."""
+    """A sentence with the reason for each bound that does not exist."""
     reasons = {"certificate": known.why_no_certificate, "theorem's bound": known.why_no_theorem}
     return [f"No {name}: {why}." for name, why in reasons.items() if why]
 
@@ -93,11 +93,11 @@ def exact_words(exact: float | None, why_none: str) -> str:
     """The exact chance, or why there is none."""
     if exact is not None:
         return _digits(exact)
-    return why_none or "not computed: smaller than any that is"
+    return why_none or "not computed: the chance is too small for the exact law"
 
 
 def subject(curve: TailCurve) -> str:
-    """The policy and the problem in a line."""
+    """The policy and the problem in one line."""
     problem = curve.problem
     means = ", ".join(f"{mean:.4g}" for mean in problem.means)
     arms = f"means {means}" if problem.arms <= MANY_ARMS else f"{problem.arms} arms"
@@ -134,13 +134,14 @@ def _estimated(estimate: TailEstimate, event: str) -> str:
     if estimate.method == "exact":
         return f"The chance of {event} is exactly {precise(estimate.value)}"
     if estimate.value == 0.0:
-        return f"The chance of {event} is below {precise(estimate.high)}, no simulated path showing it"
+        most = precise(estimate.high)
+        return f"The chance of {event} is below {most}, because no simulated path lost so much"
     value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
     return f"The chance of {event} is {value} (between {low} and {high})"
 
 
 def _unseen(estimate: TailEstimate) -> str:
-    """What a chance is below that no float, or no exact law, can tell; empty if it can be told."""
+    """The limit below which a chance lies that no float or no exact law can hold; otherwise empty."""
     if 0.0 < estimate.high <= LEAST:
         return BELOW
     return (
@@ -162,8 +163,8 @@ def _guaranteed(known: KnownBounds) -> str:
         return f"no bound is known ({known.why_no_certificate})"
     source = "the certificate" if best is known.certificate else f"the theorem ({best.source})"
     if best.vacuous:
-        return f"{source} guarantees nothing here"
-    # 0 is a float's, not a proof's
+        return "no useful guarantee is available for this problem"
+    # A proof gives no 0: a smaller bound is rounded.
     most = f"a chance {BELOW}" if best.value <= LEAST else f"at most {precise(best.value)}"
     words = f"{source} guarantees {most}"
     if known.certificate is None:

@@ -20,8 +20,8 @@ def write_report(
 ) -> Path:
     """Write report.html, its figures as PNG and SVG, and results.json; returns the page's path.
 
-    folder: is made if need be. command: what made the comparison, if not a call of `compare`.
-    above: HTML to stand before the page's heading.
+    folder: is made if it does not exist. command: the command that made the comparison, if it was not a call
+    of `compare`. above: HTML before the heading of the page.
 
     >>> import lighttail as lt, tempfile
     >>> comparison = lt.compare([lt.UCB(lt.LightTailed(0.2))], lt.Bandit([0.2, 0.8]), horizon=50, seed=1)

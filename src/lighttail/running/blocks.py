@@ -1,6 +1,6 @@
-"""Blocks of paths: how one is played, and the task that plays some of them in a worker of an executor.
+"""Blocks of paths: how a block is played, and the task that plays some blocks in a worker of an executor.
 
-Everything here runs wherever a worker is: in a thread, in another process, on another machine.
+Everything here runs wherever a worker is: in a thread, in another process, or on another machine.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from lighttail.records import Record
 from lighttail.running.kept import Keep, PlayBlock, kept_as
 from lighttail.running.methods import Played
 
-BLOCK_PULLS = 1 << 19  # about so many pulls per block, a millisecond or more of work
-SKIP_PATHS = 64  # paths per block where the cost of a path hardly depends on the horizon
+BLOCK_PULLS = 1 << 19  # pulls per block, about: a millisecond or more of work
+SKIP_PATHS = 64  # paths per block that skips ahead, where the cost of a path hardly depends on the horizon
 PROBE_PATHS = 2
-PROBE_PULLS = 64  # beyond one per arm
-POLL = 0.2  # seconds between two looks at whether anyone still wants the result
+PROBE_PULLS = 64  # pulls per probe path, besides one per arm
+POLL = 0.2  # seconds between two checks whether anyone still wants the result
 
 
 class Part(NamedTuple):
-    """What a task sends back: what is kept of its paths, their processor time, and who played them."""
+    """The result of a task: what is kept of its paths, their processor time, and the worker."""
 
     content: Record | Law
     seconds: float
@@ -49,11 +49,11 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One simulation, checked and chosen: whoever plays it reads this and asks nothing again.
+    """One simulation, after every check and every choice.
 
-    size: paths per block. keep: "paths" or "law". For workers: probe, the first outcomes that the caller got,
-    and flag, a file of the caller's, empty until nobody wants the results any more; a worker on another
-    machine does not see it.
+    size: paths per block. keep: "paths" or "law". For workers: `probe` has the first outcomes of the caller,
+    and `flag` is a file of the caller, which is empty until nobody wants the results any more. A worker on
+    another machine does not see this file.
     """
 
     policy: Policy
@@ -78,9 +78,9 @@ class Job:
 
 
 def block_paths(horizon: int, method: str = "step", dear: int = 1) -> int:
-    """Paths per block: part of what a seed means, so it depends on what is played alone.
+    """Paths per block. The meaning of a seed depends on this number, so only what is played decides it.
 
-    dear: pulls of an arm that cost as much as a pull of the problem.
+    dear: the cost of a pull of the problem, in pulls of a bandit with arms.
     """
     if method == "skip":
         return SKIP_PATHS
@@ -90,8 +90,8 @@ def block_paths(horizon: int, method: str = "step", dear: int = 1) -> int:
 def block_player(job: Job) -> PlayBlock:
     """The function play_block(block, record, stop), which fills in the paths of one block.
 
-    Its kernel is compiled here, or loaded from the cache. A block's random numbers depend on the seed and the
-    block's number alone.
+    Its kernel is compiled here, or loaded from the cache. The random numbers of a block depend only on the
+    seed and on the number of the block.
     """
     from lighttail.kernels import kernel_for, late_kernel_for, skip_kernel_for, stream  # imports numba
     from lighttail.kernels.errors import check_arms
@@ -110,7 +110,7 @@ def block_player(job: Job) -> PlayBlock:
             kernel = (skip_kernel_for if job.method == "skip" else kernel_for)(policy, problem)
 
     def play_block(block: int, record: Record, stop: Any) -> None:
-        generator = block_generator(seed, block)  # lives as long as the kernel draws from it
+        generator = block_generator(seed, block)  # must live as long as the kernel draws from it
         with in_sentences(policy, problem):
             kernel(stream(generator), params, world, horizon, record.reward, record.table, stop, *more)
         if stop[0]:
@@ -122,7 +122,7 @@ def block_player(job: Job) -> PlayBlock:
 
 @contextmanager
 def in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
-    """One sentence in place of an error of compiled code of which an author's class is the cause."""
+    """Turn an error of compiled code that an author's class caused into one sentence."""
     try:
         yield
     except IndexError:
@@ -138,8 +138,8 @@ def in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
 def probe_of(
     policy: Policy, problem: Problem, horizon: int, method: Played, course: Course = STRAIGHT
 ) -> bytes:
-    """The first pulls of two paths to the bit, and the fingerprint: a worker with other formulas, versions
-    or mathematical functions gets others, and is found out before its results are mixed with anyone's."""
+    """The bits of the first pulls of two paths, and the fingerprint. A worker with other formulas, versions
+    or mathematical functions has another probe, and is found before its results are mixed with others."""
     begun = 0 if course.start is None else course.start.rounds
     short, record = min(horizon, begun + PROBE_PULLS + problem.opening), problem.room(PROBE_PATHS)
     job = Job(policy, problem, short, PROBE_PATHS, 0, method, PROBE_PATHS, course=course)
@@ -148,7 +148,7 @@ def probe_of(
 
 
 def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
-    """The numbers that the kernels are handed, and the bonus all the way to the horizon, as text."""
+    """The numbers that the kernels receive, and samples of the bonus up to the horizon, as text."""
     numbers: list[Any] = [policy.params(horizon, problem.size)]
     for part in problem.numbers:
         numbers.append(hashlib.sha256(part.tobytes()).hexdigest() if isinstance(part, np.ndarray) else part)
@@ -159,11 +159,12 @@ def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
 
 
 def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
-    """The task: blocks first to until - 1 of a pickled `Job`.
+    """The task: play the blocks first to until - 1 of a pickled `Job`.
 
-    attempt: sets a second try apart from the first for an executor that remembers what it was asked.
+    attempt: makes a second try another call, for an executor that remembers the results of calls.
     """
-    todo, play_block = _ready(job)
+    with _lock:  # threads of one worker that begin together compile once
+        todo, play_block = _opened(job)
     rows = todo.rows(first, until)
     kept = kept_as(todo.keep, todo.problem, todo.horizon, rows.stop - rows.start, first=rows.start)
     start = time.thread_time()
@@ -178,14 +179,9 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
 _lock = threading.Lock()
 
 
-def _ready(job: bytes) -> tuple[Job, PlayBlock]:
-    with _lock:  # threads of one worker that begin together compile once
-        return _opened(job)
-
-
 @lru_cache(maxsize=2)
 def _opened(job: bytes) -> tuple[Job, PlayBlock]:
-    """A job and its kernel, loaded once in a worker."""
+    """A job and its kernel, loaded once per worker."""
     todo: Job = pickle.loads(job)
     if probe_of(todo.policy, todo.problem, todo.horizon, todo.method, todo.course) != todo.probe:
         raise RuntimeError(
@@ -196,13 +192,13 @@ def _opened(job: bytes) -> tuple[Job, PlayBlock]:
 
 
 def worker_name() -> tuple[str, int, int]:
-    """Who plays here: the machine, the process and the thread."""
+    """The worker: its machine, its process and its thread."""
     return platform.node(), os.getpid(), threading.get_ident()
 
 
 @contextmanager
 def _watched(flag: str) -> Iterator[Any]:
-    """The kernels' stop flag, set once nobody wants the result: executors cannot end a call by themselves."""
+    """The kernels' stop flag, set when nobody wants the result any more: an executor cannot end a call."""
     stop, done, released = np.zeros(1, dtype=np.int64), threading.Event(), _released()
 
     def unwanted() -> bool:
@@ -231,12 +227,12 @@ def _watched(flag: str) -> Iterator[Any]:
 def _raised(flag: str) -> bool:
     try:
         return Path(flag).stat().st_size > 0
-    except OSError:  # not on the caller's machine, or the caller has everything
+    except OSError:  # the worker is on another machine, or the caller has all results
         return False
 
 
 def _released() -> Callable[[], bool]:
-    """Whether a Dask worker was told to forget the task of this thread; elsewhere, never."""
+    """A function: whether a Dask worker was told to forget the task of this thread; False elsewhere."""
     dask: Any = sys.modules.get("distributed.worker")
     try:
         worker, key = dask.get_worker(), dask.thread_state.key

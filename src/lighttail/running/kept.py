@@ -1,4 +1,4 @@
-"""What is kept of a simulation: every path, or the law of them all."""
+"""What is kept of a simulation: every path, or the law of all paths."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from lighttail.problems import Problem
 from lighttail.records import Counts, Record
 
 Keep = Literal["paths", "law"]
-PlayBlock = Callable[[int, Record, Any], None]  # of a block's number, room for its paths, and the stop flag
+PlayBlock = Callable[[int, Record, Any], None]  # takes a block, its room, the stop flag
 COUNTERS = 4  # laws that threads fill at the same time
 
 
 def kept_as(
     keep: Keep, problem: Any, horizon: int, paths: int, threads: int = 1, first: int = 0
 ) -> KeptPaths | KeptLaw:
-    """Room for the outcomes of a simulation, or of a part of it that begins with path `first`."""
+    """Room for the outcomes of a simulation, or of a part of a simulation that begins with path `first`."""
     return KeptLaw(problem, horizon, threads) if keep == "law" else KeptPaths(problem, horizon, paths, first)
 
 
 class KeptPaths:
-    """Reward and pulls of every path, in their rows, from path `first` on."""
+    """The rewards and pulls of all paths, one row per path, from path `first` on."""
 
     def __init__(self, problem: Problem, horizon: int, paths: int, first: int = 0) -> None:
         self.problem, self.horizon, self.first = problem, horizon, first
@@ -37,21 +37,21 @@ class KeptPaths:
             raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
 
     def fill(self, play: PlayBlock, size: int, stop: Any, block: int, until: int) -> int:
-        """Play a block, the paths block * size to until - 1, into their rows; how many paths these are."""
+        """Play a block, the paths block * size to until - 1, into their rows; returns their number."""
         begin = block * size
         play(block, self.record.rows(slice(begin - self.first, until - self.first)), stop)
         return until - begin
 
     def content(self) -> Record:
-        """What a task sends."""
+        """The result of a task."""
         return self.record
 
     def put(self, first: int, content: Record) -> None:
-        """Take in paths from number `first` on."""
+        """Add the paths from number `first` on."""
         self.record.put(slice(first, first + content.paths), content)
 
     def take(self, first: int, rewards: Any, pulls: Any) -> None:
-        """Bring a launch of the GPU to the host."""
+        """Copy the paths of a GPU's launch to the host."""
         self.put(first, Counts(rewards.copy_to_host(), pulls.copy_to_host().T))
 
     def outcome(self, settings: dict[str, Any]) -> PathsOutcome:
@@ -63,7 +63,7 @@ class KeptPaths:
 class KeptLaw:
     """The law of all paths, counted by a few threads at a time, each into a law of its own.
 
-    Counting takes a small share of the time of playing: more threads than these would hardly ever meet.
+    Counting takes a small share of the time of playing, so more laws would hardly ever be used.
     """
 
     def __init__(self, problem: Problem, horizon: int, threads: int = 1) -> None:
@@ -76,10 +76,10 @@ class KeptLaw:
         self.counting: Any = None  # on a GPU
 
     def fill(self, play: PlayBlock, size: int, stop: Any, block: int, until: int) -> int:
-        """Play the same paths and count them."""
+        """Play a block and count its paths; returns their number."""
         record = self.problem.room(until - block * size)
         play(block, record, stop)
-        if not stop[0]:  # otherwise the block may have ended half-way
+        if not stop[0]:  # otherwise the block may be incomplete
             law = self.idle.get()
             try:
                 law.add(record)
@@ -88,14 +88,14 @@ class KeptLaw:
         return until - block * size
 
     def content(self) -> Law:
-        """What a task sends."""
+        """The result of a task."""
         whole, *others = self.laws
         for law in others:
             whole.merge(law)
         return whole
 
     def put(self, first: int, content: Record | Law) -> None:
-        """Take in paths, or their law."""
+        """Add paths, or a law of paths."""
         if isinstance(content, Law):
             self.laws[0].merge(content)
         else:

@@ -1,6 +1,6 @@
-"""How a simulation is played: pull by pull, or skipping ahead where the law stays the same.
+"""How a simulation is played: pull by pull, or skipping ahead with the same law.
 
-docs/skip-ahead.md says how skipping works; here is when it is possible and when it pays.
+docs/skip-ahead.md explains how skipping works; this module decides when it is possible and faster.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from lighttail.random.streams import block_generator, draws_made
 
 Method = Literal["auto", "step", "skip"]
 Played = Literal["step", "skip"]
-# Pulls, one by one, that take as long as one random number of a path that skips ahead, by `plays_by`: fitted
-# to times of settings drawn at random (docs/skip-ahead.md, section 6).
+# How many pulls, played one by one, take as long as one random number of a path that skips ahead, by
+# `plays_by`: fitted to the times of settings drawn at random (docs/skip-ahead.md, section 6).
 PULLS_PER_NUMBER = {"radius": 3.0, "phases": 1.0}
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
-LONGEST_TRIED = 10**7  # pulls of a pilot path, which takes a second or two where skipping does not pay
-PILOTS = 16  # pilot paths at most
-PILOT_NUMBERS = 1 << 16  # random numbers of pilot paths after which no further one is played
+LONGEST_TRIED = 10**7  # pulls of a pilot path, which takes a second or two if skipping is slower
+PILOTS = 16  # pilot paths, at most
+PILOT_NUMBERS = 1 << 16  # random numbers after which no further pilot path is played
 
 
 def check_method(policy: Any, problem: Any, horizon: int, method: Any, late: bool = False) -> Method:
-    """Refuse a method that there is not, and a bonus that is not what it declares."""
+    """Raise BadInput if the method is unknown or impossible, or if a bonus is not concave as declared."""
     method = one_of("method", method, get_args(Method))
     if method == "step" or (late and method == "auto"):
         return "step"
@@ -40,17 +40,17 @@ def check_method(policy: Any, problem: Any, horizon: int, method: Any, late: boo
 
 
 def choose_method(policy: Policy, problem: Any, horizon: int, method: Method) -> Played:
-    """The method to play with: the faster one for "auto", by a rule that no clock and no seed enters."""
+    """The method to play with; for "auto" the faster one, by a rule that depends on no clock and no seed."""
     if method != "auto":
         return method
     return "skip" if work_of(policy, problem, horizon) < horizon else "step"
 
 
 def work_of(policy: Policy, problem: Any, horizon: int) -> float:
-    """What a path costs with the faster method, in pulls that are played one by one.
+    """The cost of a path with the faster method, in pulls that are played one by one.
 
-    Pull by pull that is the horizon. Skipping ahead it is `PULLS_PER_NUMBER` times the random numbers of
-    a path, which are counted at a horizon of `LONGEST_TRIED` at most.
+    With the method "step" the cost is the horizon. With "skip" it is `PULLS_PER_NUMBER` times the random
+    numbers of a path, which are counted at a horizon of at most `LONGEST_TRIED`.
     """
     if horizon < SHORT or why_not_skip(policy, problem):
         return float(horizon)
@@ -60,7 +60,7 @@ def work_of(policy: Policy, problem: Any, horizon: int) -> float:
 
 
 def why_not_skip(policy: Any, problem: Problem) -> str:
-    """What keeps a policy on a problem from skipping ahead; empty if nothing does."""
+    """The reason why a policy cannot skip ahead on a problem; empty if it can."""
     noise = problem.noise
     if policy.plays_by not in PULLS_PER_NUMBER or not shipped(policy):
         return f"with {policy}, which draws or learns anew at every pull"
@@ -78,13 +78,12 @@ def numbers_drawn(policy: Policy, problem: Bandit, horizon: int) -> float:
     from lighttail.kernels import skip_kernel_for, stream
     from lighttail.kernels.errors import compilable, parts_of
 
-    params, world = policy.params(horizon, problem.arms), problem.noise.world(problem.means)
+    params, world, record = policy.params(horizon, problem.arms), problem.world(), problem.room(1)
     generator, stop = block_generator(0, 0), np.zeros(1, dtype=np.int64)
-    reward, pulls = np.empty(1), np.empty((1, problem.arms), dtype=np.int64)
     before, paths = draws_made(generator), 0
     with compilable(*parts_of(policy, problem)):
         kernel = skip_kernel_for(policy, problem)
         while paths < PILOTS and draws_made(generator) - before < PILOT_NUMBERS:
-            kernel(stream(generator), params, world, horizon, reward, pulls, stop)
+            kernel(stream(generator), params, world, horizon, record.reward, record.table, stop)
             paths += 1
     return (draws_made(generator) - before) / paths

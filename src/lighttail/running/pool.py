@@ -1,7 +1,7 @@
-"""The one loop that runs tasks: blocks on threads or on any `concurrent.futures.Executor`, a study's pieces.
+"""The one loop that runs tasks: blocks on threads or on any `concurrent.futures.Executor`, and studies.
 
-`work_on` keeps a few tasks in flight per worker, tries again what fails, hears Ctrl-C, and on an early end
-calls all tasks back. docs/cluster.md says what happens when something goes wrong.
+`work_on` keeps a few tasks per worker in flight, tries a failed task again, notices Ctrl-C, and cancels all
+tasks if the work ends early. docs/cluster.md says what happens when something goes wrong.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from lighttail.checks import refuse
 from lighttail.reading import own
 from lighttail.running.blocks import Job, Part, play_blocks, probe_of
 
-LISTEN = 0.1  # seconds between two looks for Ctrl-C
-TRIES = 3  # of a task on an executor
+LISTEN = 0.1  # seconds between two checks for Ctrl-C
+TRIES = 3  # tries per task on an executor
 AHEAD = 4  # tasks in flight per worker
 FEWEST = 8  # tasks in flight before any worker is known
-TASK_SECONDS = 0.1  # of play in a task, far more than handing it over costs
-BYTES_A_SECOND = 20e6  # a larger message, such as a user's own contexts, is worth longer tasks
+TASK_SECONDS = 0.1  # the play of a task, which takes far longer than its transfer
+BYTES_PER_SECOND = 20e6  # of a transfer: a task with a large message, such as contexts, should take longer
 EXECUTOR = "a concurrent.futures.Executor, such as ProcessPoolExecutor() or a Dask client's get_executor()"
 Report = Callable[[int, int], None]
 T = TypeVar("T")
@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 
 class BlocksFailed(RuntimeError):
-    """Some blocks could not be played on the executor; the text says which, of what, and why."""
+    """Some blocks could not be played on the executor. The text names them, the simulation and the cause."""
 
 
 def work_on(
@@ -54,12 +54,12 @@ def work_on(
 ) -> None:
     """Do all tasks on the executor that `place` opens.
 
-    send(executor, task, attempt): hands a task over. done(task, result): takes a result in.
-    window(): tasks in flight at the same time; the next task is asked for when there is room.
-    halt(): tells the tasks that run that nobody wants their results. It is called where the work ends early,
-    by Ctrl-C too, after all tasks that have not begun were called back.
+    send(executor, task, attempt): submits a task. done(task, result): takes the result of a task.
+    window(): the number of tasks in flight, at most; the next task is made when there is room for it.
+    halt(): tells the running tasks that nobody wants their results. It is called if the work ends early, also
+    by Ctrl-C, after all tasks that have not begun were cancelled.
     failed(task, error): the error to raise for a task that failed `TRIES` times; without this function the
-    first error is raised as it is. over(): asked at every turn, whether no task is to begin any more.
+    first error is raised as it is. over(): whether no further task may begin; called at every turn.
     """
     following, running = iter(tasks), dict[Future[R], tuple[T, int]]()
     with postponed_interrupts() as ask, place as executor:
@@ -94,15 +94,15 @@ def work_on(
 
 @contextmanager
 def postponed_interrupts() -> Iterator[Callable[[], None]]:
-    """Within, Ctrl-C raises KeyboardInterrupt where the function that is handed out is called, not anywhere.
+    """Within this context, Ctrl-C raises KeyboardInterrupt only when the function that it gives is called.
 
-    An interrupt that falls between two steps of `concurrent.futures` leaves a lock behind that nobody opens
-    again, and closing the pool then waits for ever. At the latest it is raised at the end. A second Ctrl-C
-    does not wait.
+    An interrupt between two steps of `concurrent.futures` can leave a lock closed for ever, so that closing
+    the pool would never end. KeyboardInterrupt is raised at the latest at the end of the context. A second
+    Ctrl-C raises it at once.
     """
     if (
-        threading.current_thread() is not threading.main_thread()  # which alone is interrupted
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler  # someone else sees to it
+        threading.current_thread() is not threading.main_thread()  # only the main thread is interrupted
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler  # another handler is in place
     ):
         yield lambda: None
         return
@@ -128,7 +128,7 @@ def postponed_interrupts() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def threads_of(count: int) -> Iterator[ThreadPoolExecutor]:
-    """So many threads of this process, gone at the end."""
+    """A pool of `count` threads, which ends with the context."""
     pool = ThreadPoolExecutor(count, thread_name_prefix="lighttail")
     try:
         yield pool
@@ -139,9 +139,9 @@ def threads_of(count: int) -> Iterator[ThreadPoolExecutor]:
 def run_blocks(
     play: Callable[[int, int], int], size: int, paths: int, threads: int, stop: Any, report: Report
 ) -> None:
-    """Play all blocks of `size` paths each on threads; whatever ends early sets the kernels' `stop`.
+    """Play all blocks of `size` paths each on threads; an early end sets the kernels' `stop`.
 
-    play(block, until) plays the paths block * size to until - 1 and returns how many these are.
+    play(block, until) plays the paths block * size to until - 1 and returns the number of these paths.
     """
     blocks, finished = math.ceil(paths / size), 0
 
@@ -164,19 +164,19 @@ def run_blocks(
 class Tasks:
     """The blocks that are still to be played, and what is known about the workers.
 
-    The first tasks are single blocks, to see how long one takes. Shorter tasks at the end let all workers
-    finish together. How the blocks are cut changes no bit.
+    The first tasks are single blocks, which show how long a block takes. Shorter tasks at the end let all
+    workers finish together. No bit depends on how the blocks are divided into tasks.
     """
 
     blocks: int
-    seconds: float  # that a task should take
+    seconds: float  # the time that a task should take
     following: int = 0
-    played: int = 0  # blocks, and the seconds that they took
+    played: int = 0  # blocks that were played, and the seconds that they took
     took: float = 0.0
     workers: set[tuple[str, int, int]] = field(default_factory=set)
 
     def next(self) -> tuple[int, int]:
-        """The next task: its first block, and the one after its last."""
+        """The next task: its first block, and the block after its last."""
         fair = (self.blocks - self.following) / (2 * max(1, len(self.workers)))
         fitting = self.seconds * self.played / max(self.took, 1e-9)
         count = max(1, round(min(fitting, max(fair, fitting / 4))))
@@ -195,17 +195,17 @@ class Tasks:
 
 
 def window_of(workers: set[Any]) -> int:
-    """Tasks in flight on an executor of which so many workers have been heard."""
+    """The number of tasks in flight on an executor, of which these workers have returned results."""
     return max(FEWEST, AHEAD * len(workers))
 
 
 def run_tasks(executor: Any, job: Job, put: Callable[[int, Any], None], report: Report) -> None:
-    """Play all blocks on the executor, which stays open; `put` takes in the paths of each task as it ends."""
+    """Play all blocks on the executor, which stays open; `put` takes the paths of each task when it ends."""
     with stop_flag() as flag:
         probe = probe_of(job.policy, job.problem, job.horizon, job.method, job.course)
         job = replace(job, probe=probe, flag=str(flag))
         message = to_bytes(job)
-        tasks = Tasks(job.blocks, TASK_SECONDS + len(message) / BYTES_A_SECOND)
+        tasks = Tasks(job.blocks, TASK_SECONDS + len(message) / BYTES_PER_SECOND)
         finished = 0
 
         def send(executor: Any, blocks: tuple[int, int], attempt: int) -> Future[Part]:
@@ -231,8 +231,7 @@ def run_tasks(executor: Any, job: Job, put: Callable[[int, Any], None], report: 
 
 
 def submit(executor: Any, job: Job, message: bytes, blocks: tuple[int, int], attempt: int) -> Future[Part]:
-    """Hand over the task of playing some blocks, the first one and the one after the last. message: the job,
-    to_bytes."""
+    """Submit the task of playing blocks[0] to blocks[1] - 1. message: the job as bytes."""
     try:
         future = executor.submit(play_blocks, message, *blocks, attempt)
     except Exception as error:
@@ -246,7 +245,7 @@ def submit(executor: Any, job: Job, message: bytes, blocks: tuple[int, int], att
 def failure(
     job: Job, blocks: tuple[int, int], error: BaseException, what: str = f"failed {TRIES} times"
 ) -> BlocksFailed:
-    """What is said of blocks that could not be played."""
+    """The error for blocks that could not be played."""
     first, last = blocks[0], blocks[1] - 1
     which = f"block {first}" if first == last else f"blocks {first} to {last}"
     cause = " ".join(str(error).split())
@@ -258,9 +257,9 @@ def failure(
 
 @contextmanager
 def stop_flag() -> Iterator[Path]:
-    """An empty file, which tells workers on this machine to go on; `lift` tells them to stop.
+    """An empty file, which tells the workers on this machine to continue; `lift` tells them to stop.
 
-    It then stays until the process ends: a worker may still be starting, and would not miss it.
+    After `lift` the file stays until the process ends, because a worker may still be starting.
     """
     with tempfile.NamedTemporaryFile(prefix="lighttail-", delete=False) as file:
         flag = Path(file.name)
@@ -273,13 +272,13 @@ def stop_flag() -> Iterator[Path]:
 
 
 def lift(flag: Path) -> None:
-    """Write into the file of `stop_flag`."""
+    """Write into the file of `stop_flag`, so that workers stop."""
     with suppress(OSError):
         flag.write_text("stop")
 
 
 def check_executor(executor: Any, threads: Any) -> None:
-    """Refuse what takes no tasks, and two ways to say where to run."""
+    """Raise BadInput if the executor takes no tasks, or if threads are given, too."""
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         raise refuse("executor", executor, EXECUTOR)
     if threads is not None:
@@ -287,7 +286,7 @@ def check_executor(executor: Any, threads: Any) -> None:
 
 
 def check_travels(**parts: Any) -> None:
-    """Refuse by name what cannot be sent to a worker."""
+    """Raise BadInput for the first part, by its name, that cannot be sent to a worker."""
     for name, part in parts.items():
         try:
             to_bytes(part)
@@ -296,8 +295,8 @@ def check_travels(**parts: Any) -> None:
 
 
 def to_bytes(part: Any) -> bytes:
-    """As bytes. A class of a user's file travels with the file; what else only this process could import
-    travels by value where cloudpickle is installed."""
+    """The part as bytes. A class from a user's file is sent with the file. Whatever else only this process
+    can import is sent by value if cloudpickle is installed."""
     with suppress(Exception):
         plain = own.pickled(part)
         if b"__main__" not in plain:

@@ -1,4 +1,4 @@
-"""Before a simulation is played: every check, every choice, and room for what it leaves."""
+"""Before a simulation is played: every check, every choice, and room for its outcome."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from lighttail.system.memory import free_memory, in_bytes
 from lighttail.system.progress import compiling
 
 MOST_PATHS = 10**10
-MOST_COUNTED = 10**12  # whose estimates are tested
+MOST_COUNTED = 10**12  # paths of a law: estimates are tested up to this number
 MOST_THREADS = 10**4
-MOST_SEED = 2**4096  # a seed has at most 4,096 bits: a longer one would only take time
-MOST_PLAYED = {"cpu": 10**15, "cuda": 10**18}  # pulls one by one, some months of one processor
-PRODUCTS = 100  # products of two numbers that take as long as a pull of an arm, about
-KEEP_LAW = Argument("keep", ("law",))  # what memory always has room for
-COPIES = 9  # of the rewards that estimates from paths make at most: regrets, in order, at work; measured
+MOST_SEED = 2**4096  # a seed has at most 4,096 bits: a longer seed would only take time
+MOST_PLAYED = {"cpu": 10**15, "cuda": 10**18}  # pulls, one by one: some months of one processor
+PRODUCTS = 100  # products of two numbers that take about as long as a pull of an arm
+KEEP_LAW = Argument("keep", ("law",))  # always fits into memory
+COPIES = 9  # of the rewards that estimates make, at most, as measured: regrets, sorted, and to work in
 Progress = Callable[[int, int], None]
 
 
@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 class Prepared:
     """A simulation that is ready to be played.
 
-    kept: room for its outcomes. play_block: plays a block on the CPU, compiled. precision: of a GPU.
+    kept: room for its outcomes. play_block: plays a block on the CPU. precision: that of a GPU.
     """
 
     job: Job
@@ -61,7 +61,7 @@ def prepare(
     where: tuple[Any, int | None, Device, Precision | None],
     late: tuple[Any, Any, Any],
 ) -> Prepared:
-    """The settings of `simulate`, checked before any work, and all that is chosen by them.
+    """Check the settings of `simulate` before any work, and choose everything that follows from them.
 
     where: executor, threads, device and precision. late: delay, batch and start.
     """
@@ -92,7 +92,7 @@ def prepare(
 
 
 def usable_processors() -> int:
-    """Processors that this process may use, which in a container are fewer than the machine's."""
+    """The number of processors that this process may use; in a container fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -106,9 +106,9 @@ def check_settings(
     keep: Any = "paths",
     together: int = 1,
 ) -> Checked:
-    """Refuse what cannot be simulated, before any work.
+    """Raise BadInput, before any work, if this cannot be simulated.
 
-    together: outcomes of this kind that are in memory at the same time.
+    together: the number of outcomes of this kind that are in memory at the same time.
     """
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
@@ -126,7 +126,7 @@ def check_settings(
 
 
 class Checked(NamedTuple):
-    """Settings as plain numbers; a fresh seed and all usable processors where none were given."""
+    """The settings as plain numbers, with a fresh seed and all usable processors if none were given."""
 
     horizon: int
     paths: int
@@ -141,7 +141,7 @@ def fresh_seed() -> int:
 
 
 def check_long(problem: Problem, horizon: int, method: Method) -> None:
-    """Refuse a path that nobody could wait for: its pulls follow each other, whatever the processors."""
+    """Raise BadInput if a path would take too long: no number of processors can share the pulls of a path."""
     if method == "step" and horizon > problem.most_steps:
         most = problem.most_steps
         raise refuse("horizon", horizon, f"at most {most} where every pull is played, which takes hours")
@@ -150,7 +150,7 @@ def check_long(problem: Problem, horizon: int, method: Method) -> None:
 def check_played(
     policy: Policy, problem: Problem, horizon: int, paths: int, device: str, late: bool = False
 ) -> None:
-    """Refuse a simulation that would take months, where every pull is played. late: so are the rewards."""
+    """Raise BadInput if every pull is played and that would take months. late: whether rewards come late."""
     if device == "cpu" and not late and not why_not_skip(policy, problem):
         return
     check_long(problem, horizon, "step")
@@ -164,21 +164,21 @@ def check_played(
 
 
 def check_seed(seed: Any) -> int:
-    """A seed is any whole number that is not negative; of a huge one only the time would grow."""
+    """The seed as an int. Raises BadInput unless it is a whole number from 0 on with at most 4,096 bits."""
     if (found := whole("seed", seed, 0)) >= MOST_SEED:
         raise refuse("seed", seed, f"a whole number of at most {MOST_SEED.bit_length() - 1} bits")
     return found
 
 
 def check_progress(progress: Any) -> Any:
-    """A truth value, or a function."""
+    """The argument `progress`, if it is a truth value or a function; otherwise raises BadInput."""
     if callable(progress) or isinstance(progress, (bool, np.bool_)):
         return progress if callable(progress) else bool(progress)
     raise refuse("progress", progress, "True, False or a function")
 
 
 def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int, threads: int = 1) -> None:
-    """Refuse what the machine has no room for: reward and pulls, and the copies that estimates make."""
+    """Raise BadInput if the rewards, the pulls and the copies that estimates make do not fit into memory."""
     kept, free = bytes_of(problem, paths) * together, free_memory()
     if (work := threads * problem.bytes) > free:
         about = f"about {in_bytes(work)}, of which {in_bytes(free)} are free"
@@ -197,15 +197,15 @@ def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: i
 
 
 def bytes_of(problem: Problem, paths: int) -> int:
-    """What the paths of one policy need, with the copies that estimates make."""
+    """The bytes that the paths of one policy need, with the copies that estimates make."""
     return paths * 8 * (problem.room(0).width + 1 + COPIES)
 
 
 def fitting_paths(problem: Problem) -> int:
-    """How many paths of one policy the memory holds."""
+    """The number of paths of one policy that fit into memory."""
     return int(min(1e18, free_memory() / bytes_of(problem, 1)))
 
 
 def fits_memory(problem: Problem, paths: int, together: int) -> bool:
-    """Whether the paths of so many policies do."""
+    """Whether the paths of `together` policies fit into memory."""
     return bytes_of(problem, paths) * together <= free_memory()

@@ -76,32 +76,31 @@ def simulate(
     problem: a `Bandit`, or a `LinearBandit` with a policy for those.
     horizon: pulls per path, at least one per arm.
     paths: independent repetitions.
-    seed: the same seed gives the same bits, whatever the threads or the executor. Without one a fresh seed is
-        taken; it stands in the outcome's settings.
-    threads: one for each usable processor unless given.
+    seed: the same seed gives the same bits, whatever the threads or the executor. Without a seed a fresh one
+        is drawn; the outcome's settings name it.
+    threads: one per usable processor by default.
     progress: True shows a bar on a terminal; a function is called with (paths done, paths).
-    method: "step" plays every pull; "skip" draws many at once, with the same law to a total variation
-        below 1e-12 per path and other bits; "auto" takes the faster one. The outcome says which it was.
+    method: "step" plays every pull; "skip" draws many pulls at once, with other bits and the same law up to a
+        total variation below 1e-12 per path; "auto" takes the faster method. The outcome says which it was.
     executor: where to play instead of on threads of this process: any `concurrent.futures.Executor`, such as
-        a `ProcessPoolExecutor` or a Dask client's `get_executor()`. Policy and problem must pickle. It
-        stays open. docs/cluster.md says what happens when a worker dies.
-    keep: "paths" keeps reward and pulls of every path; "law" only counts them, in memory that does not
-        depend on how many there are. All estimates work on both (docs/streaming.md).
+        a `ProcessPoolExecutor` or a Dask client's `get_executor()`. Policy and problem must pickle. The
+        executor stays open. docs/cluster.md says what happens when a worker dies.
+    keep: "paths" keeps the reward and the pulls of every path; "law" only counts them, in memory that does
+        not depend on the number of paths. All estimates work on both (docs/streaming.md).
     device: "cpu", or "cuda" for an NVIDIA GPU: one thread per path, the same law, other bits (docs/gpu.md).
-    precision: of a GPU's arithmetic, "float32" or "float64"; unless given, the first where a path's sums
-        lose less than a thousandth of their noise by it.
+    precision: of a GPU's arithmetic, "float32" or "float64". By default "float32", if its rounding of a
+        path's sums is below a thousandth of their noise.
     delay: of every reward, in pulls: a number, a `FixedDelay`, `UniformDelay` or `GeometricDelay`, or an
-        array of observed delays to draw from; with `never=` the chance that a reward does not come. A reward
-        counts in the outcome whether it comes or not; what is late is that the policy knows it
-        (docs/delays.md).
-    batch: decisions per group, which see no reward of their own group.
-    start: an `Experiment` with the same policy, from whose state every path goes on, open trials included.
+        array of observed delays to draw from; with `never=` the chance that a reward never comes. Every
+        reward counts in the outcome; only the policy learns it late, or never (docs/delays.md).
+    batch: decisions per group; no decision knows a reward of its own group.
+    start: an `Experiment` with the same policy, from whose state, with its open trials, every path continues.
         The horizon and the outcome count its pulls and rewards, too; the policy keeps the horizon that the
         experiment was made with.
 
-    Paths are played in blocks; a block's random numbers depend on the seed and the block's number
-    alone. The first use of a policy with a kind of noise on a machine compiles for about a
-    second. Ctrl-C stops at once.
+    Paths are played in blocks; the random numbers of a block depend only on the seed and on the number of the
+    block. The first use of a policy with a kind of noise on a machine compiles for about a second. Ctrl-C
+    stops at once.
 
     >>> import lighttail as lt
     >>> problem = lt.Bandit([0.2, 0.8], noise=lt.Gaussian(1.0))
@@ -127,7 +126,7 @@ def simulate(
 
 
 def _on_gpu(ready: Prepared, report: Progress) -> dict[str, str]:
-    """Play on a GPU, a launch of some million paths at a time; what the settings say of the device."""
+    """Play on a GPU, some million paths per launch; returns the entries about the GPU in the settings."""
     job, precision = ready.job, ready.precision
     assert precision is not None  # it was prepared for a GPU
     problem: Any = job.problem
@@ -142,15 +141,9 @@ def _on_gpu(ready: Prepared, report: Progress) -> dict[str, str]:
 
 
 def settings_of(
-    policy: Policy,
-    problem: Problem,
-    horizon: int,
-    paths: int,
-    seed: int,
-    method: str,
-    keep: Keep = "paths",
+    policy: Policy, problem: Problem, horizon: int, paths: int, seed: int, method: str, keep: Keep = "paths"
 ) -> dict[str, Any]:
-    """What made an outcome: enough to make it again."""
+    """The settings of an outcome, which are enough to make it again."""
     return {
         "policy": repr(policy),
         "policy_label": str(policy),

@@ -1,4 +1,4 @@
-"""Many simulations from one file into one folder, however often that is interrupted (docs/studies.md)."""
+"""Many simulations from one file into one folder, which may be stopped and resumed (docs/studies.md)."""
 
 from lighttail.study.file import Study, read_study
 from lighttail.study.report import report_study

@@ -1,4 +1,4 @@
-"""The cells of a study, each one call of `simulate`, and the pieces in which their paths are kept."""
+"""The cells of a study, each of which is one call of `simulate`, and the pieces that keep their paths."""
 
 from __future__ import annotations
 
@@ -31,21 +31,23 @@ from lighttail.study.told import facts_of
 from lighttail.system.progress import compiling
 
 PIECE_BLOCKS = 128
-PIECE_PULLS = 1 << 26  # a second or so; where pulls are skipped, the number of blocks is limit enough
-PIECE_NUMBERS = 1 << 23  # rewards and pulls, 64 MiB
-PIECE_LAUNCHES = 4  # of a GPU
+PIECE_PULLS = 1 << 26  # they take about a second; with skip-ahead the number of blocks is the limit
+PIECE_NUMBERS = 1 << 23  # rewards and pulls per piece, 64 MiB
+PIECE_LAUNCHES = 4  # kernel launches of a GPU per piece
 MOST_PIECES = 10**6
-KEY_LETTERS = 16  # of a cell's key in the name of its folder
+KEY_LETTERS = 16  # letters of the key of a cell in the name of its folder
 FOUND_OUT = ("method", "block_paths", "piece_paths", "probe", "seed")  # in `played`, not in `asked_for`
-Listed = dict[tuple[str, int], dict[str, Any]]  # by `asked_text` and seed: what is known of `played`
+Listed = dict[tuple[str, int], dict[str, Any]]  # by `asked_text` and seed: what is known about `played`
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
     """One policy on one problem at one horizon from one seed.
 
-    played: all that decides the bits of its paths, but not how many there are. size: paths of a whole piece.
-    probe: None if a manifest lists every path of the cell: then its key is known without a kernel.
+    played: all that decides the bits of the paths, except their number. block: paths per block. size: paths
+    per whole piece. probe: the beginning of some paths, by which machines that round differently are told
+    apart; None if a manifest lists every path of the cell, whose key is then known without a kernel.
+    precision: on a GPU.
     """
 
     setting: StudyProblem
@@ -55,11 +57,11 @@ class Cell:
     seed: int
     paths: int
     method: Played
-    block: int  # paths
+    block: int
     size: int
     probe: bytes | None
     played: dict[str, Any]
-    precision: Precision | None = None  # of a GPU
+    precision: Precision | None = None
 
     @property
     def problem(self) -> Problem:
@@ -71,19 +73,19 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """The digest of what it plays: files with this key fit, whatever the names are now."""
-        return hashlib.sha256(json.dumps(self.played, sort_keys=True).encode()).hexdigest()
+        """The digest of what the cell plays. Files with this key fit, even if names in the study changed."""
+        return sha256(json.dumps(self.played, sort_keys=True).encode())
 
     @property
     def folder(self) -> str:
-        """A name for people to read, which ends with the beginning of the key."""
+        """The name of the folder: readable names, and the beginning of the key."""
         sigma = [] if self.setting.sigma is None else [f"sigma-{self.setting.sigma:g}"]
         names = (self.setting.name, *sigma, self.policy_name, f"T-{self.horizon}", f"seed-{self.seed}")
         return "_".join([*map(slug, names), self.key[:KEY_LETTERS]])
 
     @property
     def names(self) -> dict[str, Any]:
-        """What a person calls it."""
+        """The names of the cell in the manifest."""
         return {
             "problem": self.setting.name,
             "sigma": self.setting.sigma,
@@ -93,13 +95,13 @@ class Cell:
         }
 
     def checked_probe(self) -> bytes:
-        """The probe, for workers; played now if a manifest knew it and a file must be made again."""
+        """The probe, for workers. It is played now if the manifest had it and a file must be made again."""
         if self.probe is not None:
             return self.probe
         probe = probe_of(self.policy, self.problem, self.horizon, self.method, self.course)
-        if _digest(probe) != self.played["probe"]:
-            allowed = "finished by a machine that rounds as the one that began it"
-            found, more = "this one rounds otherwise", ": play the study in a new folder"
+        if sha256(probe) != self.played["probe"]:
+            allowed = "finished by a machine that rounds like the machine that began it"
+            found, more = "this machine rounds differently", ": play the study in a new folder"
             raise refuse(str(self.folder), None, allowed, found=found, more=more)
         return probe
 
@@ -111,7 +113,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Piece:
-    """The paths `first` to `until` - 1 of a cell: whole blocks, but for the cell's last."""
+    """The paths `first` to `until` - 1 of a cell: whole blocks, except for the last block of the cell."""
 
     cell: Cell
     first: int
@@ -127,17 +129,17 @@ class Piece:
 
     @property
     def blocks(self) -> tuple[int, int]:
-        """The first block, and the one after the last."""
+        """The first block, and the block after the last."""
         return self.first // self.cell.block, math.ceil(self.until / self.cell.block)
 
     @property
     def about(self) -> dict[str, Any]:
-        """What its file says of itself."""
+        """What the file of the piece says about itself."""
         return {"key": self.cell.key, "first": self.first, "rows": self.rows}
 
 
 def slug(text: str) -> str:
-    """A text as part of the name of a file.
+    """A text as a part of a file name.
 
     >>> slug("Two arms, σ 0.5")
     'two-arms-0.5'
@@ -148,9 +150,9 @@ def slug(text: str) -> str:
 def cells_of(
     study: Study, device: str = "cpu", shown: bool = False, listed: Listed | None = None
 ) -> list[Cell]:
-    """All cells of a study in a fixed order. shown: say when a kernel is being compiled.
+    """All cells of a study in a fixed order. shown: whether to print that a kernel is being compiled.
 
-    listed: what the manifest of the study's folder says of them (`lighttail.study.manifest.listed_in`).
+    listed: what the manifest in the folder says about the cells (`lighttail.study.manifest.listed_in`).
     """
     cells = [
         cell
@@ -200,7 +202,7 @@ def _of_all_seeds(
             way.block,
             way.size,
             None if "probe" in one else way.probe,
-            played | {"probe": one.get("probe") or _digest(way.probe), "seed": seed},
+            played | {"probe": one.get("probe") or sha256(way.probe), "seed": seed},
             way.precision,
         )
         for seed, one in zip(study.seeds, known, strict=True)
@@ -208,7 +210,7 @@ def _of_all_seeds(
 
 
 class _Way(NamedTuple):
-    """How the paths of a cell are played. probe: their beginning, to tell machines apart; empty if known."""
+    """How the paths of a cell are played. probe: as in `Cell`, but empty if it is known."""
 
     method: Played
     block: int
@@ -221,7 +223,8 @@ class _Way(NamedTuple):
 def _on_cpu(
     policy: Policy, setting: StudyProblem, horizon: int, asked: Method, known: list[dict[str, Any]]
 ) -> _Way:
-    """known: what a manifest says of the cell of each seed, for which no pilots or probe are played."""
+    """known: what a manifest says about the cell of each seed; for such cells neither pilots nor a probe are
+    played."""
     problem: Any = setting.problem
     method: Played = "step"
     if not setting.course.late:
@@ -235,7 +238,7 @@ def _on_cpu(
 
 
 def _on_gpu(policy: Policy, problem: Any, horizon: int) -> _Way:
-    """A path has a stream of its own there."""
+    """On a GPU every path has its own stream of random numbers, so that a block is one path."""
     precision = precision_for(None, problem, horizon)
     short = min(horizon, PROBE_PULLS + problem.opening)
     probe = device_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision).tobytes()
@@ -244,14 +247,14 @@ def _on_gpu(policy: Policy, problem: Any, horizon: int) -> _Way:
 
 
 def asked_for(policy: Policy, setting: StudyProblem, horizon: int, device: str) -> dict[str, Any]:
-    """What decides how a cell is played, found without a kernel."""
+    """What decides how a cell is played, as far as it is known without a kernel."""
     problem: Any = setting.problem
     asked = {
         "policy": repr(policy),
-        "problem": problem_repr(problem),
+        "problem": problem.played(),
         "horizon": horizon,
         "formulas": formulas_digest(policy, problem, setting.course),
-        "numbers": _digest(fingerprint(policy, problem, horizon)),
+        "numbers": sha256(fingerprint(policy, problem, horizon)),
         "device": device,
         **setting.course.said(),
     }
@@ -260,21 +263,17 @@ def asked_for(policy: Policy, setting: StudyProblem, horizon: int, device: str) 
 
 
 def asked_text(played: dict[str, Any]) -> str:
-    """What was asked for, of all that a cell plays: its name among the cells of a manifest."""
+    """The part of `played` that was asked for, as a text: it identifies a cell in a manifest."""
     return json.dumps({key: played[key] for key in played if key not in FOUND_OUT}, sort_keys=True)
 
 
-def _digest(content: bytes) -> str:
+def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def problem_repr(problem: Problem) -> str:
-    """What of a problem decides its paths: the names of its arms do not."""
-    return problem.played()
-
-
 def piece_paths(problem: Problem, horizon: int, method: str, block: int) -> int:
-    """Paths of a whole piece. It depends on what is played alone, so that files fit when paths are added."""
+    """The paths per whole piece. They do not depend on the number of paths, so that files fit when paths are
+    added."""
     columns = 1 + problem.room(0).width
     numbers = PIECE_NUMBERS // (block * columns)
     pulls = PIECE_BLOCKS if method == "skip" else PIECE_PULLS // (block * horizon)
@@ -282,7 +281,7 @@ def piece_paths(problem: Problem, horizon: int, method: str, block: int) -> int:
 
 
 def formulas_digest(policy: Policy, problem: Problem, course: Course = STRAIGHT) -> str:
-    """Changes with any formula of the policy, its bonus, the noise, the actions or the delay, and with the
+    """A digest of the formulas of the policy, its bonus, the noise, the actions and the delay, and of the
     kernels."""
     from lighttail.kernels.build import digest
 
@@ -293,6 +292,6 @@ def formulas_digest(policy: Policy, problem: Problem, course: Course = STRAIGHT)
             function = inspect.getattr_static(type(part), name)
             if isinstance(function, staticmethod) and not name.startswith("_"):
                 formulas[f"{type(part).__qualname__}.{name}"] = function.__func__
-    if not policy.linear:  # whose rule may be made of more than its class shows
+    if not policy.linear:  # the rule of a policy may have more functions than its class shows
         formulas |= {f"rule.{name}": part for name, part in policy.rule()._asdict().items() if callable(part)}
     return digest(*(formulas[name] for name in sorted(formulas)))

@@ -1,9 +1,9 @@
-"""The study file: from TOML to problems and policies, checked before anything is played."""
+"""The study file: problems and policies from TOML, all checked before anything is played."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,24 +21,27 @@ from lighttail.checks import (
     whole_float,
 )
 from lighttail.course import STRAIGHT, Course, check_course
+from lighttail.delays import Delay, as_delay
 from lighttail.linear import LinearBandit
+from lighttail.noises import Noise
 from lighttail.policies import Policy
-from lighttail.problems import MOST_PULLS, Bandit, Noise
+from lighttail.problems import MOST_PULLS, Bandit
 from lighttail.reading.csvfile import read_rewards
 from lighttail.reading.own import loader
-from lighttail.reading.words import names_own, parse_linear, parse_noise, parse_policy
+from lighttail.reading.words import DELAYS, names_own, parse_course, parse_linear, parse_noise, parse_policy
 from lighttail.running.methods import Method, check_method, why_not_skip
 from lighttail.running.prepare import MOST_PATHS, check_long, check_settings
-from lighttail.study.late import LINEAR_KEYS, course_of
 from lighttail.study.source import LONGEST_TEXT, Source, TablePlace, name, several, text, texts
 from lighttail.study.told import Tell, told_noise, told_policy
 
 LATE_KEYS = ("delay", "never", "batch")
+LINEAR_KEYS = ("actions", "dim", "theta")
+DELAY = f"a whole number of pulls, a list of such numbers, or a text of the form {DELAYS}"
 PROBLEM_KEYS = ("name", "means", "noise", "sigmas", "labels", "data", *LINEAR_KEYS, *LATE_KEYS)
 POLICY_KEYS = ("name", "policy")
 SETTINGS = ("name", "paths", "seeds", "horizons", "sigmas", "method", "threshold")
 KEYS = (*SETTINGS, *LATE_KEYS, "problem", "policy")
-MOST_PROBLEMS = 1000  # each with one of its sigmas
+MOST_PROBLEMS = 1000  # a problem counts once per sigma
 MOST_POLICIES = 1000
 MOST_CELLS = 10**5
 Find = Callable[[str], Path]
@@ -46,7 +49,7 @@ Find = Callable[[str], Path]
 
 @dataclass(frozen=True)
 class StudyProblem:
-    """A problem of a study with one of its sigmas; None where the study leaves it open."""
+    """A problem of a study with one of its sigmas; None if the study gives no sigma."""
 
     name: str
     sigma: float | None
@@ -55,15 +58,15 @@ class StudyProblem:
 
     @property
     def title(self) -> str:
-        """The name, with the sigma, the delay and the batch where there are any."""
+        """The name, with the sigma, the delay and the batch if there are any."""
         sigma = "" if self.sigma is None else f"sigma {self.sigma:g}"
         return ", ".join(filter(None, (self.name, sigma, self.course.short())))
 
 
 @dataclass(frozen=True)
 class Study:
-    """What a study file says. text: the file itself. inputs: data files and Python files that it names, with
-    their paths."""
+    """The content of a study file. text: the text of the file. inputs: the paths of the data files and Python
+    files that the text names."""
 
     name: str
     paths: int
@@ -78,14 +81,14 @@ class Study:
 
 
 def read_study(path: str | Path) -> Study:
-    """The study in a file; the files that it names are found from the file's folder.
+    """The study in a file. The files that it names are looked up in the folder of the study file.
 
-    Python files and modules of policies and noises that it names are run.
+    The Python files and modules that the study names are run.
     """
     path = file_path("study", path)
     try:
         with open(path, "rb") as file:
-            raw = file.read(LONGEST_TEXT + 1)  # and no more of what may be a device without an end
+            raw = file.read(LONGEST_TEXT + 1)  # no more, since the file may be a device without an end
         if len(raw) > LONGEST_TEXT:
             raise refuse("study", str(path), f"a file of at most {LONGEST_TEXT:,} bytes")
         content = raw.decode("utf-8-sig").replace("\r\n", "\n")
@@ -97,9 +100,9 @@ def read_study(path: str | Path) -> Study:
 
 
 def parse_study(content: str, called: str, find: Find, tell: Tell | None = None) -> Study:
-    """The study in a text. called: the file's name in a message. find: where a file that it names is.
+    """The study in a text. called: the name of the file in a message. find: returns the path of a file.
 
-    tell: the facts of policies and noises of one's own; with it nothing that the text names is run.
+    tell: returns the facts of a user's own policy or noise. If it is given, no code of the user is run.
 
     >>> content = 'name = "a"' + chr(10) + 'paths = "9"'
     >>> parse_study(content, "study.toml", Path)
@@ -123,15 +126,15 @@ def parse_study(content: str, called: str, find: Find, tell: Tell | None = None)
         inputs=inputs,
     )
     _check_cells(study, source)
-    if tell is None:  # else they were when the study was played
+    if tell is None:  # otherwise they were checked when the study was played
         _check_pairs(study, source)
     return study
 
 
 class _Words:
-    """Where the words of a study lead: to files beside it, or to what is told of one's own classes.
+    """The policies, noises and files that the words of a study name.
 
-    inputs: the files that were named so far.
+    inputs: the files that were named so far. find, tell: as in `parse_study`.
     """
 
     def __init__(self, find: Find, inputs: dict[str, Path], tell: Tell | None) -> None:
@@ -143,20 +146,20 @@ class _Words:
         return self.inputs[called]
 
     def policy(self, words: str, called: str) -> Policy:
-        """The policy of a name in these words."""
+        """The policy that these words name. called: its name in the study."""
         if self.tell is None or not names_own(words):
             return parse_policy(words, self.load)
         return told_policy(called, self.tell("policy", called))
 
     def noise(self, words: str, sigma: float | None, called: str) -> Noise:
-        """The noise of a problem in these words."""
+        """The noise that these words name. called: the name of its problem."""
         if self.tell is None or not names_own(words):
             return parse_noise(words, sigma, self.load)
         return told_noise(self.tell("noise", called))
 
 
 def _whole(key: str, value: Any, least: int, most: int | None = None) -> int:
-    """A whole number; TOML reads 1e5 as a float."""
+    """A whole number, which may be a float because TOML reads 1e5 as a float."""
     if most is not None and isinstance(value, float) and value > most:
         raise refuse(key, value, f"a whole number of at most {most}")
     return whole(key, whole_float(value), least, most=most)
@@ -187,7 +190,7 @@ def _policies(source: Source, way: _Words) -> dict[str, Policy]:
 
 
 def _check_fresh(source: Source, place: TablePlace, names: list[str], called: str) -> None:
-    """Refuse a name that was given before; to many disks large and small letters are the same."""
+    """Refuse a name that was given before. Many disks do not distinguish upper and lower case."""
     if called.casefold() in [other.casefold() for other in names]:
         key = place[0]
         with source.at(*place, "name" if "name" in source.table(place) else "policy"):
@@ -203,7 +206,7 @@ def _problems(source: Source, way: _Words) -> Iterator[StudyProblem]:
         called = source.given(place, "name", name)
         _check_fresh(source, place, names, called)
         names.append(called)
-        course = course_of(source, place, way.file)
+        course = _course(source, place, way.file)
         for sigma, problem in _with_sigmas(source, place, shared, way):
             setting = StudyProblem(called, sigma, problem, course)
             with source.at(*place):
@@ -218,10 +221,36 @@ def _problems(source: Source, way: _Words) -> Iterator[StudyProblem]:
             yield setting
 
 
+def _course(source: Source, place: TablePlace, find: Find) -> Course:
+    """When rewards become known: a key in the table of the problem goes before the key of the study."""
+
+    def given(key: str, check: Callable[[str, Any], Any], default: Any) -> Any:
+        return source.given(place if key in source.table(place) else (), key, check, default)
+
+    delay = given("delay", lambda field, value: _delay(field, value, find), STRAIGHT.delay)
+    batch = given("batch", lambda field, value: _whole(field, value, 1), STRAIGHT.batch)
+    course = Course(given("never", lambda field, value: replace(delay, never=value), delay), batch)
+    if course.late and any(key in source.table(place) for key in LINEAR_KEYS):
+        with source.at(*place):
+            raise refuse("delay, never or batch", course.short(), "left out with a linear bandit")
+    return course
+
+
+def _delay(key: str, value: Any, find: Find) -> Delay:
+    """The delay that TOML gives as a number, a list or a text."""
+    if isinstance(value, list):
+        return as_delay(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise refuse(key, value, DELAY)
+    found, _ = parse_course(value if isinstance(value, str) else str(whole_float(value)), None, None, find)
+    assert found is not None  # a delay is given
+    return found
+
+
 def _with_sigmas(
     source: Source, place: TablePlace, shared: Any, way: _Words
 ) -> Iterator[tuple[float | None, Bandit | LinearBandit]]:
-    """The problem of a table with each of its sigmas: its own, or those of the study."""
+    """The problem of a table with each of its sigmas, or with those of the study."""
     table = source.table(place)
     noise = source.given(place, "noise", text, "gaussian")
     if "data" in table:
@@ -229,7 +258,7 @@ def _with_sigmas(
             place, tuple(key for key in PROBLEM_KEYS[1:] if key not in ("data", *LATE_KEYS)), "with data"
         )
     fixed = "data" if "data" in table else "bernoulli rewards" if noise.strip().lower() == "bernoulli" else ""
-    fixed = fixed or ("a noise of one's own" if names_own(noise) else "")
+    fixed = fixed or ("a noise of your own" if names_own(noise) else "")
     if fixed:
         source.without(place, ("sigmas",), f"with {fixed}")
         if shared is not None:
@@ -279,14 +308,14 @@ def _linear(source: Source, place: TablePlace, law: Noise, way: _Words) -> Linea
 
 
 def _vector(key: str, value: Any) -> str:
-    """Numbers as the command line has them; repr loses no bit."""
+    """Numbers as a text, in the form of the command line. `repr` loses no bit."""
     if not isinstance(value, list) or not value:
         raise refuse(key, value, "a list of numbers")
     return ",".join(repr(number(f"{key}[{place}]", one)) for place, one in enumerate(value))
 
 
 def _check_cells(study: Study, source: Source) -> None:
-    """Refuse a study whose cells alone could hardly be listed."""
+    """Refuse a study with too many cells to list."""
     count = len(study.problems) * len(study.policies) * len(study.horizons) * len(study.seeds)
     if count > MOST_CELLS:
         cells = "the cells, problems x policies x horizons x sigmas x seeds,"
@@ -294,11 +323,14 @@ def _check_cells(study: Study, source: Source) -> None:
         raise refuse(cells, count, f"at most {MOST_CELLS:,}", found=found).within(source.name)
 
 
-FAULTS: dict[str, TablePlace] = {"horizon": ("horizons",), "method": ("method",)}  # a policy's line otherwise
+FAULTS: dict[str, TablePlace] = {
+    "horizon": ("horizons",),
+    "method": ("method",),
+}  # otherwise the line of the policy
 
 
 def _check_pairs(study: Study, source: Source) -> None:
-    """Refuse a policy that cannot play a problem, at the line of what is at fault."""
+    """Refuse a policy that cannot play a problem, with the line of the mistake."""
     for setting in study.problems:
         problem: Any = setting.problem
         for turn, policy in enumerate(study.policies.values()):

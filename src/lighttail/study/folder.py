@@ -1,4 +1,4 @@
-"""The folder of a study: its manifest, its files, and what of them can be used again."""
+"""The folder of a study: its manifest, its files, and which of the files can be used again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lighttail.checks import refuse
-from lighttail.study.cells import KEY_LETTERS, Cell, Piece, slug
+from lighttail.study.cells import KEY_LETTERS, Cell, Piece, sha256, slug
 from lighttail.study.file import Study
 from lighttail.study.manifest import (
     MANIFEST,
@@ -30,7 +30,7 @@ from lighttail.system.files import NotWritten, in_a_sentence, leftovers, output_
 
 CELLS, INPUTS, REPORT, LOCK = "cells", "inputs", "report", ".lock"
 PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
-AGAIN = "what was finished is whole; the same command goes on from there"
+AGAIN = "the finished files are whole, and the same command resumes after them"
 
 
 def _check_empty(path: Path) -> None:
@@ -44,7 +44,7 @@ def _check_empty(path: Path) -> None:
 
 
 def check_file_or_folder(path: Path, folder: bool) -> None:
-    """Refuse a file in a folder's place, and a folder in a file's."""
+    """Refuse a file where a folder must be, and a folder where a file must be."""
     if path.is_dir() != folder and path.exists():
         wanted, found = ("folder", "file") if folder else ("file", "folder")
         away = ": move it away and run the study again"
@@ -52,7 +52,7 @@ def check_file_or_folder(path: Path, folder: bool) -> None:
 
 
 def has_pieces(path: Path) -> bool:
-    """Whether there are files with the names of a study's pieces."""
+    """Whether there are files that are named like the pieces of a study."""
     return next(path.glob(f"{CELLS}/*/{PIECES}"), None) is not None
 
 
@@ -62,13 +62,13 @@ def lost_manifest(path: Path) -> NoManifest | None:
 
 
 def _manifest(path: Path, rebuild: bool) -> dict[str, Any] | None:
-    """The manifest; None where the study begins, or where it is to be made anew from the pieces."""
+    """The manifest; None if the study begins here, or if `rebuild` and the manifest is lost or damaged."""
     try:
         manifest = read_manifest(path)
         if manifest is None and (lost := lost_manifest(path)):
             raise lost
     except NoManifest as error:
-        if not has_pieces(path):  # perhaps another program's
+        if not has_pieces(path):  # the file may belong to another program
             raise refuse(
                 "out", str(path), f"a folder whose {MANIFEST} is that of a study, or a new one"
             ) from None
@@ -82,9 +82,9 @@ def _manifest(path: Path, rebuild: bool) -> dict[str, Any] | None:
 
 
 def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, Any] | None:
-    """The manifest, if the folder is of this study and was made by these versions; refuse any other.
+    """The manifest. Refuses a folder of another study, or one that other versions made.
 
-    rebuild: None for a folder with pieces whose manifest is lost or damaged.
+    rebuild: return None for a folder with pieces whose manifest is lost or damaged.
     """
     now, manifest = versions(), _manifest(path, rebuild)
     for place in (CELLS, INPUTS, REPORT):
@@ -106,8 +106,8 @@ def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, 
 
 @contextmanager
 def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
-    """The folder, for one run at a time; it is made if need be."""
-    check_belongs(path, study, rebuild)  # nothing is written to a folder that is someone else's
+    """The folder, for one run at a time. It is made if it does not exist."""
+    check_belongs(path, study, rebuild)  # before anything is written into the folder
     with output_folder("out", path), open(path / LOCK, "ab") as file:
         try:
             _lock(file)
@@ -126,7 +126,7 @@ def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
 
 
 def _lock(file: Any) -> None:
-    """Lock a file until it is closed; the system does that for a process that is killed."""
+    """Lock a file until it is closed. The system closes the files of a process that is killed."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -141,7 +141,7 @@ def _lock(file: Any) -> None:
 
 
 class Folder:
-    """The files of a study. manifest: the one that was found."""
+    """The files of a study. manifest: the manifest in the folder, if there is one."""
 
     def __init__(self, path: Path, study: Study, manifest: dict[str, Any] | None) -> None:
         self.path, self.study = path, study
@@ -177,40 +177,41 @@ class Folder:
         return found, damaged
 
     def _place(self, cell: Cell) -> Path:
-        """Where the cell's files are: a folder with its key, whatever the names were."""
+        """The folder of the cell's files, which is found by the key if names in the study changed."""
         now = self.path / CELLS / cell.folder
         return now if now.is_dir() else self._places.get(cell.key[:KEY_LETTERS], now)
 
     def _whole(self, file: Path, piece: Piece) -> str | None:
-        """The sha256 of a file that holds the piece; the manifest knows it, or else the file itself."""
+        """The sha256 of a file that holds the piece; None if the file does not agree with the manifest or, if
+        the manifest does not list it, with itself."""
         content = file.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
+        digest = sha256(content)
         listed = self._listed.get((piece.cell.key, piece.first, piece.rows))
         whole = digest == listed if listed is not None else fits(content, piece)
         return digest if whole else None
 
     def settle(self, cells: Iterable[Cell]) -> None:
-        """Give the cells' folders the names that the study gives them now."""
+        """Rename the folders of the cells after the names in the study."""
         for cell in cells:
             before = self._place(cell)
             if before.is_dir() and before.name != cell.folder:
                 before.rename(before.with_name(cell.folder))
 
     def keep(self, piece: Piece, content: bytes) -> str:
-        """Write the file of a piece, whole or not at all; returns its sha256."""
+        """Write the file of a piece, whole or not at all. Returns the sha256 of the file."""
         with self._file(self.path / CELLS / piece.cell.folder / piece.file) as file:
             file.write(content)
-        return hashlib.sha256(content).hexdigest()
+        return sha256(content)
 
     def look_at_inputs(self) -> list[Path]:
-        """The copies of the study's data that are there and damaged."""
+        """The copies of the study's data that are damaged."""
         copies = [self.path / copy for copy in dict.fromkeys(self.inputs.values())]
         for copy in copies:
             check_file_or_folder(copy, folder=False)
         return [copy for copy in copies if copy.exists() and not is_copy(copy)]
 
     def keep_inputs(self, damaged: Container[Path]) -> None:
-        """Copy the data that the study names, so that the folder has all that a report needs."""
+        """Copy the data that the study names, so that a report needs only the files in the folder."""
         for name, copy in self.inputs.items():
             path = self.path / copy
             if not path.exists() or path in damaged:
@@ -219,7 +220,7 @@ class Folder:
 
     @contextmanager
     def _file(self, path: Path) -> Iterator[IO[bytes]]:
-        """A file that is written whole or not at all; a failure is told in a sentence."""
+        """A file that is written whole or not at all. A failure raises NotWritten with a sentence."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(path, durable=True) as file:
@@ -228,14 +229,14 @@ class Folder:
             raise NotWritten(f"{in_a_sentence(error)}: {AGAIN}") from error
 
     def write_manifest(self, cells: Iterable[Cell], found: Found) -> dict[str, Any]:
-        """Write down what the study is and which files are its own."""
+        """Write the manifest: what the study is, and which files belong to it."""
         manifest = manifest_of(self.study, self.inputs, cells, found)
         with self._file(self.path / MANIFEST) as file:
             file.write(json.dumps(manifest, indent=1).encode() + b"\n")
         return manifest
 
     def superseded(self, cells: Iterable[Cell], pieces: Container[Piece]) -> dict[Piece, list[Path]]:
-        """The files of last pieces from before paths were added, for those of `pieces` that hold more."""
+        """For each of `pieces`, the files of shorter pieces, made before paths were added to the study."""
         older: dict[Piece, list[Path]] = {}
         for cell in cells:
             begin = {piece.first: piece for piece in cell.pieces if piece in pieces}
@@ -247,14 +248,14 @@ class Folder:
         return older
 
     def strangers(self, cells: Iterable[Cell]) -> list[Path]:
-        """Files of cells, of numbers of paths or of data that the study does not have."""
+        """The files of cells, paths or data that the study does not have."""
         wanted = {self.path / CELLS / cell.folder / piece.file for cell in cells for piece in cell.pieces}
         wanted |= {self.path / copy for copy in self.inputs.values()}
         there = [*self.path.glob(f"{CELLS}/*/{PIECES}"), *self.path.glob(f"{INPUTS}/{'?' * 64}_*")]
         return sorted(file for file in set(there) - wanted if file.is_file())
 
     def prune(self, files: Iterable[Path]) -> None:
-        """Remove these files, and folders that are then empty."""
+        """Remove these files, and the folders that become empty."""
         for file in files:
             file.unlink()
         for place in (*self._cell_folders(), self.path / INPUTS):
@@ -263,7 +264,7 @@ class Folder:
 
 
 def _input_file(source: Path) -> str:
-    """The name of a data file's copy: after what is in it."""
+    """The name of the copy of a data file, which begins with the digest of the content."""
     return f"{INPUTS}/{_digest(source)}_{slug(source.stem)}{source.suffix}"
 
 
@@ -273,5 +274,5 @@ def _digest(path: Path) -> str:
 
 
 def is_copy(path: Path) -> bool:
-    """Whether a copy of data holds what its name says."""
+    """Whether the content of a copy has the digest in its name."""
     return path.is_file() and _digest(path) == path.name.partition("_")[0]

@@ -1,9 +1,8 @@
-"""The manifest of a study's folder: what the study is, and which files are its own."""
+"""The manifest in the folder of a study: what the study is, and which files belong to it."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import math
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import Any, get_args
 
 from lighttail.checks import Argument, BadInput, refuse
 from lighttail.running.methods import Played
-from lighttail.study.cells import Cell, Listed, Piece, asked_text
+from lighttail.study.cells import Cell, Listed, Piece, asked_text, sha256
 from lighttail.study.file import Study
 from lighttail.study.parquet import pyarrow
 from lighttail.system.versions import used_versions
@@ -46,26 +45,26 @@ CELL_TYPES: dict[str, Any] = {
     "files": list,
 }
 FILE_TYPES: dict[str, Any] = {"file": str, "first": int, "rows": int, "sha256": str}
-REBUILD = Argument("rebuild", (True,))  # what a lost manifest can be made anew by
+REBUILD = Argument("rebuild", (True,))  # the argument that makes a lost manifest again
 
 
 class NoManifest(BadInput):
-    """The manifest is not there, or is not one; the files of the study may still be whole."""
+    """The manifest is missing or damaged. The files of the study may still be whole."""
 
 
 def no_manifest(file: Path, wrong: str) -> NoManifest:
-    """The error for a manifest with which something is wrong."""
+    """The error for a manifest. wrong: what is wrong with it."""
     return NoManifest(field=str(file), allowed="the manifest of a study", found=wrong)
 
 
 def versions() -> dict[str, str]:
-    """What may change a bit of a path or a byte of a file; of Python, a release of bug fixes does not."""
+    """The versions that may change a bit of a path or a byte of a file. Of Python, only two numbers count."""
     used = used_versions()
     return used | {"python": ".".join(used["python"].split(".")[:2]), "pyarrow": pyarrow().__version__}
 
 
 def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
-    """The manifest of a study's folder; None where there is none."""
+    """The manifest in the folder of a study; None if there is none."""
     file = path / MANIFEST
     try:
         manifest = json.loads(file.read_bytes())
@@ -87,7 +86,7 @@ def read_manifest(path: Path, field: str = "out") -> dict[str, Any] | None:
 
 
 def _fault(manifest: Any) -> str:
-    """What is wrong with what a manifest holds; empty where nothing is."""
+    """What is wrong with the content of a manifest; empty if nothing is wrong."""
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         return "is not"
     wrong = check_type(manifest, TYPES, "")
@@ -102,9 +101,9 @@ def _fault(manifest: Any) -> str:
 
 
 def check_type(entry: Any, types: dict[str, Any], what: str) -> str:
-    """What of an entry is missing or of another type; empty where nothing is."""
+    """Which part of an entry is missing or has another type; empty if nothing is wrong."""
     if not isinstance(entry, dict):
-        return f"one {what}entry is no table"
+        return f"one {what}entry is not a table"
     for key, wanted in types.items():
         if key not in entry:
             return f"its {what}entry {key!r} is missing"
@@ -114,7 +113,7 @@ def check_type(entry: Any, types: dict[str, Any], what: str) -> str:
 
 
 def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], found: Found) -> dict[str, Any]:
-    """The manifest: nothing in it depends on when, where or how often the study was run."""
+    """The manifest. It does not depend on when, where or how often the study was run."""
     entries, wanted = [], 0
     for cell in cells:
         wanted += len(cell.pieces)
@@ -130,7 +129,7 @@ def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], fou
         "name": study.name,
         "versions": versions(),
         "study": study.text,
-        "study_sha256": hashlib.sha256(study.text.encode()).hexdigest(),
+        "study_sha256": sha256(study.text.encode()),
         "method": study.method,
         "inputs": inputs,
         "pieces": wanted,
@@ -141,14 +140,14 @@ def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], fou
 
 
 def _digest(entries: Any) -> str:
-    """One number for all cells and the digests of their files."""
-    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+    """One digest of all cells and of the digests of their files."""
+    return sha256(json.dumps(entries, sort_keys=True).encode())
 
 
 def is_whole(manifest: dict[str, Any]) -> bool:
-    """Whether the manifest is as it was written; where not, the files still speak for themselves."""
+    """Whether the manifest is as it was written. If it is not, the files still have digests of their own."""
     cells = manifest["cells"]
-    text = hashlib.sha256(manifest["study"].encode(errors="replace")).hexdigest()
+    text = sha256(manifest["study"].encode(errors="replace"))
     if _digest(cells) != manifest["digest"] or text != manifest["study_sha256"]:
         return False
     pieces = sum(math.ceil(cell["paths"] / cell["played"]["piece_paths"]) for cell in cells)
@@ -156,10 +155,10 @@ def is_whole(manifest: dict[str, Any]) -> bool:
 
 
 def listed_in(manifest: dict[str, Any] | None, study: Study) -> Listed:
-    """What the manifest of a study's folder says of how its cells are played.
+    """What a manifest says about how the cells of a study are played.
 
-    The method that was chosen for a cell stays the faster one, since versions and formulas are the same. The
-    probe of the machine is taken over only for a cell whose paths are all there.
+    The method of a cell need not be chosen again, since versions and formulas are the same. The probe of the
+    machine is taken from the manifest only if all paths of the cell are there.
     """
     if manifest is None or not is_whole(manifest) or manifest.get("method") != study.method:
         return {}

@@ -1,4 +1,4 @@
-"""A piece as a Parquet file: the same paths give the same bytes, and a file is valid by itself."""
+"""A piece as a Parquet file. The same paths give the same bytes, and a file has a digest of its columns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from lighttail.records import Record, from_columns
 from lighttail.study.cells import Piece
 
-ABOUT = b"lighttail"  # the name of what a file says of itself
+ABOUT = b"lighttail"  # the key of what a file says about itself
 
 
 def pyarrow() -> Any:
-    """The library, or the line that installs it."""
+    """The library. If it is missing, the error has the command that installs it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -26,7 +26,7 @@ def pyarrow() -> Any:
 
 
 def encode(about: dict[str, Any], record: Record) -> bytes:
-    """The bytes of a file with these paths, which says `about` of itself, and the digest of its columns."""
+    """The bytes of a file with these paths, with `about` and the digest of the columns."""
     library = pyarrow()
     columns = {name: np.ascontiguousarray(values) for name, values in record.columns().items()}
     text = json.dumps(about | {"columns": _digest(columns)}, sort_keys=True)
@@ -38,13 +38,13 @@ def encode(about: dict[str, Any], record: Record) -> bytes:
         row_group_size=record.paths,
         compression="zstd",
         compression_level=3,
-        use_dictionary=False,  # sums of noise hardly ever repeat
+        use_dictionary=False,  # sums of noise are hardly ever equal
     )
     return buffer.getvalue()
 
 
 def decode(content: bytes) -> tuple[dict[str, Any], Record]:
-    """What a file says of itself, and its paths; ValueError if damaged."""
+    """What a file says about itself, and its paths. Raises ValueError if the file is damaged."""
     library = pyarrow()
     try:
         table = library.parquet.read_table(BytesIO(content), use_threads=False)
@@ -53,12 +53,12 @@ def decode(content: bytes) -> tuple[dict[str, Any], Record]:
         if about.pop("columns") != _digest(columns):
             raise ValueError("its columns are not those that it was made with")
         return about, from_columns(columns)
-    except Exception as error:  # whatever a reader of damaged bytes may raise
+    except Exception as error:  # the reader may raise anything for damaged bytes
         raise ValueError(f"not a piece of a study ({error})") from None
 
 
 def fits(content: bytes, piece: Piece) -> bool:
-    """Whether a file holds this piece, to the byte: its columns are whole, and written again they are it."""
+    """Whether a file holds this piece: its columns are whole, and writing them again gives the same bytes."""
     try:
         about, record = decode(content)
         return about == piece.about and record.paths == piece.rows and encode(about, record) == content

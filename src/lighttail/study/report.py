@@ -15,9 +15,9 @@ from lighttail.checks import refuse
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import probability
-from lighttail.report.document import document, figure, unbroken
+from lighttail.report.document import document, figure
 from lighttail.report.figures import SETTINGS, draw, legend_words, looks
-from lighttail.report.page import about
+from lighttail.report.page import about, head, policy_row
 from lighttail.report.write import FILES, write_report
 from lighttail.study.cells import slug
 from lighttail.study.file import StudyProblem
@@ -34,15 +34,14 @@ INDEX, RESULTS = "index.html", "results.json"
 
 @dataclass(frozen=True)
 class Summary:
-    """What the index keeps of a comparison, whose paths may fill the memory."""
+    """What the index needs of a comparison, whose paths may fill the memory."""
 
     setting: StudyProblem
     horizon: int
-    paths: int
     threshold: float
-    verdict: str
-    page: str  # from the index
-    rows: list[dict[str, Any]]  # of the table, one per policy
+    page: str  # the path of the page, from the index
+    rows: str  # of the table in the index, as HTML
+    chances: dict[str, tuple[dict[str, Any], Estimate]]  # the look and the exceedance of each policy
     results: dict[str, Any]
 
 
@@ -58,7 +57,7 @@ def report_study(results: Results, progress: Callable[[str, int], None] | None =
         before = {page.name for page in place.iterdir()}
         try:
             summaries = _write_pages(results, place, command, progress)
-        except BaseException:  # such as a damaged piece: no pages without an index
+        except BaseException:  # such as a damaged piece: there must be no pages without an index
             for page in place.iterdir():
                 if page.name not in before:
                     shutil.rmtree(page)
@@ -89,14 +88,14 @@ def _write_pages(
 
 
 def _remove_others(place: Path, names: set[str]) -> None:
-    """Remove pages of an earlier report, and nothing that a report does not write."""
+    """Remove the pages of an earlier report, but nothing that a report does not write."""
     for folder in place.iterdir():
         if folder.is_dir() and folder.name not in names and {f.name for f in folder.iterdir()} <= set(FILES):
             shutil.rmtree(folder)
 
 
 def not_played_words(names: Iterable[str]) -> str:
-    """Which policies a comparison lacks, as a sentence without its full stop; empty where none."""
+    """The policies that a comparison lacks, as a sentence without its full stop; empty if it lacks none."""
     listed = ", ".join(names)
     return f"Not played yet: {listed}" if listed else ""
 
@@ -107,7 +106,7 @@ def _not_played(results: Results, setting: StudyProblem, horizon: int) -> str:
 
 
 def _above(results: Results, setting: StudyProblem, horizon: int) -> str:
-    """What a page says before its own heading."""
+    """The lines of a page before its heading."""
     named = "; ".join(
         f"{name}: {policy}" for name, policy in results.study.policies.items() if name != str(policy)
     )
@@ -123,27 +122,21 @@ def _unfinished(results: Results) -> str:
         return ""
     return (
         f"<p><b>Unfinished:</b> {results.finished:,} of {results.pieces:,} pieces of the study are played. "
-        "Every policy of a page is shown with as many paths as the one that has fewest.</p>\n"
+        "A page shows the same number of paths for every policy, as many as every policy has.</p>\n"
     )
 
 
 def _summary(setting: StudyProblem, comparison: Comparison, page: str, command: str) -> Summary:
-    rows = []
+    horizon, threshold = comparison.horizon, comparison.threshold
+    link = f'<a href="{escape(page)}">{horizon:,} pulls</a>'
+    title = f"{link}, {comparison.paths:,} paths, regret {threshold:g} or more"
+    rows, chances = [f'<tr><td colspan="6">{title}</td></tr>'], {}
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
-        numbers = entry.cells()
-        rows.append(
-            {
-                "label": entry.label,
-                "light": entry.light_tailed,
-                "look": look,
-                "numbers": [numbers[0], numbers[2], numbers[3], probability(entry.exceedance)],
-                "heavy": entry.heavy_here,
-                "chance": entry.exceedance,
-            }
-        )
-    threshold, verdict = comparison.threshold, comparison.verdict()
+        cells = entry.cells()
+        rows.append(policy_row(entry, look, [cells[0], cells[2], cells[3], probability(entry.exceedance)]))
+        chances[entry.label] = look, entry.exceedance
     about = {"name": setting.name, "sigma": setting.sigma, "page": page, **comparison.to_dict(command)}
-    return Summary(setting, comparison.horizon, comparison.paths, threshold, verdict, page, rows, about)
+    return Summary(setting, horizon, threshold, page, "\n".join(rows), chances, about)
 
 
 def _json(results: Results, summaries: Iterable[Summary]) -> str:
@@ -164,7 +157,7 @@ def _json(results: Results, summaries: Iterable[Summary]) -> str:
 
 
 def index(results: Results, summaries: list[Summary], command: str) -> str:
-    """The page that all others hang from."""
+    """The page that links to all others."""
     study = results.study
     versions = versions_line(results.manifest["versions"])
     policies = "".join(
@@ -177,8 +170,8 @@ def index(results: Results, summaries: list[Summary], command: str) -> str:
     )
     body = f"""<h1>{escape(study.name)}</h1>
 <p>Problems: {len(study.problems)}. Policies: {len(study.policies)}. Horizons: {len(study.horizons)}.
-Seeds: {len(study.seeds)}, with {study.paths:,} paths each; the paths of all seeds are put together.
-In brackets: 95 % intervals.</p>
+Seeds: {len(study.seeds)}, with {study.paths:,} paths each; the tables use the paths of all seeds together.
+The brackets contain 95 % intervals.</p>
 {_unfinished(results)}{sections}
 <h2>The policies</h2>
 <div class="scroll"><table><tr><th>name</th><th class="text">policy</th></tr>{policies}</table></div>
@@ -192,24 +185,16 @@ In brackets: 95 % intervals.</p>
 
 
 def _section(results: Results, setting: StudyProblem, summaries: list[Summary]) -> str:
-    """The table and the figure of one problem; what of it is not played is named."""
+    """The table and the figure of one problem. Policies that were not played are named."""
     told = " ".join(filter(None, (about(setting.problem), setting.course.words())))
     heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(told)}</p>\n"
-    names = (
-        "policy",
-        "mean regret",
-        "99 % quantile",
-        "mean of worst 1 %",
-        "chance of that regret",
-        "heavy tail here",
-    )
-    head = "".join(f"<th>{unbroken(name)}</th>" for name in names)
+    names = ("mean regret", "99 % quantile", "mean of worst 1 %", "chance of that regret")
     played = {summary.horizon: summary for summary in summaries}
     body = "".join(
-        (_rows(played[horizon]) if horizon in played else "") + _row_of_absent(results, setting, horizon)
+        (played[horizon].rows if horizon in played else "") + _row_of_absent(results, setting, horizon)
         for horizon in results.study.horizons
     )
-    return f'{heading}<div class="scroll"><table><tr>{head}</tr>{body}</table></div>\n{_picture(summaries)}'
+    return f'{heading}<div class="scroll"><table>{head(names)}{body}</table></div>\n{_picture(summaries)}'
 
 
 def _row_of_absent(results: Results, setting: StudyProblem, horizon: int) -> str:
@@ -217,25 +202,10 @@ def _row_of_absent(results: Results, setting: StudyProblem, horizon: int) -> str
     return f'\n<tr><td colspan="6">{horizon:,} pulls. {absent}</td></tr>\n' if absent else ""
 
 
-def _rows(summary: Summary) -> str:
-    link = f'<a href="{escape(summary.page)}">{summary.horizon:,} pulls</a>'
-    title = f"{link}, {summary.paths:,} paths, regret {summary.threshold:g} or more"
-    rows = [f'<tr><td colspan="6">{title}</td></tr>']
-    for row in summary.rows:
-        line = "solid" if row["light"] else "dashed"
-        swatch = f'<span class="swatch" style="border-top-style:{line};color:{row["look"]["color"]}"></span>'
-        numbers = "".join(
-            f"<td>{escape(value)}<small>{escape(low)}</small></td>" for value, low in row["numbers"]
-        )
-        kind, flag = (' class="heavy"', "yes") if row["heavy"] else ("", "not shown")
-        rows.append(f"<tr{kind}><td>{swatch}{escape(row['label'])}</td>{numbers}<td>{flag}</td></tr>")
-    return "\n".join(rows)
-
-
 def _picture(summaries: list[Summary]) -> str:
-    """The chance of a large regret at each horizon, where several were played and it occurred."""
+    """The chance of a large regret at each horizon. Empty for one horizon, and if no path lost that much."""
     horizons = sorted(summary.horizon for summary in summaries)
-    if len(horizons) < 2 or not any(row["chance"].value for summary in summaries for row in summary.rows):
+    if len(horizons) < 2 or not any(chance.value for one in summaries for _, chance in one.chances.values()):
         return ""
     import matplotlib
     from matplotlib.figure import Figure
@@ -245,7 +215,9 @@ def _picture(summaries: list[Summary]) -> str:
         axes = canvas.add_subplot()
         lines = _lines(summaries)
         for turn, (label, (look, points)) in enumerate(lines.items()):
-            aside = (horizons[-1] / horizons[0]) ** (0.01 * (turn - (len(lines) - 1) / 2))  # side by side
+            aside = (horizons[-1] / horizons[0]) ** (
+                0.01 * (turn - (len(lines) - 1) / 2)
+            )  # bars stand side by side
             _draw_line(axes, label, look, [(horizon * aside, chance) for horizon, chance in points])
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -259,7 +231,7 @@ def _picture(summaries: list[Summary]) -> str:
     losses = ", ".join(f"{one.threshold:g} after {one.horizon:,} pulls" for one in summaries)
     caption = (
         f"The chance of losing at least {losses}; with 95 % intervals. "
-        "Hollow triangle: no path showed it, and its upper limit is there"
+        "A hollow triangle is an upper limit: no path lost that much"
     )
     return figure(draw(canvas, ("svg",))["svg"], caption)
 
@@ -276,9 +248,9 @@ def _draw_line(axes: Axes, label: str, look: dict[str, Any], points: list[tuple[
 
 
 def _lines(summaries: list[Summary]) -> dict[str, tuple[dict[str, Any], list[Any]]]:
-    """A look, and the chances by horizon, for each policy."""
+    """The look of each policy, and its chance at each horizon."""
     lines: dict[str, tuple[dict[str, Any], list[Any]]] = {}
     for summary in sorted(summaries, key=lambda one: one.horizon):
-        for row in summary.rows:
-            lines.setdefault(row["label"], (row["look"], []))[1].append((summary.horizon, row["chance"]))
+        for label, (look, chance) in summary.chances.items():
+            lines.setdefault(label, (look, []))[1].append((summary.horizon, chance))
     return lines

@@ -1,8 +1,7 @@
-"""What a study's folder holds: its outcomes, every file held against its digest."""
+"""The outcomes in the folder of a study. Every file is compared with its digest."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from lighttail.outcomes.outcome import Outcome
 from lighttail.records import Record
 from lighttail.running.kept import Keep, kept_as
 from lighttail.running.prepare import fits_memory
-from lighttail.study.cells import problem_repr
+from lighttail.study.cells import sha256
 from lighttail.study.file import Study, StudyProblem, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
 from lighttail.study.manifest import MANIFEST, REBUILD, NoManifest, is_whole, read_manifest
@@ -26,11 +25,11 @@ ANEW = "run the study again to make it anew"
 
 
 class Damaged(OSError):
-    """A file of a study's folder is not the one that was written there; the text names it."""
+    """A file in the folder of a study is not as it was written. The text names the file."""
 
 
 def load_study(folder: str | Path) -> Results:
-    """The results in a study's folder, finished or not."""
+    """The results in the folder of a study, which may be unfinished."""
     path = Path(folder)
     try:
         manifest = read_manifest(path, "folder") if path.is_dir() else None
@@ -52,7 +51,7 @@ def load_study(folder: str | Path) -> Results:
 
 
 def _told(path: Path, manifest: dict[str, Any], part: str, name: str) -> Facts:
-    """What the cells say of a policy or a problem's noise whose class is a user's own."""
+    """What the cells say about a policy, or the noise of a problem, whose class is a user's own."""
     key, types = ("policy", POLICY) if part == "policy" else ("problem", NOISE)
     for cell in manifest["cells"]:
         own = cell["played"].get("own")
@@ -62,7 +61,7 @@ def _told(path: Path, manifest: dict[str, Any], part: str, name: str) -> Facts:
 
 
 def _copy(path: Path, name: str, copy: str) -> Path:
-    """The copy of a data file, if it is what the study was played with."""
+    """The copy of a data file with which the study was played."""
     if not re.fullmatch(rf"{INPUTS}/[0-9a-f]{{64}}_[^/\\]*", copy):
         raise Damaged(f"{path / MANIFEST} is damaged: it names no copy of {name!r}; {ANEW}")
     if not is_copy(path / copy):
@@ -74,7 +73,7 @@ def _copy(path: Path, name: str, copy: str) -> Path:
 
 
 class Results:
-    """The outcomes of a study. manifest: what its folder says of itself."""
+    """The outcomes of a study. manifest: the manifest in its folder."""
 
     def __init__(self, path: Path, study: Study, manifest: dict[str, Any]) -> None:
         self.path, self.study, self.manifest = path, study, manifest
@@ -85,9 +84,9 @@ class Results:
         return bool(self.finished == self.pieces)
 
     def outcome(self, problem: str, policy: str, *, horizon: int, sigma: float | None = None) -> Outcome:
-        """The paths of a policy on a problem, those of all seeds together; fewer if some are not finished.
+        """The finished paths of a policy on a problem, from all seeds together.
 
-        Where they do not fit into memory, their law (docs/streaming.md).
+        If the paths do not fit into memory, the outcome keeps their law (docs/streaming.md).
         """
         known_word("problem", problem, dict.fromkeys(setting.name for setting in self.study.problems))
         known_word("policy", policy, self.study.policies)
@@ -104,7 +103,7 @@ class Results:
         return self._outcome(settings[sigma], policy, horizon, rows)
 
     def comparison(self, setting: StudyProblem, horizon: int) -> Comparison | None:
-        """All policies on a problem, with the same number of paths each; None if nothing is finished."""
+        """All policies on a problem, each with the same number of paths; None if nothing is finished."""
         study, problem = self.study, setting.problem
         rows = {name: self._rows(setting, name, horizon) for name in study.policies}
         there = [name for name in rows if rows[name]]
@@ -117,7 +116,7 @@ class Results:
         return comparison_of(study.policies, outcomes, problem, study.seeds, threshold, setting.course)
 
     def not_played(self, setting: StudyProblem, horizon: int) -> list[str]:
-        """The policies of which no piece is finished there."""
+        """The policies of which no piece on this problem is finished."""
         return [name for name in self.study.policies if not self._rows(setting, name, horizon)]
 
     def _cells(self, setting: StudyProblem, policy: str, horizon: int) -> list[dict[str, Any]]:
@@ -125,16 +124,16 @@ class Results:
         return [cell for cell in self.manifest["cells"] if all(cell[key] == names[key] for key in names)]
 
     def _rows(self, setting: StudyProblem, policy: str, horizon: int) -> int:
-        """Paths that are there, of all seeds."""
+        """The number of finished paths, of all seeds together."""
         return sum(file["rows"] for cell in self._cells(setting, policy, horizon) for file in cell["files"])
 
     def _outcome(
         self, setting: StudyProblem, policy: str, horizon: int, paths: int, together: int = 1
     ) -> Outcome:
-        """The first so many paths; their law where those of `together` policies do not fit into memory."""
+        """The first `paths` paths, or their law if those of `together` policies do not fit into memory."""
         problem, cells = setting.problem, self._cells(setting, policy, horizon)
         played = cells[0]["played"]
-        if problem_repr(problem) != played["problem"]:
+        if problem.played() != played["problem"]:
             raise Damaged(
                 f"{self.path} is damaged: its copy of the data of {setting.name!r} is not what was played"
             )
@@ -145,7 +144,7 @@ class Results:
             "paths": paths,
             "seed": [cell["seed"] for cell in cells],
             "keep": keep,
-            "versions": {name: self.manifest["versions"][name] for name in self.manifest["versions"]},
+            "versions": dict(self.manifest["versions"]),
             **setting.course.said(),
         }
         kept = kept_as(keep, problem, horizon, paths)
@@ -166,9 +165,9 @@ class Results:
             raise Damaged(f"{path} is missing; {ANEW}") from None
         except OSError as error:
             raise Damaged(f"{in_a_sentence(error)}; {ANEW}") from None
-        if hashlib.sha256(content).hexdigest() != file["sha256"]:
-            raise Damaged(f"{path} is damaged; {ANEW}")
         try:
-            return decode(content)[1]
-        except ValueError:
-            raise Damaged(f"{path} is damaged; {ANEW}") from None
+            if sha256(content) == file["sha256"]:
+                return decode(content)[1]
+        except ValueError:  # the file was damaged before its digest was taken
+            pass
+        raise Damaged(f"{path} is damaged; {ANEW}")

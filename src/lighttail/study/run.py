@@ -1,4 +1,4 @@
-"""Play a study: the pieces that are missing, on any executor, each kept as soon as it is there."""
+"""Plays the missing pieces of a study on any executor, and writes each piece as soon as it is played."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from lighttail.study.manifest import Found, listed_in
 from lighttail.study.parquet import encode
 from lighttail.study.workers import QUEUED, check_workers, count_of, play_on_device, pool_of
 
-LISTING = 20  # times as long as the last manifest took to write, and a second at least, until the next one
+LISTING = 20  # the manifest is written again after this many times the time that writing it took
 Report = Callable[[str, int], None]
 Where = tuple[str | Executor, int | None, str]  # executor, workers, device
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a run ended. played: the pieces that this run played. damaged: files that it made again.
-    replaced: short last pieces, from before paths were added, whose longer ones are there.
-    strangers: other files in the folder that are not the study's. pruned: how many of both were removed.
-    digest: of all results so far."""
+    """How a run ended. played: how many pieces this run played. damaged: the files that it made again.
+    replaced: short last pieces, made before paths were added, which longer pieces replaced. strangers: other
+    files that do not belong to the study. pruned: how many of both were removed. digest: of all results."""
 
     folder: Path
     pieces: int
@@ -61,14 +60,14 @@ def run_study(
     rebuild: bool = False,
     progress: Report | None = None,
 ) -> Done:
-    """Play what is missing of a study in its folder.
+    """Play the missing pieces of a study into its folder.
 
     executor: "threads", "processes", "dask:ADDRESS", or any `concurrent.futures.Executor`, which stays open.
-    workers: threads or processes; one for each usable processor unless given.
-    device: "cpu", or "cuda" for an NVIDIA GPU. budget: seconds after which nothing new is begun.
-    prune: remove older pieces that longer ones replaced, and the files of cells that the study no longer has.
-    rebuild: make a manifest that is lost or damaged anew from the pieces that fit the study.
-    progress: called with (what is being done, paths done of all).
+    workers: the number of threads or processes; by default one per usable processor.
+    device: "cpu", or "cuda" for an NVIDIA GPU. budget: seconds after which nothing new is started.
+    prune: remove older pieces that longer pieces replaced, and files of cells that the study no longer has.
+    rebuild: make a lost or damaged manifest again from the pieces that fit the study.
+    progress: a function that is called with (what is being done, number of paths done).
     """
     begun = time.monotonic()
     if not isinstance(study, Study):
@@ -91,7 +90,7 @@ def run_study(
         try:
             _play(place, cells, found, (executor, workers, device), until, report)
         except BaseException:
-            with suppress(OSError):  # of a full disk; the files speak for themselves
+            with suppress(OSError):  # such as a full disk; the files can be read without a manifest
                 place.write_manifest(cells, found)
             raise
         replaced, strangers = _not_needed(place, cells, found)
@@ -112,7 +111,7 @@ def run_study(
 
 
 def look_at(place: Folder, cells: list[Cell]) -> tuple[Found, list[Path]]:
-    """The pieces that fit, and the damaged ones; no lost manifest is made anew for another study."""
+    """The pieces that fit, and the damaged files. Refuses to rebuild the manifest of another study."""
     found, damaged = place.look(cells)
     if place.rebuilt and not found:
         allowed = f"a new folder, or one with pieces of study {place.study.name!r}"
@@ -122,27 +121,27 @@ def look_at(place: Folder, cells: list[Cell]) -> tuple[Found, list[Path]]:
 
 
 def _not_needed(place: Folder, cells: list[Cell], found: Found) -> tuple[list[Path], list[Path]]:
-    """Older pieces whose longer ones are there, and files that are not of the study."""
+    """Older pieces that longer pieces replaced, and files that do not belong to the study."""
     replaced = {file for files in place.superseded(cells, found).values() for file in files}
     return sorted(replaced), [file for file in place.strangers(cells) if file not in replaced]
 
 
 class _Pieces:
-    """The pieces that are missing, each kept in the folder as soon as it is there."""
+    """The missing pieces, each of which is written into the folder as soon as it is played."""
 
     def __init__(self, folder: Folder, cells: list[Cell], found: Found, report: Report) -> None:
         self.folder, self.cells, self.found, self.report = folder, cells, found, report
         self.finished = sum(piece.rows for piece in found)
-        self.workers: set[Any] = set()  # that have been heard of
-        self.due = time.monotonic() + 1.0  # the manifest
+        self.workers: set[Any] = set()  # the workers that have sent a piece
+        self.due = time.monotonic() + 1.0  # when to write the manifest
 
     def missing(self) -> list[Piece]:
-        """First the first piece of every cell, then the second: so an unfinished study can be compared."""
+        """The first piece of every cell, then the second, so that an unfinished study can be compared."""
         missing = [piece for cell in self.cells for piece in cell.pieces if piece not in self.found]
         return sorted(missing, key=lambda piece: piece.first // piece.cell.size)
 
     def done(self, piece: Piece, part: Part) -> None:
-        """Keep what a task brought."""
+        """Keep the piece that a task returned."""
         self.workers.add(part.worker)
         assert isinstance(part.content, Record)
         self.found[piece] = self.folder.keep(piece, encode(piece.about, part.content))
@@ -153,9 +152,9 @@ class _Pieces:
         self.report(f"{piece.cell.policy_name} on {piece.cell.setting.title}", self.finished)
 
     def over(self, until: float | None) -> bool:
-        """Whether it is later than `until`; now and then the manifest is written, too.
+        """Whether it is later than `until`. Also writes the manifest from time to time.
 
-        A piece that the manifest does not list yet is known by its own digest.
+        A piece that the manifest does not list yet has its own digest.
         """
         if (start := time.monotonic()) >= self.due:
             self.folder.write_manifest(self.cells, self.found)
@@ -166,17 +165,19 @@ class _Pieces:
 def _play(
     folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: Report
 ) -> None:
-    """Play the pieces that are missing until all are there, or, after `until`, those that have begun."""
+    """Play the missing pieces. After `until`, only pieces that have begun are finished."""
     pieces, known = _Pieces(folder, cells, found, report), count_of(*where)
     missing = pieces.missing()
     if not missing:
         return
     with stop_flag() as flag:
 
-        @lru_cache(maxsize=1)  # the pieces of a cell follow each other
+        @lru_cache(maxsize=1)  # the pieces of a cell come one after the other
         def job_of(cell: Cell) -> tuple[Job, bytes]:
             played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method, cell.block)
-            probe = b"" if cell.precision is not None else cell.checked_probe()  # a GPU has no workers
+            probe = (
+                b"" if cell.precision is not None else cell.checked_probe()
+            )  # a GPU has no workers to compare
             job = Job(*played, "paths", cell.course, probe, str(flag))
             return job, to_bytes(job)
 

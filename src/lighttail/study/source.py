@@ -1,4 +1,4 @@
-"""The text of a study file: its keys, the checks on them, and the line of what is wrong."""
+"""The text of a study file: its keys, the checks of their values, and the line of a mistake."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 
 from lighttail.checks import BadInput, known_word, refuse, shown
 
-Check = Callable[[str, Any], Any]  # field and value to the checked value
+Check = Callable[[str, Any], Any]  # (field, value) -> the checked value
 TablePlace = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]
 LONGEST_NAME = 80
 LONGEST_TEXT = 10**6  # bytes of a study file
-MOST_DIGITS = 4300  # of a whole number
-DEEPEST = 8  # tables and lists within each other; a study has four
+MOST_DIGITS = 4300  # digits of a whole number that Python reads
+DEEPEST = 8  # levels of tables and lists within each other; a study needs four
 NEEDED: Any = object()
-# Where a statement may begin: a header, or a key with its value. A line within a long list is neither.
-LOOKS = 100  # lines that look like a beginning, in the middle of one statement
+LOOKS = 100  # lines within one statement that look like the beginning of a statement
+# A statement begins with a header, or with a key and its value. A line within a long list has neither.
 BEGINNING = re.compile(r"\s*(\[[^\[\],]*\]|\[\[[^\[\],]*\]\]|[^\[\]{}(),=#]*=)")
 
 
 class Source:
-    """A TOML text whose faults are said with their line."""
+    """A TOML text. A message about a mistake in it names the line."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
@@ -35,7 +35,7 @@ class Source:
             self.document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise self._unreadable(str(error)) from None
-        except ValueError:  # Python reads no whole number of more digits
+        except ValueError:  # a whole number has too many digits
             lines = enumerate(text.split("\n"), 1)
             line = next((n for n, row in lines if re.search(rf"[0-9_]{{{MOST_DIGITS},}}", row)), 1)
             most = f"at most {MOST_DIGITS:,} digits"
@@ -47,8 +47,8 @@ class Source:
             raise self._too_deep()
 
     def _too_deep(self) -> BadInput:
-        allowed = f"tables and lists at most {DEEPEST} deep within each other"
-        return refuse(self.name, None, allowed, verb="hold", found="they are deeper")
+        allowed = f"at most {DEEPEST} levels of tables and lists within each other"
+        return refuse(self.name, None, allowed, verb="have", found="has more")
 
     def _unreadable(self, said: str) -> BadInput:
         found = re.search(r"line (\d+)", said)
@@ -70,8 +70,8 @@ class Source:
     def line(self, *keys: str | int) -> int:
         """The line in which the statement that gives `keys` begins.
 
-        tomllib tells no lines. But the beginning of a file, up to the end of any statement, is TOML too: the
-        statement is the one with which the keys appear.
+        tomllib does not tell lines. But the beginning of a file up to the end of any statement is TOML, too:
+        the statement is the one with which the keys appear.
         """
         lines = self.text.split("\n")
         begin = [place for place, row in enumerate(lines) if place == 0 or BEGINNING.match(row)]
@@ -93,7 +93,7 @@ class Source:
 
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
-        """Bad input that is found within is said with the line of these keys."""
+        """BadInput that is raised within this context gets the line of these keys."""
         try:
             yield
         except BadInput as error:
@@ -107,7 +107,7 @@ class Source:
         return found  # type: ignore[no-any-return]
 
     def tables(self, key: str, known: tuple[str, ...], most: int) -> list[TablePlace]:
-        """The places of the tables [[key]], `most` of them at most, whose keys must be known."""
+        """The places of the tables [[key]], which are at most `most` and have only known keys."""
         found = self.given((), key, lambda field, value: value)
         with self.at(key):
             if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
@@ -140,7 +140,7 @@ class Source:
         return default
 
     def without(self, place: TablePlace, keys: tuple[str, ...], when: str) -> None:
-        """Refuse keys that have no meaning here."""
+        """Refuse keys that have no meaning here. `when` ends the sentence."""
         for key in keys:
             if key in self.table(place):
                 with self.at(*place, key):
@@ -148,7 +148,7 @@ class Source:
 
 
 def _depth(document: Any) -> int:
-    """How deep tables and lists lie within each other; beyond what a study may have, anything more."""
+    """How many levels of tables and lists there are, counted up to DEEPEST + 1."""
     depth, inside = 0, [document]
     while inside and depth <= DEEPEST:
         depth += 1
@@ -171,7 +171,7 @@ def _has(document: Any, keys: tuple[str | int, ...]) -> bool:
 
 
 def several(check: Check) -> Check:
-    """The check for a list of at least one value, each different from the others."""
+    """The check for a list of at least one value, all of them different."""
 
     def checked(field: str, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value:
@@ -180,7 +180,7 @@ def several(check: Check) -> Check:
         seen = set()
         for place, one in enumerate(values):
             if one in seen:
-                twice = f"{shown(value[place])} is there twice"
+                twice = f"{shown(value[place])} is given twice"
                 raise refuse(field, value, "different numbers", found=twice)
             seen.add(one)
         return values
@@ -203,7 +203,9 @@ def texts(field: str, value: Any) -> tuple[str, ...]:
 
 
 def name(field: str, value: Any) -> str:
-    """A text that can name something, a folder too."""
+    """A text that can be a name, even of a folder."""
     if len(text(field, value)) > LONGEST_NAME or not value.isprintable() or not re.search(r"[^\W_]", value):
-        raise refuse(field, value, f"a text of 1 to {LONGEST_NAME} letters, at least one a letter or a digit")
+        raise refuse(
+            field, value, f"a text of 1 to {LONGEST_NAME} characters with at least one letter or digit"
+        )
     return value.strip()  # type: ignore[no-any-return]

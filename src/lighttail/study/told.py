@@ -1,7 +1,7 @@
-"""Policies and noises of a user's own as a study's folder tells of them: names and facts, and no code.
+"""A user's own policies and noises as the folder of a study describes them: names and facts, but no code.
 
-A folder may come from anybody, so reading one runs nothing. What a report needs of a class of one's own
-stands in the manifest as numbers and texts; what stands in for it here says these and can play nothing.
+A folder may come from anybody, so reading it runs no code. The manifest holds what a report needs of a user's
+class as numbers and texts. The classes here repeat these numbers and texts, and cannot play.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 
 from lighttail.checks import BadInput, refuse
 from lighttail.linear import LinearPolicy
+from lighttail.noises import Noise
 from lighttail.noises.formulas import normal_shock, scaled_reward
 from lighttail.policies import Policy
-from lighttail.problems import Noise
 from lighttail.reading.own import is_foreign
 
 POLICY = {"text": str, "label": str, "linear": bool, "light_tailed": bool}
 NOISE = {"text": str, "name": str, "sub_gaussian": (float, int, type(None)), "sd": (float, int)}
 Facts = dict[str, Any]
-Tell = Callable[[str, str], Facts]  # "policy" or "noise" and the name of the policy or problem, to the facts
+Tell = Callable[[str, str], Facts]  # ("policy" or "noise", name of the policy or problem) -> facts
 
 
 def facts_of(policy: Policy, problem: Any) -> dict[str, Facts]:
-    """What a manifest keeps of a policy, or of a noise, whose class is not lighttail's; empty if all are."""
+    """What a manifest keeps of a policy and a noise whose classes are not those of lighttail."""
     facts: dict[str, Facts] = {}
     if is_foreign(policy) or is_foreign(getattr(policy, "bonus", policy)):
         facts["policy"] = {
@@ -46,24 +46,24 @@ def facts_of(policy: Policy, problem: Any) -> dict[str, Facts]:
 
 
 def fits(facts: Any, types: dict[str, Any]) -> bool:
-    """Whether these are facts of these types."""
+    """Whether the facts have these types."""
     return isinstance(facts, dict) and all(isinstance(facts.get(key), types[key]) for key in types)
 
 
 def _cannot(what: str) -> BadInput:
     allowed = "loaded from the code that defines it to be played"
-    found = "is only what a study's folder tells of it"
+    found = "is only the description in the folder of a study"
     return refuse(what, None, allowed, found=found, more=": read_study(file) loads it")
 
 
 @dataclass(frozen=True, repr=False)
 class _Told:
-    """name: in the study. text: its repr when it was played. label: its own name for tables."""
+    """name: in the study. text: the `repr` when the policy was played. label: the name for tables."""
 
     name: str
     text: str
     label: str
-    stated: bool  # by its author: whether it is light-tailed
+    stated: bool  # whether the author says that the policy is light-tailed
 
     @property
     def light_tailed(self) -> bool:
@@ -84,16 +84,16 @@ class _Told:
 
 
 class ToldPolicy(_Told, Policy):  # type: ignore[override]
-    """What a folder tells of a policy."""
+    """The description of a policy in a folder."""
 
 
 class ToldLinearPolicy(_Told, LinearPolicy):  # type: ignore[override]
-    """What a folder tells of a policy for linear bandits."""
+    """The description of a policy for linear bandits in a folder."""
 
 
 @dataclass(frozen=True, repr=False)
 class ToldNoise(Noise):
-    """What a folder tells of a noise; its class is named like the one that was played."""
+    """The description of a noise in a folder. Its class gets the name of the class that was played."""
 
     text: str
     stated: float | None
@@ -116,12 +116,12 @@ class ToldNoise(Noise):
 
 
 def told_policy(name: str, facts: Facts) -> Policy:
-    """The policy of which these are the facts."""
+    """The policy with these facts."""
     kind = ToldLinearPolicy if facts["linear"] else ToldPolicy
     return kind(name, facts["text"], facts["label"], facts["light_tailed"])
 
 
 def told_noise(facts: Facts) -> Noise:
-    """The noise of which these are the facts."""
+    """The noise with these facts."""
     kind = type(facts["name"], (ToldNoise,), {})
     return kind(facts["text"], facts["sub_gaussian"], facts["sd"])  # type: ignore[no-any-return]

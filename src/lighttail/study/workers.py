@@ -1,4 +1,4 @@
-"""Who plays a study: threads, processes, a Dask cluster, an executor of the caller's, or a device."""
+"""What plays a study: threads, processes, a Dask cluster, the caller's own executor, or a GPU."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lighttail.running.pool import check_executor, threads_of
 from lighttail.running.prepare import usable_processors
 from lighttail.study.cells import Piece
 
-QUEUED = 2  # pieces in flight for every thread or process
+QUEUED = 2  # pieces per thread or process that are sent at the same time
 CONNECT_SECONDS = 10
 DASK = "dask:"
 
 
 def check_workers(executor: Any, workers: Any, device: str) -> None:
-    """Refuse an executor, a number of workers or a device that cannot be, or that do not go together."""
+    """Refuse a bad executor, number of workers or device, and any that cannot be combined."""
     named = isinstance(executor, str)
     if not named:
         check_executor(executor, None)
@@ -37,11 +37,11 @@ def check_workers(executor: Any, workers: Any, device: str) -> None:
     if device not in get_args(Device):
         raise refuse("device", device, "cpu or cuda")
     if device != "cpu" and (executor != "threads" or workers is not None):
-        raise refuse("device", device, "cpu where an executor or a number of workers is given")
+        raise refuse("device", device, "cpu if an executor or a number of workers is given")
 
 
 def play_on_device(piece: Piece) -> Part:
-    """The paths of a piece, on a GPU: each has a stream of its own there."""
+    """The paths of a piece, played on a GPU."""
     cell: Any = piece.cell
     rows = (piece.first, piece.until)
     record = device_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.precision)
@@ -49,7 +49,7 @@ def play_on_device(piece: Piece) -> Part:
 
 
 def count_of(executor: Any, workers: int | None, device: str) -> int | None:
-    """How many workers there are; None for an executor that does not say."""
+    """The number of workers; None for an executor that does not tell it."""
     if not isinstance(executor, str) or executor.startswith(DASK):
         return None
     return 1 if device != "cpu" else workers or usable_processors()
@@ -57,7 +57,7 @@ def count_of(executor: Any, workers: int | None, device: str) -> int | None:
 
 @contextmanager
 def pool_of(executor: Any, workers: int | None, device: str) -> Iterator[Any]:
-    """The executor that a word names, closed at the end; or the caller's own, left open."""
+    """The executor that a word names, which is closed at the end, or the caller's own, which stays open."""
     count = count_of(executor, workers, device)
     if not isinstance(executor, str):
         yield executor
@@ -91,10 +91,10 @@ def _dask(address: str) -> Any:
 
 
 def _follow_the_caller() -> None:
-    """In a worker process: leave Ctrl-C to the caller, and end when the caller is gone, even killed."""
+    """In a worker process: leave Ctrl-C to the caller, and end when the caller has ended or was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     caller = multiprocessing.parent_process()
-    assert caller is not None  # it is a worker
+    assert caller is not None  # this is a worker
 
     def wait() -> None:
         caller.join()

@@ -16,7 +16,8 @@ class NotWritten(OSError):
     """A file could not be written. The text says which file and why."""
 
 
-LONGEST_NAME = 300  # characters: a longer path is cut in a message
+LONGEST_NAME = 100  # characters of a file or a folder: a longer name is cut in a message
+LONGEST_PATH = 300  # characters of all names together
 
 
 def in_a_sentence(error: OSError) -> str:
@@ -27,7 +28,8 @@ def in_a_sentence(error: OSError) -> str:
     if error.filename is None:
         return reason
     name = str(error.filename)
-    name = name if len(name) <= LONGEST_NAME else f"{name[:100]} ..."
+    if len(name) > LONGEST_PATH or any(len(part) > LONGEST_NAME for part in Path(name).parts):
+        name = f"{name[:LONGEST_NAME]} ..."
     return f"{name} cannot be used ({reason})"
 
 

@@ -1,4 +1,4 @@
-"""The chance of a large regret: exact where it can be had, and by weighted paths everywhere else."""
+"""The chance of a large regret: exact if an exact law is known, and otherwise by weighted paths."""
 
 from lighttail.tails.exact import ExactLaw, exact_law, exact_tail
 from lighttail.tails.rare import tail_probability

@@ -1,4 +1,4 @@
-"""The tail of one policy on one problem as a curve, from everything that is known of it."""
+"""The tail of one policy on one problem as a curve, from everything that is known about the tail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.bounds.bound import check_kind
+from lighttail.bounds.bound import Kind, check_kind, most_regret
 from lighttail.checks import number, refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
@@ -23,14 +23,14 @@ from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 from lighttail.tails.known import LATE, KnownBounds, bounds_at, bounds_to_dict, exact_at
 from lighttail.tails.rare import MOST_PULLS, Method, tail_probability
-from lighttail.tails.task import Kind, TailEstimate, Task
+from lighttail.tails.task import TailEstimate, Task
 
 Report = Callable[[str, int], None]
-POINTS = 7  # regrets between where simulation thins out and the end
+POINTS = 7  # regrets from the place where few simulated paths are left to the end
 STEPS = 400  # points of the simulated curve
 BOUND_POINTS = 48
 MOST_ASKED = 1000  # regrets, each of which takes a simulation
-# Seconds that an exact value may take: where it was asked for, where only bounds were, at every point.
+# Seconds that an exact value may take: at a regret that was asked for, beside bounds, at any other point.
 ASKED_SECONDS, QUICK_SECONDS, CURVE_SECONDS = 30.0, 2.0, 0.3
 SHARE, ROUGH = 1 / 10, 0.1  # of the budget, and relative error, for a point that was not asked for
 SIMULATED_PULLS = 200_000_000
@@ -39,7 +39,7 @@ ROUNDS = 4  # of points, each nearer, until no chance is too small for a float
 
 @dataclass(frozen=True)
 class TailPoint:
-    """P(kind >= regret): estimated, counted in the simulation, exact where it can be had, bounded."""
+    """P(kind >= regret): estimated, counted in the simulation, exact if a law is known, and bounded."""
 
     regret: float
     estimate: TailEstimate
@@ -50,10 +50,9 @@ class TailPoint:
     def to_dict(self) -> dict[str, Any]:
         """For `results.json`."""
         more = {name: getattr(self.estimate, name) for name in ("paths", "pulls", "method", "reached")}
-        diagnostics = asdict(self.estimate.diagnostics)
         finite = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in diagnostics.items()
+            for name, value in asdict(self.estimate.diagnostics).items()
         }
         return {
             "regret": self.regret,
@@ -69,7 +68,7 @@ class TailCurve:
     """Everything that the picture shows.
 
     points: at rising regrets; those in `asked` were asked for and have the whole budget.
-    bound_regrets, certificates, theorems: the bounds as curves; nan where there is none.
+    bound_regrets, certificates, theorems: the bounds as curves; nan if there is none.
     """
 
     policy: Policy
@@ -166,8 +165,8 @@ def tail_curve(
     course, progress = check_course(policy, problem, horizon, delay, batch), check_progress(progress)
     common: dict[str, Any] = {"seed": seed, "threads": threads, "delay": course.delay, "batch": course.batch}
     with parts_reporter(progress, steps(len(asked)), "steps") as report:
-        say = _nothing_said if report is None else report
-        common["progress"] = False if report is None else _silent  # says when it compiles
+        say = report or (lambda label, done: None)
+        common["progress"] = report is not None and (lambda done, total: None)  # says when it compiles
 
         def estimate(x: float, done: int, **effort: Any) -> TailEstimate:
             say(f"the chance of {x:g}", done)
@@ -184,22 +183,30 @@ def tail_curve(
             end = math.inf if regret is None else max(asked)
             _add_between(estimates, outcome, kind, problem, end, lambda x, done: estimate(x, done, **less))
         say("exact values and bounds", steps(len(asked)) - 1)
-        points = tuple(
-            _point(policy, problem, outcome, kind, x, estimates[x], asked, course.late)
-            for x in sorted(estimates)
-        )
-        bound_curves = _bound_curves(policy, problem, points, outcome, kind, course.late)
+
+        def known(x: float) -> KnownBounds:
+            return LATE if course.late else bounds_at(policy, problem, horizon, x, kind)
+
+        def point(x: float, found: TailEstimate) -> TailPoint:
+            seconds = ASKED_SECONDS if x in asked else CURVE_SECONDS
+            exact = found.value or None if found.method == "exact" else None
+            if found.method != "exact" and not course.late:
+                exact = exact_at(policy, problem, horizon, x, kind, seconds)
+            return TailPoint(x, found, outcome.exceedance(x, kind), exact, known(x))
+
+        points = tuple(point(x, found) for x, found in sorted(estimates.items()))
+        bound_curves = _bound_curves(points, outcome, kind, known)
     settings = (policy, problem, horizon, kind, seed, relative_error, asked)
     return TailCurve(*settings, outcome, points, *bound_curves, course)
 
 
 def steps(asked: int) -> int:
-    """Steps that `tail_curve` reports for so many regrets."""
+    """The number of steps that `tail_curve` reports for this number of regrets."""
     return asked + POINTS + 2
 
 
 def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ...]:
-    """The regrets that were asked for, each once and rising."""
+    """The regrets that were asked for, in rising order and without repetition."""
     if regret is None:
         return (problem.default_threshold(horizon),)
     listed = isinstance(regret, (list, tuple)) or (isinstance(regret, np.ndarray) and regret.ndim == 1)
@@ -209,38 +216,8 @@ def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ..
     return tuple(sorted({number("regret", x) for x in several}))
 
 
-def _point(
-    policy: Policy,
-    problem: Bandit,
-    outcome: Outcome,
-    kind: Kind,
-    regret: float,
-    estimate: TailEstimate,
-    asked: Sequence[float],
-    late: bool = False,
-) -> TailPoint:
-    if late:
-        return TailPoint(regret, estimate, outcome.exceedance(regret, kind), None, LATE)
-    horizon = outcome.horizon
-    seconds = ASKED_SECONDS if regret in asked else CURVE_SECONDS
-    if estimate.method == "exact":
-        exact = estimate.value or None
-    else:
-        exact = exact_at(policy, problem, horizon, regret, kind, seconds)
-    known = bounds_at(policy, problem, horizon, regret, kind)
-    return TailPoint(regret, estimate, outcome.exceedance(regret, kind), exact, known)
-
-
-def _silent(done: int, total: int) -> None:
-    pass
-
-
-def _nothing_said(label: str, done: int) -> None:
-    pass
-
-
 def _default_paths(horizon: Any) -> int:
-    """So many that the simulation takes about a second; a bad horizon is refused later."""
+    """The number of paths with which the simulation takes about a second; a bad horizon is refused later."""
     try:
         return int(np.clip(SIMULATED_PULLS // int(horizon), 200, 10_000))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
@@ -272,7 +249,7 @@ def _add_between(
 
 def _last_regret(sample: Floats, problem: Bandit, kind: Kind, horizon: int, end: float) -> float | None:
     """Where the points end: at `end` or near the largest regret there can be."""
-    largest = 0.95 * (sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms))
+    largest = 0.95 * most_regret(problem, horizon)
     middle = float(np.median(sample))
     if kind == "regret" and largest == 0.0:  # noise alone, which has no end: twice as far as the sample
         largest = middle + 2.0 * (float(sample.max()) - middle)
@@ -293,20 +270,13 @@ def _regrets_between(sample: Floats, end: float, taken: Iterable[float]) -> list
 
 
 def _bound_curves(
-    policy: Policy, problem: Bandit, points: Sequence[TailPoint], outcome: Outcome, kind: Kind, late: bool
+    points: Sequence[TailPoint], outcome: Outcome, kind: Kind, known: Callable[[float], KnownBounds]
 ) -> tuple[Floats, Floats, Floats]:
-    """Regrets, and the certificate and the theorem at each of them; nan where there is none."""
-    grid = _bound_regrets(points, outcome, kind)
-    known = [LATE if late else bounds_at(policy, problem, outcome.horizon, float(x), kind) for x in grid]
-    several = [one.certificate for one in known], [one.theorem for one in known]
-    certificates, theorems = (
-        np.array([math.nan if bound is None else bound.value for bound in curve]) for curve in several
-    )
-    return grid, certificates, theorems
-
-
-def _bound_regrets(points: Sequence[TailPoint], outcome: Outcome, kind: Kind) -> Floats:
-    """Where the bounds are drawn: from the middle of the simulation to the last point that can be reached."""
+    """Regrets from the middle of the simulation to the last point that can be reached, and the certificate
+    and the theorem's bound at each of them; nan if there is none."""
     middle = float(np.median(getattr(outcome, kind)))
     places = [middle, *(point.regret for point in points if point.estimate.high > 0.0)]
-    return np.linspace(min(places), max(places), BOUND_POINTS)
+    grid = np.linspace(min(places), max(places), BOUND_POINTS)
+    both = [(bounds.certificate, bounds.theorem) for bounds in map(known, grid.tolist())]
+    certificates, theorems = np.array([[b.value if b else math.nan for b in pair] for pair in both]).T
+    return grid, certificates, theorems

@@ -9,30 +9,41 @@ docs/rare-events.md has the derivation.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from lighttail.outcomes.estimates import Floats
-from lighttail.tails.index_routes import AROUND, Quest, fitting, needed
+from lighttail.tails.index_routes import AROUND, Settled, fitting, needed
 from lighttail.tails.mixture import Routes, together
-from lighttail.tails.routes import Table, pulls_tried, routes_of, table_of, weighed
-from lighttail.tails.tilts import rate
+from lighttail.tails.routes import (
+    Table,
+    halved,
+    losses,
+    lucks,
+    pulls_tried,
+    rate,
+    routes_of,
+    table_of,
+    weighed,
+)
+from lighttail.tails.task import Task
 
 PHASES, HEIGHTS, CLOSER = 18, 25, 13  # phases, and heights of a leader's mean at first and then
 KEPT = 160  # cells at most
 
 
-def elimination_routes(quest: Quest) -> Routes | None:
-    """The routes to the event; None where none is found."""
-    horizon, arms = quest.horizon, quest.problem.arms
+def elimination_routes(task: Task) -> Routes | None:
+    """The routes to the event; None if none is found."""
+    horizon, arms = task.horizon, task.problem.arms
     longest = max(1, horizon // 2 if arms > 1 else horizon)
     phases = np.unique(np.round(np.geomspace(1.0, longest, PHASES))).astype(int)
     found = [
         part
         for phase in phases
         for leader in range(arms)
-        if (part := _of_leader(quest, leader, int(phase), _radii(quest, int(phase)))) is not None
+        if (part := _of_leader(task, leader, int(phase), _radii(task, int(phase)))) is not None
     ]
     if not found:
         return None
@@ -42,28 +53,28 @@ def elimination_routes(quest: Quest) -> Routes | None:
     return every.only(np.argsort(-every.log_share, kind="stable")[:KEPT])
 
 
-def _radii(quest: Quest, phase: int) -> Floats:
+def _radii(task: Task, phase: int) -> Floats:
     """After 1, ..., phase phases, all arms active."""
-    policy: Any = quest.policy
-    arms, params, bonus = quest.problem.arms, policy.params(quest.horizon, quest.problem.arms), policy.bonus
-    times = [min(float(quest.horizon), float(arms * n)) for n in range(1, phase + 1)]
+    policy: Any = task.policy
+    arms, params, bonus = task.problem.arms, policy.params(task.horizon, task.problem.arms), policy.bonus
+    times = [min(float(task.horizon), float(arms * n)) for n in range(1, phase + 1)]
     return np.array(
         [bonus.radius(float(n), bonus.clock(t, *params), *params) for n, t in enumerate(times, 1)]
     )
 
 
-def _of_leader(quest: Quest, leader: int, phase: int, radius: Floats) -> Routes | None:
+def _of_leader(task: Task, leader: int, phase: int, radius: Floats) -> Routes | None:
     """The routes of one leader up to one phase, at the heights that matter."""
-    lucks = quest.lucks()
-    means = quest.family.mean(quest.means[:, None], lucks[[0, -1]]).ravel()
+    luck = lucks(task)
+    means = task.family.mean(task.means[:, None], luck[[0, -1]]).ravel()
     reach = 2.0 * radius[-1] + 0.5 * float(np.ptp(means)) + 1e-12
     heights = np.linspace(means.min() - reach, means.max() + reach, HEIGHTS)
-    heights = np.unique(np.append(heights, quest.means))
+    heights = np.unique(np.append(heights, task.means))
 
     def shares() -> Floats:
-        at, later = np.repeat(heights, lucks.size), np.tile(lucks, heights.size)
-        *_, premium, share = _settled(quest, leader, phase, radius, later, at)
-        shape = (heights.size, lucks.size)
+        at, later = np.repeat(heights, luck.size), np.tile(luck, heights.size)
+        *_, premium, share = _settled(task, leader, phase, radius, later, at)
+        shape = (heights.size, luck.size)
         return needed(share.reshape(shape), premium.reshape(shape))
 
     share = shares()
@@ -74,57 +85,48 @@ def _of_leader(quest: Quest, leader: int, phase: int, radius: Floats) -> Routes 
         near = np.flatnonzero(most >= most.max() - AROUND)
         if near.size >= CLOSER // 2:
             break
-        heights = np.linspace(
-            heights[max(0, near[0] - 1)], heights[min(heights.size - 1, near[-1] + 1)], CLOSER
-        )
+        first, last = max(0, near[0] - 1), min(heights.size - 1, near[-1] + 1)
+        heights = np.linspace(heights[first], heights[last], CLOSER)
         share = shares()
-    height, luck, share = fitting(share)
+    height, part, share = fitting(share)
     if not height.size:
         return None
-    table, gaps, price, premium, _ = _settled(quest, leader, phase, radius, lucks[luck], heights[height])
+    table, gaps, price, premium, _ = _settled(task, leader, phase, radius, luck[part], heights[height])
     return routes_of(table, gaps, price, premium, share)
 
 
-def _settled(
-    quest: Quest, leader: int, phase: int, radius: Floats, later: Floats, heights: Floats
-) -> tuple[Table, Floats, Floats, Floats, Floats]:
+def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats, heights: Floats) -> Settled:
     """The table of the cells, what the others' pulls lose more than the leader's, and the multipliers."""
     grid = pulls_tried(phase)
     places = grid[0].astype(int) - 1
     at = heights[:, None, None]
-    below = np.repeat(at - 2.0 * radius[places], quest.problem.arms, axis=1)
-    above = np.repeat(at - 2.0 * radius[np.maximum(0, places - 1)], quest.problem.arms, axis=1)
+    below = np.repeat(at - 2.0 * radius[places], task.problem.arms, axis=1)
+    above = np.repeat(at - 2.0 * radius[np.maximum(0, places - 1)], task.problem.arms, axis=1)
     above[:, :, grid[0] == 1.0] = -math.inf
     # An arm that is there after the last phase need not be dropped in it, if the leader drops the arm
     # later anyway or the horizon ends; but the leader leads.
-    later_anyway = (quest.means <= quest.means[leader]) | (phase >= quest.horizon // quest.problem.arms)
+    later_anyway = (task.means <= task.means[leader]) | (phase >= task.horizon // task.problem.arms)
     below[:, later_anyway, -1] = heights[:, None]
-    gaps, credit = quest.asked(later)
-    table = table_of(quest.family, quest.means, grid, below, above, later)
-    cost, low, high, held = (np.array(part) for part in (table.cost, table.low, table.high, table.held))
-    mean = quest.means[leader]
-    lam = quest.family.lam(mean, heights)
-    allowed = np.isfinite(quest.family.at_most(float(phase), heights + 1e-6))
-    allowed &= np.isfinite(quest.family.at_least(float(phase), heights - 1e-6))
-    leads = rate(quest.family, mean, lam, later, float(phase), heights)
+    table = table_of(task.family, task.means, grid, below, above, later)
+    cost, low, held = (np.array(part) for part in (table.cost, table.low, table.held))
+    mean = task.means[leader]
+    idle = -task.family.psi(mean, later)
+    lam = task.family.lam(mean, heights)
+    allowed = np.isfinite(task.family.at_most(float(phase), heights + 1e-6))
+    allowed &= np.isfinite(task.family.at_least(float(phase), heights - 1e-6))
+    leads = rate(task.family, mean, lam, later, float(phase), heights)
     cost[:, leader] = math.inf
-    cost[:, leader, -1] = np.where(
-        allowed, np.maximum(leads, -phase * quest.family.psi(mean, later)), math.inf
-    )
+    cost[:, leader, -1] = np.where(allowed, np.maximum(leads, phase * idle), math.inf)
     low[:, leader, -1], held[:, leader, -1] = lam, True
+    cost[:, leader, -1] += (task.horizon - float(phase)) * idle  # if nobody else had any further pulls
+    others = np.arange(task.problem.arms) != leader
+    cost[:, others] -= (grid[0] * idle[:, None])[:, None]
+    table = replace(table, cost=cost, low=low, held=held, until=float(phase))
+    gaps, credit = losses(task, later)
     own = gaps[:, leader]
-    rest = quest.horizon - float(phase)  # of the leader's pulls, if nobody else had any
-    idle = -quest.family.psi(mean, later)
-    cost[:, leader, -1] += rest * idle
-    for k in range(quest.problem.arms):
-        if k != leader:
-            cost[:, k] -= grid[0] * idle[:, None]
-    table = Table(grid[0], grid[1], cost, low, high, later, held, float(phase))
     extra = gaps - own[:, None]
     extra[:, leader] = 0.0
-    missing = quest.target - own * quest.horizon
-    price, premium, share = _premium(table, extra, missing, credit)
-    return table, extra, price, premium, share
+    return table, extra, *_premium(table, extra, task.target - own * task.horizon, credit)
 
 
 def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tuple[Floats, Floats, Floats]:
@@ -139,10 +141,7 @@ def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tu
     scale = np.where(np.isfinite(least), table.top / least, 1.0)
     low, high = 1e-12 * scale, 4.0 * scale
     free = decided(np.zeros(cells))[1] >= missing
-    for _ in range(40):
-        middle = np.sqrt(low * high)
-        far = decided(middle)[1] >= missing
-        low, high = np.where(far, low, middle), np.where(far, middle, high)
+    low, high = halved(low, high, lambda middle: decided(middle)[1] >= missing, 40)
     premium = np.where(free, 0.0, high)
     logs, reached = decided(premium)
     share = logs.sum(axis=1) - premium * missing - credit

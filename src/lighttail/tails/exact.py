@@ -23,11 +23,11 @@ from lighttail.problems import Bandit
 from lighttail.system.progress import compiling, noted
 from lighttail.tails import exact_costs as costs
 from lighttail.tails.groups import Groups, groups_of
-from lighttail.tails.levels import integrate
-from lighttail.tails.sums import Sum, lattice_law, lattice_tail, law_sum, tail_sum
+from lighttail.tails.levels import GaussianArms, integrate
+from lighttail.tails.sums import Sum, law_sum, tail_sum
 from lighttail.tails.ties import add_up
 
-SAID = 60.0  # seconds beyond which the time is said beforehand
+SAID = 60.0  # seconds beyond which the user is told the time beforehand
 LEAST = 1e-280  # smaller probabilities are given as 0
 LEAST_OF_LAW, DROPPED = 1e-100, 1e-116  # of a whole law, and the densities that it leaves out
 SHARES = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.4, 0.55, 0.7, 0.82, 0.92, 0.98, 1.0)  # of the largest regret
@@ -51,7 +51,7 @@ class ExactLaw:
 def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> float:
     """P(pseudo regret >= regret), exact to 1e-5 of itself; below 1e-280 it is 0.
 
-    policy: UCB with a bonus that ignores time (Standard, LightTailed, ArmOptimal, or one's own).
+    policy: UCB with a bonus that ignores time (Standard, LightTailed, ArmOptimal, or your own).
     problem: arms with Gaussian noise or Bernoulli rewards, any number of them; up to five different
         means, or more whose gaps are multiples of a common unit.
 
@@ -73,10 +73,7 @@ def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> 
     target = _tail(groups, least)
     _compile(groups.counted)
     with _said(groups, regret):
-        if groups.counted:
-            value = float(add_up(groups.bernoulli(), target)[-1])
-        else:
-            value = float(integrate(groups.gaussian(), [target], target)[-1])
+        value = float(_summed(groups, target, [target])[-1])
     return min(1.0, value) if value >= LEAST else 0.0
 
 
@@ -86,33 +83,28 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
     sure = groups.certain_regret()
     if sure is not None:
         return ExactLaw(np.array([sure]), np.array([1.0]), problem, groups.horizon)
-    if costs.on_lattice(groups, None):
-        target, regrets = lattice_law(groups.scaled_gaps, groups.units(), groups.horizon)
-    else:
-        target, regrets = law_sum(groups.scaled_gaps, groups.horizon)
+    units = groups.units() if costs.on_lattice(groups, None) else None
+    target, regrets = law_sum(groups.scaled_gaps, groups.horizon, units)
     _compile(groups.counted)
     with _said(groups, None):
-        if groups.counted:
-            mass, smallest = add_up(groups.bernoulli(), target), 0.0
-        else:
-            span = groups.most_regret - groups.least_regret
-            asked = [groups.least_regret + share * span for share in SHARES]
-            tails = [_tail(groups, _reached_from(x, problem)) for x in asked]
-            mass, smallest = integrate(groups.gaussian(), tails, target, DROPPED), LEAST_OF_LAW
-    return _law(groups, problem, groups.largest_gap * regrets, mass, smallest)
+        span = groups.most_regret - groups.least_regret
+        asked = [groups.least_regret + share * span for share in SHARES]
+        tails = [_tail(groups, _reached_from(x, problem)) for x in asked]
+        mass = _summed(groups, target, tails, DROPPED)
+    return _law(groups, problem, groups.largest_gap * regrets, mass)
 
 
 def why_not_exact(policy: Policy, problem: Bandit, horizon: int) -> BadInput | None:
-    """The refusal where there is no exact law, or none within an hour; None where there is one."""
+    """The refusal if there is no exact law, or if it would take more than an hour; None if there is one."""
     try:
-        _groups(policy, problem, horizon, 0.0, sizes_only=True)
+        costs.check(groups_of(policy, problem, horizon, sizes_only=True), 0.0)
     except BadInput as error:
         return error
     return None
 
 
 def exact_seconds(policy: Policy, problem: Bandit, horizon: int, regret: float | None = None) -> float:
-    """About how long `exact_tail` takes, or `exact_law` without a regret; infinite where there is none."""
+    """About how long `exact_tail` takes, or `exact_law` without a regret; infinite if there is no law."""
     try:
         groups = groups_of(policy, problem, horizon, sizes_only=True)
     except BadInput:
@@ -120,13 +112,18 @@ def exact_seconds(policy: Policy, problem: Bandit, horizon: int, regret: float |
     return costs.seconds(groups, regret)
 
 
-def _groups(
-    policy: Policy, problem: Bandit, horizon: int, regret: float | None, sizes_only: bool = False
-) -> Groups:
+def _groups(policy: Policy, problem: Bandit, horizon: int, regret: float | None) -> Groups:
     """The problem by groups of arms, once it is clear that the law can be had."""
-    sizes = groups_of(policy, problem, horizon, sizes_only=True)
-    costs.check(sizes, regret)
-    return sizes if sizes_only else groups_of(policy, problem, horizon)
+    costs.check(groups_of(policy, problem, horizon, sizes_only=True), regret)
+    return groups_of(policy, problem, horizon)
+
+
+def _summed(groups: Groups, target: Sum, tails: list[Sum], least: float | None = None) -> Floats:
+    """`target` summed over all levels. For Gaussian rewards `tails` say which levels matter, and densities
+    below `least` are left out."""
+    if groups.counted:
+        return add_up(groups, target)
+    return integrate(GaussianArms.of(groups), tails, target, least)
 
 
 @cache
@@ -135,10 +132,7 @@ def _compile(counted: bool) -> None:
     groups = Groups((1.0, 0.0), (1, 1), math.nan if counted else 1.0, np.array([1.0, 0.5]), 3)
     target = _tail(groups, 1.5)
     with compiling("the exact law", True):
-        if counted:
-            add_up(groups.bernoulli(), target)
-        else:
-            integrate(groups.gaussian(), [target], target)
+        _summed(groups, target, [target])
 
 
 def _said(groups: Groups, regret: float | None) -> Any:
@@ -155,12 +149,11 @@ def _reached_from(regret: float, problem: Bandit) -> float:
 def _tail(groups: Groups, least: float) -> Sum:
     """The sum whose integral is P(pseudo regret >= least), in units of the largest gap."""
     least /= groups.largest_gap
-    if costs.on_lattice(groups, least):
-        return lattice_tail(groups.scaled_gaps, groups.units(), least, groups.horizon)
-    return tail_sum(groups.scaled_gaps, least, groups.horizon)
+    units = groups.units() if costs.on_lattice(groups, least) else None
+    return tail_sum(groups.scaled_gaps, least, groups.horizon, units)
 
 
-def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats, smallest: float) -> ExactLaw:
+def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats) -> ExactLaw:
     """Values that are equal but for rounding made one, and tails summed from the far end."""
     slack = 1e-9 * groups.smallest_gap
     possible = (regrets >= groups.least_regret * (1.0 - 1e-9) - slack) & (
@@ -172,5 +165,5 @@ def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats, smalles
     mass = np.add.reduceat(mass, np.flatnonzero(new))
     survival = np.minimum(1.0, np.cumsum(mass[::-1])[::-1])
     survival[0] = 1.0
-    survival[survival < smallest] = 0.0
+    survival[survival < (0.0 if groups.counted else LEAST_OF_LAW)] = 0.0
     return ExactLaw(regrets[new], survival, problem, groups.horizon)

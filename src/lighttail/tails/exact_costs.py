@@ -1,4 +1,4 @@
-"""About how long an exact law takes, from sizes alone; what would take hours or does not fit is refused.
+"""About how long an exact law takes, from sizes alone. A law that takes hours or does not fit is refused.
 
 The prices are seconds on one core of a common processor, fitted to times (docs/tails.md).
 """
@@ -23,7 +23,7 @@ DAY = 86_400.0
 
 
 def seconds(groups: Groups, regret: float | None) -> float:
-    """Of `exact_tail`, or of `exact_law` where no regret is given."""
+    """The time of `exact_tail`, or of `exact_law` if no regret is given."""
     if len(groups.means) == 1 or groups.horizon == groups.total_arms:
         return START
     try:
@@ -85,7 +85,7 @@ def on_lattice(groups: Groups, regret: float | None) -> bool:
 
 
 def check(groups: Groups, regret: float | None) -> None:
-    """Refuse what takes over an hour or does not fit into memory."""
+    """Raise BadInput if the law takes more than an hour or does not fit into memory."""
     needed, takes = _memory(groups, regret), seconds(groups, regret)
     sizes = f"{groups.total_arms} arms with {len(groups.means)} different means"
     if takes > MOST_SECONDS:

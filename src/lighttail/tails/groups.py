@@ -5,22 +5,22 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lighttail.checks import EXACT, refuse, whole
 from lighttail.outcomes.estimates import Floats
-from lighttail.problems import Bandit, has_arms
-from lighttail.tails.levels import HOPELESS, GaussianArms
-from lighttail.tails.sums import common_unit
-from lighttail.tails.ties import BernoulliArms
+from lighttail.policies import Policy
+from lighttail.problems import has_arms
+from lighttail.tails.sums import Units, common_unit
 
-MOST_MEANS = 5  # different ones, unless their gaps have a common unit
+MOST_MEANS = 5  # different means, unless their gaps have a common unit
 FARTHEST = 45.0  # standard deviations that nothing is away from its mean
 SHARP = 1e7  # a radius, in units of the noise, beyond which rounding shows in the law
 LOST = 1e12  # means and radii, in units of the noise, beyond which rounding hides the noise
+COINS = (0.0, 1.0)  # Bernoulli rewards
 ROUNDED = 1e-12  # relative; indices that are closer may be equal in a simulation
 
 
@@ -41,6 +41,11 @@ class Groups:
     @property
     def total_arms(self) -> int:
         return sum(self.arms)
+
+    @property
+    def steps(self) -> int:
+        """The most pulls that an arm can have."""
+        return self.horizon - self.total_arms + 1
 
     @property
     def gaps(self) -> Floats:
@@ -69,23 +74,12 @@ class Groups:
         """The worst arm is pulled whenever it can be."""
         return self.least_regret + self.largest_gap * (self.horizon - self.total_arms)
 
-    def units(self) -> Any:
+    def units(self) -> Units | None:
         """A common unit of the scaled gaps, and the gaps in it."""
         return common_unit(self.scaled_gaps.tolist())
 
-    def bernoulli(self) -> BernoulliArms:
-        return BernoulliArms(self.means, self.arms, self.radius, self.horizon)
-
-    def gaussian(self) -> GaussianArms:
-        """In units of the noise; an arm that is far below all levels may be any distance below."""
-        radius = (self.radius - self.radius[-1]) / self.sigma
-        with np.errstate(over="ignore"):
-            offsets = -self.gaps / self.sigma
-        lowest = float(radius.min() - radius[0]) - HOPELESS
-        return GaussianArms(np.maximum(offsets, lowest), self.arms, radius, self.horizon)
-
     def certain_regret(self) -> float | None:
-        """The pseudo regret where there is no choice, or where the noise is too small to change any."""
+        """The pseudo regret if there is no choice, or if the noise is too small to change a choice."""
         if len(self.means) == 1 or self.horizon == self.total_arms:
             return self.least_regret
         if self.counted:
@@ -119,19 +113,14 @@ class Groups:
         return regret
 
 
-def _coins(problem: Bandit) -> bool:
-    """Whether a reward is 0 or 1."""
-    return problem.noise.outcomes == (0.0, 1.0)
-
-
 def has_law(policy: Any) -> bool:
     """Whether the law by levels is for this policy: an index mean + radius that ignores time."""
-    return getattr(policy, "plays_by", "") == "radius" and not policy.moving()
+    return isinstance(policy, Policy) and policy.plays_by == "radius" and not policy.moving()  # type: ignore[attr-defined]
 
 
 def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False) -> Groups:
-    """The groups of a problem; what has no exact law is refused."""
-    if not has_arms(problem) or not (problem.noise.normal is not None or _coins(problem)):
+    """The groups of a problem. Raises BadInput if the problem or the policy has no exact law."""
+    if not has_arms(problem) or (problem.noise.normal is None and problem.noise.outcomes != COINS):
         raise refuse("problem", problem, "a Bandit with Gaussian noise or Bernoulli rewards")
     if not has_law(policy):
         raise refuse("policy", policy, "UCB with a bonus that does not change with time")
@@ -143,8 +132,7 @@ def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False)
     arms = tuple(counts[mean] for mean in means)
     if not math.isfinite((means[0] - means[-1]) * horizon):
         raise refuse("means", list(problem.means), "so close that the largest regret is a finite number")
-    empty = np.zeros(0)
-    groups = Groups(means, arms, sigma, empty, horizon)
+    groups = Groups(means, arms, sigma, np.zeros(0), horizon)
     if len(means) > MOST_MEANS and groups.units() is None:
         allowed = f"a Bandit with at most {MOST_MEANS} different means, or with gaps that have a common unit"
         raise refuse("problem", problem, allowed)
@@ -152,10 +140,10 @@ def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False)
     if sizes_only:
         return groups
     params = policy.params(horizon, problem.arms)
-    steps = range(1, horizon - problem.arms + 2)
-    radius = np.array([policy.bonus.radius(float(n), 0.0, *params) for n in steps])
+    pulls = range(1, groups.steps + 1)
+    radius = np.array([policy.bonus.radius(float(n), 0.0, *params) for n in pulls])
     wrong = np.flatnonzero(~np.isfinite(radius))
     if wrong.size:
         field = f"the radius of {policy.bonus!r} at n={wrong[0] + 1}"
         raise refuse(field, float(radius[wrong[0]]), "a finite number")
-    return Groups(means, arms, sigma, radius, horizon)
+    return replace(groups, radius=radius)

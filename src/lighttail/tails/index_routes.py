@@ -9,83 +9,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from lighttail.bonuses import Bonus
 from lighttail.outcomes.estimates import Floats
-from lighttail.policies import Policy
-from lighttail.problems import Bandit
-from lighttail.tails.inverted import inverted_view
 from lighttail.tails.mixture import Routes, together
-from lighttail.tails.routes import Table, pulls_tried, routes_of, settled, table_of
-from lighttail.tails.tilts import Family
+from lighttail.tails.routes import Table, losses, lucks, pulls_tried, routes_of, settled, table_of
+from lighttail.tails.task import Task
 
 SCAN, KEPT = 36, 60  # levels that are looked at first, and that are kept at most
 AROUND = 11.0  # levels whose share is smaller by this factor on a log scale do not matter
 STEP = 1.5  # neighbouring levels differ in the logarithm of a likelihood by about this at most
-LUCK, MORE = 8, 1.12  # parts of a regret that may be bad luck with the rewards, up to somewhat more than all
 TIMES = 5  # moments at which a path of a bonus with a clock may be decided
 REACHES = (0.3, 0.6, 0.9)  # posterior draws that a path may meet, in units of sqrt(2 ln T) deviations
-
-
-@dataclass(frozen=True)
-class Quest:
-    """What is looked for: the loss, or with `whole` the regret, of a policy on a problem."""
-
-    policy: Policy
-    problem: Bandit
-    family: Family
-    horizon: int
-    target: float
-    whole: bool
-
-    @property
-    def means(self) -> Floats:
-        return np.array(self.problem.means)
-
-    def lucks(self) -> Floats:
-        """Tilts of all rewards besides those of the route: none, up to those that are enough alone."""
-        if not self.whole:
-            return np.zeros(1)
-        best = max(self.problem.means)
-        enough = best - self.target / self.horizon
-        if enough >= best:
-            return np.zeros(1)
-        most = min(float(self.family.lam(best, enough)), 0.0)
-        return most * np.linspace(0.0, MORE, LUCK)
-
-    def asked(self, later: Floats) -> tuple[Floats, Floats]:
-        """What a pull of each arm loses under a tilt, [cell, arm], and the credit of the tilt."""
-        best = float(self.means.max())
-        gaps = best - self.family.mean(self.means, later[:, None])
-        credit = later * (best * self.horizon - self.target) if self.whole else np.zeros(later.size)
-        return gaps, credit
-
-
-class View(Protocol):
-    """How a level turns into bounds on an arm's mean after n and n - 1 pulls, and a mean into a level."""
-
-    @property
-    def horizon(self) -> int: ...
-
-    @property
-    def grid(self) -> tuple[Floats, Floats]: ...
-
-    @property
-    def slope(self) -> Floats:
-        """How fast the bound on the mean after n pulls changes with the level, about."""
-
-    @property
-    def unpulled(self) -> float:
-        """The index of an arm without a pull."""
-
-    def bounds(self, levels: Floats) -> tuple[Floats, Floats]:
-        """[cell, pulls]: the mean after n pulls is at most the first, after n - 1 at least the second."""
-
-    def indices(self, means: Floats) -> Floats:
-        """[mean, pulls]: the level at which an arm stands whose rewards have this mean."""
+FAR = 60.0  # standard deviations beyond all means up to which a mean is looked for
+LOOKS = 65  # means at which it is checked that an index rises
+FALLS = 1e-9  # of the index's range over the means: by so much rounding may let an index fall
 
 
 @dataclass(frozen=True)
@@ -111,45 +52,88 @@ class Straight:
         return (means[:, None] + self.radius[0]) / self.slopes[0]
 
 
-def _table(view: View, quest: Quest, levels: Floats, later: Floats) -> Table:
-    """What every arm's numbers of pulls cost at these levels."""
-    below, above = (np.repeat(part[:, None, :], quest.problem.arms, axis=1) for part in view.bounds(levels))
+@dataclass(frozen=True)
+class Inverted:
+    """A view of any index that rises with the mean, found by bisection of the index itself.
+
+    The kernel gives the largest mean whose index is at most a level, or (True) the smallest mean whose index
+    is at least the level; the mean is beyond `ends` if every mean, or no mean, has this property.
+    """
+
+    horizon: int
+    grid: tuple[Floats, Floats]
+    kernel: Any
+    params: tuple[float, ...]
+    clock: float
+    ends: tuple[float, float]
+
+    unpulled = math.inf
+    slope = np.ones(1)  # about: it decides how many levels are looked at
+
+    def bounds(self, levels: Floats) -> tuple[Floats, Floats]:
+        once, place = np.unique(levels, return_inverse=True)  # a level comes with several shares of luck
+        below, above = (np.empty((once.size, self.grid[0].size)) for _ in range(2))
+        before = np.maximum(1.0, self.grid[0] - 1.0)
+        self.kernel(self.params, self.clock, once, self.grid[0], *self.ends, False, below)
+        self.kernel(self.params, self.clock, once, before, *self.ends, True, above)
+        return below[place], above[place]
+
+    def indices(self, means: Floats) -> Floats:
+        found = np.empty((means.size, self.grid[0].size))
+        self.kernel(self.params, self.clock, means, self.grid[0], 0.0, 0.0, False, found)
+        return found
+
+
+# `bounds` turns levels into bounds on an arm's mean, [cell, pulls]: at most the first after n pulls, at least
+# the second after n - 1 pulls. `indices` turns means into levels, [mean, pulls]. `slope` says about how fast
+# the first bound changes with the level. `unpulled` is the index of an arm without a pull.
+View = Straight | Inverted
+
+
+Settled = tuple[Table, Floats, Floats, Floats, Floats]  # with what a pull loses, multipliers and log shares
+
+
+def _settled(task: Task, view: View, levels: Floats, later: Floats) -> Settled:
+    """What every arm's numbers of pulls cost at these levels, and what follows from that."""
+    below, above = (np.repeat(part[:, None, :], task.problem.arms, axis=1) for part in view.bounds(levels))
     below[:, :, view.grid[0] == 0.0] = math.inf  # an arm without a pull has nothing to show
     above[:, :, view.grid[0] <= 1.0] = -math.inf
-    table = table_of(quest.family, quest.means, view.grid, below, above, later)
+    table = table_of(task.family, task.means, view.grid, below, above, later)
     never = (view.grid[0] == 0.0) & (levels[:, None, None] < view.unpulled)  # such an arm would be pulled
-    return replace(table, cost=np.where(never, math.inf, table.cost))
+    table = replace(table, cost=np.where(never, math.inf, table.cost))
+    gaps, credit = losses(task, later)
+    return table, gaps, *settled(table, gaps, view.horizon, task.target, credit, task.whole)
 
 
-def index_routes(quest: Quest) -> Routes | None:
-    """The routes of a policy with an index, or of Thompson sampling; None where none is found."""
-    views = _views(quest)
-    found = [part for view in views if (part := _around(quest, view)) is not None]
+def index_routes(task: Task) -> Routes | None:
+    """The routes of a policy with an index, or of Thompson sampling; None if none is found."""
+    views = _views(task)
+    found = [part for view in views if (part := _around(task, view)) is not None]
     if not found:
         return None
-    if quest.policy.plays_by == "posterior":  # its index is made up: only its own levels compare
+    if task.policy.plays_by == "posterior":  # its index is made up: only its own levels compare
         found = [part.normal() for part in found]
     return together(found)
 
 
-def _views(quest: Quest) -> list[View]:
-    policy: Any = quest.policy
-    horizon, arms = quest.horizon, quest.problem.arms
+def _views(task: Task) -> list[View]:
+    policy: Any = task.policy
+    horizon, arms = task.horizon, task.problem.arms
     params = policy.params(horizon, arms)
     if policy.plays_by == "posterior":
         return [_posterior_view(policy, horizon, params, reach) for reach in REACHES]
     times = [horizon]
-    if policy.moving() and not quest.whole:
-        soonest = max(arms + 1, math.ceil(quest.target / max(quest.problem.gaps)))
+    if policy.moving() and not task.whole:
+        soonest = max(arms + 1, math.ceil(task.target / max(task.problem.gaps)))
         times = sorted({int(t) for t in np.round(np.geomspace(min(soonest, horizon), horizon, TIMES))})
     if policy.plays_by == "radius":
         return [_bonus_view(policy.bonus, time, params) for time in times]
-    views = [inverted_view(quest, time, params) for time in times]
+    views = [inverted_view(task, time, params) for time in times]
     return [view for view in views if view is not None]
 
 
 def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> Straight:
-    """The index of UCB as it is at the time `horizon`."""
+    """The index of UCB at the time `horizon`."""
     grid, clock = pulls_tried(horizon), bonus.clock(float(horizon), *params)
     now = np.array([bonus.radius(float(n), clock, *params) for n in grid[0]])
     before = np.array([bonus.radius(float(max(1.0, n - 1.0)), clock, *params) for n in grid[0]])
@@ -175,16 +159,30 @@ def _posterior_view(policy: Any, horizon: int, params: Any, reach: float) -> Str
     return Straight(horizon, grid, (now[0], before[0]), (now[1], before[1]), unpulled)
 
 
-def _around(quest: Quest, view: View) -> Routes | None:
+def inverted_view(task: Task, horizon: int, params: tuple[float, ...]) -> Inverted | None:
+    """The view of a policy's index at the time `horizon`; None where it does not rise with the mean."""
+    from lighttail.kernels import inverse_kernel_for
+
+    means = task.problem.means
+    span, reach = task.problem.noise.span(means), FAR * task.family.unit
+    ends = span if span is not None else (min(means) - reach, max(means) + reach)
+    policy: Any = task.policy
+    clock = float(policy.clock_formula()(float(horizon), *params))
+    view = Inverted(horizon, pulls_tried(horizon), inverse_kernel_for(policy), params, clock, ends)
+    values = view.indices(np.linspace(ends[0], ends[1], LOOKS))
+    if not np.isfinite(values).all():
+        return None
+    falls = np.diff(values, axis=0) < -FALLS * np.ptp(values, axis=0, keepdims=True)
+    return None if falls.any() or not np.ptp(values) > 0.0 else view
+
+
+def _around(task: Task, view: View) -> Routes | None:
     """The routes of the levels that matter, each with the shares of luck that fit it."""
-    levels, share = _refined(quest, view, _first_levels(quest, view))
+    levels, share = _refined(task, view, _first_levels(task, view))
     level, luck, share = fitting(share)
     if not level.size:
         return None
-    levels, later = levels[level], quest.lucks()[luck]
-    table = _table(view, quest, levels, later)
-    gaps, credit = quest.asked(later)
-    price, premium, _ = settled(table, gaps, view.horizon, quest.target, credit, quest.whole)
+    table, gaps, price, premium, _ = _settled(task, view, levels[level], lucks(task)[luck])
     return routes_of(table, gaps, price, premium, share)
 
 
@@ -207,9 +205,9 @@ def fitting(share: Floats) -> tuple[Any, Any, Floats]:
     return cell[kept], luck[kept], found[kept]
 
 
-def _first_levels(quest: Quest, view: View) -> Floats:
+def _first_levels(task: Task, view: View) -> Floats:
     """Levels over the whole range where an arm's index may be, dense where indices are."""
-    moved = quest.family.mean(quest.means[:, None], quest.lucks()[[0, -1]]).ravel()
+    moved = task.family.mean(task.means[:, None], lucks(task)[[0, -1]]).ravel()
     every = view.indices(moved).ravel()
     lowest, highest = np.min(every), np.max(every)
     inner = np.quantile(every, np.linspace(0.0, 1.0, SCAN // 2))
@@ -219,9 +217,9 @@ def _first_levels(quest: Quest, view: View) -> Floats:
     return np.unique(np.concatenate([beyond, inner, wide]))
 
 
-def _refined(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
+def _refined(task: Task, view: View, levels: Floats) -> tuple[Floats, Floats]:
     """More levels where the share is large, until neighbours are alike; and [level, luck] log shares."""
-    share, steep = _shares(quest, view, levels)
+    share, steep = _shares(task, view, levels)
     for _ in range(12):
         most = share.max(axis=1)
         near = most >= most.max() - AROUND
@@ -230,27 +228,21 @@ def _refined(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
         if not wanted.any() or np.count_nonzero(near) > KEPT:
             break
         more = 0.5 * (levels[1:] + levels[:-1])[wanted]
-        more_share, more_steep = _shares(quest, view, more)
+        more_share, more_steep = _shares(task, view, more)
         order = np.argsort(np.append(levels, more), kind="stable")
         levels, steep = np.append(levels, more)[order], np.append(steep, more_steep)[order]
         share = np.concatenate([share, more_share])[order]
     return levels, share
 
 
-def _shares(quest: Quest, view: View, levels: Floats) -> tuple[Floats, Floats]:
+def _shares(task: Task, view: View, levels: Floats) -> tuple[Floats, Floats]:
     """[level, luck] log shares, and how fast a path's log-likelihood changes with the level."""
-    lucks = quest.lucks()
-    later = np.tile(lucks, levels.size)
-    table = _table(view, quest, np.repeat(levels, lucks.size), later)
-    gaps, credit = quest.asked(later)
-    price, premium, share = settled(table, gaps, view.horizon, quest.target, credit, quest.whole)
-    each = price[:, None] - premium[:, None] * gaps
+    each = lucks(task)
+    later = np.tile(each, levels.size)
+    table, gaps, price, premium, share = _settled(task, view, np.repeat(levels, each.size), later)
     with np.errstate(invalid="ignore"):
-        value = np.log(table.count) - table.cost - each[:, :, None] * table.pulls
-        mass = np.exp(value - np.max(value, axis=2, keepdims=True))
-        mass /= mass.sum(axis=2, keepdims=True)
-        tilt = np.where(table.held, table.low, table.high) - later[:, None, None]
-        steep = np.sum(mass * np.abs(tilt) * table.pulls * view.slope, axis=(1, 2))
-    steep = np.where(np.isfinite(steep), steep, 0.0).reshape(levels.size, lucks.size)
-    shape = (levels.size, lucks.size)
+        moved = table.chances(gaps, price, premium) * np.abs(table.tilt - later[:, None, None])
+        steep = np.sum(moved * table.pulls * view.slope, axis=(1, 2))
+    shape = (levels.size, each.size)
+    steep = np.where(np.isfinite(steep), steep, 0.0).reshape(shape)
     return needed(share.reshape(shape), premium.reshape(shape)), steep.max(axis=1)

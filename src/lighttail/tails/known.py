@@ -1,7 +1,6 @@
-"""What is known of a tail without simulation.
+"""What is known about a tail without simulation: an exact answer, a certificate and a theorem's bound.
 
-That is an exact answer where a law is known (which laws there are, what they take, and the cheapest of them),
-a certificate and a theorem's bound.
+If several exact laws answer the question, the cheapest one is taken.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lighttail import bounds
-from lighttail.bounds import Bound, NoBound
+from lighttail.bounds import Bound, Kind, NoBound
+from lighttail.bounds.answers import Question
+from lighttail.bounds.bound import most_regret
 from lighttail.checks import BadInput
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -20,14 +21,14 @@ from lighttail.tails.exact import exact_seconds, exact_tail, why_not_exact
 from lighttail.tails.exact_costs import duration
 from lighttail.tails.groups import has_law
 from lighttail.tails.programme import has_programme, programme_seconds, programme_tail, why_not_programme
-from lighttail.tails.task import Kind, Task
+from lighttail.tails.task import Task
 
 UCB_ALONE = "an exact law is known only for UCB with a bonus that does not change with time"
 ERROR = 1e-5  # relative error of an exact law that is integrated
 
 
 def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
-    """(seconds, how) of the cheapest exact answer, or the refusal where there is none."""
+    """(seconds, function) of the cheapest exact answer, or the refusal if there is none."""
     settings = (task.policy, task.problem, task.horizon)
     ways: list[tuple[float, Callable[[], float]]] = []
     why = why_not_programme(*settings, task.kind)
@@ -47,7 +48,7 @@ def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
 
 
 def _why_not(task: Task, why: BadInput | None) -> BadInput | None:
-    """The same, but for a policy that has an exact law with coins: then the noise is the obstacle."""
+    """The reason; if the policy has an exact law with Bernoulli rewards, the reason is the noise."""
     if why is None or has_law(task.policy) or not has_programme(task.policy):
         return why
     if why_not_programme(task.policy, task.problem, task.horizon, task.kind) is None:
@@ -59,7 +60,7 @@ def _why_not(task: Task, why: BadInput | None) -> BadInput | None:
 
 @dataclass(frozen=True)
 class KnownBounds:
-    """What bounds P(kind >= regret), and why not where nothing does."""
+    """The bounds on P(kind >= regret), and the reason for each bound that does not exist."""
 
     theorem: Bound | None
     certificate: Bound | None
@@ -77,22 +78,20 @@ LATE = KnownBounds(None, None, *["rewards come late"] * 2)
 
 
 def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
-    """The bounds that apply, and the reasons of those that do not."""
-    theorem = certificate = None
-    no_theorem = no_certificate = ""
-    try:
-        theorem = bounds.tail(policy, problem, horizon=horizon, regret=regret, kind=kind)
-    except BadInput as error:
-        no_theorem = _reason(error)
-    try:
-        certificate = bounds.certificate(policy, problem, horizon=horizon, regret=regret, kind=kind)
-    except BadInput as error:
-        no_certificate = _reason(error)
+    """The bounds that apply, and the reasons why others do not."""
+
+    def ask(question: Question) -> tuple[Bound | None, str]:
+        try:
+            return question(policy, problem, horizon, regret, kind), ""
+        except BadInput as error:  # the reason, or what is allowed for a field such as a short horizon
+            return None, error.why if isinstance(error, NoBound) else error.rule
+
+    (theorem, no_theorem), (certificate, no_certificate) = ask(bounds.tail), ask(bounds.certificate)
     return KnownBounds(theorem, certificate, no_theorem, no_certificate)
 
 
 def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
-    """For JSON: value, source and whether it says nothing; or why there is none."""
+    """For JSON: value, source and whether it tells us nothing; or why there is none."""
     return {
         "certificate": _bound_dict(known.certificate, known.why_no_certificate),
         "theorem": _bound_dict(known.theorem, known.why_no_theorem),
@@ -101,14 +100,9 @@ def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
 
 
 def exact_at(
-    policy: Policy,
-    problem: Bandit,
-    horizon: int,
-    regret: float,
-    kind: Kind,
-    seconds: float,
+    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
 ) -> float | None:
-    """The exact chance where it can be had in so many seconds."""
+    """The exact chance if it takes at most this number of seconds, otherwise None."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
     if isinstance(way, BadInput) or way[0] > seconds:
         return None
@@ -116,23 +110,18 @@ def exact_at(
         found = way[1]()
     except BadInput:  # too little noise
         return None
-    possible = regret <= sum(problem.gaps) + max(problem.gaps) * (horizon - problem.arms)
+    possible = regret <= most_regret(problem, horizon)
     return None if found == 0.0 and possible else found  # smaller than is computed
 
 
 def why_no_exact(
     policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
 ) -> str:
-    """Why no exact chance can be had in so many seconds; empty if it can."""
+    """Why there is no exact chance within this number of seconds; empty if there is one."""
     way = exact_way(Task(policy, problem, horizon, regret, kind))
     if isinstance(way, BadInput):
         return f"none: {way.rule}"
     return f"not computed: takes {duration(way[0])}" if way[0] > seconds else ""
-
-
-def _reason(error: BadInput) -> str:
-    """Why there is no bound; of a field that no bound is for, such as a short horizon, what is allowed."""
-    return error.why if isinstance(error, NoBound) else error.rule
 
 
 def _bound_dict(bound: Bound | None, why_not: str) -> dict[str, Any]:

@@ -1,8 +1,13 @@
-"""A second plan, found without any theory: paths that come far show what paths that come further are like.
+"""Plans that are found without any theory: paths that come far show what paths that come further are like.
 
 Plain paths are played; of those that lost most, some become components of a mixture: each tilts every arm
 to the mean that its rewards had in that path. Paths of that mixture come further, and so on up to the event.
 Nothing here knows the policy, so what the derived routes miss is found here, if it is on the way.
+
+If no routes are derived, a second ladder starts from arms that look alike (`alike`). Whatever a rule does
+with its rewards, to lose much it must take a bad arm for a good one. So for every bad arm and some levels
+between its mean and the best mean, the arms above the level are tilted down to the level, and the bad arm is
+tilted up to the level: for their first 1, 4, 16, ... rewards, or for all of them.
 """
 
 from __future__ import annotations
@@ -13,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.noises.tilts import Family
 from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Mixture, Routes, mixed
 from lighttail.tails.play import Paths, may_skip, play_paths
+from lighttail.tails.routes import lucks
 from lighttail.tails.task import Effort, Task
-from lighttail.tails.tilts import Family, family_of
 
 PILOTS, RUNGS = 1024, 4096  # paths that find the next rung, and that show the way from there, at least
 FEWEST, PULLS = 256, 8_000_000  # paths at least and pulls at most that finding a rung may take
@@ -29,6 +35,9 @@ SMALL = 4 * PULLS  # pulls that a ladder may take where the whole budget is less
 AHEAD, BESIDE = 1 << 40, 1 << 50  # the blocks of a ladder, and of one with a start, are numbered from here
 PART = 2.0  # by so much the logarithm of a likelihood must grow to tell an arm's first rewards from the rest
 OPEN = 0.1  # share of untilted paths
+LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.2)  # from the bad arm's mean to the best one, and somewhat above
+LUCKS = (0, 3, 6)  # of those that a regret with its luck may have
+MOST_ALIKE = 400  # components of arms that look alike: with many arms some bad ones stand for all
 
 
 def ladder(task: Task, effort: Effort, start: Routes | None = None) -> tuple[Routes | None, int]:
@@ -42,7 +51,7 @@ def ladder(task: Task, effort: Effort, start: Routes | None = None) -> tuple[Rou
     for _ in range(MOST_RUNGS):
         if climb.spent > max(effort.most_pulls, SMALL):
             break
-        mixture = mixed(task.problem, climb.family, plans, OPEN)
+        mixture = mixed(task.problem, task.family, plans, OPEN)
         following, share = climb.look(mixture, rung)
         if following is None:
             break
@@ -60,9 +69,7 @@ class _Climb:
     """Paths played for a ladder, in blocks that nobody else plays."""
 
     def __init__(self, task: Task, effort: Effort, block: int) -> None:
-        family = family_of(task.problem.noise)
-        assert family is not None
-        self.task, self.effort, self.family = task, effort, family
+        self.task, self.effort = task, effort
         self.rng = np.random.default_rng([effort.seed & (2**64 - 1), 7 if block == AHEAD else 8])
         self.most = int(max(FEWEST, PULLS / task.horizon))  # paths per rung
         self.block, self.spent = block, 0
@@ -97,10 +104,10 @@ class _Climb:
         paths = int(min(self.most, max(RUNGS, 2.0 * ELITE / share)))
         marks = 0 if may_skip(task) else max(0, task.horizon.bit_length() - 1)  # whole paths are tilted there
         hits = self.play(task, mixture, paths, marks=marks, label="a second plan")
-        return _elite(hits, task, self.family, self.rng)
+        return _elite(hits, task, self.rng)
 
 
-def _elite(hits: Paths, task: Task, family: Family, rng: np.random.Generator) -> Routes | None:
+def _elite(hits: Paths, task: Task, rng: np.random.Generator) -> Routes | None:
     """A component for each of some paths of the event, drawn by their weights."""
     log_weight = -np.logaddexp.reduce(hits.log_parts, axis=1)
     on = np.flatnonzero(np.isfinite(log_weight))
@@ -112,9 +119,7 @@ def _elite(hits: Paths, task: Task, family: Family, rng: np.random.Generator) ->
         above *= 0.7  # a few heavy paths alone would show too little
         weight = np.exp(above)
     chosen = on[rng.choice(on.size, size=min(ELITE, on.size), p=weight / weight.sum())]
-    lam, caps, later = _two_parts(
-        hits.pulls[chosen], hits.totals[chosen], np.array(task.problem.means), family
-    )
+    lam, caps, later = _two_parts(hits.pulls[chosen], hits.totals[chosen], task.means, task.family)
     flat = np.zeros(chosen.size)
     return Routes(flat, lam[:, :, None], caps[:, :, None], np.zeros((*lam.shape, 1)), later)
 
@@ -139,3 +144,34 @@ def _tilt(family: Family, true: Floats, n: Floats, total: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         moved = np.where(n > 0.0, (total + coins * true[:, None]) / (n + coins), true[:, None])
     return family.lam(true[:, None], moved)
+
+
+def alike(task: Task) -> Routes:
+    """Components under which arms look alike, all in the same shares."""
+    means, best = task.means, float(task.means.max())
+    luck = lucks(task)
+    luck = luck[list(LUCKS)] if luck.size > max(LUCKS) else luck
+    caps = [*(4.0 ** np.arange(math.ceil(math.log(task.horizon, 4.0)))), math.inf]
+    bad = np.flatnonzero(means < best)
+    bad = bad[:: max(1, -(-bad.size * len(LEVELS) * len(caps) * luck.size // MOST_ALIKE))]
+    found = [
+        (_level_tilts(task, arm, means[arm] + share * (best - means[arm]), nu), cap, nu)
+        for arm in map(int, bad)
+        for share in LEVELS
+        for nu in luck
+        for cap in caps
+    ]
+    found += [(np.full(means.size, nu), math.inf, nu) for nu in luck]
+    tilts, held, later = (np.array(part) for part in zip(*found, strict=True))
+    lam = tilts[:, :, None]
+    wide = np.ones((1, means.size))
+    held, later = (held[:, None] * wide)[:, :, None], later[:, None] * wide
+    return Routes(np.zeros(len(found)), lam, held, np.zeros(lam.shape), later)
+
+
+def _level_tilts(task: Task, arm: int, level: float, luck: float) -> Floats:
+    """Every arm's tilt: `luck`, or what brings it to the level if that is more."""
+    to_level = task.family.lam(task.means, np.full(task.means.size, level))
+    down = np.where(task.means > level, np.minimum(to_level, luck), luck)
+    down[arm] = max(float(to_level[arm]), luck)
+    return down

@@ -15,6 +15,7 @@ import numpy as np
 
 from lighttail.outcomes.estimates import Floats
 from lighttail.running.prepare import usable_processors
+from lighttail.tails.groups import Groups
 from lighttail.tails.sums import Sum
 
 FARTHEST = 38.0  # standard deviations; a normal number is farther away with a chance of 1e-315
@@ -29,42 +30,22 @@ LIKELY = 4  # intervals whose middles are looked at
 PARTS = 3  # of a stretch of levels, to begin with
 TOLERANCE = 3e-8  # relative, of the integral over a panel
 MOST_LEVELS = 20_000
-STEEP, FINEST = 2.5, 12  # the grid is finer where densities fall faster, up to so many times
+STEEP, FINEST = 2.5, 12  # the grid is finer where densities fall faster, at most by this factor
 
-# Gauss-Kronrod nodes on [-1, 1] from the middle out, and their weights with 15 and with 7 nodes.
-NODES = (
-    0.0,
-    0.2077849550078985,
-    0.4058451513773972,
-    0.5860872354676911,
-    0.7415311855993944,
-    0.8648644233597691,
-    0.9491079123427585,
-    0.9914553711208126,
+# Gauss and Kronrod on [-1, 1], from the middle out: a node, and its weight with 15 and with 7 nodes.
+RULE = np.array(
+    [
+        (0.0, 0.2094821410847278, 0.4179591836734694),
+        (0.2077849550078985, 0.2044329400752989, 0.0),
+        (0.4058451513773972, 0.1903505780647854, 0.3818300505051189),
+        (0.5860872354676911, 0.1690047266392679, 0.0),
+        (0.7415311855993944, 0.1406532597159411, 0.2797053914892767),
+        (0.8648644233597691, 0.1047900103222502, 0.0),
+        (0.9491079123427585, 0.0630920926299786, 0.1294849661688697),
+        (0.9914553711208126, 0.0229353220105292, 0.0),
+    ]
 )
-FIFTEEN = (
-    0.2094821410847278,
-    0.2044329400752989,
-    0.1903505780647854,
-    0.1690047266392679,
-    0.1406532597159411,
-    0.1047900103222502,
-    0.0630920926299786,
-    0.0229353220105292,
-)
-SEVEN = (
-    0.4179591836734694,
-    0.0,
-    0.3818300505051189,
-    0.0,
-    0.2797053914892767,
-    0.0,
-    0.1294849661688697,
-    0.0,
-)
-PLACES = np.array([-x for x in NODES[:0:-1]] + list(NODES))
-FINE = np.array(list(FIFTEEN[:0:-1]) + list(FIFTEEN))
-ROUGH = np.array(list(SEVEN[:0:-1]) + list(SEVEN))
+PLACES, FINE, ROUGH = np.concatenate([RULE[:0:-1] * (-1.0, 1.0, 1.0), RULE]).T.copy()
 
 
 @dataclass(frozen=True)
@@ -75,11 +56,16 @@ class GaussianArms:
     arms: tuple[int, ...]
     radius: Floats  # after 1, 2, ... pulls
     horizon: int
+    steps: int  # the most pulls that an arm can have
 
-    @property
-    def steps(self) -> int:
-        """The most pulls that an arm can have."""
-        return self.horizon - sum(self.arms) + 1
+    @classmethod
+    def of(cls, groups: Groups) -> GaussianArms:
+        """In units of the noise; an arm that is far below all levels may be any distance below."""
+        radius = (groups.radius - groups.radius[-1]) / groups.sigma
+        with np.errstate(over="ignore"):
+            offsets = -groups.gaps / groups.sigma
+        lowest = float(radius.min() - radius[0]) - HOPELESS
+        return cls(np.maximum(offsets, lowest), groups.arms, radius, groups.horizon, groups.steps)
 
     def at(self, level: float, least: float) -> tuple[Floats, Floats]:
         """q and f of one arm of each group: see lighttail.kernels.crossing."""

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lighttail.noises.tilts import Family
 from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
-from lighttail.tails.tilts import Family
 
 DEFENCE = 0.05  # share of paths without a tilt: no weight exceeds its inverse
 
@@ -72,7 +72,7 @@ class Routes:
 
 
 def together(parts: list[Routes]) -> Routes:
-    """All routes in one; those with fewer choices get more that are never taken. No bound is known."""
+    """All routes in one. Routes with fewer choices get choices that are never taken. No bound is known."""
     choices = max(part.lam.shape[2] for part in parts)
 
     def widened(values: Floats, filling: float) -> Floats:
@@ -88,21 +88,13 @@ def together(parts: list[Routes]) -> Routes:
     )
 
 
-def untilted(arms: int) -> Routes:
-    """The one route that changes nothing."""
-    shape = (1, arms, 1)
-    return Routes(
-        np.zeros(1), np.zeros(shape), np.full(shape, math.inf), np.zeros(shape), np.zeros((1, arms))
-    )
-
-
 def mixed(problem: Bandit, family: Family, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
     """The plans in equal shares, each a group of its own, and untilted paths as the last group."""
     share = math.log((1.0 - defence) / len(plans)) if plans else 0.0
     parts = [replace(part, log_share=part.log_share - log_sum(part.log_share) + share) for part in plans]
-    if defence > 0.0:
-        none = untilted(problem.arms)
-        parts.append(replace(none, log_share=np.array([math.log(defence) if plans else 0.0])))
+    if defence > 0.0:  # the one route that changes nothing
+        none, share = np.zeros((1, problem.arms, 1)), math.log(defence) if plans else 0.0
+        parts.append(Routes(np.array([share]), none, np.full(none.shape, math.inf), none, none[:, :, 0]))
     found = together(parts)
     true = np.array(problem.means)
     return Mixture(

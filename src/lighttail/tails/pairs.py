@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.noises.tilts import Family
 from lighttail.outcomes.estimates import Floats
-from lighttail.problems import Bandit
 from lighttail.tails.mixture import Routes
-from lighttail.tails.tilts import Family
+from lighttail.tails.task import Task
 
 PRUNED = 1e-12  # share of the bound that routes left out may have together
 
@@ -32,7 +32,7 @@ class Ways:
 
 
 def ways(policy: Any, horizon: int, m: int) -> Ways:
-    """How the bad arm of two can be chosen an (m + 1)-th time in so many rounds."""
+    """How the bad arm of two can be chosen an (m + 1)-th time within the horizon."""
     bonus, params = policy.bonus, policy.params(horizon, 2)
 
     def radius(n: float, t: float) -> float:
@@ -79,19 +79,20 @@ def pair_tilts(where: Ways, means: tuple[float, float], family: Family) -> tuple
     return nu, np.where(impossible, math.inf, np.maximum(cost, 0.0))
 
 
-def pair_routes(policy: Any, problem: Bandit, family: Family, horizon: int, loss: float) -> Routes | None:
+def pair_routes(task: Task) -> Routes | None:
     """The routes to a pseudo regret of two arms; None where no rewards lead to it."""
+    problem = task.problem
     bad, best = np.argsort(problem.means, kind="stable")
-    m = max(1, math.ceil(loss / problem.gaps[bad] - 1e-9) - 1)
-    where = ways(policy, horizon, m)
-    nu, cost = pair_tilts(where, (problem.means[best], problem.means[bad]), family)
+    m = max(1, math.ceil(task.target / problem.gaps[bad] - 1e-9) - 1)
+    where = ways(task.policy, task.horizon, m)
+    nu, cost = pair_tilts(where, (problem.means[best], problem.means[bad]), task.family)
     if not np.isfinite(cost).any():
         return None
     kept = np.flatnonzero(np.isfinite(cost) & (cost <= cost.min() - math.log(PRUNED / cost.size)))
     lam = np.zeros((kept.size, 2, 1))
     lam[:, best, 0], lam[:, bad, 0] = -nu[kept] * where.best[kept], nu[kept] * where.bad[kept]
     caps = np.full(lam.shape, math.inf)
-    if policy.plays_by == "phases":  # the tilt ends with the phase
+    if task.policy.plays_by == "phases":  # the tilt ends with the phase
         caps[:, :, 0] = where.n[kept, None]
     log_bound = float(np.logaddexp.reduce(-cost))
     return Routes(-cost[kept], lam, caps, np.zeros(lam.shape), np.zeros((kept.size, 2)), log_bound)

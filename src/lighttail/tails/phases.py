@@ -93,7 +93,7 @@ class Phases:
                 following[key] = following[key] + part if key in following else part
 
     def _past(self, past: tuple[int, ...], phase: int, dropped: list[int]) -> tuple[int, ...]:
-        """The pulls of the dropped arms, once these arms are dropped as well after so many phases."""
+        """The pulls of the dropped arms, once these arms are dropped as well after this phase."""
         if self.with_rewards:
             return (past[0] + phase * len(dropped),)
         return tuple(phase if arm in dropped else n for arm, n in enumerate(past))

@@ -1,16 +1,21 @@
-"""Which routes a policy, a problem and a regret have."""
+"""The first plan of weighted paths: the routes that are derived for a policy, as a mixture of tilted laws."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from lighttail.tails.elimination_routes import elimination_routes
-from lighttail.tails.index_routes import Quest, index_routes
-from lighttail.tails.mixture import Routes
+from lighttail.tails.index_routes import index_routes
+from lighttail.tails.mixture import DEFENCE, Mixture, Routes, mixed
 from lighttail.tails.pairs import pair_routes
-from lighttail.tails.task import PAIRED
+from lighttail.tails.play import may_skip
+from lighttail.tails.task import Task
 
-ROUTES: dict[str, Callable[[Quest], Routes | None]] = {  # by what a policy plays by
+ROUTES: dict[str, Callable[[Task], Routes | None]] = {  # by what a policy plays by
     "radius": index_routes,
     "index": index_routes,
     "posterior": index_routes,
@@ -18,10 +23,43 @@ ROUTES: dict[str, Callable[[Quest], Routes | None]] = {  # by what a policy play
 }
 
 
-def routes(quest: Quest) -> Routes | None:
-    """The routes to the event; None where none is found, which for two arms may mean that there is none."""
-    policy, problem = quest.policy, quest.problem
-    if problem.arms == 2 and not quest.whole and policy.plays_by in PAIRED:
-        return pair_routes(policy, problem, quest.family, quest.horizon, quest.target)
-    find = ROUTES.get(policy.plays_by)
-    return None if find is None else find(quest)
+@dataclass(frozen=True)
+class Plan:
+    """A mixture of one or two plans. No weight exceeds exp(log_bound).
+
+    tight: the bound comes from the routes and not from untilted paths. rarity: about -ln of the
+    event's probability.
+    """
+
+    mixture: Mixture
+    log_bound: float
+    tight: bool
+    rarity: float
+
+    @property
+    def plans(self) -> int:
+        """Groups that are plans: all but the untilted paths."""
+        return int(self.mixture.groups.size) - 1 - (not self.tight)
+
+
+def plan_of(task: Task, found: list[Routes]) -> Plan:
+    """The routes as one mixture, with untilted paths unless the routes bound every weight."""
+    tight = len(found) == 1 and not math.isnan(found[0].log_bound)
+    mixture = mixed(task.problem, task.family, found, 0.0 if tight else DEFENCE)
+    bound = found[0].log_bound if tight else -math.log(DEFENCE)
+    return Plan(mixture, bound, tight, found[0].rarity)
+
+
+def derived(task: Task) -> Routes | None:
+    """The derived routes; None if there are none, which means for `every_way_counted` that the event cannot
+    happen."""
+    find = pair_routes if task.every_way_counted else ROUTES.get(task.policy.plays_by)
+    with np.errstate(all="ignore"):  # a cost that no float can hold is infinite: no path goes there
+        found = find and find(task)
+    found = found and found.finite()
+    return found and uncapped(task, found)
+
+
+def uncapped(task: Task, found: Routes) -> Routes:
+    """With all of an arm's rewards tilted alike, where paths may skip ahead."""
+    return replace(found, caps=np.full(found.caps.shape, math.inf)) if may_skip(task) else found

@@ -19,9 +19,10 @@ from lighttail.tails.task import Effort, Task
 
 SHORT = 8000  # shorter horizons are always played pull by pull, so that their seeds keep their numbers
 PILOTS = 16
-NUMBER, PULL = 4.5, 1.7  # costs of a random number of skip-ahead and of a tilted pull, in NumPy draws
-MARGIN, EACH = 14.0, 10.0  # by so much the logarithm of a probability may miss that of all routes' shares;
-# and by so much more for each arm beyond the second
+PULLS_PER_NUMBER = 4.5 / 1.7  # tilted pulls that take as long as one random number of a path that skips ahead
+# By so much the logarithm of a probability may miss that of all routes' shares, and by so much more for each
+# arm beyond the second.
+MARGIN, EACH = 14.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,8 @@ class Paths:
         return cls(own, parts, rounds, np.empty(paths), np.empty((paths, arms)), totals)
 
     def part(self, place: slice) -> tuple[Any, ...]:
-        return self.own[place], self.log_parts[place], self.rounds[place]
-
-    def more(self, place: slice) -> tuple[Any, ...]:
-        return self.score[place], self.pulls[place], self.totals[place]
+        kept = (self.own, self.log_parts, self.rounds, self.score, self.pulls, self.totals)
+        return tuple(array[place] for array in kept)
 
 
 PlayBlock = Callable[..., None]  # (generator, paths, slice, stop)
@@ -69,19 +68,18 @@ def block_of_paths(
     if played == "skip":
         skipping = tilted_skip_kernel_for(policy, problem)
         rarity += MARGIN + EACH * (problem.arms - 2)
+    else:
+        stepping = tilted_kernel_for(policy, problem)
 
-        def skip(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
-            with in_sentences(policy, problem):
-                skipping(stream(generator), *fixed, rarity, *ends, *paths.part(place), stop)
-
-        return skip
-    stepping = tilted_kernel_for(policy, problem)
-
-    def step(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
+    def play(generator: np.random.Generator, paths: Paths, place: slice, stop: Any) -> None:
+        part = paths.part(place)
         with in_sentences(policy, problem):
-            stepping(stream(generator), *fixed, *ends, full, *paths.part(place), *paths.more(place), stop)
+            if played == "skip":
+                skipping(stream(generator), *fixed, rarity, *ends, *part[:3], stop)
+            else:
+                stepping(stream(generator), *fixed, *ends, full, *part, stop)
 
-    return step
+    return play
 
 
 def may_skip(task: Task) -> bool:
@@ -107,14 +105,14 @@ def choose_played(task: Task, mixture: Mixture, rarity: float) -> tuple[Played, 
     paths = Paths.empty(PILOTS, mixture.groups.size - 1, task.problem.arms)
     play = block_of_paths(task, mixture, "skip", rarity)
     play(generator, paths, slice(0, PILOTS), np.zeros(1, dtype=np.int64))
-    work = (draws_made(generator) - before) * NUMBER / PULL
-    return (
-        ("skip", max(1.0, work / PILOTS)) if work < int(paths.rounds.sum()) else ("step", float(task.horizon))
-    )
+    work = (draws_made(generator) - before) * PULLS_PER_NUMBER
+    if work < int(paths.rounds.sum()):
+        return "skip", max(1.0, work / PILOTS)
+    return "step", float(task.horizon)
 
 
 def whole_blocks(paths: int, horizon: int, played: Played = "step") -> int:
-    """At least so many paths, in whole blocks."""
+    """The smallest number of whole blocks that holds this number of paths, in paths."""
     size = block_paths(horizon, played)
     return max(1, -(-paths // size)) * size
 
@@ -132,7 +130,7 @@ def play_paths(
     marks: int = 0,
     label: str = "",
 ) -> Paths:
-    """So many paths, a whole number of blocks, in blocks that are numbered from `first`.
+    """Play this number of paths, a whole number of blocks, in blocks that are numbered from `first`.
 
     marks: numbers of pulls 1, 2, 4, ... after which the sums are kept.
     """

@@ -2,7 +2,7 @@
 
 What a policy does next depends on the arms' pulls and sums of rewards, of which there are finitely many
 after t rounds: C(t + 2K - 1, 2K - 1) with K arms. Their chances are carried from one round to the next
-(`layers.py`), or from phase to phase (`phases.py`). docs/tails.md says how, how exact the result is and how
+(`Layers`), or from phase to phase (`phases.py`). docs/tails.md says how, how exact the result is and how
 far it reaches.
 """
 
@@ -10,41 +10,163 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lighttail.checks import BadInput, refuse
 from lighttail.outcomes.estimates import Floats
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, has_arms
-from lighttail.tails.layers import Layers, multisets
+from lighttail.tails.groups import COINS
 from lighttail.tails.phases import Phases, phases_size
 
+Integers = npt.NDArray[np.int64]
+ROUNDED = 1e-12  # share of a sum of gaps that rounding may take, many times over
 KINDS = ("pseudo_regret", "regret")
-COINS = (0.0, 1.0)  # the rewards that the programmes carry forward
 MEMORY = 4e9  # bytes that a programme may take
 MERGED = 1e-12  # values that differ by this share are one
 STATE, BLOCK, LAYER = 8e-9, 5e-7, 3e-4  # seconds: of a state, of an arm of a block, of a layer
 NORMAL, POINT = 6e-8, 1e-9  # seconds: of two arms' chances, of a point of the grid where there are more arms
 
 
-class _Programme(Protocol):
-    def __init__(self, policy: Any, problem: Bandit, horizon: int, kind: str) -> None: ...
+def multisets(total: int, parts: int) -> float:
+    """C(total + parts, parts), or infinity beyond 1e18, computed at once."""
+    count = 1.0
+    for i in range(1, min(parts, total) + 1):
+        count *= (max(parts, total) + i) / i
+        if count > 1e18:
+            return math.inf
+    return count
 
-    def tail(self, target: float) -> float: ...
 
-    def law(self) -> tuple[Floats, Floats]: ...
+def compositions(total: int, parts: int) -> Integers:
+    """All ways to write `total` as a sum of `parts` numbers, 0 or more, in lexicographic order."""
+    rows, left = np.zeros((1, 0), dtype=np.int64), np.array([total])
+    for _ in range(parts - 1):
+        choices = left + 1
+        origin = np.repeat(np.arange(left.size), choices)
+        value = np.arange(origin.size) - np.repeat(np.cumsum(choices) - choices, choices)
+        rows, left = np.column_stack([rows[origin], value]), left[origin] - value
+    return np.column_stack([rows, left])
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The chances of all states after 0, 1, ..., horizon rounds.
+
+    A state is the pulls and sums of rewards of the arms. The states with the same pulls form a block, and
+    the blocks with t pulls in all form layer t. `lighttail.kernels.programme` carries one layer to the next.
+    """
+
+    policy: Any
+    problem: Bandit
+    horizon: int
+    kind: str
+
+    def tail(self, target: float) -> float:
+        """The chance of the event; states are left out as soon as the event is decided."""
+        if self.kind == "pseudo_regret":
+            return self._forward(lambda blocks, t: self._fates(blocks, t, target), None)[0]
+        reached = int(np.count_nonzero(self._regrets() >= target))
+        if reached in (0, self.horizon + 1):
+            return float(reached > 0)
+        found, blocks, place, mass = self._forward(None, reached - 1)
+        return found + float(self._by_reward(blocks, place, mass)[:reached].sum())
+
+    def law(self) -> tuple[Floats, Floats]:
+        """The value and the chance of every total of rewards, or of every combination of pulls."""
+        _, blocks, place, mass = self._forward(None, None)
+        if self.kind == "regret":
+            return self._regrets(), self._by_reward(blocks, place, mass)
+        return blocks @ np.array(self.problem.gaps), np.add.reduceat(mass, place)
+
+    def _regrets(self) -> Floats:
+        """The regret of 0, 1, ..., horizon rewards."""
+        return max(self.problem.means) * self.horizon - np.arange(self.horizon + 1.0)
+
+    def _by_reward(self, blocks: Integers, place: Integers, mass: Floats) -> Floats:
+        from lighttail.kernels.programme import by_reward
+
+        out = np.zeros(self.horizon + 1)
+        by_reward(blocks, place, mass, out)
+        return out
+
+    def _fates(self, blocks: Integers, t: int, target: float) -> Integers:
+        """SURE or NEVER for blocks whose pseudo regret is decided, and 0 for the others."""
+        from lighttail.kernels.programme import NEVER, SURE
+
+        gaps = np.array(self.problem.gaps)
+        lost = blocks @ gaps
+        most = (lost + (self.horizon - t) * gaps.max()) * (1.0 + ROUNDED)
+        short = lost < target if t == self.horizon else most < target
+        return np.where(lost >= target, SURE, np.where(short, NEVER, 0)).astype(np.int64)
+
+    def _forward(
+        self, fates: Callable[[Integers, int], Integers] | None, most: int | None
+    ) -> tuple[float, Integers, Integers, Floats]:
+        """The mass on the event, and the blocks of the last layer with their mass.
+
+        fates: which blocks are decided. most: the most rewards that are on the event.
+        """
+        from lighttail.kernels import programme_kernel_for
+        from lighttail.kernels.programme import SURE
+
+        kernel = programme_kernel_for(self.policy)
+        params = self.policy.params(self.horizon, self.problem.arms)
+        means = np.array(self.problem.means)
+        blocks, place, size = self._layer(0, fates)
+        if size == 0:
+            return float(place[0] == SURE), blocks, place, np.empty(0)
+        mass, found = np.ones(1), 0.0
+        for t in range(self.horizon):
+            following_blocks, following_place, size = self._layer(t + 1, fates)
+            following = np.zeros(size)
+            kept = place >= 0
+            blocks, place = blocks[kept], place[kept]
+            onto = np.column_stack(
+                [following_place[self._ranks(blocks, t + 1, arm)] for arm in range(self.problem.arms)]
+            )
+            sure = -1 if most is None else most - (self.horizon - t)
+            limit = self.horizon if most is None else most
+            found += kernel(params, t, means, blocks, place, onto, sure, limit, mass, following)
+            blocks, place, mass = following_blocks, following_place, following
+        return found, blocks, place, mass
+
+    def _layer(
+        self, t: int, fates: Callable[[Integers, int], Integers] | None
+    ) -> tuple[Integers, Integers, int]:
+        """The blocks after t pulls, where each begins or what has become of it, and their size together."""
+        blocks = compositions(t, self.problem.arms)
+        sizes = np.prod(blocks + 1, axis=1)
+        if fates is None:
+            return blocks, np.cumsum(sizes) - sizes, int(sizes.sum())
+        fate = fates(blocks, t)
+        sizes = np.where(fate == 0, sizes, 0)
+        return blocks, np.where(fate == 0, np.cumsum(sizes) - sizes, fate), int(sizes.sum())
+
+    def _ranks(self, blocks: Integers, total: int, arm: int) -> Integers:
+        """The place of every block's pulls and one more of the arm among all compositions of `total`."""
+        arms = self.problem.arms
+        left, rank = np.full(blocks.shape[0], total), np.zeros(blocks.shape[0], dtype=np.int64)
+        for k in range(arms - 1):
+            after = left - blocks[:, k] - (k == arm)
+            ways = np.array([math.comb(rest + arms - 1 - k, arms - 1 - k) for rest in range(total + 1)])
+            rank += ways[left] - ways[after]
+            left = after
+        return rank
 
 
 class _Entry(NamedTuple):
-    make: type[_Programme]
+    make: type[Layers] | type[Phases]
     cost: Callable[[Any, int, int, str], tuple[float, float]]  # policy, arms, horizon, kind -> seconds, bytes
 
 
 def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> BadInput | None:
-    """The refusal where there is no exact programme for this task; None if there is one."""
+    """The refusal if there is no exact programme for this task; None if there is one."""
     if kind not in KINDS:
         return refuse("kind", kind, "'pseudo_regret' or 'regret' for an exact programme")
     if not has_arms(problem) or problem.noise.outcomes != COINS:
@@ -71,7 +193,7 @@ def has_programme(policy: Any) -> bool:
 
 
 def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float:
-    """About how many seconds the programme takes, found at once; infinite where there is none that fits."""
+    """About how many seconds the programme takes, computed at once; infinite if no programme fits."""
     entry = _entry(policy)
     if entry is None or not has_arms(problem):
         return math.inf
@@ -106,7 +228,7 @@ def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
     return values[firsts], np.add.reduceat(chances, firsts)
 
 
-def _programme(policy: Policy, problem: Bandit, horizon: int, kind: str) -> _Programme:
+def _programme(policy: Policy, problem: Bandit, horizon: int, kind: str) -> Layers | Phases:
     entry = _entry(policy)
     if entry is None:
         raise TypeError(why_not_programme(policy, problem, horizon, kind))
@@ -127,10 +249,9 @@ def _posterior_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[fl
     if arms == 2:
         return seconds + NORMAL * multisets(horizon, 4), memory
     table, states = points * horizon * horizon, multisets(horizon, 2 * arms)
-    near = (
-        25.0 * math.sqrt(arms) * arms * arms * states
-    )  # points at which arms that were pulled are looked at
-    far = points * arms * min(arms * multisets(horizon, 2 * arms - 2), states)  # and arms that were not
+    # The points at which arms that were pulled are looked at, and arms that were not.
+    near = 25.0 * math.sqrt(arms) * arms * arms * states
+    far = points * arms * min(arms * multisets(horizon, 2 * arms - 2), states)
     return seconds + POINT * (near + far + 10.0 * horizon * table), memory + 8.0 * table
 
 
@@ -162,5 +283,5 @@ KNOWN = "UCB, SuccessiveElimination and ThompsonSampling"
 
 
 def _entry(policy: Any) -> _Entry | None:
-    """What there is for the policy; a class of somebody else's, even one derived from ours, has no kernel."""
+    """The programme for the policy. A user's class, even one derived from a shipped class, has no kernel."""
     return PROGRAMMES.get(getattr(policy, "plays_by", "")) if shipped(policy) else None

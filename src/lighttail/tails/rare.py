@@ -10,6 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
+from lighttail.bounds.bound import Kind, check_kind
 from lighttail.checks import Argument, BadInput, confidence, number, one_of, positive, refuse, whole
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
@@ -22,16 +23,18 @@ from lighttail.running.prepare import Progress, check_settings, fitting_paths
 from lighttail.running.simulate import simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
-from lighttail.tails.noiseless import sure_chance
-from lighttail.tails.task import Diagnostics, Effort, Kind, TailEstimate, Task, certainly
-from lighttail.tails.weighted import FIRST, MOST_PATHS, certificate, derived, importance, most_paths
+from lighttail.tails.luck import sure_chance
+from lighttail.tails.plan import derived
+from lighttail.tails.splitting import split
+from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task, certainly
+from lighttail.tails.weighted import FIRST, MOST_PATHS, importance, known_limit, most_paths
 
 MOST_ASKED = 10**18  # pulls of a budget: more would be the same, and no float
 Method = Literal["auto", "exact", "importance", "plain", "splitting"]
 METHODS: tuple[str, ...] = get_args(Method)
 COUNTED = ("auto", "plain")  # methods that count plain paths, whatever the problem and the delays
 MOST_PULLS = 2_000_000_000
-AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law
+AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law at most
 
 
 def tail_probability(
@@ -79,12 +82,11 @@ def tail_probability(
     regret, level = number("regret", regret), confidence("level", level)
     relative_error = positive("relative_error", relative_error)
     most_pulls = min(whole("most_pulls", most_pulls, 1), MOST_ASKED)
-    asked: Any = one_of("kind", kind, get_args(Kind))
     method = cast(Method, one_of("method", method, METHODS))
     course = check_course(policy, problem, checked.horizon, delay, batch)
     if course.late and method not in COUNTED:
         raise refuse("method", method, (Argument("", COUNTED), " with a delay or a batch"))
-    task = Task(policy, problem, checked.horizon, regret, asked)
+    task = Task(policy, problem, checked.horizon, regret, check_kind(kind))
     effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
     if not problem.independent:
         if method not in COUNTED:
@@ -104,7 +106,7 @@ def _possible(found: TailEstimate, task: Task) -> TailEstimate:
     """The same, not above what the chance cannot exceed, whatever the luck of the paths was."""
     if found.method in ("certain", "exact") or found.value <= 0.0:
         return found
-    most = certificate(task)
+    most = known_limit(task)
     if found.high <= most:
         return found
     value = min(found.value, most)
@@ -115,7 +117,7 @@ def _possible(found: TailEstimate, task: Task) -> TailEstimate:
 
 
 def _auto(task: Task, effort: Effort) -> TailEstimate:
-    """The best of what is affordable."""
+    """The best method that is affordable."""
     way = exact_way(task)
     if not isinstance(way, BadInput) and way[0] <= AFFORDABLE:
         exact = _exactly_or_not(way[1], task, effort)
@@ -130,7 +132,7 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
 
 
 def _exactly_or_not(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate | None:
-    """None where the noise is too small for an exact law, or the chance smaller than the law can tell."""
+    """The exact answer; None if the noise or the chance is too small for the exact law."""
     try:
         exact = _exactly(answer, task, effort)
     except BadInput:
@@ -139,7 +141,7 @@ def _exactly_or_not(answer: Callable[[], float], task: Task, effort: Effort) -> 
 
 
 def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
-    """Whether there is doubt, and as many plain paths as make an end of it can be afforded."""
+    """Whether there is doubt, and the budget allows enough plain paths to end the doubt."""
     if not found.diagnostics.doubt or found.value <= 0.0:
         return False
     precision = min(effort.z / effort.relative_error, MOST_PATHS)  # whose square a float can hold
@@ -170,7 +172,7 @@ def _weighted(task: Task, effort: Effort) -> TailEstimate:
 
 
 def _without(task: Task, effort: Effort) -> TailEstimate:
-    """Where no weighted path serves: the event cannot happen, or plain paths meet it often enough."""
+    """The answer if no weighted path helps: the event cannot happen, or plain paths meet it often enough."""
     if task.every_way_counted and derived(task) is None:
         return certainly(0.0, effort.level)
     return _plain(task, effort)
@@ -183,18 +185,10 @@ def _plain(task: Task, effort: Effort, course: Course = STRAIGHT) -> TailEstimat
         raise refuse("most_pulls", effort.most_pulls, f"at least {work:.0f}, the work of one path")
     most, limit = most_paths(effort, work, fitting_paths(task.problem))
     paths = min(FIRST, most)
+    settings: Any = {"seed": effort.seed, "threads": effort.threads, "progress": effort.progress}
+    settings |= {"delay": course.delay, "batch": course.batch}
     while True:
-        out = simulate(
-            task.policy,
-            task.problem,
-            horizon=task.horizon,
-            paths=paths,
-            seed=effort.seed,
-            threads=effort.threads,
-            progress=effort.progress,
-            delay=course.delay,
-            batch=course.batch,
-        )
+        out = simulate(task.policy, task.problem, horizon=task.horizon, paths=paths, **settings)
         hits = int(np.sum(out.reaches(task.regret, task.kind)))
         error = effort.z * math.sqrt((1.0 - hits / paths) / hits) if hits else math.inf
         wanted = paths * min(64.0, max(2.0, 1.2 * min(8.0, error / effort.relative_error) ** 2))
@@ -212,16 +206,10 @@ def _plain(task: Task, effort: Effort, course: Course = STRAIGHT) -> TailEstimat
     return TailEstimate(*interval, paths, pulls, "plain simulation", reached, limits)
 
 
-def _split(task: Task, effort: Effort) -> TailEstimate:
-    from lighttail.tails.splitting import split
-
-    return split(task, effort)
-
-
 ANSWERS: dict[str, Callable[[Task, Effort], TailEstimate]] = {
     "auto": _auto,
     "exact": _exact,
     "importance": _weighted,
     "plain": _plain,
-    "splitting": _split,
+    "splitting": split,
 }

@@ -9,20 +9,41 @@ under a price per pull and a premium per loss. docs/rare-events.md derives what 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lighttail.noises.tilts import Family
 from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Routes
-from lighttail.tails.tilts import Family, rate
+from lighttail.tails.task import Task
 
+LUCK, MORE = 8, 1.12  # parts of a regret that may be bad luck with the rewards, up to somewhat more than all
 HALVINGS, NOTHING = 25, 1e-12  # of multipliers on a log scale, from next to nothing on
 CHOICES = 12  # tilts of an arm in each direction
 GRID = 50  # numbers of pulls beyond the first few that are tried for an arm
 FEW = 24  # numbers of pulls that are tried one by one
 LEAST = 1e-6  # shares of pulls below this one are not offered as a choice
+
+
+def lucks(task: Task) -> Floats:
+    """Tilts of all rewards besides those of the route: from none to those that are enough alone."""
+    best = max(task.problem.means)
+    enough = best - task.target / task.horizon
+    if not task.whole or enough >= best:
+        return np.zeros(1)
+    most = min(float(task.family.lam(best, enough)), 0.0)
+    return most * np.linspace(0.0, MORE, LUCK)
+
+
+def losses(task: Task, later: Floats) -> tuple[Floats, Floats]:
+    """What a pull of each arm loses under a tilt, [cell, arm], and the credit of the tilt."""
+    best = float(task.means.max())
+    gaps = best - task.family.mean(task.means, later[:, None])
+    credit = later * (best * task.horizon - task.target) if task.whole else np.zeros(later.size)
+    return gaps, credit
 
 
 def pulls_tried(most: int) -> tuple[Floats, Floats]:
@@ -64,6 +85,19 @@ class Table:
         finite = np.isfinite(self.cost)
         return np.max(np.abs(self.cost), where=finite, initial=0.0, axis=(1, 2)) + 10.0  # type: ignore[no-any-return]
 
+    @property
+    def tilt(self) -> Floats:
+        """The better one of both tilts."""
+        return np.where(self.held, self.low, self.high)
+
+    def chances(self, gaps: Floats, price: Floats, premium: Floats) -> Floats:
+        """The chance of each number of pulls, given the cell and its multipliers (see `settled`)."""
+        each = price[:, None] - premium[:, None] * gaps
+        with np.errstate(invalid="ignore"):
+            value = np.log(self.count) - self.cost - each[:, :, None] * self.pulls
+            mass = np.exp(value - np.max(value, axis=2, keepdims=True))
+            return mass / mass.sum(axis=2, keepdims=True)  # type: ignore[no-any-return]
+
 
 def weighed(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
     """(ln of the sum of weights, expected pulls) of every arm at a price `each` per pull: [cell, arm]."""
@@ -74,6 +108,15 @@ def weighed(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
     total = mass.sum(axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(total) + high[:, :, 0], (mass * pulls).sum(axis=2) / total
+
+
+def rate(family: Family, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
+    """The least log-likelihood ratio of n rewards tilted by `lam`, against all tilted by `later`, less
+    what `later` itself adds, on the event that ends at the mean `bound`:
+
+        (lam - later) n bound - n psi(lam).
+    """
+    return (lam - later) * n * bound - n * family.psi(mean, lam)  # type: ignore[no-any-return]
 
 
 def table_of(
@@ -101,12 +144,21 @@ def table_of(
     return Table(n, count, cost, low, high, later, cost_low >= cost_high)
 
 
+def halved(low: Floats, high: Floats, enough: Callable[[Floats], Any], times: int) -> Any:
+    """The ends of intervals after halvings on a log scale; `enough`: whether a value is high enough."""
+    for _ in range(times):
+        middle = np.sqrt(low * high)
+        above = enough(middle)
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return low, high
+
+
 def settled(
-    table: Table, gaps: Floats, horizon: Any, loss: Any, credit: Any = 0.0, whole: bool = False
+    table: Table, gaps: Floats, horizon: float, loss: float, credit: Floats, whole: bool
 ) -> tuple[Floats, Floats, Floats]:
     """Multipliers of each cell for sum n <= horizon and sum gap n >= loss, and the cell's log share.
 
-    gaps: [cell, arm]; horizon, loss: [cell]. whole: a path ends with the horizon, so sum n is equal to it.
+    gaps: [cell, arm]; credit: [cell]. whole: a path ends with the horizon, so sum n is equal to it.
     The price of a pull and the premium per loss are the least with which the arms' expected pulls keep
     both constraints. The log share is
 
@@ -129,20 +181,14 @@ def settled(
         sign = np.where(free, -1.0, 1.0)
         if free.all() and not whole:
             return np.zeros(cells)
-        for _ in range(HALVINGS):
-            middle = np.sqrt(low * high)
-            far = enough(sign * middle, premium)[0] != free
-            low, high = np.where(far, low, middle), np.where(far, middle, high)
+        low, high = halved(low, high, lambda price: enough(sign * price, premium)[0] != free, HALVINGS)
         return np.where(free, -low if whole else 0.0, high)
 
     least_gap = np.min(np.where(gaps > 0.0, gaps, math.inf), axis=1)
     low, high = NOTHING * top / least_gap, 4.0 * top / least_gap
     low, high = np.where(np.isfinite(low), low, 1e-300), np.where(np.isfinite(high), high, 1.0)
     none = enough(priced(np.zeros(cells)), np.zeros(cells))[1]
-    for _ in range(HALVINGS):
-        middle = np.sqrt(low * high)
-        far = enough(priced(middle), middle)[1]
-        low, high = np.where(far, low, middle), np.where(far, middle, high)
+    _, high = halved(low, high, lambda middle: enough(priced(middle), middle)[1], HALVINGS)
     premium = np.where(none, 0.0, high)
     price = priced(premium)
     logs, expected = decided(price, premium)
@@ -159,27 +205,18 @@ def routes_of(table: Table, gaps: Floats, price: Floats, premium: Floats, log_sh
     shape = (cells, arms, 2 * CHOICES + 1)
     lam, caps = np.zeros(shape), np.full(shape, math.inf)
     log_q = np.full(shape, -math.inf)
-    each = price[:, None] - premium[:, None] * gaps
-    with np.errstate(invalid="ignore"):
-        value = np.log(table.count) - table.cost - each[:, :, None] * table.pulls
+    chances, tilts = table.chances(gaps, price, premium), table.tilt
     for c, k in np.ndindex(cells, arms):
-        mass = np.exp(value[c, k] - np.max(value[c, k]))
-        mass /= mass.sum()
-        nu = table.later[c]
-        held = table.held[c, k]
-        tilt = np.where(held, table.low[c, k], table.high[c, k])
+        mass, tilt, held, nu = chances[c, k], tilts[c, k], table.held[c, k], table.later[c]
         idle = tilt == nu
         found = [(nu, math.inf, mass[idle].sum())]
-        for kind, toward in ((held & ~idle, 0.5), (~held & ~idle, 0.0)):
-            for part in _parts(kind, mass):
-                if toward == 0.0:  # what holds after few pulls holds after more
-                    place, cap = part[0], table.pulls[part[0]] - 1.0
-                else:
-                    place, cap = part[part.size // 2], table.until
-                found.append((tilt[place], cap, mass[part].sum()))
+        for part in _parts(held & ~idle, mass):
+            found.append((tilt[part[part.size // 2]], table.until, mass[part].sum()))
+        for part in _parts(~held & ~idle, mass):  # what holds after few pulls holds after more
+            found.append((tilt[part[0]], table.pulls[part[0]] - 1.0, mass[part].sum()))
         found = [one for one in found if one[2] > 0.0]
-        lam[c, k, : len(found)], caps[c, k, : len(found)], chances = zip(*found, strict=True)
-        log_q[c, k, : len(found)] = np.log(chances)
+        lam[c, k, : len(found)], caps[c, k, : len(found)], shares = zip(*found, strict=True)
+        log_q[c, k, : len(found)] = np.log(shares)
     log_q -= np.logaddexp.reduce(log_q, axis=2, keepdims=True)
     return Routes(log_share, lam, caps, log_q, np.repeat(table.later[:, None], arms, axis=1))
 

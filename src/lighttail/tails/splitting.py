@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,18 +17,19 @@ from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator
 from lighttail.running.blocks import in_sentences
 from lighttail.running.pool import run_blocks
-
-if TYPE_CHECKING:
-    from lighttail.tails.task import Effort, TailEstimate, Task
+from lighttail.system.progress import compiling, reporter
+from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 
 PARTICLES, KILLED, LEVELS = 400, 20, 200
 FIRST, FEWEST, MOST_REPETITIONS = 16, 32, 512  # repetitions: before the first look, and of an answer
 SHARE = 0.2  # of the sum of all repetitions that one may have at most in an answer to be trusted
-LONGEST = 10**6  # pulls of a path, of which every repetition plays hundreds
+LONGEST = 10**6  # pulls per path; every repetition plays hundreds of paths
 
 
 def split(task: Task, effort: Effort) -> TailEstimate:
-    """Repetitions of adaptive splitting: a first few say how many it takes, and those are then played."""
+    """Repetitions of adaptive splitting: the first few show how many are needed, which are then played."""
+    from lighttail.kernels import score_for
+
     if task.horizon > LONGEST:
         plain = Argument("method", ("plain",))
         raise refuse("horizon", task.horizon, (f"at most {LONGEST} with splitting; use ", plain))
@@ -46,24 +47,17 @@ def split(task: Task, effort: Effort) -> TailEstimate:
         following = int(min(wanted, MOST_REPETITIONS, affordable))
         if enough or following <= values.size:
             break
-    limit = f"{MOST_REPETITIONS} repetitions were played, the most that there are"
+    limit = f"{MOST_REPETITIONS} repetitions were played, which is the largest number allowed"
     if values.size < MOST_REPETITIONS:
         limit = f"the budget of {effort.most_pulls:,} pulls was spent"
-    found = _answer(values, (low, high), int(rounds), relative, "" if enough else limit, effort)
-    return replace(found, diagnostics=replace(found.diagnostics, score=_by_what(task.policy)))
-
-
-def _by_what(policy: Any) -> str:
-    from lighttail.kernels import score_for
-
-    return f"paths were split by {score_for(policy)[2]}"
+    score = f"paths were split by {score_for(task.policy)[2]}"
+    found = _answer(values, (low, high), int(rounds), relative, "" if enough else limit, effort.level)
+    return replace(found, diagnostics=replace(found.diagnostics, score=score))
 
 
 def _answer(
-    values: Floats, limits: tuple[float, float], rounds: int, relative: float, limit: str, effort: Effort
+    values: Floats, limits: tuple[float, float], rounds: int, relative: float, limit: str, level: float
 ) -> TailEstimate:
-    from lighttail.tails.task import Diagnostics, TailEstimate
-
     mean, spread = float(values.mean()), float(values.std())
     low, high = max(0.0, limits[0]), min(1.0, limits[1]) if mean > 0.0 else 1.0
     largest = float(values.max() / values.sum()) if mean > 0.0 else math.nan
@@ -76,7 +70,7 @@ def _answer(
     about = Diagnostics(int(np.count_nonzero(values)), largest, kurtosis, math.nan, relative, 0.0, 1.0)
     about = replace(about, doubt=doubt, stopped="" if doubt else limit)
     paths, reached = PARTICLES * values.size, not doubt and not limit
-    return TailEstimate(mean, low, high, effort.level, paths, rounds, "splitting", reached, about)
+    return TailEstimate(mean, low, high, level, paths, rounds, "splitting", reached, about)
 
 
 def limits_of(values: Floats, level: float) -> tuple[float, float]:
@@ -102,10 +96,9 @@ def limits_of(values: Floats, level: float) -> tuple[float, float]:
 
 
 def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) -> Floats:
-    """(estimate, rounds, turns) of so many repetitions, numbered from `first`; spread: `variances`."""
+    """(estimate, rounds, turns) of `count` repetitions, numbered from `first`; spread: `variances`."""
     from lighttail.kernels import branching_kernel_for, stream
     from lighttail.kernels.errors import check_arms
-    from lighttail.system.progress import compiling, reporter
 
     policy, problem, horizon = task.policy, task.problem, task.horizon
     kernel = branching_kernel_for(policy, problem)
@@ -152,7 +145,7 @@ def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
 
 
 def _lowest(task: Task, clock: float, spread: Floats) -> float:
-    """Below the score of a path that saw each arm's mean once: scores start about there."""
+    """A number below the score of a path that saw each arm's mean once, where scores start."""
     from lighttail.kernels import score_for
     from lighttail.kernels.branching import with_luck
 

@@ -13,9 +13,10 @@ from lighttail.outcomes.estimates import Floats
 CHECKS = 200  # tails of a law whose accuracy is watched
 MOST_UNITS = 100_000  # of a common unit that the largest gap may have
 SAME = 1e-9  # relative; gaps that differ by less have a common unit
+Units = tuple[float, tuple[int, ...]]  # a common unit of the gaps, and the gaps in this unit
 
 
-def common_unit(gaps: Any) -> tuple[float, tuple[int, ...]] | None:
+def common_unit(gaps: Any) -> Units | None:
     """A unit of which every gap is a whole number, and these numbers; None if no unit is large enough.
 
     >>> unit, wholes = common_unit([0.0, 0.3, 0.75])
@@ -76,39 +77,28 @@ class Sum:
 
 
 def places(groups: int, pulls: int) -> int:
-    """How many numbers of pulls a law of so many groups has."""
+    """The number of ways in which the pulls can be split over the groups."""
     return math.comb(pulls + groups - 1, groups - 1)
 
 
-def tail_sum(gaps: Floats, regret: float, horizon: int) -> Sum:
-    """P(pseudo regret >= regret) by going through the numbers of pulls."""
-    from lighttail.kernels.merge import TAIL
+def tail_sum(gaps: Floats, regret: float, horizon: int, units: Units | None = None) -> Sum:
+    """P(pseudo regret >= regret), by the numbers of pulls or, if units are given, by the number of units."""
+    from lighttail.kernels.merge import LATTICE, TAIL
 
-    return Sum(TAIL, gaps, regret, horizon, 1)
-
-
-def lattice_tail(gaps: Floats, units: tuple[float, tuple[int, ...]], regret: float, horizon: int) -> Sum:
-    """The same by the number of units."""
-    from lighttail.kernels.merge import LATTICE
-
+    if units is None:
+        return Sum(TAIL, gaps, regret, horizon, 1)
     unit, wholes = units
     return Sum(LATTICE, gaps, regret, horizon, max(0, math.ceil(regret / unit)) + 1, wholes)
 
 
-def law_sum(gaps: Floats, horizon: int) -> tuple[Sum, Floats]:
-    """The whole law by the numbers of pulls, and the regret at each place."""
-    from lighttail.kernels.merge import LAW, regrets_of
+def law_sum(gaps: Floats, horizon: int, units: Units | None = None) -> tuple[Sum, Floats]:
+    """The whole law and the regret at each place, by numbers of pulls or, if units are given, of units."""
+    from lighttail.kernels.merge import LATTICE, LAW, regrets_of
 
-    regrets = np.zeros(places(len(gaps), horizon))
-    regrets_of(gaps, horizon, regrets)
+    if units is not None:
+        unit, wholes = units
+        regrets: Floats = unit * np.arange(max(wholes) * horizon + 1.0)
+        return Sum(LATTICE, gaps, -math.inf, horizon, regrets.size, wholes), regrets
+    regrets = regrets_of(gaps, horizon)
     order = np.argsort(-regrets, kind="stable")
     return Sum(LAW, gaps, -math.inf, horizon, regrets.size, order=order), regrets
-
-
-def lattice_law(gaps: Floats, units: tuple[float, tuple[int, ...]], horizon: int) -> tuple[Sum, Floats]:
-    """The whole law by the number of units, and the regret at each place."""
-    from lighttail.kernels.merge import LATTICE
-
-    unit, wholes = units
-    regrets: Floats = unit * np.arange(max(wholes) * horizon + 1.0)
-    return Sum(LATTICE, gaps, -math.inf, horizon, regrets.size, wholes), regrets

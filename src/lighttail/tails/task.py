@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from lighttail.bounds.bound import remembered
+from lighttail.bounds.bound import Kind, remembered
 from lighttail.checks import Argument, BadInput, refuse
-from lighttail.outcomes.estimates import Estimate
+from lighttail.noises.tilts import Family
+from lighttail.outcomes.estimates import Estimate, Floats
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.running.prepare import Progress
-from lighttail.tails.index_routes import Quest
 from lighttail.tails.tilts import check_tilt, family_of, why_not_tilted
 
-MOST_PLANNED = 10**7  # pulls of a path: a plan looks at every number of them
+MOST_PLANNED = 10**7  # pulls per path: a plan looks at every number of pulls
 PAIRED = ("radius", "phases")  # what policies play by whose ways with two arms are all known
-Kind = Literal["pseudo_regret", "regret"]
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,21 @@ class Task:
     regret: float
     kind: Kind
 
-    @property
+    @cached_property
+    def means(self) -> Floats:
+        return np.array(self.problem.means)
+
+    @cached_property
     def target(self) -> float:
         """The regret less what rounding may take from a path that reaches it."""
-        means = np.array(self.problem.means)
-        return self.regret - rounding(self.regret, self.kind, means, self.horizon)
+        return self.regret - rounding(self.regret, self.kind, self.means, self.horizon)
+
+    @cached_property
+    def family(self) -> Family:
+        """The tilts of the rewards, which exist where `no_tilts` has no objection."""
+        family = family_of(self.problem.noise)
+        assert family is not None
+        return family
 
     @property
     def whole(self) -> bool:
@@ -108,8 +118,8 @@ class Task:
         return self.kind == "regret"
 
     def certain(self) -> float | None:
-        """The probability where it is 0 or 1 without any simulation."""
-        if self.whole:  # with the least of all rewards at every pull it is as large as it can be
+        """The probability if it is known to be 0 or 1 without simulation, otherwise None."""
+        if self.whole:  # the regret is largest with the smallest reward at every pull
             span = self.problem.noise.span(self.problem.means)
             most = math.inf if span is None else (max(self.problem.means) - span[0]) * self.horizon
             return 0.0 if self.target > most else None
@@ -127,7 +137,7 @@ class Task:
         return not self.whole and self.problem.arms == 2 and self.policy.plays_by in PAIRED
 
     def no_tilts(self) -> BadInput | None:
-        """Why importance sampling is not for this task, if it is not."""
+        """The refusal if importance sampling cannot be used for this task, otherwise None."""
         noise = self.problem.noise
         needed = why_not_tilted(noise, self.problem.means)
         if needed is not None:
@@ -141,14 +151,9 @@ class Task:
             return refuse("horizon", self.horizon, allowed, more=("; use ", plain))
         return None
 
-    def quest(self) -> Quest:
-        family = family_of(self.problem.noise)
-        assert family is not None
-        return Quest(self.policy, self.problem, family, self.horizon, self.target, self.whole)
-
 
 def certainly(chance: float, level: float, method: str = "certain", error: float = 0.0) -> TailEstimate:
-    """The answer where no path is needed; `error` is the relative one that the value may have."""
+    """The answer if no path is needed; `error` is the relative error that the value may have."""
     low, high = chance * (1.0 - error), min(1.0, chance * (1.0 + error))
     sure = Diagnostics(0, math.nan, math.nan, math.nan, error, low, high)
     return TailEstimate(chance, low, high, level, 0, 0, method, True, sure)

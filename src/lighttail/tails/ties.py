@@ -16,27 +16,13 @@ import numpy as np
 
 from lighttail.outcomes.estimates import Floats
 from lighttail.running.prepare import usable_processors
+from lighttail.tails.groups import Groups
 from lighttail.tails.sums import Sum
 
 TOGETHER = 128  # values of the index in a batch
 PANEL = 12  # nodes of Gauss and Legendre in a stretch of the waiting time
 GROWTH = 1.4  # of a stretch over the one before
 ENOUGH = 40.0  # a waiting time is longer with a chance of exp(-40)
-
-
-@dataclass(frozen=True)
-class BernoulliArms:
-    """Groups of arms with equal means, and the radius after 1, 2, ... pulls."""
-
-    means: tuple[float, ...]
-    arms: tuple[int, ...]
-    radius: Floats
-    horizon: int
-
-    @property
-    def steps(self) -> int:
-        """The most pulls that an arm can have."""
-        return self.horizon - sum(self.arms) + 1
 
 
 @dataclass(frozen=True)
@@ -49,11 +35,11 @@ class _Cells:
     times: Any  # that an arm may come to each value
 
     @classmethod
-    def of(cls, arms: BernoulliArms) -> _Cells:
-        pulls = np.repeat(np.arange(1, arms.steps + 1), np.arange(2, arms.steps + 2))
-        successes = np.concatenate([np.arange(n + 1) for n in range(1, arms.steps + 1)])
+    def of(cls, groups: Groups) -> _Cells:
+        pulls = np.repeat(np.arange(1, groups.steps + 1), np.arange(2, groups.steps + 2))
+        successes = np.concatenate([np.arange(n + 1) for n in range(1, groups.steps + 1)])
         # As the simulation works it out: what is equal there is equal here.
-        index = successes / pulls.astype(float) + arms.radius[pulls - 1]
+        index = successes / pulls.astype(float) + groups.radius[pulls - 1]
         order = np.lexsort((successes, pulls, -index))
         index, pulls, successes = index[order], pulls[order], successes[order]
         new_value = np.append(True, index[1:] != index[:-1])
@@ -89,26 +75,17 @@ class _Arm:
         rows = [np.zeros((int(rounds[-1]), self.horizon + 1)) for _ in range(3)]
         starts = cells.starts[first : last + 1]
         some = slice(starts[0], starts[-1])
-        lower(
-            self.mean,
-            cells.pulls[some],
-            cells.successes[some],
-            starts - starts[0],
-            rounds,
-            self.arrived,
-            self.least,
-            below,
-            *rows,
-        )
+        at = (cells.pulls[some], cells.successes[some], starts - starts[0], rounds)
+        lower(self.mean, *at, self.arrived, self.least, below, *rows)
         return below, rows[0], rows[1], rows[2]
 
 
-def add_up(arms: BernoulliArms, target: Sum) -> Floats:
+def add_up(groups: Groups, target: Sum) -> Floats:
     """The sum of `target` over all values of the index."""
-    cells = _Cells.of(arms)
-    walks = [_Arm(mean, arms.steps, arms.horizon) for mean in arms.means]
+    cells = _Cells.of(groups)
+    walks = [_Arm(mean, groups.steps, groups.horizon) for mean in groups.means]
     total = np.zeros(target.size)
-    count = np.array(arms.arms)
+    count = np.array(groups.arms)
     with ThreadPoolExecutor(usable_processors()) as pool:
         for first, last in cells.batches():
             ends = [cells] * len(walks), [first] * len(walks), [last] * len(walks)
@@ -133,15 +110,8 @@ def _once(parts: tuple[Floats, ...], arms: Any, target: Sum, pool: ThreadPoolExe
 
     def some(levels: Any) -> Floats:
         out = np.zeros(target.size)
-        merge_ties(
-            target.kind,
-            *(np.ascontiguousarray(part[:, levels]) for part in parts),
-            clocks,
-            weights,
-            arms,
-            *target.settings(),
-            out,
-        )
+        chosen = (np.ascontiguousarray(part[:, levels]) for part in parts)
+        merge_ties(target.kind, *chosen, clocks, weights, arms, *target.settings(), out)
         return out
 
     shares = np.array_split(np.arange(parts[0].shape[1]), usable_processors())
@@ -158,9 +128,7 @@ def _often(
     """
     from scipy.special import gammainc, gammaln
 
-    visits = np.arange(waiting.shape[1])
-    used = waiting.any(axis=(0, 2))
-    visits = visits[: int(used.sum())]
+    visits = np.arange(int(waiting.any(axis=(0, 2)).sum()))
     if not visits.size:
         return np.zeros(target.size)
     waiting, gone, running = (part[:, : visits.size] for part in (waiting, gone, running))

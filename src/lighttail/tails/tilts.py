@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
 from lighttail.checks import refuse
 from lighttail.noises import PILOT_ARMS, Noise, rewards_drawn
-from lighttail.noises.tilts import BernoulliTilt, Family, GaussianTilt
-from lighttail.outcomes.estimates import Floats
-
-__all__ = ["BernoulliTilt", "Family", "GaussianTilt", "check_tilt", "family_of", "rate", "why_not_tilted"]
+from lighttail.noises.tilts import Family
 
 SMALLEST = 1e-100  # unit of rewards, so that its square and those of sums are floats
 TRIED, NEAR = 1e-3, 1e-2  # a tilt that is tried, in units of the rewards, and what differences may leave
@@ -21,12 +17,12 @@ LOST = 1e12  # means, in units of the rewards, beyond which rounding hides the n
 
 
 def family_of(noise: Noise) -> Family | None:
-    """The tilts that a noise states, or None where there are none."""
+    """The tilts that a noise states, or None if it states none."""
     return noise.tilt() if noise.moves else None
 
 
 def why_not_tilted(noise: Noise, means: tuple[float, ...]) -> str | None:
-    """Why rewards of this noise are not tilted, if they are not: what is needed, for a message."""
+    """What the noise would need for tilts, as part of a message; None if its rewards can be tilted."""
     family = family_of(noise)
     if family is None:
         return "Gaussian or Bernoulli, or of a class that states its tilt and moves = True,"
@@ -68,12 +64,3 @@ def check_tilt(noise: Noise, means: tuple[float, ...]) -> None:
     for name, arm in ((name, int(np.argmax(bad))) for name, bad in wrong.items() if bad.any()):
         found = f"its {name} at the mean {means[arm]:g} does not fit the rewards that the class draws"
         raise refuse(f"{type(noise).__name__}.tilt", None, "the tilts of its rewards", found=found)
-
-
-def rate(family: Family, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
-    """The least log-likelihood ratio of n rewards tilted by `lam`, against all tilted by `later`, less
-    what `later` itself adds, on the event that ends at the mean `bound`:
-
-        (lam - later) n bound - n psi(lam).
-    """
-    return (lam - later) * n * bound - n * family.psi(mean, lam)  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,77 +15,31 @@ from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes.estimates import Floats
 from lighttail.policies.rehearsal import shipped
 from lighttail.system.progress import compiling, noted
-from lighttail.tails.alike import alike
-from lighttail.tails.ladder import ladder
-from lighttail.tails.mixture import DEFENCE, Mixture, Routes, mixed
-from lighttail.tails.own_luck import draws_for_itself
-from lighttail.tails.plan import routes
-from lighttail.tails.play import Paths, choose_played, may_skip, play_paths, whole_blocks
+from lighttail.tails.ladder import alike, ladder
+from lighttail.tails.luck import draws_for_itself
+from lighttail.tails.plan import Plan, derived, plan_of, uncapped
+from lighttail.tails.play import Paths, choose_played, play_paths, whole_blocks
 from lighttail.tails.splitting import split
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
-from lighttail.tails.tilts import family_of
 
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds
 MOST_PATHS = 4_000_000  # whose weights are kept
-DEARER = 2.5  # a tilted pull costs about so many plain ones
+DEARER = 2.5  # plain pulls that take about as long as one tilted pull
 SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
-UNSEEN = 3.0  # where only untilted paths bound the weights, a larger one may be so many times the largest
+UNSEEN = 3.0  # if only untilted paths bound the weights: an unseen weight over the largest weight seen
 CONFIRM, AT_LEAST = 4, 1 << 17  # times as many paths may be played to hear a second opinion
 AFRESH = 1 << 36  # the first block of a run that follows another one of the same task
-CLEAR, VAGUE = (
-    0.12,
-    0.2,
-)  # relative standard errors of an opinion to be heard, and of both beyond which they are none
+CLEAR = 0.12  # the relative standard error of an opinion that is clear
+VAGUE = 0.2  # the relative standard error of two opinions together beyond which they do not count
 WITNESS = 0.25  # relative error of splitting where it is asked for its opinion,
 LEAST_OF_WITNESS, MOST_OF_WITNESS = 5_000_000, 20_000_000  # and pulls that it may take
 Opinion = tuple[float, float]  # the logarithm of an estimate, and its relative standard error
-APART, SIGMAS = 1.5, 3.0  # opinions that differ by this factor and by so many standard errors disagree
+APART, SIGMAS = 1.5, 3.0  # opinions disagree if they differ by this factor and these standard errors
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A mixture of one or two plans. No weight exceeds exp(log_bound).
-
-    tight: the bound comes from the routes and not from untilted paths. rarity: about -ln of the
-    event's probability.
-    """
-
-    mixture: Mixture
-    log_bound: float
-    tight: bool
-    rarity: float
-
-    @property
-    def plans(self) -> int:
-        """Groups that are plans: all but the untilted paths."""
-        return int(self.mixture.groups.size) - 1 - (not self.tight)
-
-
-def plan_of(task: Task, found: list[Routes]) -> Plan:
-    family = family_of(task.problem.noise)
-    assert family is not None
-    tight = len(found) == 1 and not math.isnan(found[0].log_bound)
-    mixture = mixed(task.problem, family, found, 0.0 if tight else DEFENCE)
-    bound = found[0].log_bound if tight else -math.log(DEFENCE)
-    return Plan(mixture, bound, tight, found[0].rarity)
-
-
-def derived(task: Task) -> Routes | None:
-    """The derived routes; with all of an arm's rewards tilted where paths may skip ahead."""
-    with np.errstate(all="ignore"):  # a cost that no float can hold is infinite: no path goes there
-        found = routes(task.quest())
-    found = found and found.finite()
-    return None if found is None else _uncapped(task, found)
-
-
-def _uncapped(task: Task, found: Routes) -> Routes:
-    """With all of an arm's rewards tilted alike, where paths may skip ahead."""
-    return replace(found, caps=np.full(found.caps.shape, math.inf)) if may_skip(task) else found
-
-
-@dataclass(frozen=True)
-class Sample:
+class Weights:
     """The weights of paths so far: log_weight of the whole mixture, and for each plan that of its own."""
 
     log_weight: Floats
@@ -93,7 +48,7 @@ class Sample:
     pulls: int
 
     @classmethod
-    def of(cls, paths: Paths, plan: Plan) -> Sample:
+    def of(cls, paths: Paths, plan: Plan) -> Weights:
         groups = np.searchsorted(plan.mixture.groups, paths.own, side="right") - 1
         with np.errstate(invalid="ignore"):
             whole = -np.logaddexp.reduce(paths.log_parts, axis=1)
@@ -105,15 +60,15 @@ class Sample:
             alone[:, g] = np.where(hit, share - paths.log_parts[:, g], -math.inf)
         return cls(np.where(hit, whole, -math.inf), groups, alone, int(paths.rounds.sum()))
 
-    def joined(self, other: Sample) -> Sample:
-        return Sample(
+    def joined(self, other: Weights) -> Weights:
+        return Weights(
             np.append(self.log_weight, other.log_weight),
             np.append(self.own, other.own),
             np.concatenate([self.log_alone, other.log_alone]),
             self.pulls + other.pulls,
         )
 
-    def opinions(self) -> list[tuple[float, float]]:
+    def opinions(self) -> list[Opinion]:
         """(ln of the estimate, relative standard error) of each plan, from its own paths alone."""
         found = []
         for g in range(self.log_alone.shape[1]):
@@ -130,7 +85,7 @@ class Sample:
 
 
 def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | None:
-    """By weighted paths; None where plain paths serve better, or nothing leads to the event."""
+    """The estimate by weighted paths; None if plain paths are cheaper, or if nothing leads to the event."""
     with noted(f"planning the paths of {task.policy}", effort.progress is not False):
         first = derived(task)
     if first is None and task.every_way_counted:
@@ -143,10 +98,10 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
     second, spent = ladder(task, effort)
     known = first is not None
     if first is None:
-        first, more = ladder(task, effort, alike(task.quest()))
+        first, more = ladder(task, effort, alike(task))
         spent += more
     plans = [] if first is None else [replace(first, log_bound=math.nan)]
-    plans += [] if second is None else [_uncapped(task, second)]
+    plans += [] if second is None else [uncapped(task, second)]
     if not plans:
         return None
     return _run(task, plan_of(task, plans), effort, may_change, spent, AFRESH, third=not known)
@@ -158,36 +113,24 @@ def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
 
 
 def _run(
-    task: Task,
-    plan: Plan,
-    effort: Effort,
-    may_change: bool,
-    spent: int,
-    block: int = 0,
-    third: bool = False,
+    task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int, block: int = 0, third: bool = False
 ) -> TailEstimate | None:
-    """Look, and go on, until the error is small and both opinions are clear, or the budget spent.
+    """Look, and go on, until the error is small and both opinions are clear, or the budget is spent.
 
-    block: the number of the first block, whose random numbers nothing else has used. third: where the two
-    plans do not confirm each other, splitting is asked, too.
+    block: the number of the first block, whose random numbers nothing else has used. third: whether splitting
+    is asked, too, if the two plans do not confirm each other.
     """
     with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
         played, work = choose_played(task, plan.mixture, plan.rarity)
     size = whole_blocks(1, task.horizon, played)
     paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
-    sample: Sample | None = None
+    settings: Any = {"played": played, "rarity": plan.rarity}
+    sample: Weights | None = None
     looks = done = exact = 0
     while True:
-        more = play_paths(
-            task,
-            plan.mixture,
-            effort,
-            paths - done,
-            played=played,
-            rarity=plan.rarity,
-            first=block + done // size,
-        )
-        fresh = Sample.of(more, plan)
+        first = block + done // size
+        more = play_paths(task, plan.mixture, effort, paths - done, first=first, **settings)
+        fresh = Weights.of(more, plan)
         sample = fresh if sample is None else sample.joined(fresh)
         looks, done = looks + 1, paths
         per_path = sample.pulls / paths if played == "step" else work  # in pulls
@@ -203,20 +146,21 @@ def _run(
         wanted = paths * min(8.0, max(2.0, 1.2 * min(8.0, max(error, vague)) ** 2))
         following = whole_blocks(int(min(wanted, most)), task.horizon, played)
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
-            if third and _may_be_confirmed(task, found):
-                witness, more_pulls = _witness(task, effort, sample.pulls + spent)
-                spent += more_pulls
-                found = _estimate(task, sample, plan, looks, most, effort, played, spent, witness)
-            about = found.diagnostics
-            short = error > 1.0 and not about.doubt
-            return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
+            break
         paths = following
+    if third and _may_be_confirmed(task, found):
+        witness, more_pulls = _witness(task, effort, sample.pulls + spent)
+        spent += more_pulls
+        found = _estimate(task, sample, plan, looks, most, effort, played, spent, witness)
+    about = found.diagnostics
+    short = error > 1.0 and not about.doubt
+    return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
 
 
 def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[int, str]:
-    """As many paths as there may be, each of so many pulls, and what limits them."""
+    """The largest number of paths, each of `work` pulls, and the reason for the limit."""
     limits = [
-        (MOST_PATHS, f"{MOST_PATHS:,} paths were played, the most that are kept"),
+        (MOST_PATHS, f"{MOST_PATHS:,} paths were played, which is the largest number that is kept"),
         (int(effort.most_pulls / work), f"the budget of {effort.most_pulls:,} pulls was spent"),
         (fitting, "as many paths were played as fit into memory"),
     ]
@@ -224,7 +168,7 @@ def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[
     return max(1, most), limit
 
 
-def _vagueness(sample: Sample, value: float) -> float:
+def _vagueness(sample: Weights, value: float) -> float:
     """How many times the error that an opinion may have the vaguer one has; 0 if it will never be clear."""
     opinions = sample.opinions()
     log_value = math.log(value) if value > 0.0 else -math.inf
@@ -232,7 +176,7 @@ def _vagueness(sample: Sample, value: float) -> float:
     return 0.0 if lost else max(error for _, error in opinions) / CLEAR
 
 
-def _plain_is_cheaper(sample: Sample, rounds: float, plain: float) -> bool:
+def _plain_is_cheaper(sample: Weights, rounds: float, plain: float) -> bool:
     """Whether counting plain paths takes less work for the same error, by the first look.
 
     rounds, plain: the work of a weighted path and of a plain one, in pulls.
@@ -259,7 +203,7 @@ def _scaled(log_weight: Floats, log_bound: float) -> tuple[Floats, float]:
 
 def _estimate(
     task: Task,
-    sample: Sample,
+    sample: Weights,
     plan: Plan,
     looks: int,
     most: int,
@@ -283,9 +227,10 @@ def _estimate(
     helps = plan.tight and not beyond and 4.0 * bound <= effort.relative_error * mean * most
     end = bound if helps or not hits else min(bound, UNSEEN * largest)
     guess = statistics.mean(weights, (0.0, end), effort.level)
-    share, error, kurtosis = math.nan, math.inf, math.nan
+    share, error, kurtosis, whole = math.nan, math.inf, math.nan, (-math.inf, math.inf)
     if hits:
         share, spread = largest / float(weights.sum()), float(weights.std())
+        whole = math.log(mean) + unit, spread / math.sqrt(weights.size) / mean
         error = effort.z * spread / math.sqrt(weights.size) / mean
         error = max(error, (guess.high - guess.low) / (2.0 * mean), 0.0 if helps else share)
         kurtosis = float(np.mean((weights - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
@@ -294,15 +239,10 @@ def _estimate(
     reach = bernstein(weights, bound, slip)
     top = bernstein(np.zeros(weights.size), math.exp(plan.log_bound), slip) if beyond else 0.0
     sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale + top)
-    whole = (
-        math.log(mean) + unit if hits else -math.inf,
-        float(weights.std()) / math.sqrt(weights.size) / mean if hits else math.inf,
-    )
     doubt = "" if helps else _doubt(task, sample, plan, hits, share, whole, witness)
     if doubt:
-        sure = sure[0], max(sure[0], min(sure[1], certificate(task)))
-    heard = [*(sample.opinions() if plan.plans > 1 else []), *([] if witness is None else [witness])]
-    opinions = tuple(math.exp(one[0]) for one in heard)
+        sure = sure[0], max(sure[0], min(sure[1], known_limit(task)))
+    heard = (sample.opinions() if plan.plans > 1 else []) + ([] if witness is None else [witness])
     about = Diagnostics(
         hits=hits,
         largest_share=share,
@@ -312,7 +252,7 @@ def _estimate(
         sure_low=sure[0],
         sure_high=max(sys.float_info.min, sure[1]),
         played=played,
-        opinions=opinions,
+        opinions=tuple(math.exp(log) for log, _ in heard),
         doubt=doubt,
     )
     # A chance too small for a float is given as the smallest one, not as 0.
@@ -335,7 +275,7 @@ def _may_be_confirmed(task: Task, found: TailEstimate) -> bool:
 
 
 def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
-    """What splitting says, which shares nothing with the tilts, and the pulls that took."""
+    """The opinion of splitting, which shares nothing with the tilts, and the pulls that it took."""
     left = max(LEAST_OF_WITNESS, min(MOST_OF_WITNESS, effort.most_pulls - spent))
     found = split(task, replace(effort, relative_error=WITNESS, most_pulls=left))
     if found.value <= 0.0 or found.diagnostics.doubt:
@@ -344,13 +284,7 @@ def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
 
 
 def _doubt(
-    task: Task,
-    sample: Sample,
-    plan: Plan,
-    hits: int,
-    share: float,
-    whole: Opinion,
-    witness: Opinion | None,
+    task: Task, sample: Weights, plan: Plan, hits: int, share: float, whole: Opinion, witness: Opinion | None
 ) -> str:
     """Why the estimate, `whole`, cannot be trusted; empty if it can. witness: what splitting says."""
     if not hits:
@@ -361,13 +295,10 @@ def _doubt(
         return "the bound on the weights is too far above the estimate for so few paths"
     if draws_for_itself(task.policy, task.problem, task.horizon):  # all may miss the same: its own luck
         return "neither plan tilts what the policy itself draws"
-    alone = plan.plans < 2
-    apart = (
-        "there is one plan only, and nothing to compare it with" if alone else _difference(*sample.opinions())
-    )
-    if not apart or witness is None:
-        return apart
-    return apart if _difference(whole, witness) else ""
+    apart = "there is only one plan, and nothing to compare it with"
+    if plan.plans > 1:
+        apart = _difference(*sample.opinions())
+    return "" if witness is not None and not _difference(whole, witness) else apart
 
 
 def _difference(first: Opinion, second: Opinion) -> str:
@@ -380,12 +311,10 @@ def _difference(first: Opinion, second: Opinion) -> str:
     return ""
 
 
-def certificate(task: Task) -> float:
-    """What the chance cannot exceed, known without simulation; 1 where nothing is known."""
+def known_limit(task: Task) -> float:
+    """A bound on the chance that is known without simulation; 1 if there is none."""
     if not task.policy.plays_by and not shipped(task.policy):
-        return (
-            1.0  # no theorem is about a rule of which nothing is stated, whatever its class is derived from
-        )
+        return 1.0  # no theorem covers a rule of which nothing is stated, whatever its class is derived from
     try:
         return guarantee(task.policy, task.problem, task.horizon, task.regret, task.kind).value
     except BadInput:

@@ -1,0 +1,115 @@
+"""The program: runs the command that was typed, and says in one line what ended it early."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+import lighttail
+from lighttail.checks import SHOWN, Argument, BadInput, refuse
+from lighttail.cli.options import print_line
+from lighttail.reading.own import blame
+from lighttail.running.pool import BlocksFailed
+from lighttail.system.files import in_a_sentence
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
+)
+INTERRUPTED = 130
+UsageError: Any = typer.BadParameter.__bases__[0]  # of the click that typer brings along
+
+
+class Stopped(Exception):
+    """Ctrl-C. The text says how far the command came and how to resume it."""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"lighttail {lighttail.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _lighttail(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Entry point: bad input is one line and exit code 2, Ctrl-C is exit code 130, a warning is one line."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *where: print_line(f"warning: {message}")
+        sys.exit(_exit_code())
+
+
+def _exit_code() -> int:
+    """Run the command, and print one line if something ends it early."""
+    try:
+        _check_words(sys.argv[1:])
+        code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:
+        code, text = _ending(error)
+        if code is None:
+            raise
+        if text:
+            print_line(text)
+        return code
+    if code == INTERRUPTED:  # typer itself may return this code after Ctrl-C
+        print_line("stopped")
+    return int(code or 0)
+
+
+def _ending(error: Exception) -> tuple[int | None, str]:
+    """The exit code and the line for an error. The code is None if the error is neither the user's nor the
+    machine's."""
+    code: int | None = 1
+    match error:
+        case BadInput():
+            code, text = 2, str(error.spelled(_option))
+        case Stopped():
+            code, text = INTERRUPTED, f"stopped: {error}"
+        case MemoryError():
+            text = "there is not enough memory for this: ask for fewer paths, arms or pulls"
+        case OSError():
+            text = in_a_sentence(error)
+        case ImportError() | BlocksFailed():
+            text = str(error)
+        case UsageError():
+            text = _short(error.format_message())
+            code = 2 if text else 0  # without a text, the help was shown
+        case _:
+            text = blame(error)  # of a class that the user named
+            code = 2 if text else None
+    return code, text
+
+
+def _option(argument: Argument) -> str:
+    """An argument in the words of the command line: --keep law for keep='law', --rebuild for rebuild=True."""
+    words = "" if argument.values == (True,) else " or ".join(map(str, argument.values))
+    return f"--{argument.name.replace('_', '-')} {words}".strip() if argument.name else words
+
+
+def _short(text: str) -> str:
+    """A message of typer, in which long words are cut."""
+    return re.sub(rf"\S{{{SHOWN},}}", lambda word: f"{word[0][:SHOWN]} ...", text)
+
+
+def _check_words(words: list[str]) -> None:
+    """Refuse bytes that are not text, because they can be written neither into a page nor to a screen."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise refuse("a word of the command", word, "text in UTF-8") from None

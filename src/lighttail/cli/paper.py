@@ -1,0 +1,54 @@
+"""The command `paper`: every table and figure of the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lighttail.checks import known_word, whole
+from lighttail.cli.app import app
+from lighttail.cli.options import Paths, Seed, Threads, command_again
+from lighttail.running.prepare import check_played, check_settings
+from lighttail.system.files import output_folder
+from lighttail.system.progress import parts_reporter
+
+
+@app.command()
+def paper(
+    context: typer.Context,
+    paths: Paths = 5000,
+    seed: Seed = 1,
+    only: Annotated[
+        str | None, typer.Option(help="Parts to make, comma-separated: table-1, figure-4, beyond-2, ...")
+    ] = None,
+    threads: Threads = None,
+    out: Annotated[Path, typer.Option(help="Folder for the page and its files.")] = Path("lighttail-paper"),
+) -> None:
+    """Reproduce every table and figure of the paper, next to the published numbers.
+
+    The folder keeps the outcomes: a command that was stopped resumes where it stopped.
+    """
+    from lighttail.paper import EXPERIMENTS, run, run_tails, settings_in, tails_in, write_paper
+
+    whole("paths", paths, 2)
+    names = [experiment.name for experiment in EXPERIMENTS]
+    chosen = names if only is None else [name.strip() for name in only.split(",")]
+    for name in chosen:
+        known_word("only", name, names)
+    experiments = [experiment for experiment in EXPERIMENTS if experiment.name in chosen]
+    settings = settings_in(experiments)
+    for setting in settings:
+        check_settings(setting.policy, setting.problem, setting.horizon, paths, seed, threads)
+        check_played(setting.policy, setting.problem, setting.horizon, paths, "cpu")
+    with output_folder("out", out):
+        kept = out / "outcomes"
+        kept.mkdir(exist_ok=True)
+        with parts_reporter(True, paths * len(settings)) as update:
+            results = run(experiments, kept, paths=paths, seed=seed, threads=threads, progress=update)
+        with parts_reporter(True, len(tails_in(experiments)), "tails") as update:
+            chances = run_tails(experiments, kept, seed=seed, threads=threads, progress=update)
+        with parts_reporter(True, len(experiments), "parts") as update:
+            page = write_paper(experiments, results, out, command_again(context), update, paths, chances)
+    print(f"Page: {page}")

@@ -1,0 +1,151 @@
+"""Which luck a path depends on: that of its rewards, and that of random numbers that the policy draws itself.
+
+If rewards have no noise, all paths are the same, unless the policy draws for itself. No tilt of the rewards
+changes the luck of a policy's own draws.
+"""
+
+from __future__ import annotations
+
+import random
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from lighttail.online.standing import Standing
+from lighttail.policies import Policy
+from lighttail.problems import Noise
+from lighttail.random.streams import standard_normal, uniform
+from lighttail.rules import highest
+from lighttail.tails.task import Task
+
+MOST = 1_000_000  # pulls times arms that are played in plain Python
+ROUNDS = 2000  # of a trial
+
+
+class _Drawn(Exception):
+    """A rule asked for a random number that may change its path."""
+
+
+class _Draws:
+    """In place of random numbers: the first of the arms that tie, and a mark that there was a tie."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def random(self) -> float:
+        self.asked = True
+        return 0.0
+
+    def standard_normal(self) -> float:
+        raise _Drawn
+
+
+def without_noise(noise: Noise, means: tuple[float, ...]) -> bool:
+    """Whether the noise states that its rewards do not vary."""
+    return type(noise).sd is not Noise.sd and noise.sd(means) == 0.0
+
+
+def sure_chance(task: Task) -> float | None:
+    """P(kind >= regret), 0 or 1, where rewards do not vary and the policy's own luck changes nothing.
+
+    None where rewards vary, or where the policy draws numbers that may change the loss, or where the path is
+    too long to be played here.
+    """
+    problem = task.problem
+    if not without_noise(problem.noise, problem.means) or task.horizon * problem.arms > MOST:
+        return None
+    try:
+        pulls, total = _only_path(task.policy, problem, task.horizon)
+    except _Drawn:
+        return None
+    if task.whole:
+        lost = max(problem.means) * task.horizon - float(total.sum())
+    else:
+        lost = float(np.dot(pulls, problem.gaps))
+    return float(lost >= task.target)
+
+
+def _only_path(policy: Policy, problem: Any, horizon: int) -> tuple[Any, Any]:
+    """The pulls and sums of rewards of the path that all paths are."""
+    standing = Standing(policy, horizon, problem.arms)
+    for t in range(1, horizon + 1):
+        rng, pulls = _Draws(), np.array(standing.tried)
+        arm = standing.choose(rng, float(t))
+        if rng.asked:
+            index = np.array(standing.note)[:, 0]
+            if policy.plays_by not in ("index", "radius") or not _all_alike(index, pulls, problem.means):
+                raise _Drawn
+        standing.learn(arm, problem.means[arm], standing.memo)
+    return np.array(standing.tried), np.array(standing.total)
+
+
+def _all_alike(index: Any, counts: Any, means: tuple[float, ...]) -> bool:
+    """Whether it does not matter which of the arms with the highest index is pulled.
+
+    Arms that were never pulled will all be pulled first; arms of the same mean with as many pulls are alike.
+    """
+    tied = np.flatnonzero(index == index.max())
+    pulls = counts[tied]
+    return not pulls.any() or len({(means[arm], n) for arm, n in zip(tied, pulls, strict=True)}) == 1
+
+
+class Counted:
+    """Random numbers that are counted."""
+
+    def __init__(self) -> None:
+        self._source = random.Random(0)
+        self.drawn = 0
+
+    def random(self) -> float:
+        self.drawn += 1
+        return self._source.random()
+
+    def standard_normal(self) -> float:
+        self.drawn += 1
+        return self._source.gauss(0.0, 1.0)
+
+
+def draws_for_itself(policy: Policy, problem: Any, horizon: int) -> bool:
+    """What the class states; otherwise, whether a trial drew a number after the first pull of every arm.
+
+    The trial's rewards are continuous, so that there are no ties to break.
+    """
+    if policy.draws_for_itself is not None:
+        return bool(policy.draws_for_itself)
+    if any(names_draws(formula, set()) for formula in (policy.rule().choose, policy.rule().learn)):
+        return True  # perhaps only in rounds that no trial reaches
+    standing = Standing(policy, horizon, problem.arms)
+    rng, luck = Counted(), random.Random(1)
+    for t in range(1, min(horizon, ROUNDS + problem.arms) + 1):
+        arm = standing.choose(rng, float(t))
+        if t <= problem.arms:
+            rng.drawn = 0
+        if rng.drawn:
+            return True
+        standing.learn(arm, _reward(problem, arm, luck), standing.memo)
+    return False
+
+
+def names_draws(formula: Any, seen: set[Any]) -> bool:
+    """Whether a function, or one that it calls, names a draw; those of `highest` only break ties."""
+    from lighttail.kernels.build import names_used
+
+    if formula in seen or formula is highest:
+        return False
+    seen.add(formula)
+    used = [value for value in names_used(formula).values() if isinstance(value, FunctionType)]
+    if uniform in used or standard_normal in used:
+        return True
+    return any(names_draws(part, seen) for part in used if part.__module__ != highest.__module__)
+
+
+def _reward(problem: Any, arm: int, luck: random.Random) -> float:
+    """About the arm's mean, and within the range that the noise states."""
+    mean, span = problem.means[arm], problem.noise.span(problem.means)
+    if span is None:
+        return float(mean + (problem.noise.sd(problem.means) or 1.0) * luck.gauss(0.0, 1.0))
+    low, high = span
+    width = max(min(mean - low, high - mean), 0.01 * (high - low))
+    value = mean + width * luck.uniform(-1.0, 1.0)
+    return float(2.0 * low - value if value < low else 2.0 * high - value if value > high else value)
