@@ -18,30 +18,27 @@ class AsyncDesk:
         self._loop = loop or asyncio.get_running_loop()
         self._then = self._finished  # one object, by which the desk knows the tickets that belong together
 
-    async def answer(self, request: Request) -> Any:
-        """The answer to a request, on disk, or its refusal as an exception."""
+    def answer(self, request: Request) -> asyncio.Future[Any]:
+        """What will be the answer to a request, on disk, or its refusal as an exception. Await it."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self.desk.submit(request, self._then, future)
-        return await future
+        return future
 
-    async def ask(self, *given: Any, **named: Any) -> list[Served]:
-        """As `Desk.ask`."""
-        asked: list[Served] = await self.answer(ask_for(*given, **named))
-        return asked
+    def ask(self, *given: Any, **named: Any) -> asyncio.Future[list[Served]]:
+        """As `Desk.ask`, to be awaited."""
+        return self.answer(ask_for(*given, **named))
 
-    async def tell(self, rewards: Any) -> Told:
-        """As `Desk.tell`."""
-        told: Told = await self.answer(tell_of(rewards))
-        return told
+    def tell(self, rewards: Any) -> asyncio.Future[Told]:
+        """As `Desk.tell`, to be awaited."""
+        return self.answer(tell_of(rewards))
 
-    async def summary(self) -> dict[str, Any]:
-        """As `Desk.summary`."""
-        found: dict[str, Any] = await self.answer(Look("summary"))
-        return found
+    def summary(self) -> asyncio.Future[dict[str, Any]]:
+        """As `Desk.summary`, to be awaited."""
+        return self.answer(Look("summary"))
 
-    async def state(self) -> str:
-        """As `Desk.state`."""
-        return str(await self.answer(Look("state")))
+    def state(self) -> asyncio.Future[str]:
+        """As `Desk.state`, to be awaited."""
+        return self.answer(Look("state"))
 
     def _finished(self, tickets: list[Ticket]) -> None:
         """In the desk's thread: wake the loop once for all answers of a commit."""

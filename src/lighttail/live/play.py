@@ -72,8 +72,10 @@ class Round:
         if ask.key is not None and (before := self._keys.get(ask.key)):
             return self._asked_before(ask, before)
         self._check_ask(ask)
-        more = {name: value for name, value in (("key", ask.key), ("unit", ask.unit)) if value is not None}
-        made = [self._pull(ask, more) for _ in range(ask.times)]
+        more: Event = {} if ask.key is None else {"key": ask.key}
+        if ask.unit is not None:
+            more["unit"] = ask.unit
+        made = [self._pull(ask, more | ask.offer) for _ in range(ask.times)]
         if ask.key is not None:
             self._keys[ask.key] = made
         return [served(event, self.book.labels is None) for event in made]
@@ -101,11 +103,11 @@ class Round:
         if book.labels is not None and ask.offer:
             raise refuse("actions", ask.offer, f"left out with {book.first['policy']}, which has arms")
 
-    def _pull(self, ask: Ask, more: dict[str, str]) -> Event:
+    def _pull(self, ask: Ask, more: Event) -> Event:
         by, arm = self._decided(ask.unit)
         book = self.book
-        event: Event = {"seq": book.seq + 1, "time": self.now, "kind": "ask"}
-        event |= {"id": str(book.last + 1), "arm": arm, "by": by, **more, **ask.offer}
+        head = {"seq": book.seq + 1, "time": self.now, "kind": "ask", "id": str(book.last + 1)}
+        event: Event = {**head, "arm": arm, "by": by, **more}
         book.enter(event, self.story)  # writes the arm if the policy chooses it
         self.events.append(event)
         if ask.unit is not None and by in ("policy", "floor") and self.book.settings.sticky:
