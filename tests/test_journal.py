@@ -205,6 +205,34 @@ def test_a_reader_does_not_stop_the_writer(tmp_path: Path) -> None:
     journal.close()
 
 
+@pytest.mark.parametrize("size", [100, 3_000])
+def test_nothing_is_found_by_reading_all_events(tmp_path: Path, size: int) -> None:
+    """Steps of SQLite's machine, counted by hundreds, and a negative control that reads everything."""
+    journal = SqliteJournal(tmp_path / "a.db")
+    journal.create("one", first())
+    append(journal, 1, *(ask(2 + n, 1 + n, key=f"k{n}", unit=f"u{n}") for n in range(size)))
+    steps = [0]
+
+    def step() -> int:
+        steps[0] += 1
+        return 0
+
+    def cost(look: Any) -> int:
+        steps[0] = 0
+        assert len(look()) == 3
+        return steps[0]
+
+    with journal.turn("one") as turn:
+        journal._link.set_progress_handler(step, 100)
+        assert cost(lambda: turn.bodies_with(["k7", "k8", "k9"])) < 10
+        assert cost(lambda: turn.bodies_of_units(["u7", "u8", "u9"])) < 10
+        assert cost(lambda: [*turn.bodies_of(7), *turn.bodies_of(8), *turn.bodies_of(9)]) < 10
+        assert cost(lambda: turn.bodies(size - 2, 99)) < 10
+        everything = cost(lambda: turn._found("body LIKE '%\"k7\"%' OR seq IN (3, 4)"))  # type: ignore[attr-defined]
+        assert (everything > 50) == (size == 3_000)
+    journal.close()
+
+
 def test_every_commit_waits_for_the_disk(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "a.db")
     modes = [journal._link.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "synchronous")]

@@ -51,29 +51,31 @@ class _SqliteTurn(Turn):
         self.link, self.number, self.last, self.digest = link, number, last, digest
         self.begun = False
 
-    def _found(self, where: str, *values: Any) -> list[str]:
-        query = f"SELECT body FROM events WHERE experiment = ? AND {where}"
+    def _found(self, where: str, *values: Any, by: str = "") -> list[str]:
+        """The lines that fulfil a condition. by: the index; without the name SQLite would read all events."""
+        index = f" INDEXED BY events_{by}" if by else ""
+        query = f"SELECT body FROM events{index} WHERE experiment = ? AND {where}"
         return [body for (body,) in self.link.execute(query, (self.number, *values))]
 
-    def _listed(self, where: str, values: list[str]) -> list[str]:
+    def _listed(self, where: str, values: list[str], by: str = "") -> list[str]:
         found = []
         for first in range(0, len(values), MOST_LISTED):
             some = values[first : first + MOST_LISTED]
-            found += self._found(where.format(", ".join("?" * len(some))), *some)
+            found += self._found(where.format(", ".join("?" * len(some))), *some, by=by)
         return found
 
     def bodies(self, after: int, most: int) -> list[str]:
         return self._found("seq > ? ORDER BY seq LIMIT ?", after, most)
 
     def bodies_with(self, keys: list[str]) -> list[str]:
-        return self._listed("key IN ({}) ORDER BY seq", keys)
+        return self._listed("key IN ({}) ORDER BY seq", keys, by="key")
 
     def bodies_of_units(self, units: list[str]) -> list[str]:
-        firsts = "SELECT MIN(seq) FROM events WHERE experiment = {} AND unit IN ({{}}) GROUP BY unit"
-        return self._listed(f"seq IN ({firsts.format(self.number)})", units)
+        mine = f"FROM events INDEXED BY events_unit WHERE experiment = {self.number}"
+        return self._listed(f"seq IN (SELECT MIN(seq) {mine} AND unit IN ({{}}) GROUP BY unit)", units)
 
     def bodies_of(self, trial: int) -> list[str]:
-        return self._found("trial = ? ORDER BY seq", trial)
+        return self._found("trial = ? ORDER BY seq", trial, by="trial")
 
     def _write(self, rows: list[Row]) -> None:
         if not self.begun:
