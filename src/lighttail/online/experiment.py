@@ -97,12 +97,16 @@ class Experiment(LiveExperiment):
                 return [self.ask() for _ in range(times)]
         self._lock.acquire()  # `with` takes twice as long
         try:
-            asked = self._pulls_before + len(self._arm_of)
-            if asked == self.horizon:
+            arms, stands = self._arm_of, self._standing
+            asked = len(arms)
+            before = self._pulls_before + asked
+            if before == self.horizon:
                 self._warn_if_over()
-            stands = self._standing
-            arm = stands.choose(self._rng, asked + 1.0)
-            return self._record(arm, stands.memo)
+            arm = stands.choose(self._rng, before + 1.0)
+            arms.append(arm)  # as `_record` does, without the call
+            self._reward_of.append(None)
+            self._memo_of.append(stands.memo)
+            return _new(Trial, (self._first + asked, self.arms[arm]))
         finally:
             self._lock.release()
 
@@ -126,7 +130,6 @@ class Experiment(LiveExperiment):
         self._arm_of.append(arm)
         self._reward_of.append(None)
         self._memo_of.append(memo)
-        self._open[id] = None
         return _new(Trial, (id, self.arms[arm]))
 
     def _numbered(self, arm: Any) -> int:
@@ -142,15 +145,18 @@ class Experiment(LiveExperiment):
         return self._older[place + self._first]  # type: ignore[no-any-return]
 
     def _learn(self, place: int, reward: float) -> None:
-        arm, memo = self._kept(place)
-        self._standing.learn(arm, reward, memo)
+        if place >= 0:
+            self._standing.learn(self._arm_of[place], reward, self._memo_of[place])
+        else:
+            arm, memo = self._kept(place)
+            self._standing.learn(arm, reward, memo)
 
     def _replace(self, place: int, old: float, reward: float) -> None:
         self._standing.amend(self._arm_of[place], old, reward)
 
     def __repr__(self) -> str:
         with self._lock:
-            trials, waiting = self._pulls_before + len(self._arm_of), len(self._open)
+            trials, waiting = self._pulls_before + len(self._arm_of), len(self._open_ids())
         return f"<Experiment: {self.policy}, {len(self.arms)} arms, {trials} trials, {waiting} open>"
 
     @property
@@ -170,14 +176,14 @@ class Experiment(LiveExperiment):
     def open_trials(self) -> list[Trial]:
         """The trials whose reward has not been told."""
         with self._lock:
-            return [Trial(id, self.arms[self._kept(id - self._first)[0]]) for id in self._open]
+            return [Trial(id, self.arms[self._kept(id - self._first)[0]]) for id in self._open_ids()]
 
     def beginning(self) -> Beginning:
         """The state of the experiment, for `simulate(..., start=)`."""
         with self._lock:
             stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids that are no pulls
             counts, note = stands.arrays()
-            kept = [(*self._kept(id - self._first), max(1, id - gap)) for id in self._open]
+            kept = [(*self._kept(id - self._first), max(1, id - gap)) for id in self._open_ids()]
             memos = np.array([memo for _, memo, _ in kept]).reshape(len(kept), stands.rule.memo)
             pairs = np.array([(arm, round) for arm, _, round in kept], dtype=np.int64).reshape(-1, 2)
             horizon, rounds = or_nan(self.horizon), self._pulls_before + len(self._arm_of)
@@ -190,10 +196,10 @@ class Experiment(LiveExperiment):
 
     def _history(self, told: bool) -> dict[str, Any] | None:
         if told:
-            kept = {id: self._older[id] for id in self._open if id < self._first}
+            kept = {id: self._older[id] for id in self._open_ids() if id < self._first}
             before = (self._first - 1, self._pulls_before)
         else:
-            kept = {id: self._kept(id - self._first) for id in self._open}
+            kept = {id: self._kept(id - self._first) for id in self._open_ids()}
             asked = len(self._arm_of)
             before = (self._first - 1 + asked, self._pulls_before + asked)
         return history_of(self._standing, before, kept, self._taken)
@@ -219,10 +225,9 @@ class Experiment(LiveExperiment):
             replaced, opened = self._restore_counts(state[HISTORY], ("id", "arm", "memo"))
             stands.restore_replaced("history.replaced", replaced)
             self._older = self._older_of(opened)
-        waiting = [place + self._first for place, reward in enumerate(self._reward_of) if reward is None]
-        self._open = dict.fromkeys([*self._older, *waiting])
+        self._waiting = list(self._older)
         if self._first > 1:
-            kept = [self._kept(id - self._first) for id in self._open]
+            kept = [self._kept(id - self._first) for id in self._open_ids()]
             pulls = [Pull(arm, None, memo) for arm, memo in kept]
             stands.restore_sums(state["rule"], pulls, self._pulls_before + len(self._arm_of))
         else:

@@ -109,7 +109,7 @@ class LinearExperiment(LiveExperiment):
     def open_trials(self) -> list[LinearTrial]:
         """The trials whose reward has not been told."""
         with self._lock:
-            return [self._trial(id) for id in self._open]
+            return [self._trial(id) for id in self._open_ids()]
 
     @overload
     def ask(self, actions: Any, labels: Any = None) -> LinearTrial: ...
@@ -159,7 +159,7 @@ class LinearExperiment(LiveExperiment):
 
     def __repr__(self) -> str:
         with self._lock:
-            trials, waiting = self._pulls_before + len(self._action_of), len(self._open)
+            trials, waiting = self._pulls_before + len(self._action_of), len(self._open_ids())
         return f"<LinearExperiment: {self.policy}, dim {self.dim}, {trials} trials, {waiting} open>"
 
     def _check(self, actions: Any) -> Floats:
@@ -241,7 +241,6 @@ class LinearExperiment(LiveExperiment):
         self._label_of.append(label)
         self._reward_of.append(None)
         id = self._first + len(self._action_of) - 1
-        self._open[id] = None
         return self._trial(id)
 
     def take(self, action: Any, label: Label | None = None) -> LinearTrial:
@@ -311,7 +310,7 @@ class LinearExperiment(LiveExperiment):
         before = (self._first - 1 + asked, self._pulls_before + asked)
         if before == (0, 0) and self._taken == 0 and self._replaced[0] == 0.0:
             return None
-        kept = {id: self._kept(id - self._first) for id in self._open if id <= before[0]}
+        kept = {id: self._kept(id - self._first) for id in self._open_ids() if id <= before[0]}
         labels, actions = [label for label, _ in kept.values()], [action for _, action in kept.values()]
         opened = {"id": list(kept), "label": labels, "action": actions}
         counts = {"ids": before[0], "pulls": before[1], "taken": self._taken}
@@ -339,8 +338,7 @@ class LinearExperiment(LiveExperiment):
         self._action_of = [row_of("trials.action", action, self.dim, LONGEST) for action in actions]
         self._label_of = [name if name is None else check_name("trials.label", name) for name in labels]
         self._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
-        waiting = [place + self._first for place, reward in enumerate(self._reward_of) if reward is None]
-        self._open = dict.fromkeys([*self._older, *waiting])
+        self._waiting = list(self._older)
 
     def _restore_history(self, history: Any) -> None:
         replaced, opened = self._restore_counts(history, ("id", "label", "action"))

@@ -103,9 +103,9 @@ class Player(ABC):
         made = self.experiment
         made._first, made._pulls_before, made._taken = last + 1, self.pulls, self.taken
         made._older = {id: self._older(place, memo) for id, place, memo in opened}
-        made._open = dict.fromkeys(made._older)
+        made._waiting = list(made._older)
         text = made.to_json(told=False)
-        made._older, made._open = {}, {}
+        made._older, made._waiting = {}, []
         return text
 
 

@@ -60,7 +60,8 @@ class LiveExperiment(ABC):
         self.policy, self.horizon = policy, horizon
         self._rng = _generator(seed)
         self._reward_of: list[float | None] = []
-        self._open: dict[int, None] = {}  # the ids of the open trials, in their order
+        self._waiting: list[int] = []  # the ids of the trials that were open when `_open_ids` looked
+        self._looked = 0  # the places at which it looked
         self._first = 1  # the id of the trial in the first place of the lists
         self._pulls_before = 0  # pulls before this trial
         self._older: dict[int, Any] = {}  # what is kept of the open trials before this trial
@@ -114,26 +115,21 @@ class LiveExperiment(ABC):
         self._lock.acquire()  # `with` takes twice as long
         try:
             rewards = self._reward_of
-            place = id - self._first if type(id) is int else self._place(id)
-            if not 0 <= place < len(rewards):
+            if type(id) is int and 0 <= (place := id - self._first) < len(rewards):
+                known = rewards[place]
+            else:
                 place = self._place(id)
-            known = rewards[place] if place >= 0 else None
+                known = rewards[place] if place >= 0 else None
             if known is None:
                 self._learn(place, reward)
-                self._close(place, reward)
+                if place >= 0:
+                    rewards[place] = reward
+                else:
+                    del self._older[self._first + place]
             elif known != reward:
                 raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
         finally:
             self._lock.release()
-
-    def _close(self, place: int, reward: float) -> None:
-        """Keep the reward of a trial, which is open no more."""
-        id = place + self._first
-        del self._open[id]
-        if place < 0:
-            del self._older[id]
-        else:
-            self._reward_of[place] = reward
 
     def amend(self, id: int, reward: float) -> None:
         """Replace the reward that was told for the trial with this id.
@@ -151,6 +147,16 @@ class LiveExperiment(ABC):
             if known != reward:
                 self._replace(place, known, reward)
                 self._reward_of[place] = reward
+
+    def _open_ids(self) -> list[int]:
+        """The ids of the open trials, in their order. It looks at the trials that were open at the last look
+        and at those since, so that the work does not grow with the finished trials."""
+        first, rewards, older = self._first, self._reward_of, self._older
+        waiting = [id for id in self._waiting if (id in older if id < first else rewards[id - first] is None)]
+        asked = len(rewards)
+        waiting += [first + place for place in range(self._looked, asked) if rewards[place] is None]
+        self._waiting, self._looked = waiting, asked
+        return waiting
 
     def _place(self, id: Any) -> int:
         """The place of a trial: in the lists, or negative if the trial is older than they are."""
