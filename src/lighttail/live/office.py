@@ -108,12 +108,14 @@ class Office:
 
     def desk(self, name: Any) -> Desk:
         """The desk of an experiment. Raises Refused (404) if there is none."""
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise unknown("name", name, "the name of an experiment")
+        if name not in self._desks and name not in self.journal.names():  # no lock while a database is asked
+            raise unknown("name", name, "the name of an experiment")
         with self._lock:
             if self._closed:
                 raise unavailable("the server is closing; send the request again later", "server")
             if name not in self._desks:
-                if not isinstance(name, str) or not NAME.fullmatch(name) or name not in self.journal.names():
-                    raise unknown("name", name, "the name of an experiment")
                 self._desks[name] = Desk(self.journal, name, self.clock)
             return self._desks[name]
 
