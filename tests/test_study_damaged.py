@@ -16,7 +16,6 @@ from lighttail.study import Done, load_study, report_study, run_study
 from lighttail.study import cells as cells_module
 from lighttail.study.file import parse_study
 from lighttail.study.results import Damaged
-from lighttail.system.files import in_a_sentence
 
 TEXT = """
 name = "clicks"
@@ -208,9 +207,3 @@ def test_a_full_disk_names_the_file_of_a_report_and_leaves_none(
     assert [path for path in (place / "out" / "report").rglob("*") if path.is_file()] == []
     monkeypatch.setattr(os, "replace", real)
     report_study(results)
-
-
-def test_a_name_that_no_folder_can_have_is_cut_in_the_sentence() -> None:
-    error = OSError(errno.ENAMETOOLONG, "File name too long", "a" * 5000)
-    assert in_a_sentence(error) == f"{'a' * 100} ... cannot be used (file name too long)"
-    assert in_a_sentence(OSError(errno.ENOENT, "No such file", "a" * 200)).startswith("a" * 200)

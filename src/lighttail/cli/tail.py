@@ -10,28 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from lighttail.checks import known_word, positive, refuse
+from lighttail.cli import options as opt
 from lighttail.cli.app import app
-from lighttail.cli.options import (
-    ARMS,
-    POLICY_WORDS,
-    AsJson,
-    Batch,
-    Data,
-    DelayWord,
-    Horizon,
-    Means,
-    Never,
-    NoiseWord,
-    Out,
-    Seed,
-    Sigma,
-    Threads,
-    command_again,
-    console,
-    number_option,
-    policies_from,
-    problem_from,
-)
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_numbers
@@ -46,7 +26,7 @@ DEFAULT_POLICY = "ucb:lighttailed:0.2"
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
 
 PolicyWords = Annotated[  # a list, so that a second policy is refused and does not replace the first
-    list[str] | None, typer.Option("--policy", help=f"{POLICY_WORDS}.", show_default=DEFAULT_POLICY)
+    list[str] | None, typer.Option("--policy", help=f"{opt.POLICY_WORDS}.", show_default=DEFAULT_POLICY)
 ]
 Regret = Annotated[
     str | None,
@@ -63,28 +43,28 @@ KindWord = Annotated[
 @app.command()
 def tail(
     context: typer.Context,
-    means: Means = None,
-    noise: NoiseWord = None,
-    sigma: Sigma = None,
-    data: Data = None,
+    means: opt.Means = None,
+    noise: opt.NoiseWord = None,
+    sigma: opt.Sigma = None,
+    data: opt.Data = None,
     policy: PolicyWords = None,
-    delay: DelayWord = None,
-    never: Never = None,
-    batch: Batch = None,
-    horizon: Horizon = 500,
+    delay: opt.DelayWord = None,
+    never: opt.Never = None,
+    batch: opt.Batch = None,
+    horizon: opt.Horizon = 500,
     regret: Regret = None,
     kind: KindWord = "pseudo-regret",
     relative_error: Annotated[
         float,
-        number_option(
+        opt.number_option(
             "relative-error", metavar="SHARE", help="Half the width of the interval, divided by the chance."
         ),
     ] = 0.05,
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.")] = "auto",
-    seed: Seed = 1,
-    threads: Threads = None,
-    out: Out = Path("lighttail-tail"),
-    as_json: AsJson = False,
+    seed: opt.Seed = 1,
+    threads: opt.Threads = None,
+    out: opt.Out = Path("lighttail-tail"),
+    as_json: opt.AsJson = False,
 ) -> None:
     """Estimate the chance of a large regret, however small it is: in a sentence, a table and a picture."""
     from lighttail.report.tail_page import results, write_tail
@@ -97,7 +77,7 @@ def tail(
     check_settings(player, problem, horizon, 1, seed, 1 if threads is None else threads)
     _check_size(problem, horizon)
     wait, group = parse_course(delay, batch, never)
-    command = command_again(context, policy=DEFAULT_POLICY, **({} if data else ARMS))
+    command = opt.command_again(context, policy=DEFAULT_POLICY, **({} if data else opt.ARMS))
     with output_folder("out", out):
         curve = tail_curve(
             player,
@@ -124,7 +104,7 @@ def _show(curve: Any, path: Path) -> None:
     from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
     from lighttail.report.terminal import plain_table
 
-    screen = console()
+    screen = opt.console()
     screen.print(f"{subject(curve)}; {curve.horizon:,} pulls, seed {curve.seed}")
     for regret in curve.asked:
         point = curve.at(regret)
@@ -138,19 +118,19 @@ def _show(curve: Any, path: Path) -> None:
 @app.command()
 def bound(
     context: typer.Context,
-    means: Means = None,
-    noise: NoiseWord = None,
-    sigma: Sigma = None,
-    data: Data = None,
+    means: opt.Means = None,
+    noise: opt.NoiseWord = None,
+    sigma: opt.Sigma = None,
+    data: opt.Data = None,
     policy: PolicyWords = None,
-    horizon: Horizon = 500,
+    horizon: opt.Horizon = 500,
     regret: Regret = None,
     kind: KindWord = "pseudo-regret",
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Compute the exact value even if this takes longer than two seconds."),
     ] = False,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show what is known about the chance of a large regret without simulation.
 
@@ -162,7 +142,7 @@ def bound(
     which = _kind(kind)
     player, problem, regrets = _asked(means, noise, sigma, data, policy, horizon, regret)
     check_settings(player, problem, horizon, 1, None, 1)
-    command = command_again(context, policy=DEFAULT_POLICY, **({} if data else ARMS))
+    command = opt.command_again(context, policy=DEFAULT_POLICY, **({} if data else opt.ARMS))
     seconds = math.inf if exact else QUICK_SECONDS
     found, why_none = [], ""
     for x in asked_regrets(regrets, problem, horizon):
@@ -182,7 +162,7 @@ def _show_bounds(found: list[tuple[float, Any, float | None]], kind: str, why_no
     from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words, missing
     from lighttail.report.terminal import plain_table
 
-    screen = console()
+    screen = opt.console()
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
         table.append(("exact", exact_words(exact, why_none)))
@@ -210,8 +190,8 @@ def _asked(
     """The policy, the problem and the regrets that the options name."""
     if words and len(words) > 1:
         raise refuse("policy", words, "given once")
-    problem = problem_from(means, noise, sigma, data)
-    (policy,) = policies_from(words or [DEFAULT_POLICY])
+    problem = opt.problem_from(means, noise, sigma, data)
+    (policy,) = opt.policies_from(words or [DEFAULT_POLICY])
     regrets = None if regret is None else parse_numbers("regret", regret)
     if regrets is not None:
         from lighttail.tails.curve import asked_regrets

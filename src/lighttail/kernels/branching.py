@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import WRONG_ARM, Formula, compiler, jitable
+from lighttail.kernels.build import WRONG_ARM, Formula, compiler, jitable, sum_of
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
@@ -35,6 +35,13 @@ def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
     if n[k] == 0.0:
         return 1.0, means[k]
     return n[k], s[k]
+
+
+@register_jitable
+def copy_row(source: Any, target: Any) -> None:
+    """Copy an array to the beginning of another one. numba compiles a loop much sooner than slices."""
+    for j in range(source.size):
+        target[j] = source[j]
 
 
 def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
@@ -242,7 +249,7 @@ def reach(record: Any, level: Any, step: Any, state: Any, event: Any) -> None:
     event: 1.0 if the event itself made the step, otherwise 0.0.
     """
     for i in range(level + 1, step + 1):
-        record[i, :-1] = state
+        copy_row(state, record[i])
         record[i, -1] = event
 
 
@@ -297,7 +304,7 @@ def branching_kernel(
             state[0], state[1] = t, loss
             left = horizon - t
             if whole:
-                missing = target - (best * t - s.sum())
+                missing = target - (best * t - sum_of(s))
                 if left == 0.0:
                     if missing > 0.0:
                         return level, t - first
@@ -324,8 +331,8 @@ def branching_kernel(
         state = np.empty(width)
         rounds, estimate, turns = 0.0, 1.0, 0
         for i in range(particles):
-            state[:] = 0.0
-            record[i, 0, :-1] = state
+            for j in range(width):
+                state[j] = record[i, 0, j] = 0.0
             level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
             rounds += played
         alive = np.empty(particles, np.int64)
@@ -346,12 +353,15 @@ def branching_kernel(
                 if level[i] <= bar:
                     other = alive[min(int(uniform(rng) * kept), kept - 1)]
                     if record[other, bar + 1, -1] == 1.0:  # the event itself was the step above the bar
-                        record[i] = record[other]
+                        for j in range(top + 1):
+                            copy_row(record[other, j], record[i, j])
                         level[i] = top
                         continue
-                    record[i, : bar + 2] = record[other, : bar + 2]
+                    for j in range(bar + 2):
+                        copy_row(record[other, j], record[i, j])
                     record[i, 0, -1] = bar + 1
-                    state[:] = record[i, bar + 1, :-1]
+                    for j in range(width):
+                        state[j] = record[i, bar + 1, j]
                     level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
                     rounds += played
         return estimate * np.sum(level == top) / particles, rounds, turns

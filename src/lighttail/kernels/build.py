@@ -75,7 +75,7 @@ def compiler(*parts: Any) -> Callable[[Formula], Any]:
     lasting = all(function.__module__ in sys.modules for function in reached)
 
     def compiled(kernel: Formula) -> Any:
-        dispatcher = njit(nogil=True, error_model="numpy")(kernel)
+        dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
         if lasting and not config.DISABLE_JIT:
             keep_compiled(dispatcher, digest(*parts))
         return dispatcher
@@ -112,7 +112,7 @@ def _jitable(formula: Formula, version: str) -> Formula:
     # The formula is inlined, because a call with arrays as arguments would count references. The formula of
     # a user is not trusted to stay within its arrays.
     foreign = not str(formula.__module__).startswith("lighttail.")
-    return register_jitable(forceinline=True, boundscheck=foreign)(formula)  # type: ignore[no-any-return]
+    return register_jitable(forceinline=True, boundscheck=foreign, no_cfunc_wrapper=True)(formula)  # type: ignore[no-any-return]
 
 
 def _again(formula: Formula, helpers: dict[str, Formula]) -> Formula:

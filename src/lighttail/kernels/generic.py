@@ -31,9 +31,10 @@ def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
         tried, total, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
         breath = 0
         for path in range(rewards.size):
-            tried[:] = 0.0
-            total[:] = 0.0
-            note[:, :] = 0.0
+            for k in range(arms):
+                tried[k] = total[k] = 0.0
+                for j in range(notes):
+                    note[k, j] = 0.0
             leader, n, s = np.uint64(arms), 0.0, 0.0
             for t in range(1, horizon + 1):
                 z = shock(rng, *world)
@@ -108,9 +109,13 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
         value_of, memo_of = np.empty(ring + older), np.empty((ring + older, memo))
         breath = 0
         for path in range(rewards.size):
-            tried[:], heard[:], total[:], earned[:] = counts[0], counts[1], counts[2], counts[3]
-            note[:, :] = begun
-            head[:] = nobody
+            for k in range(arms):
+                tried[k], heard[k], total[k] = counts[0, k], counts[1, k], counts[2, k]
+                earned[k] = counts[3, k]
+                for j in range(notes):
+                    note[k, j] = begun[k, j]
+            for i in range(ring):
+                head[i] = nobody
             for i in range(older):
                 arm, slot = opened[i, 0], ring + i
                 value = reward(shock(rng, *world), arm, *world)
@@ -119,7 +124,8 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                 ahead = delay_of_open(rng, age, waits) - age
                 if ahead < horizon - first:
                     arm_of[slot], value_of[slot] = arm, value
-                    memo_of[slot, :] = memos[i]
+                    for j in range(memo):
+                        memo_of[slot, j] = memos[i, j]
                     queue(head, tail, link, np.uint64(ahead), np.uint64(slot), nobody)
             here = told = np.uint64(0)  # places in the ring: this round, and the first round not told yet
             left = (batch - first % batch) % batch  # rounds until the next group

@@ -97,11 +97,21 @@ def more_room(place: Any, height: Any, right: Any) -> Any:
 
 
 @register_jitable
+def remember(now: Any, then: Any, left: Any) -> None:
+    """Keep where the arms stand before a leap, for `take_back`; none has passed a point yet."""
+    for arm in range(left.size):
+        left[arm] = 0
+        for i in range(now.shape[0]):
+            then[i, arm] = now[i, arm]
+
+
+@register_jitable
 def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: Any) -> None:
     """Put the arms back to where they were before a leap; the points that the leap revealed lie ahead."""
     for arm in range(left.size):
         right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
-    now[:, :] = then
+        for i in range(now.shape[0]):
+            now[i, arm] = then[i, arm]
 
 
 @register_jitable
@@ -258,8 +268,7 @@ def level_kernel(
                     if best == rival:
                         leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 else:
-                    then[:, :] = now
-                    left[:] = 0
+                    remember(now, then, left)
                 before = used
                 how, used, _ = leap(
                     rng, params, world, leader if alone else -1, level, used, end, 0.0, never,

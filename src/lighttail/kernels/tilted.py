@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, kernel_maker
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, kernel_maker, sum_of
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
@@ -117,14 +117,17 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
         n_end, s_end = np.empty(arms), np.empty(arms)
         current, caps = np.empty(arms), np.empty(arms)
         sums = np.empty((arms, horizon + 1))
-        sums[:, 0] = 0.0
-        worst, best = gaps.max(), means.max()
+        worst, best = -math.inf, -math.inf
+        for k in range(arms):
+            sums[k, 0] = 0.0
+            worst, best = max(worst, gaps[k]), max(best, means[k])
         breath = 0
         for path in range(rounds.size):
             c = drawn(uniform(rng), mixture.log_p)
-            note[:, :] = 0.0
             for k in range(arms):
                 n[k] = s[k] = 0.0
+                for j in range(notes):
+                    note[k, j] = 0.0
                 i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
                 current[k], caps[k] = mixture.means[c, k, i], mixture.caps[c, k, i]
                 if caps[k] <= 0.0:
@@ -134,9 +137,8 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
             while t < horizon and not decided:
                 t += 1
                 if whole and t == horizon:
-                    n_end[:] = n
-                    s_end[:] = s
-                    current[:] = mixture.later_means[c]
+                    for k in range(arms):
+                        n_end[k], s_end[k], current[k] = n[k], s[k], mixture.later_means[c, k]
                 z = shock(rng, current, *rest)
                 arm = choose(rng, float(t), n, n, s, note, params)
                 if arm < 0 or arm >= arms:
@@ -165,15 +167,15 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                         return
             rounds[path], own[path] = t, c
             if whole:
-                certain = best * horizon - s.sum()
+                certain = best * horizon - sum_of(s)
                 hit = certain >= target
                 # The last round had the second tilt; `n_end` and `s_end` were kept before that round.
                 for k in range(arms):
                     n[k], n_end[k] = n_end[k], n[k]
                     s[k], s_end[k] = s_end[k], s[k]
             else:
-                n_end[:] = n
-                s_end[:] = s
+                for k in range(arms):
+                    n_end[k], s_end[k] = n[k], s[k]
             score[path] = certain
             for k in range(arms):
                 pulls[path, k], totals[path, k, -1] = n[k], s[k]

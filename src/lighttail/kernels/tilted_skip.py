@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from lighttail.kernels import skip
-from lighttail.kernels.build import Formula, kernel_maker
+from lighttail.kernels.build import Formula, kernel_maker, sum_of
 from lighttail.kernels.stepping import pick_tied
 from lighttail.kernels.tilted import drawn, log_ratios
 from lighttail.random.streams import uniform
@@ -95,8 +95,7 @@ def tilted_skip_kernel(
                 level = 0.5 * (low + best)  # if rounding puts the level at `best`, nothing moves
                 if level < best and skip.FEW * (best - rival) < best - low and misses < skip.MISSES:
                     # All arms run down to the level, unless the event is decided on the way.
-                    then[:, :] = now
-                    left[:] = 0
+                    skip.remember(now, then, left)
                     how, t_after, loss_after = leap(
                         rng, params, world, -1, level, t, end, loss, event,
                         now, rules, place, height, left, right, stop,
@@ -151,16 +150,17 @@ def tilted_skip_kernel(
                         )  # fmt: skip
                         leads = how != skip.CROSSED
             rounds[path], own[path] = np.int64(t) + (1 if whole else 0), c
-            n_end[:] = n
-            s_end[:] = s
+            for k in range(arms):
+                n_end[k], s_end[k] = n[k], s[k]
             if whole:
                 best, leader, rival = skip.top_two(index)
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best, tied_arms))
-                current[:] = mixture.later_means[c]
+                for k in range(arms):
+                    current[k] = mixture.later_means[c, k]
                 n_end[leader] += 1.0
                 s_end[leader] += total(rng, leader, 1.0, *world)
-                hit = best_mean * float(horizon) - s_end.sum() >= target
+                hit = best_mean * float(horizon) - sum_of(s_end) >= target
             log_ratios(mixture, hit, n, s, sums, n_end, s_end, log_parts[path])
 
     return kernel

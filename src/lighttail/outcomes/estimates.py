@@ -14,6 +14,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -231,15 +232,23 @@ def _append(first: Ints | int | None, second: Ints | int | None) -> Ints | None:
 def _dirichlet_cvar(falling: Floats, counts: Ints | None, q: float) -> Floats:
     """Draws of the CVaR of `falling`, which is in descending order, under flat Dirichlet weights.
 
+    The draws are the same at every call, so that an estimate is a function of its sample.
+    """
+    edges, taken, sums = _dirichlet_tails(falling.size if counts is None else int(counts.sum()), q)
+    return taken @ (_group_sums(falling, counts, edges) / np.diff(edges)) / sums
+
+
+@lru_cache(maxsize=1)  # up to 10 MB: both limits of a CVaR, and the CVaRs of all policies of a comparison
+def _dirichlet_tails(n: int, q: float) -> tuple[Ints, Floats, Floats]:
+    """The groups of n falling values, the weight of each group within the tail in every draw, and the sums
+    of these weights.
+
     Only the weights of the highest values matter, until they add up to 1 - q. Long samples are
-    cut into groups: a group of g neighbours has a Gamma(g) weight, and its mean stands for all of them. The
-    draws are the same at every call, so that an estimate is a function of its sample.
+    cut into groups: a group of g neighbours has a Gamma(g) weight, and its mean stands for all of them.
     """
     rng = np.random.Generator(np.random.SFC64(0))
-    n = falling.size if counts is None else int(counts.sum())
     edges = _group_edges(n, 1.0 - q)
     sizes = np.diff(edges)
-    values = _group_sums(falling, counts, edges) / sizes
     if edges[-1] <= SINGLE:
         weights = rng.standard_exponential((4000, sizes.size))
     else:
@@ -248,7 +257,7 @@ def _dirichlet_cvar(falling: Floats, counts: Ints | None, q: float) -> Floats:
     share = np.cumsum(weights, axis=1)
     share /= (share[:, -1] + rest)[:, None]
     taken = np.diff(np.minimum(share, 1.0 - q), axis=1, prepend=0.0)
-    return taken @ values / np.sum(taken, axis=1)  # type: ignore[no-any-return]
+    return edges, taken, np.sum(taken, axis=1)
 
 
 def _group_sums(falling: Floats, counts: Ints | None, edges: Ints) -> Floats:
@@ -350,13 +359,14 @@ def _saddlepoint(
     from scipy.special import ndtr
 
     over = logs = square = 0.0
-    for e, room, many in _seen_from(distance, middle, gaps, counts):
+    parts = list(_seen_from(distance, middle, gaps, counts)) if gaps.size <= CHUNK else None
+    for e, room, many in parts or _seen_from(distance, middle, gaps, counts):
         over += float(total(e * e / room, many)) / n  # the mean of 1 / (1 + e), minus 1
         near = e < -0.5
         terms = np.log1p(e)
         terms[near] = np.log(room[near])
         logs += float(total(terms - e, many))
-    for e, room, many in _seen_from(distance, middle, gaps, counts):
+    for e, room, many in parts or _seen_from(distance, middle, gaps, counts):
         square += float(total(((over + e + over * e) / ((1.0 + over) * room)) ** 2, many))
     w, u = math.sqrt(max(0.0, 2.0 * (n * math.log1p(over) + logs))), math.sqrt(square)
     density = math.exp(-0.5 * w * w) / math.sqrt(2.0 * math.pi)

@@ -84,5 +84,5 @@ def sample_of(values: Values) -> Sample:
 
 
 def total(values: npt.NDArray[np.generic], counts: Ints | None) -> np.generic:
-    """The sum of the values over all observations."""
-    return np.sum(values if counts is None else values * counts)  # type: ignore[no-any-return, operator]
+    """The sum of the values over all observations; np.sum would take as long to call as a short sum takes."""
+    return np.add.reduce(values if counts is None else values * counts)  # type: ignore[no-any-return, operator]

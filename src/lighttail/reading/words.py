@@ -27,38 +27,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from lighttail import linear, policies
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
 from lighttail.checks import EXACT, BadInput, known_word, refuse, shown, whole
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
-from lighttail.linear import (
-    BallActions,
-    LinearBandit,
-    LinearBonus,
-    LinearLightTailed,
-    LinearStandard,
-    LinearThompson,
-    LinearUCB,
-    Oful,
-    SphereActions,
-)
+from lighttail.linear import LinearBandit, LinearBonus, LinearUCB
 from lighttail.linear.actions import MOST_ACTIONS
 from lighttail.linear.problem import MOST_DIM
 from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, StudentT, Uniform
-from lighttail.policies import (
-    UCB,
-    BayesUcb,
-    BetaThompson,
-    EpsilonGreedy,
-    EvenSplit,
-    Exp3IX,
-    ExploreThenCommit,
-    Imed,
-    InflatedThompson,
-    KlUcb,
-    Policy,
-    SuccessiveElimination,
-    ThompsonSampling,
-)
+from lighttail.policies import UCB, Exp3IX, Policy
 from lighttail.reading import own
 from lighttail.reading.csvfile import read_delays
 
@@ -72,9 +49,9 @@ BONUSES: dict[str, type[Bonus]] = {
     "twopart": TwoPart,
 }
 LINEAR_BONUSES: dict[str, type[LinearBonus]] = {
-    "lighttailed": LinearLightTailed,
-    "standard": LinearStandard,
-    "oful": Oful,
+    "lighttailed": linear.LinearLightTailed,
+    "standard": linear.LinearStandard,
+    "oful": linear.Oful,
 }
 NOISES: dict[str, Callable[..., Noise]] = {
     "gaussian": Gaussian,
@@ -84,14 +61,14 @@ NOISES: dict[str, Callable[..., Noise]] = {
     "studentt": StudentT,
 }
 BY_FIELDS: dict[str, type[Policy] | type[Bonus]] = {  # a bonus without a rule stands for UCB with that bonus
-    "klucb": KlUcb,
-    "imed": Imed,
-    "bayesucb": BayesUcb,
-    "betats": BetaThompson,
-    "inflated": InflatedThompson,
-    "egreedy": EpsilonGreedy,
-    "etc": ExploreThenCommit,
-    "evensplit": EvenSplit,
+    "klucb": policies.KlUcb,
+    "imed": policies.Imed,
+    "bayesucb": policies.BayesUcb,
+    "betats": policies.BetaThompson,
+    "inflated": policies.InflatedThompson,
+    "egreedy": policies.EpsilonGreedy,
+    "etc": policies.ExploreThenCommit,
+    "evensplit": policies.EvenSplit,
     "moss": Moss,
     "eqo": Eqo,
     "twopart": TwoPart,
@@ -101,7 +78,7 @@ BY_FIELDS: dict[str, type[Policy] | type[Bonus]] = {  # a bonus without a rule s
 def _form(word: str, kind: Any) -> str:
     """The forms of a word whose object takes its fields in their order; fields with defaults may be left out.
 
-    >>> _form("klucb", KlUcb)
+    >>> _form("klucb", policies.KlUcb)
     'klucb, klucb:C or klucb:C:SIGMA'
     """
     names = [f.name.upper() for f in fields(kind)]
@@ -125,7 +102,7 @@ FORMS = {
 }
 RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # rules for a user's bonus
     "ucb": (UCB, {"lighttail.Bonus": Bonus}),
-    "se": (SuccessiveElimination, {"lighttail.Bonus": Bonus}),
+    "se": (policies.SuccessiveElimination, {"lighttail.Bonus": Bonus}),
     "linucb": (LinearUCB, {"lighttail.LinearBonus": LinearBonus}),
 }
 OWN_POLICIES: own.Kinds = {"lighttail.Policy": Policy, **RULES["ucb"][1], **RULES["linucb"][1]}
@@ -159,18 +136,18 @@ def _in_words(text: str) -> Policy:
         return UCB(made) if word in BONUSES else made
     if word == "linucb":
         known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
-        linear: Any = LINEAR_BONUSES[rest[0]]
-        return LinearUCB(linear(**_values(text, word, [f.name for f in fields(linear)], rest[1:])))
+        kind: Any = LINEAR_BONUSES[rest[0]]
+        return LinearUCB(kind(**_values(text, word, [f.name for f in fields(kind)], rest[1:])))
     if word in RULES:
         if not rest:
             raise _wrong_form(text, word)
         known_word("bonus", rest[0], BONUSES)
         return RULES[word][0](_by_fields(text, word, BONUSES[rest[0]], rest[1:]))
     if word == "lints":
-        return LinearThompson(**_values(text, word, ["scale"], rest))
+        return linear.LinearThompson(**_values(text, word, ["scale"], rest))
     if word == "ts":
         names = ["kappa", "prior_mean", "prior_sd"]
-        return ThompsonSampling(**_values(text, word, names if len(rest) > 1 else names[:1], rest))
+        return policies.ThompsonSampling(**_values(text, word, names if len(rest) > 1 else names[:1], rest))
     if not rest or rest[0] not in ("reward", "loss"):
         raise _wrong_form(text, word)
     return Exp3IX(rest[0], **_values(text, word, ["upper"] if rest[0] == "loss" else [], rest[1:]))  # type: ignore[arg-type]
@@ -266,7 +243,7 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
         return LinearBandit(vector, Path(actions), noise)
     word, _, count = actions.rpartition(":")
     known_word("actions", word or "sphere", ("sphere", "ball"))
-    kind = BallActions if word == "ball" else SphereActions
+    kind = linear.BallActions if word == "ball" else linear.SphereActions
     offered = whole("actions", parse_whole("actions", count), 2, most=MOST_ACTIONS)
     return LinearBandit(vector, kind(offered), noise)
 
@@ -324,3 +301,41 @@ def _wrong_form(text: str, word: str) -> BadInput:
         else ""
     )
     return refuse("policy", text, f"of the form {FORMS[word]}{extra}")
+
+
+def policy_words(policy: Policy) -> str:
+    """The words that name a policy, the opposite of `parse_policy`; "" if lighttail ships no such words.
+
+    >>> policy_words(UCB(LightTailed(0.031))), policy_words(policies.ThompsonSampling(0.2, 0.04, 0.2))
+    ('ucb:lighttailed:0.031', 'ts:0.2:0.04:0.2')
+    """
+    for text in _possible_words(policy):
+        try:
+            if parse_policy(text) == policy:
+                return text
+        except BadInput:
+            continue
+    return ""
+
+
+def _possible_words(policy: Any) -> list[str]:
+    """Words that may name the policy: a rule with a bonus, or a word with the fields in their order."""
+    bonus = getattr(policy, "bonus", None)
+    found = []
+    if bonus is not None:
+        kinds = [word for word, kind in (*BONUSES.items(), *LINEAR_BONUSES.items()) if type(bonus) is kind]
+        found = [":".join([rule, word, *_field_texts(bonus)]) for rule in RULES for word in kinds]
+    values = _field_texts(policy)
+    single = [*BY_FIELDS, "ts", "exp3ix", "lints"]
+    return found + [":".join([word, *values[:count]]) for word in single for count in range(len(values) + 1)]
+
+
+def _field_texts(part: Any) -> list[str]:
+    """The fields of a dataclass as words; numbers with all their digits."""
+    values = (getattr(part, f.name) for f in fields(part))
+    return [_text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) and float(short) != value else short

@@ -40,14 +40,25 @@ FOUND_OUT = ("method", "block_paths", "piece_paths", "probe", "seed")  # in `pla
 Listed = dict[tuple[str, int], dict[str, Any]]  # by `asked_text` and seed: what is known about `played`
 
 
+class Way(NamedTuple):
+    """How the paths of a cell are played. block: paths per block. size: paths per whole piece. probe: as in
+    `Cell`, but empty if it is known. where: the machine, if this is a GPU. precision: on a GPU."""
+
+    method: Played
+    block: int
+    size: int
+    probe: bytes
+    where: dict[str, Any]
+    precision: Precision | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
     """One policy on one problem at one horizon from one seed.
 
-    played: all that decides the bits of the paths, except their number. block: paths per block. size: paths
-    per whole piece. probe: the beginning of some paths, by which machines that round differently are told
-    apart; None if a manifest lists every path of the cell, whose key is then known without a kernel.
-    precision: on a GPU.
+    played: all that decides the bits of the paths, except their number. probe: the beginning of some paths,
+    which differs between machines that round differently; None if a manifest lists every path of the cell,
+    whose key is then known without a kernel.
     """
 
     setting: StudyProblem
@@ -56,12 +67,9 @@ class Cell:
     horizon: int
     seed: int
     paths: int
-    method: Played
-    block: int
-    size: int
+    way: Way
     probe: bytes | None
     played: dict[str, Any]
-    precision: Precision | None = None
 
     @property
     def problem(self) -> Problem:
@@ -98,7 +106,7 @@ class Cell:
         """The probe, for workers. It is played now if the manifest had it and a file must be made again."""
         if self.probe is not None:
             return self.probe
-        probe = probe_of(self.policy, self.problem, self.horizon, self.method, self.course)
+        probe = probe_of(self.policy, self.problem, self.horizon, self.way.method, self.course)
         if sha256(probe) != self.played["probe"]:
             allowed = "finished by a machine that rounds like the machine that began it"
             found, more = "this machine rounds differently", ": play the study in a new folder"
@@ -107,8 +115,8 @@ class Cell:
 
     @property
     def pieces(self) -> list[Piece]:
-        starts = range(0, self.paths, self.size)
-        return [Piece(self, first, min(self.paths, first + self.size)) for first in starts]
+        size = self.way.size
+        return [Piece(self, first, min(self.paths, first + size)) for first in range(0, self.paths, size)]
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,8 @@ class Piece:
     @property
     def blocks(self) -> tuple[int, int]:
         """The first block, and the block after the last."""
-        return self.first // self.cell.block, math.ceil(self.until / self.cell.block)
+        block = self.cell.way.block
+        return self.first // block, math.ceil(self.until / block)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -161,7 +170,7 @@ def cells_of(
         for named in study.policies.items()
         for cell in _of_all_seeds(study, setting, horizon, named, device, shown, listed or {})
     ]
-    if sum(math.ceil(cell.paths / cell.size) for cell in cells) > MOST_PIECES:
+    if sum(math.ceil(cell.paths / cell.way.size) for cell in cells) > MOST_PIECES:
         raise refuse("paths", study.paths, f"so few that the study has at most {MOST_PIECES:,} files")
     return cells
 
@@ -198,31 +207,17 @@ def _of_all_seeds(
             horizon,
             seed,
             study.paths,
-            way.method,
-            way.block,
-            way.size,
+            way,
             None if "probe" in one else way.probe,
             played | {"probe": one.get("probe") or sha256(way.probe), "seed": seed},
-            way.precision,
         )
         for seed, one in zip(study.seeds, known, strict=True)
     ]
 
 
-class _Way(NamedTuple):
-    """How the paths of a cell are played. probe: as in `Cell`, but empty if it is known."""
-
-    method: Played
-    block: int
-    size: int
-    probe: bytes
-    where: dict[str, Any]
-    precision: Precision | None = None
-
-
 def _on_cpu(
     policy: Policy, setting: StudyProblem, horizon: int, asked: Method, known: list[dict[str, Any]]
-) -> _Way:
+) -> Way:
     """known: what a manifest says about the cell of each seed; for such cells neither pilots nor a probe are
     played."""
     problem: Any = setting.problem
@@ -234,16 +229,16 @@ def _on_cpu(
     probe = b""
     if not all("probe" in one for one in known):
         probe = probe_of(policy, problem, horizon, method, setting.course)
-    return _Way(method, block, piece_paths(problem, horizon, method, block), probe, {})
+    return Way(method, block, piece_paths(problem, horizon, method, block), probe, {})
 
 
-def _on_gpu(policy: Policy, problem: Any, horizon: int) -> _Way:
+def _on_gpu(policy: Policy, problem: Any, horizon: int) -> Way:
     """On a GPU every path has its own stream of random numbers, so that a block is one path."""
     precision = precision_for(None, problem, horizon)
     short = min(horizon, PROBE_PULLS + problem.opening)
     probe = device_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision).tobytes()
     size = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))
-    return _Way("step", 1, size, probe, used_device(precision) | {"sources": device_sources()}, precision)
+    return Way("step", 1, size, probe, used_device(precision) | {"sources": device_sources()}, precision)
 
 
 def asked_for(policy: Policy, setting: StudyProblem, horizon: int, device: str) -> dict[str, Any]:

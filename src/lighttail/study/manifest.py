@@ -20,30 +20,11 @@ FORMAT = "lighttail study 1"
 MANIFEST = "manifest.json"
 Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
 VERSIONS = ("lighttail", "numpy", "numba", "python", "pyarrow")
-NUMBERS = (int, float, type(None))
-TYPES: dict[str, Any] = {
-    "name": str,
-    "versions": dict,
-    "study": str,
-    "study_sha256": str,
-    "inputs": dict,
-    "pieces": int,
-    "finished": int,
-    "digest": str,
-    "cells": list,
-}
-CELL_TYPES: dict[str, Any] = {
-    "problem": str,
-    "sigma": NUMBERS,
-    "policy": str,
-    "horizon": int,
-    "seed": int,
-    "key": str,
-    "folder": str,
-    "paths": int,
-    "played": dict,
-    "files": list,
-}
+TYPES: dict[str, Any] = dict.fromkeys(("name", "study", "study_sha256", "digest"), str)
+TYPES |= {"versions": dict, "inputs": dict, "pieces": int, "finished": int, "cells": list}
+CELL_TYPES: dict[str, Any] = dict.fromkeys(("problem", "policy", "key", "folder"), str)
+CELL_TYPES |= dict.fromkeys(("horizon", "seed", "paths"), int)
+CELL_TYPES |= {"sigma": (int, float, type(None)), "played": dict, "files": list}
 FILE_TYPES: dict[str, Any] = {"file": str, "first": int, "rows": int, "sha256": str}
 REBUILD = Argument("rebuild", (True,))  # the argument that makes a lost manifest again
 

@@ -138,7 +138,7 @@ class _Pieces:
     def missing(self) -> list[Piece]:
         """The first piece of every cell, then the second, so that an unfinished study can be compared."""
         missing = [piece for cell in self.cells for piece in cell.pieces if piece not in self.found]
-        return sorted(missing, key=lambda piece: piece.first // piece.cell.size)
+        return sorted(missing, key=lambda piece: piece.first // piece.cell.way.size)
 
     def done(self, piece: Piece, part: Part) -> None:
         """Keep the piece that a task returned."""
@@ -174,10 +174,8 @@ def _play(
 
         @lru_cache(maxsize=1)  # the pieces of a cell come one after the other
         def job_of(cell: Cell) -> tuple[Job, bytes]:
-            played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, cell.method, cell.block)
-            probe = (
-                b"" if cell.precision is not None else cell.checked_probe()
-            )  # a GPU has no workers to compare
+            played = (cell.policy, cell.problem, cell.horizon, cell.paths, cell.seed, *cell.way[:2])
+            probe = b"" if cell.way.precision else cell.checked_probe()  # a GPU has no workers to compare
             job = Job(*played, "paths", cell.course, probe, str(flag))
             return job, to_bytes(job)
 

@@ -44,7 +44,7 @@ def play_on_device(piece: Piece) -> Part:
     """The paths of a piece, played on a GPU."""
     cell: Any = piece.cell
     rows = (piece.first, piece.until)
-    record = device_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.precision)
+    record = device_paths(cell.policy, cell.problem, cell.horizon, rows, cell.seed, cell.way.precision)
     return Part(record, 0.0, worker_name())
 
 

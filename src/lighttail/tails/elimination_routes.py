@@ -19,6 +19,7 @@ from lighttail.tails.index_routes import AROUND, Settled, fitting, needed
 from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import (
     Table,
+    expected_pulls,
     halved,
     losses,
     lucks,
@@ -133,17 +134,19 @@ def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tu
     """As `settled`, where others' pulls may lose less than the leader's and the horizon is kept anyway."""
     cells, base = table.cost.shape[0], table.base
 
-    def decided(premium: Floats) -> tuple[Floats, Floats]:
-        logs, expected = weighed(base, table.pulls, -premium[:, None] * extra)
-        return logs, (expected * extra).sum(axis=1)
+    def enough(premium: Floats) -> Any:
+        expected = expected_pulls(base, table.pulls, -premium[:, None] * extra)
+        return np.add.reduce(expected * extra, axis=1) >= missing
 
     least = np.min(np.where(extra != 0.0, np.abs(extra), math.inf), axis=1)
     scale = np.where(np.isfinite(least), table.top / least, 1.0)
     low, high = 1e-12 * scale, 4.0 * scale
-    free = decided(np.zeros(cells))[1] >= missing
-    low, high = halved(low, high, lambda middle: decided(middle)[1] >= missing, 40)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        free = enough(np.zeros(cells))
+        low, high = halved(low, high, enough, 40)
     premium = np.where(free, 0.0, high)
-    logs, reached = decided(premium)
+    logs, expected = weighed(base, table.pulls, -premium[:, None] * extra)
+    reached = (expected * extra).sum(axis=1)
     share = logs.sum(axis=1) - premium * missing - credit
     possible = (reached >= missing - 1e-6 * np.abs(missing) - 1e-12) & np.isfinite(share)
     return np.zeros(cells), premium, np.where(possible, share, -math.inf)
