@@ -21,11 +21,12 @@ SOURCES = Path(lt.__file__).parent
 LAYERS = {
     "Ground": ("checks", "system", "random", "rehearsal", "records"),
     "Formulas": ("noises", "rules", "delays", "bonuses", "policies", "course"),
-    "Problems": ("problems", "linear", "reading"),
+    "Problems": ("problems", "families", "linear", "reading"),
     "Machinery": ("kernels", "outcomes", "gpu"),
     "Simulation": ("running",),
-    "Answers": ("online", "bounds", "tails", "compare"),
+    "Answers": ("online", "bounds", "tails", "compare", "planning"),
     "Showing": ("report", "paper", "study"),
+    "Service": ("live",),
     "Door": ("cli",),
 }
 ORDER = [room for rooms in LAYERS.values() for room in rooms]

@@ -12,6 +12,7 @@ from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss
 from lighttail.checks import BadInput
 from lighttail.compare import compare
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
+from lighttail.families import Family
 from lighttail.linear import (
     BallActions,
     BallSet,
@@ -30,6 +31,7 @@ from lighttail.online import Experiment, LinearExperiment, LinearTrial, Trial
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.outcome import LawOutcome, Outcome, PathsOutcome
+from lighttail.planning import Plan, plan
 from lighttail.policies import (
     UCB,
     BayesUcb,
@@ -80,6 +82,7 @@ __all__ = [
     "Exp3IX",
     "Experiment",
     "ExploreThenCommit",
+    "Family",
     "FixedDelay",
     "Gaussian",
     "GeometricDelay",
@@ -104,6 +107,7 @@ __all__ = [
     "Oful",
     "Outcome",
     "PathsOutcome",
+    "Plan",
     "Policy",
     "SphereActions",
     "Standard",
@@ -120,6 +124,7 @@ __all__ = [
     "exact_law",
     "exact_tail",
     "highest",
+    "plan",
     "plot_tail",
     "simulate",
     "standard_normal",

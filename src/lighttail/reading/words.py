@@ -350,3 +350,41 @@ def _wrong_form(text: str, word: str) -> BadInput:
         else ""
     )
     return refuse("policy", text, f"of the form {FORMS[word]}{extra}")
+
+
+def policy_words(policy: Policy) -> str:
+    """The words that name a policy, the opposite of `parse_policy`; "" if lighttail ships no such words.
+
+    >>> policy_words(UCB(LightTailed(0.031))), policy_words(policies.ThompsonSampling(0.2, 0.04, 0.2))
+    ('ucb:lighttailed:0.031', 'ts:0.2:0.04:0.2')
+    """
+    for text in _possible_words(policy):
+        try:
+            if parse_policy(text) == policy:
+                return text
+        except BadInput:
+            continue
+    return ""
+
+
+def _possible_words(policy: Any) -> list[str]:
+    """Words that may name the policy: a rule with a bonus, or a word with the fields in their order."""
+    bonus = getattr(policy, "bonus", None)
+    found = []
+    if bonus is not None:
+        kinds = [word for word, kind in (*BONUSES.items(), *LINEAR_BONUSES.items()) if type(bonus) is kind]
+        found = [":".join([rule, word, *_field_texts(bonus)]) for rule in RULES for word in kinds]
+    values = _field_texts(policy)
+    single = [*BY_FIELDS, "ts", "exp3ix", "lints"]
+    return found + [":".join([word, *values[:count]]) for word in single for count in range(len(values) + 1)]
+
+
+def _field_texts(part: Any) -> list[str]:
+    """The fields of a dataclass as words; numbers with all their digits."""
+    values = (getattr(part, f.name) for f in fields(part))
+    return [_text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) and float(short) != value else short

@@ -1,0 +1,271 @@
+"""Families of problems: what is known before an experiment, when the means of the arms are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail.checks import number, refuse, whole
+from lighttail.noises import Bernoulli, Gaussian, Noise
+from lighttail.problems import Bandit
+
+Floats = npt.NDArray[np.float64]
+MEMBERS = 24  # problems that stand for a family, unless given
+MOST_MEMBERS = 10_000
+MOST_ARMS = 1_000  # of a family that is described by its limits
+GAPS = 6  # gaps at which the edge of a box is looked at
+FEWEST = 2  # observations per arm from which a law of its mean can be made
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Family:
+    """A set of problems with the same number of arms, one of which is the true one.
+
+    members: problems that are equally likely and stand for the whole family; averages are over them.
+    low, high: the limits of each arm's mean if the family holds every problem between the limits, or None if
+        it holds its members alone. The worst problem is then sought between the limits and not only among
+        the members.
+    about: the family in words.
+
+    >>> Family.rates(0.03, 0.05, arms=3)
+    Family of 3 arms with rates between 0.03 and 0.05
+    """
+
+    members: tuple[Bandit, ...]
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        members = self.members
+        if isinstance(members, Bandit):
+            members = (members,)
+        if not isinstance(members, Sequence) or not members or len(members) > MOST_MEMBERS:
+            raise refuse("members", members, f"a list of 1 to {MOST_MEMBERS:,} problems")
+        for place, member in enumerate(members):
+            if not isinstance(member, Bandit):
+                raise refuse(f"members[{place}]", member, "a problem such as Bandit([0.2, 0.8])")
+            if member.arms != members[0].arms:
+                raise refuse(f"members[{place}]", member, f"a problem with {members[0].arms} arms")
+        object.__setattr__(self, "members", tuple(members))
+        if not self.about:
+            object.__setattr__(self, "about", _about(members))
+
+    @classmethod
+    def rates(
+        cls,
+        low: float,
+        high: float,
+        arms: int = 2,
+        *,
+        members: int = MEMBERS,
+        labels: Sequence[str] = (),
+    ) -> Family:
+        """Arms that convert or not, each with a rate somewhere between `low` and `high`.
+
+        The rewards are 0 or 1. The members are spread evenly over all combinations of rates.
+        """
+        low, high = _limits("low", low, "high", high)
+        for name, rate in (("low", low), ("high", high)):
+            if not 0.0 <= rate <= 1.0:
+                raise refuse(name, rate, "a rate from 0 to 1")
+        arms = whole("arms", arms, 2, most=MOST_ARMS)
+        about = f"{arms} arms with rates between {low:g} and {high:g}"
+        return _box([low] * arms, [high] * arms, Bernoulli(), members, labels, about)
+
+    @classmethod
+    def gaps(
+        cls,
+        low: float,
+        high: float,
+        arms: int = 2,
+        *,
+        noise: Noise | None = None,
+        best: float = 0.0,
+        members: int = MEMBERS,
+    ) -> Family:
+        """A best arm whose mean is `best`; each other arm is worse by a gap between `low` and `high`.
+
+        noise: Gaussian(1.0) by default, so that gaps are in units of the noise.
+
+        >>> Family.gaps(0.1, 0.5, arms=3).members[0].means
+        (0.0, -0.3, -0.3666666666666667)
+        """
+        low, high = _limits("low", low, "high", high)
+        if low < 0.0:
+            raise refuse("low", low, "a gap of 0 or more")
+        arms, best = whole("arms", arms, 2, most=MOST_ARMS), number("best", best)
+        noise = Gaussian(1.0) if noise is None else noise
+        about = f"{arms} arms, of which the best is better than each other by {low:g} to {high:g}"
+        rest = arms - 1
+        return _box([best] + [best - high] * rest, [best] + [best - low] * rest, noise, members, (), about)
+
+    @classmethod
+    def from_samples(
+        cls, samples: Mapping[str, Sequence[float] | Floats], *, members: int = MEMBERS, seed: int = 1
+    ) -> Family:
+        """The problems that fit observations of each arm; the observed means are not taken for the truth.
+
+        samples: the observations of each arm by the arm's name, at least two per arm. If all are 0 or 1, the
+        rate of an arm with s ones among n observations is drawn from Beta(s + 1/2, n - s + 1/2), its
+        posterior law under Jeffreys' prior. Otherwise a member resamples the observations of each arm (the
+        bootstrap): its rewards are drawn from n observations that were drawn with replacement.
+
+        >>> family = Family.from_samples({"A": [0, 1, 0, 0, 1], "B": [1, 1, 1, 0, 1]}, members=2)
+        >>> [round(mean, 3) for mean in family.members[0].means]
+        [0.417, 0.903]
+        """
+        observed = Bandit.from_samples(samples)
+        arrays = [np.asarray(values, dtype=np.float64) for values in samples.values()]
+        for label, values in zip(observed.labels, arrays, strict=True):
+            if values.size < FEWEST:
+                raise refuse(f"the number of observations of {label}", values.size, f"at least {FEWEST}")
+        count, rng = _check_members(members), np.random.default_rng(whole("seed", seed, 0))
+        coins = all(bool(np.isin(values, (0.0, 1.0)).all()) for values in arrays)
+        draw = _posterior if coins else _resampled
+        found = tuple(draw(arrays, observed.labels, rng) for _ in range(count))
+        kind = "rates" if coins else "means"
+        size = sum(values.size for values in arrays)
+        return cls(
+            found, about=f"{count} sets of {kind} that fit {size:,} observations of {len(arrays)} arms"
+        )
+
+    @property
+    def arms(self) -> int:
+        """The number of arms."""
+        return self.members[0].arms
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the arms."""
+        return self.members[0].labels
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of one reward: of the noisiest arm, averaged over the members."""
+        return math.fsum(member.noise.sd(member.means) for member in self.members) / len(self.members)
+
+    def most_lost(self, horizon: int) -> float:
+        """The largest loss that is possible in any problem of the family."""
+        edges = (self.at(*self._corners()),) if self.low else ()
+        return float(max(member.most_lost(horizon) for member in (*self.members, *edges)))
+
+    def at(self, *means: float) -> Bandit:
+        """A problem of the family with these means."""
+        first = self.members[0]
+        return Bandit(means, first.noise, first.labels)
+
+    def edges(self, least_gap: float) -> tuple[Bandit, ...]:
+        """Problems of a box among which the worst are likely to be found; none for a family of members alone.
+
+        A loss of x in T pulls needs a gap of at least x/T = least_gap. For gaps from there to the largest
+        one, and for a best arm at the upper end and in the middle, either all other arms have this gap, or
+        one has it and the rest is as bad as can be.
+        """
+        if self.low is None or self.high is None:
+            return ()
+        low, high = np.array(self.low), np.array(self.high)
+        widest = float(high.max() - low.min())
+        if not widest > 0.0 or least_gap >= widest:
+            return ()
+        first = max(least_gap, widest / 64.0)
+        found: dict[tuple[float, ...], Bandit] = {}
+        best = int(np.argmax(high))
+        for height in (1.0, 0.5):
+            top = float(low[best] + height * (high[best] - low[best]))
+            for gap in np.geomspace(min(1.02 * first, widest), widest, GAPS):
+                for near in {1, self.arms - 1}:
+                    means = low.copy()
+                    rest = [arm for arm in range(self.arms) if arm != best]
+                    means[rest[:near]] = top - float(gap)
+                    means[best] = top
+                    inside = tuple(np.clip(means, low, np.minimum(high, top)).tolist())
+                    found[inside] = self.at(*inside)
+        return tuple(found.values())
+
+    def near(self, problem: Bandit) -> tuple[Bandit, ...]:
+        """Problems of a box beside one of its problems: every gap a quarter smaller or larger, or the same
+        problem moved up or down by a quarter of the box."""
+        if self.low is None or self.high is None:
+            return ()
+        low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
+        top, step = means.max(), 0.25 * (high - low)
+        moved = [top - 0.75 * (top - means), top - 1.25 * (top - means), means + step, means - step]
+        inside = {tuple(np.clip(place, low, high).tolist()) for place in moved} - {problem.means}
+        return tuple(self.at(*place) for place in sorted(inside))
+
+    def replaced(self, members: Sequence[Bandit], about: str) -> Family:
+        """A family of these members alone."""
+        return replace(self, members=tuple(members), low=None, high=None, about=about)
+
+    def _corners(self) -> tuple[float, ...]:
+        """The means of the problem with the largest gap."""
+        assert self.low is not None
+        assert self.high is not None
+        best = int(np.argmax(self.high))
+        return tuple(self.high[best] if arm == best else low for arm, low in enumerate(self.low))
+
+    def __repr__(self) -> str:
+        return f"Family of {self.about}"
+
+
+def family_of(problems: Any) -> Family:
+    """A family, made from a problem or a list of problems if it is not one already."""
+    if isinstance(problems, Family):
+        return problems
+    if isinstance(problems, Bandit) or (isinstance(problems, Sequence) and not isinstance(problems, str)):
+        return Family(problems)  # type: ignore[arg-type]
+    raise refuse("family", problems, "a Family, a Bandit or a list of Bandits")
+
+
+def _limits(low_name: str, low: Any, high_name: str, high: Any) -> tuple[float, float]:
+    low, high = number(low_name, low), number(high_name, high)
+    if low > high:
+        raise refuse(low_name, low, f"at most {high_name}, which is {high:g}")
+    return low, high
+
+
+def _check_members(members: Any) -> int:
+    return whole("members", members, 1, most=MOST_MEMBERS)
+
+
+def _box(
+    low: list[float], high: list[float], noise: Noise, members: Any, labels: Sequence[str], about: str
+) -> Family:
+    """The family of all means between the limits. Its members are the first points of a Halton sequence
+    (Halton 1960), which fill the box evenly however many there are; the first is the middle of the box in
+    its first dimension."""
+    from scipy.stats.qmc import Halton
+
+    free = [arm for arm in range(len(low)) if high[arm] > low[arm]]
+    count = _check_members(members) if free else 1
+    points = np.tile(np.array(low), (count, 1))
+    if free:
+        shares = Halton(len(free), scramble=False).random(count + 1)[1:]  # the first point is a corner
+        points[:, free] += shares * (np.array(high) - np.array(low))[free]
+    found = tuple(Bandit(point.tolist(), noise, labels) for point in points)
+    return Family(found, tuple(low), tuple(high), about)
+
+
+def _posterior(arrays: list[Floats], labels: tuple[str, ...], rng: np.random.Generator) -> Bandit:
+    """Rates drawn from their posterior laws under Jeffreys' prior, Beta(1/2, 1/2)."""
+    rates = [rng.beta(0.5 + values.sum(), 0.5 + values.size - values.sum()) for values in arrays]
+    return Bandit(rates, Bernoulli(), labels)
+
+
+def _resampled(arrays: list[Floats], labels: tuple[str, ...], rng: np.random.Generator) -> Bandit:
+    """Observations drawn anew from those of each arm."""
+    drawn = [rng.choice(values, values.size) for values in arrays]
+    return Bandit.from_samples(dict(zip(labels, drawn, strict=True)))
+
+
+def _about(members: Sequence[Bandit]) -> str:
+    if len(members) == 1:
+        means = ", ".join(f"{mean:g}" for mean in members[0].means)
+        return f"one problem with the means {means}"
+    return f"{len(members)} problems with {members[0].arms} arms"

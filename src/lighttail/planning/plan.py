@@ -1,0 +1,363 @@
+"""From what is known of a problem to a decision: the policy to run, and what is risked by running it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lighttail.checks import number, one_of, positive, refuse, whole
+from lighttail.course import Course, check_course
+from lighttail.delays import DelayLike
+from lighttail.families import Family, family_of
+from lighttail.outcomes.estimates import Estimate
+from lighttail.planning.answer import Option, Over, Plan, Point
+from lighttail.planning.bench import Bench
+from lighttail.planning.confirm import Answer, Confirmation
+from lighttail.planning.curves import Candidate, Curve, own_curves, rounded, shipped_curves
+from lighttail.planning.question import LEVEL, Question, Score
+from lighttail.planning.search import BUDGET, ROUNDS, Search, boundary, reachable
+from lighttail.planning.sensitivity import sensitivity
+from lighttail.policies import EvenSplit, Policy
+from lighttail.problems import Bandit
+from lighttail.reading.words import policy_words
+from lighttail.running.prepare import check_seed, check_settings, fresh_seed, usable_processors
+from lighttail.system.progress import parts_reporter
+
+ATTEMPTS = 6  # choices that are confirmed, at most
+SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if no choice was confirmed
+CONFIRM = 0.25  # of the budget, for one choice
+MEAN_PATHS = 2048  # for the mean loss of a choice
+STEPS = 3  # towards the limit itself
+NAMED = ("chance", "over", "policies", "also", "delay", "batch")
+SHORT = 0.05  # of the budget, for each horizon that is tried
+LONGEST = 10**7  # pulls of an experiment whose length is sought
+NEAR = 1.1  # ratio of two horizons that are not told apart
+LONGER = 6  # plans for longer and longer horizons, at most
+CHEAPEST = 4  # candidates among which the least mean loss is sought once more
+
+
+def plan(
+    family: Family | Bandit | Sequence[Bandit],
+    *,
+    horizon: int | None,
+    loss: float | None = None,
+    loss_per_pull: float | None = None,
+    chance: float = 0.001,
+    over: Over = "everywhere",
+    policies: Sequence[Policy] | Mapping[str, Policy] | None = None,
+    also: Sequence[Policy] | Mapping[str, Policy] = (),
+    delay: DelayLike = None,
+    batch: int | None = None,
+    seed: int | None = None,
+    effort: float = 1.0,
+    threads: int | None = None,
+    progress: bool | Callable[[str, int], None] = False,
+) -> Plan:
+    """The policy with the least mean loss among those whose chance of losing `loss` or more is small enough.
+
+    family: what is known of the problem: a `Family`, one problem, or a list of problems.
+    horizon: pulls of the experiment. None asks how long it must be: the shortest horizon, to about a tenth,
+        at which some policy loses `loss_per_pull` * horizon or more with the allowed chance at most.
+    loss: the loss (pseudo regret) that must be rare. None asks for the smallest loss that can be promised.
+    chance: how rare.
+    over: "everywhere" holds the chance to the limit in every problem of the family, "average" over them. The
+        mean loss is always the average over the family's members.
+    policies: those to choose from, each over its tuning; the shipped ones unless given. also: further ones.
+    delay, batch: when rewards become known, as in `simulate`.
+    effort: times as many paths as usual.
+    seed, threads, progress: as in `simulate`; a function is called with (what is done, pulls so far).
+
+    docs/planning.md says how the search works and what is guaranteed.
+
+    >>> import lighttail as lt
+    >>> found = lt.plan(lt.Bandit([0.2, 0.8]), horizon=200, loss=60, chance=0.01, seed=1, effort=0.05)
+    >>> found.met, found.choice.chance.high <= 0.01
+    (True, True)
+    """
+    seed = fresh_seed() if seed is None else check_seed(seed)
+    if horizon is None or loss_per_pull is not None:
+        rest: dict[str, Any] = {
+            "chance": chance,
+            "over": over,
+            "policies": policies,
+            "also": also,
+            "delay": delay,
+        }
+        rest |= {"delay": delay, "batch": batch, "seed": seed, "threads": threads, "progress": progress}
+        return _shortest(family, horizon, loss, loss_per_pull, effort, rest)
+    question, course, curves = _asked(family, horizon, loss, chance, over, policies, also, delay, batch)
+    use = usable_processors() if threads is None else whole("threads", threads, 1)
+    budget = BUDGET * positive("effort", effort)
+    late = {"delay": course.delay, "batch": course.batch} if course.late else {}
+    with parts_reporter(progress, int(1.5 * budget), "pulls") as report:
+        bench = Bench(question.horizon, seed, use, late, report)
+        search = Search(question, curves, bench, budget)
+        ranked = search.run()
+        confirmation = Confirmation(question, bench, CONFIRM * budget)
+        if question.asks_for_loss:
+            return _smallest_loss(search, confirmation, ranked[0], course, seed)
+        score, answer = _confirmed(search, confirmation, ranked)
+        met = answer.chance.high <= question.limit
+        return _made(search, confirmation, score, answer, met, course, seed)
+
+
+def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, rest: dict[str, Any]) -> Plan:
+    """The plan for the shortest horizon at which the limit can be met.
+
+    Short searches double the horizon until one policy is likely within the limit, and then halve the way
+    back. The plan for the horizon found is made with the whole effort, and for a tenth more if it fails.
+    """
+    if horizon is not None:
+        raise refuse("loss_per_pull", per_pull, "left out if a horizon is given")
+    if per_pull is None or loss is not None:
+        raise refuse("loss_per_pull", per_pull, "given if the horizon is None, in place of loss")
+    family, share = family_of(family), positive("loss_per_pull", per_pull)
+    most = family.most_lost(1)
+    if not share < most:
+        raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
+
+    def likely(pulls: int) -> bool:
+        question, course, curves = _asked(family, pulls, share * pulls, *(rest[name] for name in NAMED))
+        use = usable_processors() if rest["threads"] is None else whole("threads", rest["threads"], 1)
+        late = {"delay": course.delay, "batch": course.batch} if course.late else {}
+        bench = Bench(pulls, rest["seed"], use, late)
+        search = Search(question, curves, bench, SHORT * BUDGET * positive("effort", effort))
+        return any(score.likely(question.limit) for score in search.run())
+
+    low, high = 0, max(8 * family.arms, 32)
+    while not likely(high):
+        low, high = high, 2 * high
+        if high > LONGEST:
+            allowed = f"larger: no policy was found that meets it within {LONGEST:,} pulls"
+            raise refuse("loss_per_pull", per_pull, allowed)
+    while high > NEAR * low > 0:
+        middle = round(math.sqrt(low * high))
+        low, high = (low, middle) if likely(middle) else (middle, high)
+    for _ in range(LONGER):
+        found = plan(family, horizon=high, loss=share * high, effort=effort, **rest)
+        if found.met:
+            break
+        high = math.ceil(NEAR * high)
+    return replace(found, asked_for_horizon=True)
+
+
+def _asked(
+    family: Any,
+    horizon: Any,
+    loss: Any,
+    chance: Any,
+    over: Any,
+    policies: Any,
+    also: Any,
+    delay: Any,
+    batch: Any,
+) -> tuple[Question, Course, list[Curve]]:
+    """Refuse what cannot be planned, before anything is simulated."""
+    family = family_of(family)
+    first = family.members[0]
+    pulls = first.check_horizon(horizon)
+    limit = number("chance", chance)
+    if not 0.0 < limit < 1.0:
+        raise refuse("chance", chance, "a number above 0 and below 1")
+    everywhere = one_of("over", over, ("everywhere", "average")) == "everywhere"
+    most = family.most_lost(pulls)
+    if most == 0.0:
+        raise refuse("family", family, "a family in which some arm is worse than another", verb="be")
+    lost = math.nan if loss is None else positive("loss", loss)
+    if lost > most * (1.0 + 1e-9):
+        allowed = f"at most {most:g}, the loss of pulling the worst arm {pulls:,} times"
+        raise refuse("loss", loss, allowed)
+    sigma = family.sigma
+    if policies is None and not sigma > 0.0:
+        raise refuse("family", family, "a family whose rewards are random")
+    curves = shipped_curves(family, pulls) if policies is None else own_curves(policies, sigma)
+    curves += own_curves(also, sigma) if len(also) else []
+    course = Course()
+    for turn, curve in enumerate(curves):
+        for one in curve.candidates(turn)[:1]:
+            check_settings(one.policy, first, pulls, 2, 0, 1)
+            course = check_course(one.policy, first, pulls, delay, batch)
+    return Question(family, pulls, lost, limit, everywhere, not course.late), course, curves
+
+
+def _confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Answer]:
+    """The first choice that is shown to be allowed; if there is none, the one that came nearest."""
+    question, tried = search.question, list[tuple[Score, Answer]]()
+    order = _order(search, confirmation, ranked)
+    while order and len(tried) < ATTEMPTS:
+        score = order.pop(0)
+        answer = confirmation.chance(score.candidate.policy, score.watched)
+        if answer.chance.high <= question.limit:
+            return score, answer
+        tried.append((score, answer))
+        if not order and len(tried) < ATTEMPTS:
+            order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
+    return min(tried, key=lambda pair: (pair[1].chance.high, pair[1].chance.value))
+
+
+def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> list[Score]:
+    """The scores in the order in which they are confirmed."""
+    question = search.question
+    paths = max(1, int(confirmation.budget / question.horizon))
+    within = reachable(question.limit, paths, confirmation.tail / 4.0)
+
+    def target(score: Score) -> float:
+        return question.limit if score.exact else within
+
+    good = [score for score in ranked if score.chance.value <= target(score)]
+    if not good:
+        return sorted(ranked, key=lambda score: (score.chance.value, score.promised, score.mean))[:2]
+    best = good[0]
+    good += boundary(search, best, target(best), STEPS)[1:]
+    return sorted(good, key=lambda score: score.mean)
+
+
+def _safer(search: Search, first: Score, tried: set[Policy]) -> list[Score]:
+    """Policies of the same curve that explore more."""
+    one = first.candidate
+    if math.isnan(one.scale):
+        return []
+    curve = search.curves[one.curve]
+    new = curve.candidates(one.curve, [one.scale * step for step in SAFER])
+    new = [candidate for candidate in new if candidate.policy not in tried]
+    if not new:
+        return []
+    scores = search.score(new, search.sized(ROUNDS[2]), len(ROUNDS) + 9, "search, safer policies")
+    return sorted(scores, key=lambda score: score.mean)
+
+
+def _option(
+    search: Search, confirmation: Confirmation, one: Candidate, answer: Answer, limit_given: bool = True
+) -> Option:
+    curve = search.curves[one.curve]
+    mean, losses = confirmation.mean(one.policy, _mean_paths(search))
+    label, words = str(one.policy), policy_words(one.policy)
+    chance = answer.chance if limit_given else None
+    return Option(
+        label, one.policy, words, one.scale, curve.unit, mean, chance, answer.source, answer.worst, losses
+    )
+
+
+def _mean_paths(search: Search) -> int:
+    members = len(search.question.family.members)
+    return max(64, int(min(MEAN_PATHS * 8, search.budget / 32 / search.question.horizon) / members))
+
+
+def _made(
+    search: Search,
+    confirmation: Confirmation,
+    score: Score,
+    answer: Answer,
+    met: bool,
+    course: Course,
+    seed: int,
+) -> Plan:
+    question, bench = search.question, search.bench
+    choice = _option(search, confirmation, score.candidate, answer)
+    cheapest = _cheapest(search, confirmation, choice)
+    even = _even(search, confirmation)
+    misjudged = sensitivity(question, choice.policy, answer.worst, bench)
+    promised = question.loss if met else confirmation.promise(choice.policy, score.watched)[0]
+    return Plan(
+        question.family,
+        question.horizon,
+        question.loss,
+        question.limit,
+        "everywhere" if question.everywhere else "average",
+        met,
+        choice,
+        cheapest,
+        even,
+        promised,
+        frontier(search),
+        misjudged,
+        course,
+        seed,
+        bench.pulls,
+        bench.playing,
+    )
+
+
+def _cheapest(search: Search, confirmation: Confirmation, choice: Option) -> Option:
+    """The policy with the least mean loss, whatever its chance: the best few of the search once more."""
+    few = sorted(search.scores.values(), key=lambda score: score.mean + score.error)[:CHEAPEST]
+    again = search.score(
+        [score.candidate for score in few], search.sized(ROUNDS[2]), len(ROUNDS) + 20, "the least mean loss"
+    )
+    best = min(again, key=lambda score: score.mean)
+    if best.candidate.policy == choice.policy or best.mean >= choice.mean_loss.value:
+        return choice
+    answer = confirmation.chance(best.candidate.policy, best.watched, decide=False)
+    return _option(search, confirmation, best.candidate, answer)
+
+
+def _even(search: Search, confirmation: Confirmation) -> Option:
+    """The even split, whose loss has no chance in it."""
+    question, policy = search.question, EvenSplit()
+    family = question.family
+    worst = max((*family.edges(0.0), *family.members), key=lambda problem: sum(problem.gaps))
+    per_pull = [sum(member.gaps) / member.arms for member in family.members]
+    losses = np.array(per_pull) * question.horizon
+    mean = float(losses.mean())
+    if question.asks_for_loss:
+        chance = None
+    else:
+        share = sum(worst.gaps) / worst.arms * question.horizon if question.everywhere else losses
+        value = float(np.mean(question.reaches(np.atleast_1d(np.asarray(share)))))
+        chance = Estimate(value, value, value, LEVEL)
+    return Option(
+        "EvenSplit",
+        policy,
+        policy_words(policy),
+        math.nan,
+        "",
+        Estimate(mean, mean, mean, LEVEL),
+        chance,
+        "certain",
+        worst,
+        losses,
+    )
+
+
+def _smallest_loss(
+    search: Search, confirmation: Confirmation, score: Score, course: Course, seed: int
+) -> Plan:
+    """The plan whose loss limit is the smallest that can be promised."""
+    question = search.question
+    high, answer = confirmation.promise(score.candidate.policy, score.watched)
+    loss = rounded(high)
+    loss = loss if loss > high else rounded(loss + 10.0 ** (math.floor(math.log10(max(high, 1e-300))) - 2))
+    asked = replace(question, loss=loss)
+    known = Confirmation(asked, search.bench, confirmation.budget, confirmation.looks, confirmation.scanned)
+    chance = known.chance(score.candidate.policy, score.watched, decide=False)
+    done = replace(search, question=asked)
+    choice = _option(done, known, score.candidate, replace(chance, worst=answer.worst))
+    return replace(
+        _made(done, known, score, replace(chance, worst=answer.worst), True, course, seed),
+        choice=choice,
+        smallest_loss=loss,
+        asked_for_loss=True,
+    )
+
+
+def frontier(search: Search) -> tuple[Point, ...]:
+    """Every policy of the search; dominated: another has both a lower mean loss and no higher chance."""
+    scores = list(search.scores.values())
+    found = []
+    for score in scores:
+        beaten = any(
+            other.mean < score.mean - score.error - other.error and other.chance.value <= score.chance.value
+            for other in scores
+        )
+        curve = search.curves[score.candidate.curve]
+        one = score.candidate
+        found.append(
+            Point(
+                curve.name, one.scale, curve.unit, one.policy, score.mean, score.error, score.chance, beaten
+            )
+        )
+    return tuple(sorted(found, key=lambda point: (point.curve, point.scale)))

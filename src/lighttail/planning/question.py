@@ -1,0 +1,128 @@
+"""The question of a plan, and how one policy answers it: its mean loss, and its chance of losing too much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail.families import Family
+from lighttail.outcomes import estimates
+from lighttail.outcomes.estimates import Estimate
+from lighttail.planning.curves import Candidate
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.tails.known import exact_at
+
+Floats = npt.NDArray[np.float64]
+LEVEL = 0.95
+HIGH = 0.96  # the quantile by which tails are compared while few paths were played
+EXACT_ERROR = 1e-5  # relative error of an exact chance
+NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
+
+
+@dataclass(frozen=True)
+class Question:
+    """loss: the loss whose chance is limited, or nan if the smallest loss is asked for that can be promised.
+    limit: the chance that is allowed. everywhere: whether in every problem of the family or on average.
+    straight: whether rewards are known at once, so that exact laws apply."""
+
+    family: Family
+    horizon: int
+    loss: float
+    limit: float
+    everywhere: bool
+    straight: bool = True
+
+    @property
+    def asks_for_loss(self) -> bool:
+        return math.isnan(self.loss)
+
+    def reaches(self, losses: Floats) -> npt.NDArray[np.bool_]:
+        """Which losses count as lost: rounding within a sum of gaps does not decide."""
+        slack = 1e-9 * self.family.most_lost(self.horizon)
+        return losses >= self.loss - slack
+
+    def chance(self, losses: Floats, level: float = LEVEL) -> Estimate:
+        """The chance of losing `loss` or more, from simulated losses.
+
+        If the losses come from several problems, equally many from each, the interval is Clopper and
+        Pearson's all the same: a sum of independent trials with different chances is less scattered than one
+        with equal chances (Hoeffding 1956), so that the interval covers the average chance at least as often.
+        """
+        if self.asks_for_loss:
+            return NO_CHANCE
+        return estimates.proportion(int(self.reaches(losses).sum()), losses.size, level)
+
+    def promised(self, losses: Floats) -> float:
+        """The smallest loss that is reached by at most a share `limit` of these losses."""
+        return float(np.quantile(losses, 1.0 - self.limit, method="higher"))
+
+    def exact_chance(self, policy: Policy, problem: Bandit, seconds: float) -> Estimate | None:
+        """The exact chance if it can be had in this number of seconds."""
+        if not self.straight or self.asks_for_loss:
+            return None
+        found = exact_at(policy, problem, self.horizon, self.loss, "pseudo_regret", seconds)
+        if found is None:
+            return None
+        low, high = found * (1.0 - EXACT_ERROR), min(1.0, found * (1.0 + EXACT_ERROR))
+        return Estimate(found, low, high, LEVEL)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the paths of the search say of a candidate.
+
+    mean: the average loss over the family, with its standard error. chance: of losing the limit, in the
+    `worst` problem looked at or, if asked so, on average. promised: the loss that is reached with the allowed
+    chance. high: a high quantile of the losses in the worst problem. paths: those behind the chance; 0 if it
+    is exact. watched: the problems looked at, the worst first.
+    """
+
+    candidate: Candidate
+    mean: float
+    error: float
+    chance: Estimate
+    promised: float
+    high: float
+    paths: int
+    watched: tuple[Bandit, ...] = field(repr=False)
+
+    @property
+    def exact(self) -> bool:
+        return self.paths == 0
+
+    def likely(self, limit: float) -> bool:
+        """Whether the chance is more likely within the limit than not; no hits among few paths say little."""
+        if self.exact:
+            return self.chance.value <= limit
+        return self.chance.value + 0.7 / self.paths <= limit  # the median of the chance, about
+
+
+def average(per_member: Sequence[Floats]) -> Floats:
+    """Independent draws of the average loss over problems: path j of each problem makes the j-th draw."""
+    return np.asarray(np.mean(np.stack(per_member), axis=0))
+
+
+def mean_of(draws: Floats) -> tuple[float, float]:
+    """The mean and its standard error."""
+    error = float(draws.std(ddof=1)) / math.sqrt(draws.size) if draws.size > 1 else math.inf
+    return float(draws.mean()), error
+
+
+def worst_first(question: Question, problems: Iterable[Bandit], losses: Iterable[Floats]) -> list[Bandit]:
+    """The problems, the one with the highest chance first; if chances are alike, as they are if nothing was
+    seen, the one whose losses come nearest to the limit."""
+
+    def badness(pair: tuple[Bandit, Floats]) -> tuple[float, ...]:
+        _, lost = pair
+        high = float(np.quantile(lost, HIGH))
+        if question.asks_for_loss:
+            return (question.promised(lost), high)
+        return (float(question.reaches(lost).mean()), high, float(lost.mean()))
+
+    ranked = sorted(zip(problems, losses, strict=True), key=badness, reverse=True)
+    return [problem for problem, _ in ranked]

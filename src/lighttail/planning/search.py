@@ -1,0 +1,294 @@
+"""The search of a plan: all policies with few paths, then the promising ones with more and more of them.
+
+A candidate stays in the race while its chance may be allowed and its mean loss may be the least. After each
+round the curves of those that stay are refined around them. The numbers of the search are selected, so they
+choose; what a plan states is estimated anew on fresh random numbers (`confirm.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from lighttail.outcomes.estimates import Estimate, proportion_limits
+from lighttail.planning.bench import Bench, Floats, Play
+from lighttail.planning.curves import FINEST, Candidate, Curve
+from lighttail.planning.question import HIGH, Question, Score, average, mean_of, worst_first
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+
+WATCHED = 4  # problems per curve in which the worst is sought
+PROBES = 32  # paths with which they are found
+EXACT_SECONDS = 0.15  # for the exact chance of one candidate
+CLOSE = 2.0  # standard errors within which two means may be equal
+BUDGET = 2e9  # pulls of a search, about
+
+
+class Round(NamedTuple):
+    """members: problems for the mean, with `paths` each. watched: problems for the chance, with `hits` paths
+    each. kept: candidates that go on to the next round. exact: whether chances are exact if they can be had
+    in a moment."""
+
+    members: int
+    paths: int
+    watched: int
+    hits: int
+    kept: int
+    exact: bool = False
+
+
+ROUNDS = (
+    Round(6, 16, WATCHED, 64, 24),
+    Round(12, 24, WATCHED, 256, 10),
+    Round(24, 32, 3, 1024, 5, exact=True),
+    Round(24, 64, 2, 4096, 5, exact=True),
+)
+BASE = 200_000  # paths of all rounds together, about
+
+
+@dataclass
+class Search:
+    """The state of a search: the latest score of every candidate, and the problems watched per curve."""
+
+    question: Question
+    curves: Sequence[Curve]
+    bench: Bench
+    budget: float = BUDGET
+    scores: dict[Candidate, Score] = field(default_factory=dict)
+    watched: dict[int, tuple[Bandit, ...]] = field(default_factory=dict)
+
+    def run(self) -> list[Score]:
+        """The scores of the last round, the best first."""
+        alive = [one for turn, curve in enumerate(self.curves) for one in curve.candidates(turn)]
+        if self.question.everywhere:
+            self._probe()
+        latest: list[Score] = []
+        for turn, asked in enumerate(ROUNDS):
+            latest = self.score(
+                alive, self.sized(asked), turn + 1, f"search, round {turn + 1} of {len(ROUNDS)}"
+            )
+            last = turn + 1 == len(ROUNDS)
+            latest = self.ranked(latest) if last else self.kept(latest, asked.kept)
+            alive = [score.candidate for score in latest]
+            if not last:
+                alive += self._between(latest, 2.0 ** (0.5 ** (turn + 1)))
+        return latest
+
+    def sized(self, asked: Round) -> Round:
+        """The round with as many paths as the budget allows: from a quarter to 16 times as many."""
+        factor = min(16.0, max(0.25, self.budget / (BASE * self.question.horizon)))
+        members = min(asked.members, len(self.question.family.members))
+        paths = max(4, round(factor * asked.paths * asked.members / members))
+        return asked._replace(members=members, paths=paths, hits=max(32, round(factor * asked.hits)))
+
+    def _probe(self) -> None:
+        """Find, for each curve, the problems of the family in which its chance is highest.
+
+        Too little exploration fails in other problems than too much, so two policies of the curve look. A
+        curve whose pulls take long looks where the first curve does.
+        """
+        question = self.question
+        family = question.family
+        least_gap = 0.0 if question.asks_for_loss else question.loss / question.horizon
+        edges = family.edges(least_gap)
+        pool = list(dict.fromkeys([*edges, *(family.members[:6] if edges else family.members)]))
+        if len(pool) <= 2:
+            self.watched = dict.fromkeys(range(len(self.curves)), tuple(pool))
+            return
+        plays, owners = [], []
+        for turn, curve in enumerate(self.curves):
+            if curve.dear > 1:
+                continue
+            every = curve.candidates(turn)
+            for probe in {every[len(every) // 3], every[2 * len(every) // 3]}:
+                plays += [Play(probe.policy, problem, PROBES, 0) for problem in pool]
+                owners.append(turn)
+        losses = self.bench.losses(plays, "looking for the worst problems")
+        found: dict[int, dict[Bandit, None]] = defaultdict(dict)
+        for place, turn in enumerate(owners):
+            seen = losses[place * len(pool) : (place + 1) * len(pool)]
+            each = WATCHED // owners.count(turn)
+            found[turn] |= dict.fromkeys(worst_first(question, pool, seen)[:each])
+        usual = tuple(next(iter(found.values()), dict.fromkeys(pool[:WATCHED])))
+        self.watched = {turn: tuple(found.get(turn, usual)) for turn in range(len(self.curves))}
+
+    def score(self, candidates: Iterable[Candidate], asked: Round, stage: int, label: str) -> list[Score]:
+        """Play the candidates; the scores replace those of earlier rounds."""
+        candidates = list(candidates)
+        members = self.question.family.members[: asked.members]
+        plays: list[Play] = []
+        places: list[tuple[Candidate, tuple[Bandit, ...], int]] = []
+        exact: dict[tuple[Candidate, Bandit], Estimate] = {}
+        for one in candidates:
+            paths, hits = (fewer(count, self.curves[one.curve]) for count in (asked.paths, asked.hits))
+            plays += [Play(one.policy, member, paths, stage) for member in members]
+            look = self._look(one, asked.watched)
+            for problem in look if asked.exact else ():
+                known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
+                if known is not None:
+                    exact[one, problem] = known
+            asking = tuple(problem for problem in look if (one, problem) not in exact)
+            plays += [Play(one.policy, problem, hits, 100 + stage) for problem in asking]
+            places.append((one, look, len(asking)))
+        losses = iter(self.bench.losses(plays, label))
+        found = []
+        for one, look, count in places:
+            of_members = [next(losses) for _ in members]
+            drawn = [next(losses) for _ in range(count)]
+            chances = {problem: exact[one, problem] for problem in look if (one, problem) in exact}
+            found.append(self._scored(one, of_members, look, drawn, chances))
+        self.scores |= {score.candidate: score for score in found}
+        return found
+
+    def _look(self, one: Candidate, count: int) -> tuple[Bandit, ...]:
+        """The problems in which the chance of a candidate is looked at; none if the average is asked for."""
+        if not self.question.everywhere:
+            return ()
+        before = self.scores.get(one)
+        order = before.watched if before is not None else self._neighbour_order(one)
+        return order[:count]
+
+    def _neighbour_order(self, one: Candidate) -> tuple[Bandit, ...]:
+        """The worst problems of the nearest policy on the curve that was played, or else those probed."""
+        known = [score for other, score in self.scores.items() if other.curve == one.curve]
+        if not known or math.isnan(one.scale):
+            return self.watched[one.curve]
+        nearest = min(known, key=lambda score: abs(math.log(score.candidate.scale / one.scale)))
+        return nearest.watched
+
+    def _scored(
+        self,
+        one: Candidate,
+        of_members: list[Floats],
+        look: tuple[Bandit, ...],
+        drawn: list[Floats],
+        known: dict[Bandit, Estimate],
+    ) -> Score:
+        question = self.question
+        mean, error = mean_of(average(of_members))
+        if not question.everywhere:
+            pooled = np.concatenate(of_members)
+            members = worst_first(question, question.family.members[: len(of_members)], of_members)
+            chance, promised = question.chance(pooled), question.promised(pooled)
+            high = float(np.quantile(pooled, HIGH))
+            return Score(one, mean, error, chance, promised, high, pooled.size, tuple(members[:WATCHED]))
+        unknown = [problem for problem in look if problem not in known]
+        chances = known | {
+            problem: question.chance(lost) for problem, lost in zip(unknown, drawn, strict=True)
+        }
+        rest = worst_first(question, unknown, drawn)
+        ordered = [*sorted(known, key=lambda problem: -known[problem].value), *rest]
+        if not question.asks_for_loss:
+            ordered.sort(key=lambda problem: -chances[problem].value)  # stable: ties keep their order
+        behind = [problem for problem in self.watched[one.curve] if problem not in ordered]
+        promised = max((question.promised(lost) for lost in drawn), default=question.loss)
+        worst = ordered[0]
+        paths = 0 if worst in known else drawn[0].size
+        high = max((float(np.quantile(lost, HIGH)) for lost in drawn), default=chances[worst].value)
+        return Score(one, mean, error, chances[worst], promised, high, paths, (*ordered, *behind))
+
+    def ranked(self, scores: Iterable[Score]) -> list[Score]:
+        """The candidates that may be the answer, the best first; if none may, those that come nearest."""
+        scores, question = list(scores), self.question
+        if question.asks_for_loss:
+            return sorted(scores, key=lambda score: (score.promised, score.mean))
+        possible = [score for score in scores if score.chance.low <= question.limit]
+        if not possible:
+            return sorted(scores, key=lambda score: (score.chance.value, score.promised, score.mean))
+        likely = [score for score in possible if score.likely(question.limit)]
+        if likely:
+            bar = min(score.mean + CLOSE * score.error for score in likely)
+            possible = [score for score in possible if score.mean - CLOSE * score.error <= bar]
+        return sorted(possible, key=lambda score: (score.mean, score.chance.value))
+
+    def kept(self, scores: Sequence[Score], count: int) -> list[Score]:
+        """The candidates that go on: by turns the one with the least mean and the one with the least tail.
+
+        Few paths cannot show that a chance is within the limit, so that the cheapest may all turn out to
+        risk too much; those with the least tail are then needed. A policy whose pulls take long goes on only
+        if its mean may be the least of all.
+        """
+        ranked = self.ranked(scores)
+        bar = min(score.mean + CLOSE * score.error for score in ranked)
+        cheap = [
+            score for score in ranked if not self._dear(score) or score.mean - CLOSE * score.error <= bar
+        ]
+        safe = sorted(cheap, key=lambda score: (score.high, score.mean))
+        found = dict.fromkeys(score for pair in zip(cheap, safe, strict=True) for score in pair)
+        return list(found)[:count]
+
+    def _dear(self, score: Score) -> bool:
+        return self.curves[score.candidate.curve].dear > 1
+
+    def _between(self, latest: Sequence[Score], step: float) -> list[Candidate]:
+        """New candidates beside those that stay, on both sides, a factor `step` away along the curve."""
+        if step < FINEST:
+            return []
+        known = {one.policy for one in self.scores}
+        found: dict[Policy, Candidate] = {}
+        for score in latest:
+            one = score.candidate
+            if math.isnan(one.scale):
+                continue
+            curve = self.curves[one.curve]
+            new = curve.candidates(one.curve, (one.scale / step, one.scale * step))
+            found |= {fresh.policy: fresh for fresh in new if fresh.policy not in known}
+        return list(found.values())
+
+
+def fewer(paths: int, curve: Curve) -> int:
+    """The paths that a curve is played with where others are played with `paths`."""
+    return max(4, paths // curve.dear)
+
+
+def boundary(search: Search, best: Score, target: float, steps: int) -> list[Score]:
+    """Halve the way, along the curve, from the best policy that is allowed to the next that is not.
+
+    The mean loss mostly grows with exploration, so the policy with the least allowed exploration is the best
+    of its curve. target: the chance that still counts as allowed.
+    """
+    one, found = best.candidate, [best]
+    if math.isnan(one.scale) or search.question.asks_for_loss:
+        return found
+    mine = (score for score in search.scores.values() if score.candidate.curve == one.curve)
+    on_curve = sorted(mine, key=lambda score: score.candidate.scale)
+    for below, above in pairwise(on_curve):
+        if above.candidate == one and below.chance.value > target:
+            worse, better = below.candidate.scale, one.scale
+            break
+    else:
+        return found
+    last = ROUNDS[-1]
+    for turn in range(steps):
+        middle = math.sqrt(worse * better)
+        new = search.curves[one.curve].candidates(one.curve, (middle,))
+        if not new or new[0].policy in {other.policy for other in search.scores}:
+            break
+        (score,) = search.score(new, search.sized(last), len(ROUNDS) + 1 + turn, "search, the limit itself")
+        if score.chance.value <= target:
+            better = middle
+            found.append(score)
+        else:
+            worse = middle
+    return found
+
+
+def reachable(limit: float, paths: int, tail: float) -> float:
+    """The largest chance that `paths` paths will probably show to be within the limit.
+
+    The upper limit of the chance must not exceed `limit`. k is the largest number of hits with which this is
+    so; a chance whose number of hits lies a standard deviation below k passes five times in six.
+    """
+    hits = np.arange(0, int(limit * paths) + 2)
+    _, high = proportion_limits(hits, paths, 1.0 - 2.0 * tail)
+    fitting = hits[high <= limit]
+    if not fitting.size:
+        return 0.0
+    most = float(fitting[-1])
+    return max(0.0, most - math.sqrt(most)) / paths

@@ -1,0 +1,94 @@
+"""What becomes of a plan if the problem was misjudged: noise, gaps or horizon half or twice as large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lighttail.noises import Noise
+from lighttail.outcomes.estimates import Estimate, mean
+from lighttail.planning.bench import Bench, Play
+from lighttail.planning.question import LEVEL, Question
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+
+MEMBERS = 6
+PATHS = 64  # per member
+HITS = 1024  # paths in the worst problem
+STAGE = 2_000
+SPREADS = ("sigma", "scale")  # fields by which a noise says how large it is
+FACTORS = (0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Misjudged:
+    """The chosen policy in another world than planned for. loss: the limit there."""
+
+    what: str
+    factor: float
+    mean_loss: Estimate
+    chance: Estimate
+    loss: float
+
+
+def sensitivity(question: Question, policy: Policy, worst: Bandit, bench: Bench) -> tuple[Misjudged, ...]:
+    """The mean loss over the family and the chance in the worst problem, for each misjudgement."""
+    found = []
+    for what, change in (("the noise", louder), ("the gaps", wider), ("the horizon", None)):
+        for factor in FACTORS:
+            one = _misjudged(question, policy, worst, bench, what, change, factor)
+            found += [one] if one is not None else []
+    return tuple(found)
+
+
+def louder(problem: Bandit, factor: float) -> Bandit | None:
+    """The same means with a noise that is `factor` times as large; None if the noise has no size.
+
+    The noise of rewards of 0 or 1 follows from their rates: all rates are multiplied instead."""
+    if problem.noise.outcomes == (0.0, 1.0):
+        return Bandit([min(1.0, factor * mean) for mean in problem.means], problem.noise, problem.labels)
+    noise: Any = problem.noise
+    named = [f.name for f in fields(noise) if f.name in SPREADS] if is_dataclass(noise) else []
+    if not named:
+        return None
+    scaled: Noise = replace(noise, **{name: factor * getattr(noise, name) for name in named})
+    return Bandit(problem.means, scaled, problem.labels)
+
+
+def wider(problem: Bandit, factor: float) -> Bandit | None:
+    """The same best arm, with all gaps multiplied; rates stay at 0 or above. None for observations drawn
+    anew, which have the means that they have."""
+    if not problem.noise.moves:
+        return None
+    best = max(problem.means)
+    least = 0.0 if problem.noise.outcomes == (0.0, 1.0) else -np.inf
+    means = [max(least, best - factor * gap) for gap in problem.gaps]
+    return Bandit(means, problem.noise, problem.labels)
+
+
+def _misjudged(
+    question: Question, policy: Policy, worst: Bandit, bench: Bench, what: str, change: Any, factor: float
+) -> Misjudged | None:
+    horizon, loss = question.horizon, question.loss
+    problems = [*question.family.members[:MEMBERS], worst]
+    changed: list[Bandit]
+    if change is None:
+        horizon, loss = max(question.family.arms, round(factor * horizon)), factor * loss
+        changed = problems
+    else:
+        made = [change(problem, factor) for problem in problems]
+        if any(problem is None for problem in made):
+            return None
+        changed = [problem for problem in made if problem is not None]
+        what = "the rates" if what == "the noise" and worst.noise.outcomes == (0.0, 1.0) else what
+    plays = [Play(policy, problem, PATHS, STAGE) for problem in changed[:-1]]
+    plays.append(Play(policy, changed[-1], HITS, STAGE))
+    there = replace(bench, horizon=horizon, pulls=0, report=None)
+    losses = there.losses(plays, "sensitivity")
+    bench.count(there.pulls, "sensitivity")
+    most = max(problem.most_lost(horizon) for problem in changed)
+    asked = replace(question, horizon=horizon, loss=loss)
+    lost = mean(np.concatenate(losses[:-1]), (0.0, most), LEVEL)
+    return Misjudged(what, factor, lost, asked.chance(losses[-1]), loss)
