@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -235,10 +235,10 @@ class LinearPlayer(Player):
 
 def player_for(policy: Policy, arms: Any, dim: Any, horizon: Any, seed: int) -> Player:
     """The player of a policy: a linear policy needs `dim` and no arms, any other policy arms and no `dim`."""
-    if isinstance(policy, LinearPolicy):
+    if policy.linear:
         if arms is not None:
             raise refuse("arms", arms, f"left out with {policy}, which is offered actions at every ask")
-        return LinearPlayer(policy, dim, horizon, seed)
+        return LinearPlayer(cast(LinearPolicy, policy), dim, horizon, seed)
     if dim is not None:
         raise refuse("dim", dim, f"left out with {policy}, whose arms are not vectors")
     return ArmPlayer(policy, arms, horizon, seed)
