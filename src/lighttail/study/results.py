@@ -121,7 +121,7 @@ class Results:
         asked = (threshold, kind)
         growths = {name: self._growth(setting, name, outcomes[name], *asked) for name in there}
         settings = (problem, study.seeds, threshold, setting.course)
-        return comparison_of(study.policies, outcomes, *settings, kind=kind, growths=growths)
+        return comparison_of(study.policies_on(setting), outcomes, *settings, kind=kind, growths=growths)
 
     def _growth(
         self, setting: StudyProblem, policy: str, outcome: Outcome, threshold: float, kind: Lost
