@@ -87,8 +87,9 @@ def test_without_policies_those_of_the_command_line_are_compared() -> None:
     arms = lt.compare(None, PROBLEM, horizon=20, paths=5, seed=1)
     linear = lt.LinearBandit([0.5, 0.2], lt.SphereActions(3))
     vectors = lt.compare(None, linear, horizon=20, paths=5, seed=1)
-    for found, words in ((arms, default_words(False)), (vectors, default_words(True))):
-        assert [entry.policy for entry in found.entries] == [parse_policy(word) for word in words]
+    for found in (arms, vectors):
+        made = [parse_policy(word, sigma=1.0) for word in default_words(found.problem)]
+        assert [entry.policy for entry in found.entries] == made
     assert (len(arms), len(vectors)) == (6, 4)
 
 

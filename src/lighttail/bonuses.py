@@ -23,10 +23,11 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar
 
 from lighttail.checks import BadInput, accept, non_negative, positive, refuse
+from lighttail.noises.level import multiplied, noise_level
 
 
 def same_time(t: float, *params: float) -> float:
@@ -64,13 +65,22 @@ class Bonus(ABC):
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         """The floats that `radius` and `clock` receive as `params`. `horizon` is nan if it is not known."""
 
-    def for_noise(self, sigma: float) -> Bonus:
-        """This bonus with every field multiplied by sigma, except the fields in `unscaled`.
+    @classmethod
+    def in_units_of_noise(cls) -> tuple[str, ...]:
+        """The names of the fields that grow with the noise: all fields but those in `unscaled`."""
+        return tuple(f.name for f in fields(cls) if f.name not in cls.unscaled)  # type: ignore[arg-type]
 
-        The result is tuned for the noise sigma if this bonus is tuned for the noise 1.
+    def for_noise(self, noise: Any) -> Bonus:
+        """This bonus with every field that grows with the noise multiplied by the noise.
+
+        The result is tuned for this noise if this bonus is tuned for the noise 1.
+
+        noise: a number above 0, or a problem, which stands for the standard deviation of its rewards.
+
+        >>> LightTailed(0.2).for_noise(0.5)
+        LightTailed(kappa=0.1)
         """
-        names = [f.name for f in fields(self) if f.name not in self.unscaled]  # type: ignore[arg-type]
-        return replace(self, **{name: getattr(self, name) * sigma for name in names})  # type: ignore[type-var]
+        return multiplied(self, self.in_units_of_noise(), noise_level(noise))
 
     def __init_subclass__(cls) -> None:
         for name in ("radius", "clock", "bend"):

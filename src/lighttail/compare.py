@@ -18,24 +18,24 @@ from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
-from lighttail.reading.words import parse_policy
+from lighttail.reading.words import in_units, parse_policy
 from lighttail.running.kept import Keep
 from lighttail.running.pool import check_executor, check_travels
 from lighttail.running.prepare import check_played, check_progress, check_settings
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 
-# The six policies as tuned in the paper, in the words of the command line. The paper's any-time runs leave
-# out the factor 1/sqrt(K), which 0.2 * sqrt(2) makes up for.
+# The six policies as tuned in the paper, in the words of the command line and in units of the noise (see
+# `in_units`). The paper's any-time runs leave out the factor 1/sqrt(K), which 0.2 * sqrt(2) makes up for.
 TUNED = (
-    "se:standard:0.4",
-    "ucb:standard:0.8",
-    "ts:0.8",
-    "se:lighttailed:0.1",
-    "ucb:lighttailed:0.2",
-    f"ucb:anytime:{0.2 * math.sqrt(2.0)}",
+    "se:standard:0.4{s}",
+    "ucb:standard:0.8{s}",
+    "ts:0.8{s}",
+    "se:lighttailed:0.1{s}",
+    "ucb:lighttailed:0.2{s}",
+    f"ucb:anytime:{0.2 * math.sqrt(2.0)}{{s}}",
 )
-LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1", "lints:1")
+LINEAR = ("linucb:lighttailed:0.2{s}", "linucb:oful:1{s}:0.05:1", "linucb:standard:1{s}", "lints:1{s}")
 PATHS = 5000
 MOST_POLICIES = 500  # per comparison, because its page shows every policy
 POLICIES = "a list of policies such as UCB(LightTailed(kappa=0.2)), or a mapping from names to policies"
@@ -60,7 +60,8 @@ def compare(
     """Simulate every policy on the problem, each with the same seed, and compare their regrets.
 
     policies: a list, or a mapping whose keys are the policies' names in tables and figures. None stands for
-        the policies of `lighttail compare`: the six of the paper or, for a linear bandit, four.
+        the policies of `lighttail compare`: the six of the paper or, for a linear bandit, four. Each is tuned
+        for the noise of the problem (`problem.sigma`).
     threshold: the regret whose chance is estimated, in units of reward. The default is a third of the largest
         possible regret.
     horizon, paths, seed, delay, batch, keep, device, executor, threads: as in `simulate`.
@@ -92,9 +93,13 @@ def compare(
     )
 
 
-def default_words(linear: bool) -> tuple[str, ...]:
-    """The policies that are compared if the user names none, in the words of the command line."""
-    return LINEAR if linear else TUNED
+def default_words(problem: Problem) -> tuple[str, ...]:
+    """The policies that are compared if the user names none, in the words of the command line.
+
+    Every kappa is in units of the noise of the problem, for example ucb:lighttailed:0.2s. If the problem has
+    no noise, the kappas are those for the noise 1.
+    """
+    return in_units(LINEAR if problem.linear else TUNED, problem.sigma)
 
 
 def told_apart(policies: Iterable[Policy], names: Iterable[str]) -> dict[str, Policy]:
@@ -114,7 +119,9 @@ def told_apart(policies: Iterable[Policy], names: Iterable[str]) -> dict[str, Po
 def _named_policies(policies: Any, problem: Any) -> dict[str, Policy]:
     """The policies by their names: at least one policy, and at most MOST_POLICIES."""
     if policies is None:
-        policies = [parse_policy(word) for word in default_words(getattr(problem, "linear", False))]
+        if not isinstance(problem, Problem):
+            raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
+        policies = [parse_policy(word, sigma=problem.sigma) for word in default_words(problem)]
     if isinstance(policies, (str, bytes)) or not isinstance(policies, (Sequence, Mapping)) or not policies:
         raise refuse("policies", policies, POLICIES)
     if len(policies) > MOST_POLICIES:

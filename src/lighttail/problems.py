@@ -112,6 +112,20 @@ class Problem(ABC):
         """The problem without its noise, in one or two sentences."""
 
     @property
+    def sigma(self) -> float:
+        """The noise of the problem: the standard deviation of a reward of the noisiest arm.
+
+        This is sqrt(p (1 - p)) for conversions at the rate p. If the class of the noise does not compute it,
+        it is measured from draws.
+
+        >>> round(Bandit([0.03, 0.04], Bernoulli()).sigma, 3)
+        0.196
+        """
+        if not self.noise.states_sd:  # draws of functions that may be wrong: a trial refuses them
+            check_finite(self.noise, _largest_reward(self.noise, self.given[1]))
+        return self.noise.sd(self.means)
+
+    @property
     def covered(self) -> bool:
         """Whether the problem meets the assumptions of the paper's theorems."""
         return self.noise.is_sub_gaussian

@@ -29,6 +29,8 @@ def compare(
     noise: opt.NoiseWord = None,
     sigma: opt.Sigma = None,
     data: opt.Data = None,
+    arm_column: opt.ArmColumn = None,
+    reward_column: opt.RewardColumn = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="Play a linear bandit, which has theta, dim and actions.")
     ] = False,
@@ -94,15 +96,16 @@ def compare(
     """Compare policies on one problem: print a table, and write a report with figures into a folder."""
     problem: Bandit | LinearBandit
     if linear:
-        opt.left_out("with linear", means=means, data=data)
+        columns = {"arm_column": arm_column, "reward_column": reward_column}
+        opt.left_out("with linear", means=means, data=data, **columns)
         law = parse_noise(LINEAR["noise"] if noise is None else noise, sigma, opt.HERE)
         with opt.warnings_as_lines():
             problem = parse_linear(theta, dim, LINEAR["actions"] if actions is None else actions, law)
     else:
         opt.left_out("without linear", theta=theta, dim=dim, actions=actions)
-        problem = opt.problem_from(means, noise, sigma, data)
-    words = policy or default_words(linear)
-    policies = opt.policies_from(words, assumed_sigma, linear)
+        problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
+    words = policy or default_words(problem)
+    policies = opt.policies_from(words, assumed_sigma, linear, problem.sigma)
     wait, group = parse_course(delay, batch, never)
     loss = None if threshold is None else positive("threshold", threshold) * horizon
     if loss is not None and horizon > 0:
@@ -127,13 +130,15 @@ def compare(
     if as_json:
         print(json.dumps(comparison.to_dict(command), indent=2, allow_nan=False))
     else:
-        _show(comparison, path)
+        _show(comparison, path, opt.notes(words, problem.sigma, data))
 
 
-def _show(comparison: Any, path: Path) -> None:
+def _show(comparison: Any, path: Path, notes: list[str]) -> None:
     from lighttail.report.terminal import comparison_table
 
     screen = opt.console()
     screen.print(comparison_table(comparison, screen.width))
     screen.print(comparison.verdict())
+    for text in notes:
+        screen.print(text)
     print(f"Report: {path}")

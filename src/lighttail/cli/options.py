@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import positive, refuse
+from lighttail.checks import BadInput, positive, refuse
+from lighttail.noises import Noise
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.own import loader
@@ -22,23 +23,31 @@ from lighttail.reading.words import (
     DELAYS,
     FORMS,
     NOISES,
+    in_units_of_noise,
     parse_noise,
     parse_number,
     parse_numbers,
     parse_policy,
+    parse_share,
     parse_whole,
+    shares,
 )
 
 LONGEST_LINE = 1000  # letters
 HERE = loader(lambda name: Path(name).expanduser(), Path())  # how files that a command names are loaded
 ARMS = {"means": "0.2,0.8", "noise": "gaussian"}  # the problem if no option names another
+TAKEN_FOR_TRUE = (  # printed under every answer that comes from --data
+    "The observed means are taken for the true means here; "
+    "`lighttail plan --data` counts how uncertain they are."
+)
 UNREPEATED = ("threads", "as_json")  # options that change neither the numbers nor the files
 POLICY_WORDS = (
     f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; "
     "armoptimal takes KAPPA:FLOOR, twopart KAPPA:CAP), "
     "ts:KAPPA or ts:KAPPA:PRIOR_MEAN:PRIOR_SD, exp3ix:reward, exp3ix:loss:UPPER, "
     + ", ".join(FORMS[word] for word in BY_FIELDS)
-    + ", or a class of your own, FILE.py:Class(ARGUMENTS) or package.module:Class(ARGUMENTS)"
+    + "; 0.2s in place of a KAPPA is 0.2 times the noise of the problem"
+    + "; or a class of your own, FILE.py:Class(ARGUMENTS) or package.module:Class(ARGUMENTS)"
 )
 
 
@@ -62,7 +71,11 @@ def number_option(name: str, **settings: Any) -> Any:
 
 
 Means = Annotated[
-    str | None, typer.Option(help="Mean reward of each arm, comma-separated.", show_default=ARMS["means"])
+    str | None,
+    typer.Option(
+        help="Mean reward of each arm, comma-separated; also as 3%,5% with --noise bernoulli.",
+        show_default=ARMS["means"],
+    ),
 ]
 NoiseWord = Annotated[
     str | None,
@@ -77,8 +90,17 @@ Sigma = Annotated[
 Data = Annotated[
     Path | None,
     typer.Option(
-        help="CSV file with columns arm,reward: draw rewards from these data, not from means and noise."
+        help="CSV file with a reward per line: draw rewards from these data, not from means and noise. The "
+        "observed means are taken for the truth; `lighttail plan --data` counts how uncertain they are."
     ),
+]
+ArmColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="With --data: the column that names the arm.", show_default="arm"),
+]
+RewardColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="With --data: the column of the rewards.", show_default="reward"),
 ]
 DelayWord = Annotated[
     str | None,
@@ -110,22 +132,40 @@ Out = Annotated[Path, typer.Option(help="Folder for the report.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")]
 
 
-def problem_from(means: str | None, noise: str | None, sigma: float | None, data: Path | None) -> Bandit:
+def problem_from(
+    means: str | None,
+    noise: str | None,
+    sigma: float | None,
+    data: Path | None,
+    arm_column: str | None = None,
+    reward_column: str | None = None,
+) -> Bandit:
     """The problem that the options name."""
     if data is None:
-        numbers = parse_numbers("means", ARMS["means"] if means is None else means)
-        return Bandit(numbers, parse_noise(ARMS["noise"] if noise is None else noise, sigma, HERE))
+        left_out("without data", arm_column=arm_column, reward_column=reward_column)
+        law = parse_noise(ARMS["noise"] if noise is None else noise, sigma, HERE)
+        return Bandit(_means(ARMS["means"] if means is None else means, law), law)
     from lighttail.reading.csvfile import read_rewards
 
     left_out("with data, which has its own", means=means, noise=noise, sigma=sigma)
-    return Bandit.from_samples(read_rewards(data))
+    return Bandit.from_samples(read_rewards(data, arm_column, reward_column))
+
+
+def _means(text: str, law: Noise) -> list[float]:
+    """The means that are separated by commas. Rates of rewards of 0 and 1 may be written as 3%."""
+    if law.outcomes == (0.0, 1.0):
+        return [parse_share("means", part) for part in text.split(",")]
+    try:
+        return parse_numbers("means", text)
+    except BadInput as error:
+        raise error.adding("; percent signs are for --noise bernoulli") if "%" in text else error from None
 
 
 def left_out(when: str, **options: Any) -> None:
     """Refuse options that have no meaning here. `when` ends the sentence."""
     for field, value in options.items():
         if value is not None:
-            raise refuse(field, str(value), f"left out {when}")
+            raise refuse(field.replace("_", "-"), str(value), f"left out {when}")
 
 
 @contextmanager
@@ -145,26 +185,54 @@ def print_line(text: str) -> None:
     print(f"lighttail: {line}", file=sys.stderr)
 
 
-def policies_from(words: Any, assumed_sigma: str | None = None, linear: bool = False) -> dict[Policy, str]:
-    """The policies with their names. In a sweep, the name says which noise the policy assumes."""
+def policies_from(
+    words: Any, assumed_sigma: str | None = None, linear: bool = False, sigma: float | None = None
+) -> dict[Policy, str]:
+    """The policies with their names. In a sweep, the name says which noise the policy assumes.
+
+    sigma: the noise of the problem, for kappas such as 0.2s; None if no problem is known.
+    """
     with warnings_as_lines():
-        policies = [_policy_for(word, linear) for word in words]
+        policies = [_policy_for(word, linear, sigma) for word in words]
     if assumed_sigma is None:
         return {policy: str(policy) for policy in policies}
-    sigmas = [positive("assumed-sigma", sigma) for sigma in parse_numbers("assumed-sigma", assumed_sigma)]
+    factors = [positive("assumed-sigma", one) for one in parse_numbers("assumed-sigma", assumed_sigma)]
     swept = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # printed above
-        for policy in policies:
-            for sigma in sigmas:
-                scaled = policy.for_noise(sigma)
-                swept[scaled] = str(policy) if scaled is policy else f"{scaled}, σ {sigma:g} assumed"
+        for word, policy in zip(words, policies, strict=True):
+            tuned_for = sigma if sigma is not None and in_units_of_noise(word) else 1.0
+            for factor in factors:
+                scaled = policy.for_noise(factor)
+                assumed = f"{scaled}, σ {factor * tuned_for:g} assumed"
+                swept[scaled] = str(policy) if scaled is policy else assumed
     return swept
 
 
-def _policy_for(word: str, linear: bool) -> Policy:
+def shares_of_noise(words: Sequence[str], sigma: float) -> str:
+    """One line that says how large the noise is, and which share of the noise each kappa is. The line is
+    empty if no word is in units of the noise, and for the noise 1, for which the names say so already.
+
+    >>> shares_of_noise(["ucb:lighttailed:0.2s", "ts:0.8"], 0.196)
+    'The noise of this problem is 0.196. Kappa as a share of the noise: UCB + LightTailed(0.0392) 0.2.'
+    """
+    named = [word for word in words if in_units_of_noise(word)]
+    if not named or sigma == 1.0:
+        return ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a policy that was made before
+        parts = [f"{parse_policy(word, HERE, sigma)} {' and '.join(shares(word))}" for word in named]
+    return f"The noise of this problem is {sigma:.3g}. Kappa as a share of the noise: {', '.join(parts)}."
+
+
+def notes(words: Sequence[str], sigma: float, data: Path | None) -> list[str]:
+    """The sentences under an answer: about kappas in units of the noise, and about data."""
+    return list(filter(None, (shares_of_noise(words, sigma), "" if data is None else TAKEN_FOR_TRUE)))
+
+
+def _policy_for(word: str, linear: bool, sigma: float | None) -> Policy:
     """The policy that the word names, which must be for linear bandits if `linear` and for arms if not."""
-    policy = parse_policy(word, HERE)
+    policy = parse_policy(word, HERE, sigma)
     if policy.linear != linear:
         allowed = "one for a linear bandit, such as linucb:" if linear else "one for arms, such as ucb:"
         raise refuse("policy", word, f"{allowed}lighttailed:0.2")

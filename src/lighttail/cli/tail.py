@@ -14,7 +14,7 @@ from lighttail.cli import options as opt
 from lighttail.cli.app import app
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.reading.words import parse_course, parse_numbers
+from lighttail.reading.words import in_units, parse_course, parse_numbers
 from lighttail.running.prepare import check_settings
 from lighttail.system.files import output_folder
 from lighttail.tails.rare import METHODS
@@ -22,11 +22,12 @@ from lighttail.tails.rare import METHODS
 MOST_REGRETS = 100  # of one command, each with an estimate of its own
 MOST_TAIL_PULLS = 10**7  # per path: the plan for a rare event looks at every pull
 MOST_TAIL_ARMS = 1000  # the plan for a rare event looks at every arm
-DEFAULT_POLICY = "ucb:lighttailed:0.2"
+DEFAULT_POLICY = "ucb:lighttailed:0.2{s}"  # {s}: see `in_units`
 KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
 
 PolicyWords = Annotated[  # a list, so that a second policy is refused and does not replace the first
-    list[str] | None, typer.Option("--policy", help=f"{opt.POLICY_WORDS}.", show_default=DEFAULT_POLICY)
+    list[str] | None,
+    typer.Option("--policy", help=f"{opt.POLICY_WORDS}.", show_default=DEFAULT_POLICY.format(s="s")),
 ]
 Regret = Annotated[
     str | None,
@@ -47,6 +48,8 @@ def tail(
     noise: opt.NoiseWord = None,
     sigma: opt.Sigma = None,
     data: opt.Data = None,
+    arm_column: opt.ArmColumn = None,
+    reward_column: opt.RewardColumn = None,
     policy: PolicyWords = None,
     delay: opt.DelayWord = None,
     never: opt.Never = None,
@@ -73,11 +76,13 @@ def tail(
     positive("relative-error", relative_error)
     which = _kind(kind)
     known_word("method", method, METHODS)
-    player, problem, regrets = _asked(means, noise, sigma, data, policy, horizon, regret)
+    problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
+    word = _policy_word(policy, problem)
+    player, regrets = _asked(problem, word, horizon, regret)
     check_settings(player, problem, horizon, 1, seed, 1 if threads is None else threads)
     _check_size(problem, horizon)
     wait, group = parse_course(delay, batch, never)
-    command = opt.command_again(context, policy=DEFAULT_POLICY, **({} if data else opt.ARMS))
+    command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     with output_folder("out", out):
         curve = tail_curve(
             player,
@@ -97,10 +102,10 @@ def tail(
     if as_json:
         print(results(curve, command))
     else:
-        _show(curve, path)
+        _show(curve, path, opt.notes([word], problem.sigma, data))
 
 
-def _show(curve: Any, path: Path) -> None:
+def _show(curve: Any, path: Path, notes: list[str]) -> None:
     from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
     from lighttail.report.terminal import plain_table
 
@@ -112,6 +117,8 @@ def _show(curve: Any, path: Path) -> None:
         screen.print(plain_table(title, COLUMNS, rows(point, curve.outcome.paths, curve.horizon)))
         screen.print(sentence(curve, point))
         screen.print(note(curve, point))
+    for text in notes:
+        screen.print(text)
     print(f"Report: {path}")
 
 
@@ -122,6 +129,8 @@ def bound(
     noise: opt.NoiseWord = None,
     sigma: opt.Sigma = None,
     data: opt.Data = None,
+    arm_column: opt.ArmColumn = None,
+    reward_column: opt.RewardColumn = None,
     policy: PolicyWords = None,
     horizon: opt.Horizon = 500,
     regret: Regret = None,
@@ -140,9 +149,11 @@ def bound(
     from lighttail.tails.known import bounds_at, bounds_to_dict, exact_at, why_no_exact
 
     which = _kind(kind)
-    player, problem, regrets = _asked(means, noise, sigma, data, policy, horizon, regret)
+    problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
+    word = _policy_word(policy, problem)
+    player, regrets = _asked(problem, word, horizon, regret)
     check_settings(player, problem, horizon, 1, None, 1)
-    command = opt.command_again(context, policy=DEFAULT_POLICY, **({} if data else opt.ARMS))
+    command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     seconds = math.inf if exact else QUICK_SECONDS
     found, why_none = [], ""
     for x in asked_regrets(regrets, problem, horizon):
@@ -155,7 +166,10 @@ def bound(
         about |= {"horizon": horizon, "kind": which, "bounds": answers}  # type: ignore[dict-item]
         print(json.dumps(about, indent=2, allow_nan=False))
         return
-    _show_bounds(found, which, f"{why_none}; ask with --exact" if "takes" in why_none else why_none)
+    why_none = f"{why_none}; ask with --exact" if "takes" in why_none else why_none
+    _show_bounds(found, which, why_none)
+    for text in opt.notes([word], problem.sigma, data):
+        opt.console().print(text)
 
 
 def _show_bounds(found: list[tuple[float, Any, float | None]], kind: str, why_none: str) -> None:
@@ -178,20 +192,17 @@ def _kind(text: str) -> Any:
     return KINDS[word]
 
 
-def _asked(
-    means: str | None,
-    noise: str | None,
-    sigma: float | None,
-    data: Path | None,
-    words: list[str] | None,
-    horizon: int,
-    regret: str | None,
-) -> tuple[Policy, Bandit, list[float] | None]:
-    """The policy, the problem and the regrets that the options name."""
+def _policy_word(words: list[str] | None, problem: Bandit) -> str:
+    """The words of the policy that the option names, or of the default policy."""
     if words and len(words) > 1:
         raise refuse("policy", words, "given once")
-    problem = opt.problem_from(means, noise, sigma, data)
-    (policy,) = opt.policies_from(words or [DEFAULT_POLICY])
+    (word,) = words or in_units([DEFAULT_POLICY], problem.sigma)
+    return word
+
+
+def _asked(problem: Bandit, word: str, horizon: int, regret: str | None) -> tuple[Policy, list[float] | None]:
+    """The policy and the regrets that the options name."""
+    (policy,) = opt.policies_from([word], sigma=problem.sigma)
     regrets = None if regret is None else parse_numbers("regret", regret)
     if regrets is not None:
         from lighttail.tails.curve import asked_regrets
@@ -199,7 +210,7 @@ def _asked(
         if len(regrets) > MOST_REGRETS:
             raise refuse("the number of regrets", len(regrets), f"at most {MOST_REGRETS}")
         asked_regrets(regrets, problem, horizon)
-    return policy, problem, regrets
+    return policy, regrets
 
 
 def _check_size(problem: Bandit, horizon: int) -> None:

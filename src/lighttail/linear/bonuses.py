@@ -19,9 +19,12 @@ import math
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lighttail.checks import BadInput, accept, fraction, non_negative, positive, refuse
+from lighttail.noises.level import multiplied, noise_level
+
+SCALED = ("kappa", "beta", "sigma")  # the names of fields that grow with the noise
 
 
 def same_round(t: float, growth: float, ridge: float, *params: float) -> float:
@@ -48,6 +51,18 @@ class LinearBonus(ABC):
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
         """The floats that `radius` and `clock` receive as `params`. `horizon` is nan if it is not known."""
         return tuple(float(getattr(self, f.name)) for f in fields(self)) if is_dataclass(self) else ()
+
+    @classmethod
+    def in_units_of_noise(cls) -> tuple[str, ...]:
+        """The names of the fields that grow with the noise: kappa, beta and sigma."""
+        return tuple(f.name for f in fields(cls) if f.name in SCALED) if is_dataclass(cls) else ()
+
+    def for_noise(self, noise: Any) -> LinearBonus:
+        """This bonus tuned for a noise, if it is tuned for the noise 1.
+
+        noise: a number above 0, or a problem, which stands for the standard deviation of its rewards.
+        """
+        return multiplied(self, self.in_units_of_noise(), noise_level(noise))
 
     def check(self, horizon: float, dim: int, ridge: float) -> None:
         """Raise BadInput if the radius is not a finite number for every sampled width z and round t."""

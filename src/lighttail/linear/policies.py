@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from lighttail.checks import accept, positive, refuse
 from lighttail.linear.bonuses import LinearBonus
@@ -60,10 +60,8 @@ class LinearUCB(LinearPolicy):
         """Whether the bonus is light-tailed and the ridge is 1: the theorem assumes V0 = I."""
         return self.bonus.light_tailed and self.ridge == 1.0
 
-    def for_noise(self, sigma: float) -> LinearUCB:
-        noise = [f.name for f in fields(self.bonus) if f.name in ("kappa", "beta", "sigma")]  # type: ignore[arg-type]
-        scaled = {name: getattr(self.bonus, name) * sigma for name in noise}
-        return replace(self, bonus=replace(self.bonus, **scaled))  # type: ignore[type-var]
+    def for_noise(self, noise: Any) -> LinearUCB:
+        return replace(self, bonus=self.bonus.for_noise(noise))
 
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
         return self.ridge, *(float(value) for value in self.bonus.params(horizon, dim))
@@ -89,14 +87,12 @@ class LinearThompson(LinearPolicy):
     """
 
     draws: ClassVar[bool] = True
+    scaled: ClassVar[tuple[str, ...]] = ("scale",)
     scale: float
     ridge: float = 1.0
 
     def __post_init__(self) -> None:
         accept(self, scale=positive, ridge=positive)
-
-    def for_noise(self, sigma: float) -> LinearThompson:
-        return replace(self, scale=self.scale * sigma)
 
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
         return self.ridge, self.scale

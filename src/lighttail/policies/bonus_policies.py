@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from lighttail.bonuses import Bonus
 from lighttail.checks import refuse
+from lighttail.noises.level import noise_level
 from lighttail.policies.policy import IndexPolicy, Policy, State
 from lighttail.rules import Rule, elimination_rule, index_of_radius, rule_of_radius
 
@@ -27,8 +28,8 @@ class _BonusPolicy(Policy):
     def needs_horizon(self) -> bool:  # type: ignore[override]
         return self.bonus.needs_horizon
 
-    def for_noise(self, sigma: float) -> Policy:
-        return replace(self, bonus=self.bonus.for_noise(sigma))
+    def for_noise(self, noise: Any) -> Policy:
+        return replace(self, bonus=self.bonus.for_noise(noise_level(noise)))
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return tuple(float(value) for value in self.bonus.params(horizon, arms))

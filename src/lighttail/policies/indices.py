@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -86,6 +86,7 @@ class KlUcb(IndexPolicy):
     """
 
     pulls_every_arm_first: ClassVar[bool] = True  # no index is infinite
+    scaled: ClassVar[tuple[str, ...]] = ("sigma",)
     c: float = 0.0
     sigma: float | None = None
 
@@ -93,9 +94,6 @@ class KlUcb(IndexPolicy):
         accept(self, c=non_negative, **({} if self.sigma is None else {"sigma": positive}))
 
     needs_horizon: ClassVar[bool] = False
-
-    def for_noise(self, sigma: float) -> Policy:
-        return self if self.sigma is None else replace(self, sigma=self.sigma * sigma)
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (self.c,) if self.sigma is None else (self.c, self.sigma)
@@ -151,15 +149,13 @@ class Imed(Policy):
     3.1254
     """
 
+    scaled: ClassVar[tuple[str, ...]] = ("sigma",)
     sigma: float | None = None
 
     def __post_init__(self) -> None:
         accept(self, **({} if self.sigma is None else {"sigma": positive}))
 
     needs_horizon: ClassVar[bool] = False
-
-    def for_noise(self, sigma: float) -> Policy:
-        return self if self.sigma is None else replace(self, sigma=self.sigma * sigma)
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return () if self.sigma is None else (self.sigma,)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from lighttail.bonuses import reads, same_time
 from lighttail.checks import BadInput, refuse
+from lighttail.noises.level import multiplied, noise_level
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
 
 PAGE = "docs/own-policies.md"
@@ -53,6 +54,7 @@ class Policy(ABC):
 
     needs_horizon: ClassVar[bool] = True  # whether the policy must know the number of pulls in advance
     light_tailed: ClassVar[bool] = False  # whether a theorem makes a large regret exponentially unlikely
+    scaled: ClassVar[tuple[str, ...]] = ()  # fields that grow with the noise (see `for_noise`)
     linear: ClassVar[bool] = False  # whether the actions are vectors, as a LinearBandit offers them
     notes: ClassVar[int] = 0  # floats per arm that the rule keeps in `note`
     memo: ClassVar[int] = 0  # how many of these floats, counted from the last, belong to a pull (see `Rule`)
@@ -80,10 +82,22 @@ class Policy(ABC):
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         """The floats that the formulas receive as `params`. `horizon` is nan if it is not known."""
 
-    def for_noise(self, sigma: float) -> Policy:
-        """This policy tuned for the noise sigma, if it is tuned for the noise 1. A policy that assumes no
-        noise level stays the same."""
-        return self
+    @classmethod
+    def in_units_of_noise(cls) -> tuple[str, ...]:
+        """The names of the fields that grow with the noise."""
+        return cls.scaled
+
+    def for_noise(self, noise: Any) -> Policy:
+        """This policy tuned for a noise, if it is tuned for the noise 1: the fields in `scaled` are
+        multiplied by the noise. A policy that assumes no noise level stays the same.
+
+        noise: a number above 0, or a problem, which stands for the standard deviation of its rewards.
+
+        >>> import lighttail as lt
+        >>> lt.UCB(lt.LightTailed(0.2)).for_noise(lt.Bandit([0.1, 0.2], lt.Bernoulli()))
+        UCB(bonus=LightTailed(kappa=0.08000000000000002))
+        """
+        return multiplied(self, self.scaled, noise_level(noise))
 
     def check(self, horizon: float, arms: int) -> None:
         """Raise BadInput if the formulas fail for this number of pulls and arms."""

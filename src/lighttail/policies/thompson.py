@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lighttail.checks import accept, number, positive, refuse
@@ -38,6 +38,7 @@ class ThompsonSampling(Policy):
     The draws are continuous, so there are no ties.
 
     kappa: the assumed standard deviation of the noise. No horizon is needed.
+    prior_mean, prior_sd: where the means of the arms lie, in units of reward. `for_noise` leaves both alone.
 
     >>> policy = ThompsonSampling(kappa=0.8)
     >>> params = policy.params(horizon=math.nan, arms=2)
@@ -48,6 +49,7 @@ class ThompsonSampling(Policy):
     needs_horizon: ClassVar[bool] = False
     plays_by: ClassVar[str] = "posterior"
     draws_for_itself: ClassVar[bool | None] = True
+    scaled: ClassVar[tuple[str, ...]] = ("kappa",)  # the prior is about the means, not about the noise
     kappa: float
     prior_mean: float = 0.0
     prior_sd: float = 1.0
@@ -62,9 +64,6 @@ class ThompsonSampling(Policy):
             raise refuse(
                 "kappa / prior_sd", self.kappa / self.prior_sd, "a ratio whose square is a float above 0"
             )
-
-    def for_noise(self, sigma: float) -> Policy:
-        return replace(self, kappa=self.kappa * sigma)
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return self.kappa, (self.kappa / self.prior_sd) ** 2, self.prior_mean
@@ -86,8 +85,9 @@ class ThompsonSampling(Policy):
         return arm
 
     def __str__(self) -> str:
-        prior = (self.prior_mean, self.prior_sd)
-        return f"TS({self.kappa:g})" if prior == (0.0, 1.0) else f"TS({self.kappa:g}, prior {prior})"
+        usual = (self.prior_mean, self.prior_sd) == (0.0, 1.0)
+        prior = "" if usual else f", prior ({self.prior_mean:g}, {self.prior_sd:g})"
+        return f"TS({self.kappa:g}{prior})"
 
 
 @dataclass(frozen=True)
@@ -142,15 +142,13 @@ class InflatedThompson(Policy):
     """
 
     notes: ClassVar[int] = 1
+    scaled: ClassVar[tuple[str, ...]] = ("kappa",)
     kappa: float
 
     def __post_init__(self) -> None:
         accept(self, kappa=positive)
 
     needs_horizon: ClassVar[bool] = False
-
-    def for_noise(self, sigma: float) -> Policy:
-        return replace(self, kappa=self.kappa * sigma)
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (self.kappa / math.sqrt(arms),)

@@ -9,36 +9,58 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from lighttail.checks import file_path, refuse, refuse_file, shown
+from lighttail.checks import Argument, file_path, refuse, refuse_file, shown
+
+LONGEST_NAME = 80  # letters of the name of a column in a message
+OTHERS = (
+    "; ",
+    Argument("arm_column", ("NAME",)),
+    " and ",
+    Argument("reward_column", ("NAME",)),
+    " name others",
+)
 
 
-def read_rewards(path: str | Path) -> dict[str, list[float]]:
+def read_rewards(
+    path: str | Path, arm_column: str | None = None, reward_column: str | None = None
+) -> dict[str, list[float]]:
     """The rewards of each arm, in the order in which the arms first appear.
 
-    Other columns are ignored. The message about a mistake names the line.
+    arm_column, reward_column: the names of two columns; "arm" and "reward" if they are None. Other columns
+    are ignored. The message about a mistake names the line.
     """
     rewards: dict[str, list[float]] = {}
     path = file_path("data", path)
     with _opened("data", path) as file:
         rows = csv.DictReader(file, skipinitialspace=True)
-        names = [name.strip() for name in rows.fieldnames or []]
-        if not {"arm", "reward"} <= set(names):
-            found = f"has {shown(', '.join(names)) if names else 'no columns'}"
-            allowed = f"the columns arm and reward in line 1 of {path}"
-            raise refuse("data", names, allowed, verb="have", found=found)
-        rows.fieldnames = names
+        names = rows.fieldnames = [name.strip() for name in rows.fieldnames or []]
+        arms, values = _columns(path, names, arm_column, reward_column)
         for row in rows:
-            arm, text = (row["arm"] or "").strip(), (row["reward"] or "").strip()
+            arm, text = (row[arms] or "").strip(), (row[values] or "").strip()
             place = f"line {rows.line_num} of {path}"
             if not arm:
-                raise refuse("arm", arm, f"a name in {place}", found="is empty")
+                raise refuse(arms, arm, f"a name in {place}", found="is empty")
             if not math.isfinite(reward := _number(text)):
-                raise refuse("reward", text, f"a finite number in {place}")
+                raise refuse(values, text, f"a finite number in {place}")
             rewards.setdefault(arm, []).append(reward)
     if len(rewards) < 2:
         found = f"{path} names {len(rewards)}"
         raise refuse("data", str(path), "at least two arms", verb="name", found=found)
     return rewards
+
+
+def _columns(path: Path, names: list[str], arm: str | None, reward: str | None) -> tuple[str, str]:
+    """The columns of the arms and of the rewards. Raises BadInput, with the columns that there are, if one of
+    the two is missing."""
+    arms, values = ("arm" if arm is None else arm.strip()), ("reward" if reward is None else reward.strip())
+    if not {arms, values} <= set(names):
+        found = f"has {shown(', '.join(names)) if names else 'no columns'}"
+        allowed = f"the columns {arms[:LONGEST_NAME]} and {values[:LONGEST_NAME]} in line 1 of {path}"
+        more = "" if arm or reward or not names else OTHERS
+        raise refuse("data", names, allowed, verb="have", found=found, more=more)
+    if arms == values:
+        raise refuse("the column of the rewards", values, "another column than that of the arms")
+    return arms, values
 
 
 def read_delays(path: str | Path) -> list[float]:

@@ -16,20 +16,22 @@ moss:1                      UCB(Moss(kappa=1)), as ucb:moss:1; eqo:0.5, twopart:
 my.py:KlUcb(0.5)            the class KlUcb of the file my.py with that argument (see own.py)
 my.py:MyBonus(0.3)          UCB(MyBonus(0.3)), or LinearUCB(MyBonus(0.3)) if MyBonus is a linear bonus
 se:my.py:MyBonus(0.3)       SuccessiveElimination(MyBonus(0.3))
+
+A number that grows with the noise may be written in units of the noise: ucb:lighttailed:0.2s is kappa = 0.2
+times the noise of the problem, whose standard deviation is s.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from lighttail import linear, policies
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
-from lighttail.checks import EXACT, BadInput, known_word, refuse, shown, whole
+from lighttail.checks import BadInput, known_word, refuse, shown, whole
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import LinearBandit, LinearBonus, LinearUCB
 from lighttail.linear.actions import MOST_ACTIONS
@@ -38,6 +40,35 @@ from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, StudentT, Unif
 from lighttail.policies import UCB, Exp3IX, Policy
 from lighttail.reading import own
 from lighttail.reading.csvfile import read_delays
+from lighttail.reading.numbers import (
+    UNITS,
+    parse_level,
+    parse_number,
+    parse_numbers,
+    parse_share,
+    parse_whole,
+)
+
+__all__ = [
+    "BONUSES",
+    "BY_FIELDS",
+    "DELAYS",
+    "FORMS",
+    "LINEAR_BONUSES",
+    "NOISES",
+    "in_units",
+    "in_units_of_noise",
+    "names_own",
+    "parse_course",
+    "parse_linear",
+    "parse_noise",
+    "parse_number",
+    "parse_numbers",
+    "parse_policy",
+    "parse_share",
+    "parse_whole",
+    "shares",
+]
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
@@ -117,40 +148,81 @@ def names_own(text: str) -> bool:
     return found is not None and found[0] != own.LIBRARY
 
 
-def parse_policy(text: str, load: own.Load | None = None) -> Policy:
-    """The policy that the text names. load: loads a file or module; None if the text must not name one."""
+def in_units_of_noise(text: str) -> bool:
+    """Whether words give a number in units of the noise, so that they name another policy for another noise.
+
+    >>> in_units_of_noise("ucb:lighttailed:0.2s"), in_units_of_noise("ucb:lighttailed:0.2")
+    (True, False)
+    """
+    word, *parts = text.strip().lower().split(":")
+    return word in FORMS and own.place_and_call(text) is None and any(map(UNITS.fullmatch, parts))
+
+
+def shares(text: str) -> list[str]:
+    """The numbers that words give in units of the noise, without the unit.
+
+    >>> shares("ucb:armoptimal:0.4s:0.2s")
+    ['0.4', '0.2']
+    """
+    numbers = [part.strip()[:-1] for part in text.strip().lower().split(":") if UNITS.fullmatch(part)]
+    return [f"{parse_number('share', one):.3g}" for one in numbers]
+
+
+def in_units(words: Iterable[str], sigma: float) -> tuple[str, ...]:
+    """Default words, whose numbers end with {s}, for the noise sigma: in units of the noise or, if there is
+    no noise, as for the noise 1.
+
+    >>> in_units(["ts:0.8{s}"], 0.2), in_units(["ts:0.8{s}"], 0.0)
+    (('ts:0.8s',), ('ts:0.8',))
+    """
+    unit = "s" if 0.0 < sigma < math.inf else ""
+    return tuple(word.format(s=unit) for word in words)
+
+
+def parse_policy(text: str, load: own.Load | None = None, sigma: float | None = None) -> Policy:
+    """The policy that the text names.
+
+    load: loads a file or module; None if the text must not name one. sigma: the noise of the problem, for
+    numbers such as 0.2s; None if no problem is known.
+
+    >>> parse_policy("ucb:lighttailed:0.2s", sigma=0.5)
+    UCB(bonus=LightTailed(kappa=0.1))
+    """
     prefix, _, named = text.strip().partition(":")
     if prefix.lower() in RULES and own.place_and_call(named):
         rule, kinds = RULES[prefix.lower()]
         return rule(own.made("bonus", named, load, kinds))
     if prefix.lower() not in FORMS and own.place_and_call(text):
         return _as_policy(own.made("policy", text, load, OWN_POLICIES))
-    return _in_words(text)
+    return _in_words(text, sigma)
 
 
-def _in_words(text: str) -> Policy:
+def _in_words(text: str, sigma: float | None) -> Policy:
     word, *rest = text.strip().lower().split(":")
     known_word("policy", word, FORMS)
     if word in BY_FIELDS:
-        made = _by_fields(text, word, BY_FIELDS[word], rest)
+        made = _by_fields(text, word, BY_FIELDS[word], rest, sigma)
         return UCB(made) if word in BONUSES else made
     if word == "linucb":
         known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
         kind: Any = LINEAR_BONUSES[rest[0]]
-        return LinearUCB(kind(**_values(text, word, [f.name for f in fields(kind)], rest[1:])))
+        names = [f.name for f in fields(kind)]
+        return LinearUCB(kind(**_values(text, word, names, rest[1:], kind.in_units_of_noise(), sigma)))
     if word in RULES:
         if not rest:
             raise _wrong_form(text, word)
         known_word("bonus", rest[0], BONUSES)
-        return RULES[word][0](_by_fields(text, word, BONUSES[rest[0]], rest[1:]))
+        return RULES[word][0](_by_fields(text, word, BONUSES[rest[0]], rest[1:], sigma))
     if word == "lints":
-        return linear.LinearThompson(**_values(text, word, ["scale"], rest))
+        return linear.LinearThompson(**_values(text, word, ["scale"], rest, ("scale",), sigma))
     if word == "ts":
-        names = ["kappa", "prior_mean", "prior_sd"]
-        return policies.ThompsonSampling(**_values(text, word, names if len(rest) > 1 else names[:1], rest))
+        names = ["kappa", "prior_mean", "prior_sd"]  # all of them in units of reward
+        given = names if len(rest) > 1 else names[:1]
+        return policies.ThompsonSampling(**_values(text, word, given, rest, given, sigma))
     if not rest or rest[0] not in ("reward", "loss"):
         raise _wrong_form(text, word)
-    return Exp3IX(rest[0], **_values(text, word, ["upper"] if rest[0] == "loss" else [], rest[1:]))  # type: ignore[arg-type]
+    names = ["upper"] if rest[0] == "loss" else []
+    return Exp3IX(rest[0], **_values(text, word, names, rest[1:], (), sigma))  # type: ignore[arg-type]
 
 
 def _as_policy(found: Any) -> Policy:
@@ -248,50 +320,27 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
     return LinearBandit(vector, kind(offered), noise)
 
 
-def parse_number(field: str, text: str) -> float:
-    """A number written as text."""
-    try:
-        return float(text)
-    except ValueError:
-        raise refuse(field, text, "a number") from None
-
-
-def parse_whole(field: str, text: str) -> int:
-    """A whole number written as text: digits or, up to 2**53, in the form of a float.
-
-    >>> parse_whole("paths", "100_000"), parse_whole("paths", "1e5"), parse_whole("paths", "2.5e3")
-    (100000, 100000, 2500)
-    """
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        value = Decimal(text)  # a Decimal is exact; a float may round to a whole number
-    except ArithmeticError:
-        value = Decimal("nan")
-    if not value.is_finite() or value.copy_abs() > EXACT or value != value.to_integral_value():
-        raise refuse(field, text, "a whole number")
-    return int(float(value))  # exact up to 2**53, and fast for an exponent of any size
-
-
-def parse_numbers(field: str, text: str) -> list[float]:
-    """The numbers in a text that separates them by commas."""
-    return [parse_number(field, part.strip()) for part in text.split(",")]
-
-
-def _by_fields(text: str, word: str, kind: Any, parts: list[str]) -> Any:
+def _by_fields(text: str, word: str, kind: Any, parts: list[str], sigma: float | None) -> Any:
     """An object whose fields are given in their order. Fields with defaults may be left out at the end."""
     names = [f.name for f in fields(kind)]
     if not _needed(kind) <= len(parts) <= len(names):
         raise _wrong_form(text, word)
-    return kind(**_values(text, word, names[: len(parts)], parts))
+    in_units = kind.in_units_of_noise()
+    return kind(**_values(text, word, names[: len(parts)], parts, in_units, sigma))
 
 
-def _values(text: str, word: str, names: list[str], parts: list[str]) -> dict[str, Any]:
+def _values(
+    text: str, word: str, names: list[str], parts: list[str], in_units: Iterable[str], sigma: float | None
+) -> dict[str, Any]:
+    """The numbers by the names of their fields. in_units: the fields that may be in units of the noise."""
     if len(parts) != len(names):
         raise _wrong_form(text, word)
-    return {name: parse_number(name, part) for name, part in zip(names, parts, strict=True)}
+    values = {}
+    for name, part in zip(names, parts, strict=True):
+        if name not in in_units and UNITS.fullmatch(part):
+            raise refuse(name, part, "a number without the unit s, because it does not grow with the noise")
+        values[name] = parse_level(name, part, sigma)
+    return values
 
 
 def _wrong_form(text: str, word: str) -> BadInput:
