@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lighttail.checks import known_word, refuse
 from lighttail.course import STRAIGHT, Course
@@ -138,6 +138,7 @@ class Comparison:
     entries: tuple[Entry, ...]
     course: Course = STRAIGHT
     made_by: str = ""
+    shown_as: ClassVar[str] = "comparison"  # the kind of its report
 
     def __getitem__(self, key: str | Policy) -> Entry:
         """The entry of a policy, by its name or by itself."""

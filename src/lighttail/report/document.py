@@ -15,6 +15,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 10
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
 th { border-bottom: 2px solid #555; white-space: normal; vertical-align: bottom }
 th:first-child, td:first-child, .text { text-align: left }
+td.source { white-space: normal }
 td:has(.swatch) { white-space: normal; min-width: 17rem }
 td small { display: block; color: #666; font-size: .8em }
 td.marked { background: #fdf0e6; font-weight: bold }
