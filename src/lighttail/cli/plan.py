@@ -26,7 +26,12 @@ MOST_PULLS = 10**7  # of a plan, which plays some ten thousand paths
 LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
 ARMS, HORIZON = 3, 20_000
 RATES, LOSS = "3%..5%", 150.0  # the web test, if no option describes another problem
-OWN_NAMES = {"loss": "lose-at-most", "family": "the problem", "policies": "policy"}  # of arguments of `plan`
+OWN_NAMES = {
+    "loss": "lose-at-most",
+    "family": "the problem",
+    "policies": "policy",
+    "loss_per_pull": "loss-per-pull",
+}  # of arguments of `plan`
 
 
 @app.command()
@@ -86,6 +91,15 @@ def plan(
             f"{LOSS:g} if the problem and the horizon are left out, too",
         ),
     ] = None,
+    loss_per_pull: Annotated[
+        float | None,
+        opt.number_option(
+            "loss-per-pull",
+            metavar="LOSS",
+            help="In place of --horizon and --lose-at-most: ask how long the experiment must be so that losing "
+            "LOSS times its pulls is rare.",
+        ),
+    ] = None,
     chance: Annotated[
         float,
         opt.share_option(
@@ -138,7 +152,11 @@ def plan(
     if not any(value is not None for value in described.values()):
         described["rates"] = RATES
     family = family_from(described, seed=seed, **rest)
-    pulls = HORIZON if horizon is None else horizon
+    if loss_per_pull is not None:
+        opt.left_out("with loss-per-pull", horizon=horizon, lose_at_most=lose_at_most)
+        pulls, loss = None, None
+    else:
+        pulls = HORIZON if horizon is None else horizon
     _check_size(pulls, effort)
     wait, group = parse_course(delay, batch, never)
     filled = {**described, "horizon": pulls, "lose_at_most": loss}
@@ -150,6 +168,7 @@ def plan(
             family,
             horizon=pulls,
             loss=loss,
+            loss_per_pull=loss_per_pull,
             chance=chance,
             over=over,  # type: ignore[arg-type]
             policies=_named(policy, family) if policy else None,
@@ -222,9 +241,9 @@ FAMILIES: dict[
 }
 
 
-def _check_size(horizon: int, effort: float) -> None:
+def _check_size(horizon: int | None, effort: float) -> None:
     """Refuse a plan that would take days."""
-    if horizon > MOST_PULLS:
+    if horizon is not None and horizon > MOST_PULLS:
         raise refuse("horizon", horizon, f"at most {MOST_PULLS:,} for a plan")
     if not LEAST_EFFORT <= effort <= MOST_EFFORT:
         raise refuse("effort", effort, f"a number from {LEAST_EFFORT:g} to {MOST_EFFORT:,.0f}")

@@ -4,254 +4,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lighttail.checks import BadInput, number, one_of, positive, refuse, whole
+from lighttail.checks import number, one_of, positive, refuse, whole
 from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.families import Family, family_of
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import chance as in_percent
+from lighttail.planning.answer import Option, Over, Plan, Point
 from lighttail.planning.bench import Bench
 from lighttail.planning.confirm import Answer, Confirmation
 from lighttail.planning.curves import Candidate, Curve, own_curves, rounded, shipped_curves
 from lighttail.planning.question import LEVEL, Question, Score
 from lighttail.planning.search import BUDGET, ROUNDS, Search, boundary, reachable
-from lighttail.planning.sensitivity import Misjudged, sensitivity
+from lighttail.planning.sensitivity import sensitivity
 from lighttail.policies import EvenSplit, Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import policy_words
 from lighttail.running.prepare import check_seed, check_settings, fresh_seed, usable_processors
 from lighttail.system.progress import parts_reporter
 
-Floats = npt.NDArray[np.float64]
-Over = Literal["everywhere", "average"]
 ATTEMPTS = 6  # choices that are confirmed, at most
 SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if no choice was confirmed
 CONFIRM = 0.25  # of the budget, for one choice
 MEAN_PATHS = 2048  # for the mean loss of a choice
 STEPS = 3  # towards the limit itself
+NAMED = ("chance", "over", "policies", "also", "delay", "batch")
+SHORT = 0.05  # of the budget, for each horizon that is tried
+LONGEST = 10**7  # pulls of an experiment whose length is sought
+NEAR = 1.1  # ratio of two horizons that are not told apart
+LONGER = 6  # plans for longer and longer horizons, at most
 CHEAPEST = 4  # candidates among which the least mean loss is sought once more
-
-
-@dataclass(frozen=True)
-class Option:
-    """A policy with what is known of it from fresh random numbers.
-
-    label: its name. words: the text that names it on the command line (`--policy`), or "" if it has none.
-    scale: its tuning in `unit`s. chance: of losing the limit or more, in the `worst` problem or on average;
-    None if no limit was given. losses: of simulated paths over the family.
-    """
-
-    label: str
-    policy: Policy
-    words: str
-    scale: float
-    unit: str
-    mean_loss: Estimate
-    chance: Estimate | None
-    source: str
-    worst: Bandit
-    losses: Floats = field(repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "policy": self.words or repr(self.policy),
-            "label": self.label,
-            "scale": None if math.isnan(self.scale) else self.scale,
-            "unit": self.unit,
-            "mean_loss": self.mean_loss.to_dict(),
-            "chance": None if self.chance is None else self.chance.to_dict(),
-            "chance_from": self.source,
-            "worst": {"means": list(self.worst.means), "labels": list(self.worst.labels)},
-        }
-
-
-@dataclass(frozen=True)
-class Point:
-    """A policy of the search, for the frontier. Its numbers are selected, those of an `Option` are not.
-
-    promised: the loss that is reached with the allowed chance.
-    """
-
-    curve: str
-    scale: float
-    unit: str
-    policy: Policy
-    mean: float
-    error: float
-    chance: Estimate
-    dominated: bool
-    promised: float = math.nan
-
-
-@dataclass(frozen=True, repr=False)
-class Plan:
-    """Which policy to run, and what is risked by running it; printed, it is a sentence and a table.
-
-    met: whether a policy was found whose chance of losing `loss` or more is at most `limit`. choice: the
-    policy to run, or the one that comes nearest. cheapest: the policy with the least mean loss whatever its
-    chance. even: the even split. smallest_loss: a loss that the choice reaches with a chance of at most
-    `limit`: `loss` itself if the limit is met. frontier: every policy of the search. misjudged: the choice
-    in another world than planned for.
-    """
-
-    family: Family
-    horizon: int
-    loss: float
-    limit: float
-    over: Over
-    met: bool
-    choice: Option
-    cheapest: Option
-    even: Option
-    smallest_loss: float
-    frontier: tuple[Point, ...] = field(repr=False)
-    misjudged: tuple[Misjudged, ...]
-    course: Course
-    seed: int
-    pulls: int
-    playing: float  # seconds of the simulations, added up over the threads
-    asked_for_loss: bool = False
-    shown_as: ClassVar[str] = "plan"  # the kind of its report
-
-    @property
-    def unit(self) -> str:
-        """What is lost."""
-        coins = all(member.noise.outcomes == (0.0, 1.0) for member in self.family.members)
-        return " conversions" if coins else ""
-
-    def sentence(self) -> str:
-        """The answer in words."""
-        one, unit = self.choice, self.unit
-        tuning = f", which is {one.scale:.2g} of the noise" if one.unit == "kappa / sigma" else ""
-        loses = f"loses {one.mean_loss.value:.3g}{unit} on average"
-        where = "" if self.over == "everywhere" else " (averaged over the family)"
-        if self.asked_for_loss:
-            return (
-                f"The smallest loss that can be promised with a chance of {in_percent(self.limit)} is "
-                f"{self.loss:g}{unit}: run {one.label}{tuning}, which {loses}."
-            )
-        assert one.chance is not None
-        if self.met:
-            text = (
-                f"Run {one.label}{tuning}: it {loses} and {self.loss:g} or more with a chance of at most "
-                f"{in_percent(one.chance.high)}{where}"
-            )
-            return f"{text}; {self._without_limit()}."
-        return (
-            f"No policy was found that loses {self.loss:g}{unit} or more with a chance of at most "
-            f"{in_percent(self.limit)}{where}. {one.label}{tuning} comes nearest: it {loses} and "
-            f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} (at most "
-            f"{in_percent(one.chance.high)}). {self.help()}"
-        )
-
-    def _without_limit(self) -> str:
-        other = self.cheapest
-        if other.policy == self.choice.policy:
-            return "no policy that was tried loses less on average"
-        assert other.chance is not None
-        return (
-            f"the cheapest policy without the limit, {other.label}, loses {other.mean_loss.value:.3g} on "
-            f"average but {self.loss:g} or more with a chance of {in_percent(other.chance.value)}"
-        )
-
-    def help(self) -> str:
-        """What would help if no policy meets the limit."""
-        return (
-            f"What would help: a limit of {rounded(self.smallest_loss):g}, which it reaches with this "
-            f"chance at most; or a longer experiment with a limit that grows with it; or a narrower family."
-        )
-
-    def options(self) -> dict[str, Option]:
-        """The options of the table by their parts in it."""
-        found = {"choice" if self.met else "nearest": self.choice}
-        if self.cheapest.policy != self.choice.policy:
-            found["least mean loss"] = self.cheapest
-        if self.even.policy not in (self.choice.policy, self.cheapest.policy):
-            found["even split"] = self.even
-        return found
-
-    def __str__(self) -> str:
-        rows = [["", "policy", "mean loss", f"P(loss >= {self.loss:g})", "chance from"]]
-        for part, one in self.options().items():
-            chance = "" if one.chance is None else f"{one.chance:.3g}"
-            rows.append([part, one.label, f"{one.mean_loss:.4g}", chance, one.source])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join([self.sentence(), "", *lines])
-
-    __repr__ = __str__
-
-    @property
-    def made_by(self) -> str:
-        """The call that gives the same numbers again; the family's own name is not known."""
-        loss = None if self.asked_for_loss else self.loss
-        late = "".join(f", {name}={value!r}" for name, value in self.course.said().items())
-        return (
-            f"plan(family, horizon={self.horizon}, loss={loss!r}, chance={self.limit!r}, over={self.over!r}"
-            f"{late}, seed={self.seed})"
-        )
-
-    def to_dict(self, command: str = "") -> dict[str, Any]:
-        """For JSON. command: the command that made the plan, if it was not a call of `plan`."""
-        return {
-            "met": self.met,
-            "sentence": self.sentence(),
-            "family": self.family.about,
-            "arms": self.family.arms,
-            "sigma": self.family.sigma,
-            "horizon": self.horizon,
-            "loss": self.loss,
-            "limit": self.limit,
-            "over": self.over,
-            **self.course.told(),
-            "choice": self.choice.to_dict(),
-            "cheapest": self.cheapest.to_dict(),
-            "even_split": self.even.to_dict(),
-            "smallest_loss": self.smallest_loss,
-            "misjudged": [
-                {
-                    "what": one.what,
-                    "factor": one.factor,
-                    "loss": one.loss,
-                    "mean_loss": one.mean_loss.to_dict(),
-                    "chance": one.chance.to_dict(),
-                }
-                for one in self.misjudged
-            ],
-            "frontier": [
-                {
-                    "curve": point.curve,
-                    "policy": policy_words(point.policy) or repr(point.policy),
-                    "scale": None if math.isnan(point.scale) else point.scale,
-                    "unit": point.unit,
-                    "mean_loss": {"value": point.mean, "standard_error": point.error},
-                    "chance": point.chance.to_dict(),
-                    "promised": point.promised,
-                    "dominated": point.dominated,
-                }
-                for point in self.frontier
-            ],
-            "seed": self.seed,
-            "pulls": self.pulls,
-            "command": command or self.made_by,
-        }
 
 
 def plan(
     family: Family | Bandit | Sequence[Bandit],
     *,
-    horizon: int,
+    horizon: int | None,
     loss: float | None = None,
+    loss_per_pull: float | None = None,
     chance: float = 0.001,
     over: Over = "everywhere",
     policies: Sequence[Policy] | Mapping[str, Policy] | None = None,
@@ -266,7 +60,8 @@ def plan(
     """The policy with the least mean loss among those whose chance of losing `loss` or more is small enough.
 
     family: what is known of the problem: a `Family`, one problem, or a list of problems.
-    horizon: pulls of the experiment.
+    horizon: pulls of the experiment. None asks how long it must be: the shortest horizon, to about a tenth,
+        at which some policy loses `loss_per_pull` * horizon or more with the allowed chance at most.
     loss: the loss (pseudo regret) that must be rare. None asks for the smallest loss that can be promised.
     chance: how rare.
     over: "everywhere" holds the chance to the limit in every problem of the family, "average" over them. The
@@ -283,8 +78,18 @@ def plan(
     >>> found.met, found.choice.chance.high <= 0.01
     (True, True)
     """
-    question, course, curves = _asked(family, horizon, loss, chance, over, policies, also, delay, batch)
     seed = fresh_seed() if seed is None else check_seed(seed)
+    if horizon is None or loss_per_pull is not None:
+        rest: dict[str, Any] = {
+            "chance": chance,
+            "over": over,
+            "policies": policies,
+            "also": also,
+            "delay": delay,
+        }
+        rest |= {"delay": delay, "batch": batch, "seed": seed, "threads": threads, "progress": progress}
+        return _shortest(family, horizon, loss, loss_per_pull, effort, rest)
+    question, course, curves = _asked(family, horizon, loss, chance, over, policies, also, delay, batch)
     use = usable_processors() if threads is None else whole("threads", threads, 1)
     budget = BUDGET * positive("effort", effort)
     late = {"delay": course.delay, "batch": course.batch} if course.late else {}
@@ -298,6 +103,46 @@ def plan(
         score, answer = _confirmed(search, confirmation, ranked)
         met = answer.chance.high <= question.limit
         return _made(search, confirmation, score, answer, met, course, seed)
+
+
+def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, rest: dict[str, Any]) -> Plan:
+    """The plan for the shortest horizon at which the limit can be met.
+
+    Short searches double the horizon until one policy is likely within the limit, and then halve the way
+    back. The plan for the horizon found is made with the whole effort, and for a tenth more if it fails.
+    """
+    if horizon is not None:
+        raise refuse("loss_per_pull", per_pull, "left out if a horizon is given")
+    if per_pull is None or loss is not None:
+        raise refuse("loss_per_pull", per_pull, "given if the horizon is None, in place of loss")
+    family, share = family_of(family), positive("loss_per_pull", per_pull)
+    most = family.most_lost(1)
+    if not share < most:
+        raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
+
+    def likely(pulls: int) -> bool:
+        question, course, curves = _asked(family, pulls, share * pulls, *(rest[name] for name in NAMED))
+        use = usable_processors() if rest["threads"] is None else whole("threads", rest["threads"], 1)
+        late = {"delay": course.delay, "batch": course.batch} if course.late else {}
+        bench = Bench(pulls, rest["seed"], use, late)
+        search = Search(question, curves, bench, SHORT * BUDGET * positive("effort", effort))
+        return any(score.likely(question.limit) for score in search.run())
+
+    low, high = 0, max(8 * family.arms, 32)
+    while not likely(high):
+        low, high = high, 2 * high
+        if high > LONGEST:
+            allowed = f"larger: no policy was found that meets it within {LONGEST:,} pulls"
+            raise refuse("loss_per_pull", per_pull, allowed)
+    while high > NEAR * low > 0:
+        middle = round(math.sqrt(low * high))
+        low, high = (low, middle) if likely(middle) else (middle, high)
+    for _ in range(LONGER):
+        found = plan(family, horizon=high, loss=share * high, effort=effort, **rest)
+        if found.met:
+            break
+        high = math.ceil(NEAR * high)
+    return replace(found, asked_for_horizon=True)
 
 
 def _asked(
@@ -524,6 +369,3 @@ def frontier(search: Search) -> tuple[Point, ...]:
             )
         )
     return tuple(sorted(found, key=lambda point: (point.curve, point.scale)))
-
-
-__all__ = ["BadInput", "Misjudged", "Option", "Plan", "Point", "plan"]

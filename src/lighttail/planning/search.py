@@ -32,20 +32,22 @@ BUDGET = 2e9  # pulls of a search, about
 
 class Round(NamedTuple):
     """members: problems for the mean, with `paths` each. watched: problems for the chance, with `hits` paths
-    each. kept: candidates that go on to the next round."""
+    each. kept: candidates that go on to the next round. exact: whether chances are exact if they can be had
+    in a moment."""
 
     members: int
     paths: int
     watched: int
     hits: int
     kept: int
+    exact: bool = False
 
 
 ROUNDS = (
     Round(6, 16, WATCHED, 64, 24),
     Round(12, 24, WATCHED, 256, 10),
-    Round(24, 32, 3, 1024, 5),
-    Round(24, 64, 2, 4096, 5),
+    Round(24, 32, 3, 1024, 5, exact=True),
+    Round(24, 64, 2, 4096, 5, exact=True),
 )
 BASE = 200_000  # paths of all rounds together, about
 
@@ -127,7 +129,7 @@ class Search:
             paths, hits = (fewer(count, self.curves[one.curve]) for count in (asked.paths, asked.hits))
             plays += [Play(one.policy, member, paths, stage) for member in members]
             look = self._look(one, asked.watched)
-            for problem in look:
+            for problem in look if asked.exact else ():
                 known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
                 if known is not None:
                     exact[one, problem] = known

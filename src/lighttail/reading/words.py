@@ -355,7 +355,7 @@ def _wrong_form(text: str, word: str) -> BadInput:
 def policy_words(policy: Policy) -> str:
     """The words that name a policy, the opposite of `parse_policy`; "" if lighttail ships no such words.
 
-    >>> policy_words(UCB(LightTailed(0.031))), policy_words(ThompsonSampling(0.2, 0.04, 0.2))
+    >>> policy_words(UCB(LightTailed(0.031))), policy_words(policies.ThompsonSampling(0.2, 0.04, 0.2))
     ('ucb:lighttailed:0.031', 'ts:0.2:0.04:0.2')
     """
     for text in _possible_words(policy):

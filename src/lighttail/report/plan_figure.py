@@ -13,7 +13,7 @@ import numpy as np
 
 from lighttail.outcomes.format import chance as in_percent
 from lighttail.planning import Plan
-from lighttail.planning.plan import Option, Point
+from lighttail.planning.answer import Option, Point
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS, draw_bars, panels_of
 
 if TYPE_CHECKING:

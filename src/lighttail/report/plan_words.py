@@ -10,7 +10,7 @@ from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, interval, probability
 from lighttail.planning import Plan
-from lighttail.planning.plan import Option
+from lighttail.planning.answer import Option
 from lighttail.planning.sensitivity import Misjudged
 from lighttail.reading.words import NOISES, parse_noise
 

@@ -1,0 +1,234 @@
+"""The answer of a plan: the policy to run, what is risked by running it, and the policies beside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail.course import Course
+from lighttail.families import Family
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import chance as in_percent
+from lighttail.planning.curves import rounded
+from lighttail.planning.sensitivity import Misjudged
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.reading.words import policy_words
+
+Floats = npt.NDArray[np.float64]
+Over = Literal["everywhere", "average"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A policy with what is known of it from fresh random numbers.
+
+    label: its name. words: the text that names it on the command line (`--policy`), or "" if it has none.
+    scale: its tuning in `unit`s. chance: of losing the limit or more, in the `worst` problem or on average;
+    None if no limit was given. losses: of simulated paths over the family.
+    """
+
+    label: str
+    policy: Policy
+    words: str
+    scale: float
+    unit: str
+    mean_loss: Estimate
+    chance: Estimate | None
+    source: str
+    worst: Bandit
+    losses: Floats = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "policy": self.words or repr(self.policy),
+            "label": self.label,
+            "scale": None if math.isnan(self.scale) else self.scale,
+            "unit": self.unit,
+            "mean_loss": self.mean_loss.to_dict(),
+            "chance": None if self.chance is None else self.chance.to_dict(),
+            "chance_from": self.source,
+            "worst": {"means": list(self.worst.means), "labels": list(self.worst.labels)},
+        }
+
+
+@dataclass(frozen=True)
+class Point:
+    """A policy of the search, for the frontier. Its numbers are selected, those of an `Option` are not.
+
+    promised: the loss that is reached with the allowed chance.
+    """
+
+    curve: str
+    scale: float
+    unit: str
+    policy: Policy
+    mean: float
+    error: float
+    chance: Estimate
+    dominated: bool
+    promised: float = math.nan
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """Which policy to run, and what is risked by running it; printed, it is a sentence and a table.
+
+    met: whether a policy was found whose chance of losing `loss` or more is at most `limit`. choice: the
+    policy to run, or the one that comes nearest. cheapest: the policy with the least mean loss whatever its
+    chance. even: the even split. smallest_loss: a loss that the choice reaches with a chance of at most
+    `limit`: `loss` itself if the limit is met. frontier: every policy of the search. misjudged: the choice
+    in another world than planned for.
+    """
+
+    family: Family
+    horizon: int
+    loss: float
+    limit: float
+    over: Over
+    met: bool
+    choice: Option
+    cheapest: Option
+    even: Option
+    smallest_loss: float
+    frontier: tuple[Point, ...] = field(repr=False)
+    misjudged: tuple[Misjudged, ...]
+    course: Course
+    seed: int
+    pulls: int
+    playing: float  # seconds of the simulations, added up over the threads
+    asked_for_loss: bool = False
+    asked_for_horizon: bool = False
+    shown_as: ClassVar[str] = "plan"  # the kind of its report
+
+    @property
+    def unit(self) -> str:
+        """What is lost."""
+        coins = all(member.noise.outcomes == (0.0, 1.0) for member in self.family.members)
+        return " conversions" if coins else ""
+
+    def sentence(self) -> str:
+        """The answer in words."""
+        one, unit = self.choice, self.unit
+        tuning = f", which is {one.scale:.2g} of the noise" if one.unit == "kappa / sigma" else ""
+        loses = f"loses {one.mean_loss.value:.3g}{unit} on average"
+        where = "" if self.over == "everywhere" else " (averaged over the family)"
+        if self.asked_for_loss:
+            return (
+                f"The smallest loss that can be promised with a chance of {in_percent(self.limit)} is "
+                f"{self.loss:g}{unit}: run {one.label}{tuning}, which {loses}."
+            )
+        assert one.chance is not None
+        if self.met:
+            text = (
+                f"Run {one.label}{tuning}: it {loses} and {self.loss:g} or more with a chance of at most "
+                f"{in_percent(one.chance.high)}{where}"
+            )
+            long = f"{self.horizon:,} pulls are enough. " if self.asked_for_horizon else ""
+            return f"{long}{text}; {self._without_limit()}."
+        return (
+            f"No policy was found that loses {self.loss:g}{unit} or more with a chance of at most "
+            f"{in_percent(self.limit)}{where}. {one.label}{tuning} comes nearest: it {loses} and "
+            f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} (at most "
+            f"{in_percent(one.chance.high)}). {self.help()}"
+        )
+
+    def _without_limit(self) -> str:
+        other = self.cheapest
+        if other.policy == self.choice.policy:
+            return "no policy that was tried loses less on average"
+        assert other.chance is not None
+        return (
+            f"the cheapest policy without the limit, {other.label}, loses {other.mean_loss.value:.3g} on "
+            f"average but {self.loss:g} or more with a chance of {in_percent(other.chance.value)}"
+        )
+
+    def help(self) -> str:
+        """What would help if no policy meets the limit."""
+        return (
+            f"What would help: a limit of {rounded(self.smallest_loss):g}, which it reaches with this "
+            f"chance at most; or a longer experiment with a limit that grows with it; or a narrower family."
+        )
+
+    def options(self) -> dict[str, Option]:
+        """The options of the table by their parts in it."""
+        found = {"choice" if self.met else "nearest": self.choice}
+        if self.cheapest.policy != self.choice.policy:
+            found["least mean loss"] = self.cheapest
+        if self.even.policy not in (self.choice.policy, self.cheapest.policy):
+            found["even split"] = self.even
+        return found
+
+    def __str__(self) -> str:
+        rows = [["", "policy", "mean loss", f"P(loss >= {self.loss:g})", "chance from"]]
+        for part, one in self.options().items():
+            chance = "" if one.chance is None else f"{one.chance:.3g}"
+            rows.append([part, one.label, f"{one.mean_loss:.4g}", chance, one.source])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self.sentence(), "", *lines])
+
+    __repr__ = __str__
+
+    @property
+    def made_by(self) -> str:
+        """The call that gives the same numbers again; what the family was called there is not known."""
+        loss = None if self.asked_for_loss else self.loss
+        late = "".join(f", {name}={value!r}" for name, value in self.course.said().items())
+        return (
+            f"plan(family, horizon={self.horizon}, loss={loss!r}, chance={self.limit!r}, over={self.over!r}"
+            f"{late}, seed={self.seed})"
+        )
+
+    def to_dict(self, command: str = "") -> dict[str, Any]:
+        """For JSON. command: the command that made the plan, if it was not a call of `plan`."""
+        return {
+            "met": self.met,
+            "sentence": self.sentence(),
+            "family": self.family.about,
+            "arms": self.family.arms,
+            "sigma": self.family.sigma,
+            "horizon": self.horizon,
+            "loss": self.loss,
+            "limit": self.limit,
+            "over": self.over,
+            **self.course.told(),
+            "choice": self.choice.to_dict(),
+            "cheapest": self.cheapest.to_dict(),
+            "even_split": self.even.to_dict(),
+            "smallest_loss": self.smallest_loss,
+            "misjudged": [
+                {
+                    "what": one.what,
+                    "factor": one.factor,
+                    "loss": one.loss,
+                    "mean_loss": one.mean_loss.to_dict(),
+                    "chance": one.chance.to_dict(),
+                }
+                for one in self.misjudged
+            ],
+            "frontier": [
+                {
+                    "curve": point.curve,
+                    "policy": policy_words(point.policy) or repr(point.policy),
+                    "scale": None if math.isnan(point.scale) else point.scale,
+                    "unit": point.unit,
+                    "mean_loss": {"value": point.mean, "standard_error": point.error},
+                    "chance": point.chance.to_dict(),
+                    "promised": point.promised,
+                    "dominated": point.dominated,
+                }
+                for point in self.frontier
+            ],
+            "seed": self.seed,
+            "pulls": self.pulls,
+            "command": command or self.made_by,
+        }

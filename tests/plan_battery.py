@@ -1,0 +1,218 @@
+"""Random families, planned for and judged: is what a plan states true, and is there nothing better?
+
+    python tests/plan_battery.py coverage --families 200 --seed 1
+    python tests/plan_battery.py optimality --problems 20 --seed 1
+
+Coverage: the stated limit of the chance (`choice.chance.high`) is held against the truth in the problem that
+the plan calls worst and in a problem drawn from the family. The truth is exact where there is an exact law,
+and otherwise comes from a million paths; a stated limit counts as broken if the truth lies above it, or, with
+simulated truth, if the whole 99 % interval does. The control states what the search saw, without fresh random
+numbers.
+
+Optimality: on one problem at a time, a fine grid of kappas over all curves looks for a policy whose mean loss
+is lower by more than 3 % and whose chance is within the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import lighttail as lt
+from lighttail.families import family_of
+from lighttail.outcomes.estimates import proportion
+from lighttail.planning.bench import Bench
+from lighttail.planning.curves import shipped_curves
+from lighttail.planning.question import Question
+from lighttail.planning.search import Search
+from lighttail.tails.known import exact_at
+
+BETTER = 0.03
+
+
+class Case(NamedTuple):
+    """A question for a plan."""
+
+    family: lt.Family
+    horizon: int
+    loss: float
+    limit: float
+    over: str
+
+
+def cases(seed: int, single: bool = False) -> Iterator[Case]:
+    """Random families: rates or gaps, two to four arms, one problem or a box, everywhere or on average."""
+    rng = np.random.default_rng(seed)
+    while True:
+        arms, horizon = int(rng.integers(2, 4 if single else 5)), int(rng.choice([60, 120, 250, 500]))
+        if rng.random() < 0.5:
+            low, high = sorted(rng.uniform(0.02, 0.98, 2).tolist())
+            family = lt.Family.rates(low, high, arms, members=8)
+        else:
+            low, high = sorted(rng.uniform(0.05, 1.5, 2).tolist())
+            family = lt.Family.gaps(low, high, arms, members=8, noise=lt.Gaussian(float(rng.uniform(0.5, 2))))
+        if single or rng.random() < 0.4:
+            family = family_of(family.members[int(rng.integers(8))])
+        most = family.most_lost(horizon)
+        loss = float(f"{rng.uniform(0.08, 0.6) * most:.3g}")
+        limit = float(rng.choice([0.003, 0.01, 0.03, 0.1]))
+        over = "average" if len(family.members) > 1 and rng.random() < 0.3 else "everywhere"
+        if most > 0.0 and loss > 0.0:
+            yield Case(family, horizon, loss, limit, over)
+
+
+def drawn(family: lt.Family, rng: np.random.Generator) -> lt.Bandit:
+    """A problem of the family."""
+    if family.low is None or family.high is None:
+        return family.members[int(rng.integers(len(family.members)))]
+    means = rng.uniform(family.low, family.high)
+    return family.at(*map(float, means))
+
+
+def broken(policy: lt.Policy, problem: lt.Bandit, case: Case, stated: float, paths: int, seed: int) -> bool:
+    """Whether the truth lies above what was stated."""
+    exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 5.0)
+    if exact is not None:
+        return exact > stated * (1.0 + 1e-4)
+    out = lt.simulate(policy, problem, horizon=case.horizon, paths=paths, seed=seed)
+    hits = int(np.sum(out.reaches(case.loss, "pseudo_regret")))
+    return proportion(hits, paths, 0.99).low > stated
+
+
+def average_broken(policy: lt.Policy, case: Case, stated: float, paths: int, seed: int) -> bool:
+    """The same for the average over the members."""
+    each, hits = paths // len(case.family.members), 0
+    for turn, member in enumerate(case.family.members):
+        out = lt.simulate(policy, member, horizon=case.horizon, paths=each, seed=seed + turn)
+        hits += int(np.sum(out.reaches(case.loss, "pseudo_regret")))
+    return proportion(hits, each * len(case.family.members), 0.99).low > stated
+
+
+def judged(
+    case: Case, policy: lt.Policy, worst: lt.Bandit, stated: float, paths: int, seed: int
+) -> list[bool]:
+    """Whether the stated limit is broken: in the worst problem and in one drawn from the family, or on
+    average."""
+    if case.over == "average":
+        return [average_broken(policy, case, stated, paths, seed)]
+    rng = np.random.default_rng(seed)
+    problems = dict.fromkeys([worst, drawn(case.family, rng)])
+    return [broken(policy, problem, case, stated, paths, seed) for problem in problems]
+
+
+def coverage(count: int, seed: int, effort: float, paths: int) -> tuple[int, int, int, int]:
+    """(plans met, stated limits broken, promises broken, limits that a control without fresh numbers
+    breaks), over families for which a plan was met."""
+    met = wrong = over_limit = control = 0
+    for turn, case in enumerate(cases(seed)):
+        if met >= count:
+            break
+        found = lt.plan(
+            case.family,
+            horizon=case.horizon,
+            loss=case.loss,
+            chance=case.limit,
+            over=case.over,  # type: ignore[arg-type]
+            seed=turn,
+            effort=effort,
+        )
+        if not found.met:
+            continue
+        met += 1
+        choice, fresh = found.choice, 10**6 + turn
+        assert choice.chance is not None
+        wrong += any(judged(case, choice.policy, choice.worst, choice.chance.high, paths, fresh))
+        over_limit += any(judged(case, choice.policy, choice.worst, case.limit, paths, fresh))
+        policy, problem, stated = unconfirmed(case, turn, effort)
+        control += any(judged(case, policy, problem, stated, paths, fresh))
+        print(f"{met}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}, {case.over}: ", end="")
+        print(f"{choice.label} {choice.chance:.3g}; so far {wrong} {over_limit} {control}", flush=True)
+    return met, wrong, over_limit, control
+
+
+def unconfirmed(case: Case, seed: int, effort: float) -> tuple[lt.Policy, lt.Bandit, float]:
+    """The choice of a search and what the search saw of it, without fresh random numbers."""
+    question = Question(case.family, case.horizon, case.loss, case.limit, case.over == "everywhere", False)
+    curves = shipped_curves(case.family, case.horizon)
+    search = Search(question, curves, Bench(case.horizon, seed, 2), 2e9 * effort)
+    ranked = search.run()
+    likely = [score for score in ranked if score.chance.value <= case.limit] or ranked
+    best = likely[0]
+    return best.candidate.policy, best.watched[0], max(best.chance.value, case.limit)
+
+
+def optimality(count: int, seed: int, effort: float) -> list[tuple[float, str]]:
+    """For each problem, how much lower the mean loss of the best policy of a fine grid is that also meets the
+    limit; negative if the choice is better."""
+    found = []
+    for turn, case in enumerate(cases(seed, single=True)):
+        if len(found) >= count:
+            break
+        plan = lt.plan(
+            case.family, horizon=case.horizon, loss=case.loss, chance=case.limit, seed=turn, effort=effort
+        )
+        if not plan.met:
+            continue
+        best, label = best_of_grid(case, 10**6 + turn)
+        mine = mean_loss(plan.choice.policy, case, 10**6 + turn)
+        found.append((mine / best - 1.0, f"{plan.choice.label} {mine:.4g}, grid: {label} {best:.4g}"))
+        print(f"{len(found)}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}: ", end="")
+        print(f"{found[-1][0]:+.2%} {found[-1][1]}", flush=True)
+    return found
+
+
+def mean_loss(policy: lt.Policy, case: Case, seed: int, paths: int = 40_000) -> float:
+    out = lt.simulate(policy, case.family.members[0], horizon=case.horizon, paths=paths, seed=seed)
+    return out.mean("pseudo_regret").value
+
+
+def best_of_grid(case: Case, seed: int) -> tuple[float, str]:
+    """The least mean loss, within the limit, of all curves over a grid with steps of 2^(1/8)."""
+    problem, best, label = case.family.members[0], math.inf, "none"
+    for turn, curve in enumerate(shipped_curves(case.family, case.horizon)):
+        scales = [x * 2.0 ** (k / 8) for x in curve.scales for k in range(8)]
+        for one in curve.candidates(turn, scales):
+            cheap = mean_loss(one.policy, case, seed, 4_000)
+            if cheap * 0.97 > best:
+                continue
+            mean = mean_loss(one.policy, case, seed)
+            if mean < best and allowed(one.policy, problem, case, seed):
+                best, label = mean, str(one.policy)
+    return best, label
+
+
+def allowed(policy: lt.Policy, problem: lt.Bandit, case: Case, seed: int) -> bool:
+    """Whether the chance is within the limit: exactly, or by 400,000 paths."""
+    exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 2.0)
+    if exact is not None:
+        return exact <= case.limit
+    out = lt.simulate(policy, problem, horizon=case.horizon, paths=400_000, seed=seed)
+    return float(np.mean(out.reaches(case.loss, "pseudo_regret"))) <= case.limit
+
+
+def main() -> None:
+    reading = argparse.ArgumentParser()
+    reading.add_argument("what", choices=["coverage", "optimality"])
+    reading.add_argument("--families", "--problems", type=int, default=200, dest="count")
+    reading.add_argument("--seed", type=int, default=1)
+    reading.add_argument("--effort", type=float, default=0.05)
+    reading.add_argument("--paths", type=int, default=10**6)
+    asked: Any = reading.parse_args()
+    if asked.what == "coverage":
+        met, wrong, over, control = coverage(asked.count, asked.seed, asked.effort, asked.paths)
+        print(
+            f"{met} plans: the stated limit is broken in {wrong}, the asked one in {over}, control {control}"
+        )
+    else:
+        gains = [gain for gain, _ in optimality(asked.count, asked.seed, asked.effort)]
+        print(
+            f"{len(gains)} problems: {sum(gain > BETTER for gain in gains)} can be bettered by more than 3 %"
+        )
+
+
+if __name__ == "__main__":
+    main()

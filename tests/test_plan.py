@@ -1,0 +1,194 @@
+"""Plans: the choice is allowed, cheap and reproducible, and what is stated comes from fresh numbers.
+
+The whole battery is `plan_battery.py`; here a few of its cases with fixed seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+from plan_battery import cases, judged, optimality
+
+import lighttail as lt
+from lighttail.planning.curves import grid, own_curves, shipped_curves
+from lighttail.planning.search import reachable
+from lighttail.reading.words import parse_policy, policy_words
+
+PROBLEM = lt.Bandit([0.2, 0.8])
+QUICK = 0.02
+
+
+@pytest.fixture(scope="module")
+def found() -> lt.Plan:
+    return lt.plan(PROBLEM, horizon=200, loss=60, chance=0.01, seed=1, effort=QUICK)
+
+
+def test_a_plan_meets_its_limit_and_is_cheaper_than_an_even_split(found: lt.Plan) -> None:
+    assert found.met
+    assert found.choice.chance is not None
+    assert found.choice.chance.high <= 0.01
+    assert found.even.mean_loss.value == pytest.approx(60.0)
+    assert found.choice.mean_loss.high < 60.0
+    assert found.cheapest.mean_loss.value <= found.choice.mean_loss.value + 1e-9
+    exact = lt.exact_tail(found.choice.policy, PROBLEM, 200, 60.0) if found.choice.source == "exact" else None
+    assert exact is None or exact == pytest.approx(found.choice.chance.value, rel=1e-4)
+
+
+def test_a_plan_is_reproducible(found: lt.Plan) -> None:
+    again = lt.plan(PROBLEM, horizon=200, loss=60, chance=0.01, seed=1, effort=QUICK, threads=1)
+    assert str(again) == str(found)
+    assert [point.policy for point in again.frontier] == [point.policy for point in found.frontier]
+
+
+def test_a_plan_is_json_and_names_its_policy_for_the_command_line(found: lt.Plan) -> None:
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert told["met"] is True
+    assert parse_policy(told["choice"]["policy"]) == found.choice.policy
+    assert set(told["choice"]["chance"]) == {"value", "low", "high", "level"}
+    assert told["choice"]["worst"]["means"] == [0.2, 0.8]
+    assert found.choice.label in str(found)
+    policies = [point.policy for point in found.frontier]
+    assert len(policies) == len(set(policies)) > 30
+
+
+def test_what_cannot_be_met_is_said_with_what_comes_nearest() -> None:
+    hard = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=QUICK)
+    assert not hard.met
+    assert hard.choice.chance is not None
+    assert hard.choice.chance.high > 0.001
+    assert hard.smallest_loss > 3.0
+    assert "No policy was found" in hard.sentence()
+    assert "What would help" in hard.sentence()
+
+
+def test_the_smallest_loss_that_can_be_promised_holds() -> None:
+    """On a million fresh paths the chance is within the limit; a limit of half the loss would not be."""
+    promise = lt.plan(PROBLEM, horizon=100, chance=0.02, seed=2, effort=QUICK)
+    out = lt.simulate(promise.choice.policy, PROBLEM, horizon=100, paths=200_000, seed=9)
+    assert out.exceedance(promise.loss, "pseudo_regret").low <= 0.02
+    assert out.exceedance(promise.loss / 2, "pseudo_regret").low > 0.02
+    assert "smallest loss that can be promised" in promise.sentence()
+
+
+def test_how_long_an_experiment_must_be() -> None:
+    """At the horizon found the limit is met, by the exact law; at a third of it no policy meets it."""
+    asked = {"loss_per_pull": 0.3, "chance": 0.02, "seed": 4, "effort": QUICK}
+    asked["policies"] = [lt.UCB(lt.LightTailed(0.1))]
+    found = lt.plan(PROBLEM, horizon=None, **asked)
+    assert found.met
+    assert found.loss == pytest.approx(0.3 * found.horizon)
+    assert f"{found.horizon:,} pulls are enough" in found.sentence()
+    assert lt.exact_tail(found.choice.policy, PROBLEM, found.horizon, found.loss) <= 0.02
+    third = found.horizon // 3
+    kappas = np.geomspace(0.01, 2.0, 24)
+    least = min(lt.exact_tail(lt.UCB(lt.LightTailed(k)), PROBLEM, third, 0.3 * third) for k in kappas)
+    assert least > 0.02
+
+
+def test_delays_are_planned_for() -> None:
+    asked = {"horizon": 100, "loss": 50, "chance": 0.05, "seed": 3, "effort": QUICK}
+    asked["policies"] = [lt.UCB(lt.LightTailed(0.1))]
+    late = lt.plan(PROBLEM, **asked, delay=10, batch=5)
+    assert late.choice.source == "simulated paths"
+    soon = lt.plan(PROBLEM, **asked)
+    assert late.choice.mean_loss.value > soon.choice.mean_loss.value
+
+
+@pytest.mark.slow
+def test_stated_limits_hold_on_random_families() -> None:
+    wrong = []
+    for turn, case in enumerate(islice(cases(5), 10)):
+        plan = lt.plan(
+            case.family,
+            horizon=case.horizon,
+            loss=case.loss,
+            chance=case.limit,
+            over=case.over,  # type: ignore[arg-type]
+            seed=turn,
+            effort=QUICK,
+        )
+        if plan.met:
+            assert plan.choice.chance is not None
+            stated = plan.choice.chance.high
+            wrong += [any(judged(case, plan.choice.policy, plan.choice.worst, stated, 100_000, turn))]
+    assert len(wrong) >= 5
+    assert sum(wrong) == 0
+
+
+@pytest.mark.slow
+def test_a_fine_grid_finds_nothing_much_better() -> None:
+    assert all(gain <= 0.03 for gain, _ in optimality(2, 3, 0.05))
+
+
+def test_own_policies_are_swept_over_their_tuning() -> None:
+    mine = {"mine": lt.UCB(lt.LightTailed(0.1))}
+    plan = lt.plan(PROBLEM, horizon=100, loss=50, chance=0.05, seed=1, effort=QUICK, policies=mine)
+    assert {point.curve for point in plan.frontier} == {"mine"}
+    assert len({point.policy for point in plan.frontier}) > 5
+    (curve,) = own_curves([lt.EvenSplit()], 1.0)
+    assert [one.policy for one in curve.candidates(0)] == [lt.EvenSplit()]
+    also = lt.plan(
+        PROBLEM, horizon=60, loss=30, chance=0.1, seed=1, effort=QUICK, policies=mine, also=[lt.EvenSplit()]
+    )
+    assert {point.curve for point in also.frontier} == {"mine", "EvenSplit"}
+
+
+def test_every_shipped_candidate_has_words() -> None:
+    family = lt.Family.rates(0.03, 0.05, arms=3)
+    for turn, curve in enumerate(shipped_curves(family, 20_000)):
+        for one in curve.candidates(turn):
+            assert parse_policy(policy_words(one.policy)) == one.policy
+
+
+def test_grids_and_reachable_chances() -> None:
+    assert grid(0.1, 0.8) == pytest.approx((0.1, 0.2, 0.4, 0.8))
+    few, many = reachable(0.01, 400, 0.025), reachable(0.01, 100_000, 0.025)
+    assert 0.0 == few < many < 0.01
+    hits = np.random.default_rng(1).binomial(100_000, many, 400)
+    from lighttail.outcomes.estimates import proportion_limits
+
+    shown = proportion_limits(hits, 100_000, 0.95)[1] <= 0.01
+    assert 0.7 < shown.mean() < 0.95  # five in six, with four standard errors of 400 draws
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": 61.0}, "loss must be at most 60, the loss of pulling the worst arm 100 times, but is 61"),
+        ({"loss": -1.0}, "loss must be"),
+        ({"chance": 0.0}, "chance must be a number above 0 and below 1, but is 0"),
+        ({"chance": 1.5}, "chance must be a number above 0 and below 1, but is 1.5"),
+        ({"horizon": 1}, "horizon must be"),
+        ({"over": "some"}, "over must be"),
+        ({"policies": []}, "policies must be at least one policy"),
+        ({"policies": [3]}, "a policy for arms"),
+        ({"effort": 0}, "effort must be"),
+        ({"family": lt.Bandit([0.3, 0.3])}, "family must be a family in which some arm is worse"),
+        ({"family": "rates"}, "family must be a Family, a Bandit or a list of Bandits"),
+        ({"family": lt.Bandit([0.3, 0.8], lt.Gaussian(0.0))}, "a family whose rewards are random"),
+        ({"horizon": None}, "loss_per_pull must be given if the horizon is None"),
+        ({"loss_per_pull": 0.1}, "loss_per_pull must be left out if a horizon is given"),
+        ({"horizon": None, "loss": None, "loss_per_pull": 0.9}, "loss_per_pull must be below 0.6"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused_before_anything_is_played(
+    change: dict, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lighttail.planning.bench.simulate", lambda *a, **k: pytest.fail("played"))
+    given = {"family": PROBLEM, "horizon": 100, "loss": 30.0, "chance": 0.01, "seed": 1} | change
+    with pytest.raises(lt.BadInput, match=message):
+        lt.plan(given.pop("family"), **given)
+
+
+def test_a_mean_is_never_reported_without_an_interval(found: lt.Plan) -> None:
+    for option in found.options().values():
+        assert option.mean_loss.low <= option.mean_loss.value <= option.mean_loss.high
+        assert math.isfinite(option.mean_loss.high)
+    for one in found.misjudged:
+        assert one.chance.low <= one.chance.value <= one.chance.high
+    assert {one.what for one in found.misjudged} == {"the noise", "the gaps", "the horizon"}
