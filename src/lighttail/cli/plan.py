@@ -26,12 +26,12 @@ MOST_PULLS = 10**7  # of a plan, which plays some ten thousand paths
 LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
 ARMS, HORIZON = 3, 20_000
 RATES, LOSS = "3%..5%", 150.0  # the web test, if no option describes another problem
-OWN_NAMES = {
+OWN_NAMES = {  # the words of the command line for arguments of `plan`
     "loss": "lose-at-most",
+    "loss_per_pull": "loss-per-pull",
     "family": "the problem",
     "policies": "policy",
-    "loss_per_pull": "loss-per-pull",
-}  # of arguments of `plan`
+}
 
 
 @app.command()
@@ -96,8 +96,8 @@ def plan(
         opt.number_option(
             "loss-per-pull",
             metavar="LOSS",
-            help="In place of --horizon and --lose-at-most: ask how long the experiment must be so that losing "
-            "LOSS times its pulls is rare.",
+            help="In place of --horizon and --lose-at-most: ask how long the experiment must be so that a "
+            "loss of LOSS times its pulls is rare.",
         ),
     ] = None,
     chance: Annotated[
