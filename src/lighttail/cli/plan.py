@@ -270,7 +270,8 @@ def _show(found: Plan, path: Path) -> None:
 
     screen = opt.console()
     screen.print(found.sentence())
-    screen.print(plain_table(f"{found.family!r}; {found.horizon:,} pulls", COLUMNS, rows(found)))
+    table = [(f"{part}: {name}", *numbers) for part, name, *numbers in rows(found)]
+    screen.print(plain_table(f"{found.family!r}; {found.horizon:,} pulls", COLUMNS[1:], table))
     screen.print(LOST)
     screen.print("\nRun this policy in a live experiment, in Python:")
     for line in live_lines(found):
