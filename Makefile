@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-peers picture layers delays clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test         run every check and test"
 	@echo "make check        ruff and mypy alone"
 	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
+	@echo "make bench-live   the service: events per commit, latency in fsyncs, restart, two servers"
 	@echo "make bench-peers  the same UCB1 in river, MABWiser, PyMAB and lighttail, side by side"
 
 .venv/ready: pyproject.toml
@@ -34,7 +35,7 @@ check: .venv/ready
 
 # Every layer once, without the statistics that take many paths. The first run compiles, which takes longer.
 QUICK := imports conformance formulas words problems noises bounds plain_rules oracle counts tally outcome statistics \
-	online online_state study_file digest
+	online online_state live_parts study_file digest
 
 quick: check
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow" $(QUICK:%=tests/test_%.py)
@@ -54,6 +55,9 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
+
+bench-live: .venv/ready
+	$(BIN)/python benchmarks/live.py
 
 # In an environment of its own: what the others need must not decide what lighttail is tested with.
 bench-peers: .venv-peers/ready

@@ -36,11 +36,15 @@ POLICIES = (
     "ts:1e-300", "ucb:standard:0", "ts:1e200", "ucb:standard:nan", "se:anytime:1", "exp3ix:loss:-1",
     "linucb:standard:1", "klucb:0.5", "klucb:1e300:5e-324", "etc:20", "etc:1e300", "egreedy:5:0.1",
     "bayesucb:1e300", "twopart:0.5:1:0.6:0.3", "moss", "eqo:1e308", "inflated:0", "evensplit:1",
+    "ucb:lighttailed:0.2s", "ts:0.8s:0.04:1s", "ts:infs", "ts:1e308s", "ucb:armoptimal:0.4s:0s", "klucb:1s",
+    "etc:5s", "se:anytime:0.2s", "eqo:s", "moss:-1s", "ucb:standard:" + "9" * 5000 + "s", "twopart:1s:1s:1s",
 )  # fmt: skip
 LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1", "lints:1", "lints:0",
-          "linucb:oful:1:2:1", "linucb:standard:1e300", "ucb:standard:1")  # fmt: skip
+          "linucb:oful:1:2:1", "linucb:standard:1e300", "ucb:standard:1", "lints:1s", "linucb:oful:1s:0.05:1",
+          "linucb:oful:1:0.05s:1", "linucb:lighttailed:1e-320s")  # fmt: skip
 MEANS = ("0.2,0.8", "0,1,0.5", "0.5,0.5", "1e-300,2e-300", "1e307,0", "1e308,-1e308", "0.2", "nan,1",
-         "-1e-5,1e-5", ",".join("0.1" for _ in range(40)), ",".join("0.1" for _ in range(3000)))  # fmt: skip
+         "-1e-5,1e-5", "3%,5 %", "3%,500%", "%,1", "1e999999999%,2",
+         ",".join("0.1" for _ in range(40)), ",".join("0.1" for _ in range(3000)))  # fmt: skip
 NOISES = ("gaussian", "bernoulli", "uniform", "laplace", "studentt", "studentt:3", "studentt:2", "gausian",
           "gaussian:1", "Bernoulli")  # fmt: skip
 SIGMAS = ("1", "0", "0.001", "1e-320", "1e300", "2", "-1", "1e6")
@@ -51,6 +55,7 @@ FILES = (
     "binary.csv",
     "one.csv",
     "wide.csv",
+    "named.csv",
     "long.csv",
     "folder",
     "nul.csv",
@@ -59,7 +64,9 @@ ARRAYS = ("good.npy", "missing.npy", "garbage.npy", "object.npy", "wide.npy", "n
           "flat.npy", "rounds.npy", "empty.npy")  # fmt: skip
 PLACES = ("out", "new/deep/er", "taken.txt", "taken.txt/below", "x" * 300, "mine", "o ut", "")
 HUGE = ("1e12", "1e15", "1e16", "123456789012345678901234567890")
-PROBLEM = {"--means": MEANS, "--noise": NOISES, "--sigma": SIGMAS, "--data": FILES}
+COLUMNS = ("arm", "reward", "when", "Reward", " arm ", "a" * 5000)
+PROBLEM = {"--means": MEANS, "--noise": NOISES, "--sigma": SIGMAS, "--data": FILES, "--arm-column": COLUMNS,
+           "--reward-column": COLUMNS}  # fmt: skip
 COMMON = {"--horizon": ("30", "3", "2", *HUGE), "--seed": ("7", "0", "1e5"), "--threads": ("1", "2", *HUGE)}
 COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "compare": PROBLEM | COMMON | {
@@ -141,6 +148,7 @@ def furnish(folder: Path) -> None:
     (folder / "one.csv").write_text("arm,reward\na,0\n")
     (folder / "wide.csv").write_text("arm,reward\n" + "a" * 200_000 + ",1\n")
     (folder / "long.csv").write_text("arm,reward\na," + "1" * 5000 + "\nb," + "x" * 5000 + "\n")
+    (folder / "named.csv").write_text("when,Reward,reward, arm \n1,a,2,x\n3,b,4,y\n")
     (folder / "nul.csv").write_text("arm,reward\na,\0\n")
     (folder / "folder").mkdir()
     (folder / "mine").mkdir()

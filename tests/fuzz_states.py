@@ -190,7 +190,8 @@ def asked(experiment: Any, rng: random.Random) -> Any:
 
 
 def valid_texts(rng: random.Random) -> list[tuple[type, str]]:
-    """Every policy at the start, after a few trials and after many, some of them open."""
+    """Every policy at the start, after a few trials and after many, some of them open; with told trials and
+    without."""
     texts = []
     for policy in (*POLICIES, *LINEAR):
         for trials in (0, 3, 30):
@@ -200,6 +201,7 @@ def valid_texts(rng: random.Random) -> list[tuple[type, str]]:
             for trial in rng.sample(experiment.open_trials, trials * 2 // 3):
                 experiment.tell(trial.id, rng.choice([0.0, 1.0, -0.75, rng.gauss(0, 1), 1e60, 1e-300]))
             texts.append((type(experiment), experiment.to_json()))
+            texts.append((type(experiment), experiment.to_json(told=False)))
     return texts
 
 

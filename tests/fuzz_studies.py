@@ -25,7 +25,7 @@ from lighttail.study import cells as cells_module
 
 KEYS = {"name": '"s"', "paths": "130", "seeds": "[1]", "horizons": "[1200]", "threshold": "0.2"}
 PROBLEM = {"name": '"p"', "means": "[0.2, 0.8]", "noise": '"gaussian"', "sigmas": "[1.0]"}
-RESAMPLED = {"name": '"q"', "data": '"data.csv"'}
+RESAMPLED = {"name": '"q"', "data": '"data.csv"', "arm_column": '"arm"'}
 LINEAR = {"name": '"l"', "actions": "3", "dim": "2"}
 POLICY, LINEAR_POLICY = {"policy": '"ts:0.8"'}, {"policy": '"lints:1"'}
 NASTY = (
@@ -33,7 +33,7 @@ NASTY = (
     "true", "[]", "[[]]", "[1, [2]]", "[nan]", "[0]", "[-1]", "{}", "{a = 1}", "[{}]", "1979-05-27",
     "07:32:00", "1979-05-27T07:32:00Z", '"\\u0000"', '"\\u202e"', '"' + "a" * 3000 + '"', "[1, 1]", '["a"]',
     "0x10", "1e5", '"gaussian"', '"missing.csv"', '"folder"', '"/dev/null"', '"../data.csv"',
-    '"ucb:standard:0"', '"ts:"',
+    '"ucb:standard:0"', '"ts:"', '"ts:0.8s"', '"etc:5s"', '"ts:infs"', '"lints:1s"',
     "[" * 50 + "]" * 50, "[" * 3000, "{a=" * 3000, "[" + "1," * 3000 + "]", '"ball:3"', '"bad.npy"', "'", '"',
     "[1e15]", "[1000000000000]", "[1e-320]", "[1e300]", "''''''", '"[red]"', '"💥"', '"."', '" "',
 )  # fmt: skip

@@ -26,6 +26,7 @@ LAYERS = {
     "Simulation": ("running",),
     "Answers": ("online", "bounds", "tails", "compare", "planning"),
     "Showing": ("report", "paper", "study"),
+    "Service": ("live",),
     "Door": ("cli",),
 }
 ORDER = [room for rooms in LAYERS.values() for room in rooms]

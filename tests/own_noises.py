@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import lighttail as lt
-from lighttail.noises.tilts import BernoulliTilt, Family
+from lighttail.noises.tilts import BernoulliTilt, Tilts
 from lighttail.random.streams import standard_normal, uniform
 
 
@@ -48,11 +48,11 @@ class Outspoken(Silent):
     def single(self, means: tuple[float, ...]) -> float:
         return max(map(abs, means))
 
-    def tilt(self) -> Family | None:
+    def tilt(self) -> Tilts | None:
         return lt.Gaussian(self.sigma).tilt()
 
 
-class ExponentialTilt(Family):
+class ExponentialTilt(Tilts):
     """psi = -ln(1 - lam mean); the tilted law is exponential with the mean mean / (1 - lam mean)."""
 
     def psi(self, mean: Any, lam: Any) -> Any:
@@ -91,7 +91,7 @@ class Exponential(lt.Noise):
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return (np.array(means),)
 
-    def tilt(self) -> Family:
+    def tilt(self) -> Tilts:
         return ExponentialTilt()
 
 
@@ -99,7 +99,7 @@ class Exponential(lt.Noise):
 class Wrong(Exponential):
     """The tilts of another law."""
 
-    def tilt(self) -> Family:
+    def tilt(self) -> Tilts:
         return BernoulliTilt()
 
 

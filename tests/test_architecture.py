@@ -50,3 +50,10 @@ def test_the_command_that_the_page_follows_can_be_typed() -> None:
     options = dict(zip(words[::2], words[1::2], strict=True))
     assert parse_policy(options.pop("--policy")) == lt.UCB(lt.LightTailed(0.2))
     assert options == {"--means": "0.2,0.8", "--horizon": "500", "--paths": "5000"}
+
+
+def test_every_page_that_a_docstring_or_a_page_names_exists() -> None:
+    texts = [*SOURCES.rglob("*.py"), *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    named = {page for file in texts for page in re.findall(r"docs/[a-z-]+\.md", file.read_text())}
+    assert len(named) > 10
+    assert sorted(page for page in named if not (ROOT / page).exists()) == []

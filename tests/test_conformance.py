@@ -308,6 +308,13 @@ LAWS = [
 ]
 
 
+def test_every_shipped_noise_has_its_moments_and_its_law_tested() -> None:
+    """A law with two outcomes is determined by its mean."""
+    shipped = {type(noise) for noise in NOISES}
+    assert {type(noise) for noise, _ in MOMENTS} == shipped
+    assert {type(noise) for noise, _, _ in LAWS} == {kind for kind in shipped if kind.outcomes is None}
+
+
 @pytest.mark.parametrize(("noise", "law", "wider"), LAWS, ids=lambda case: type(case).__name__)
 def test_rewards_follow_the_law_they_are_named_after(noise: lt.Noise, law: Any, wider: Any) -> None:
     """Kolmogorov-Smirnov, p > 1e-4; 100,000 rewards tell a sigma that is 5 % wider apart."""

@@ -13,7 +13,10 @@ from house import ORDER, SOURCES, edges, files, imports_of, room_of
 
 import lighttail as lt
 
-HEAVY = {"numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", "pyarrow"}
+HEAVY = {
+    *("numba", "llvmlite", "scipy", "matplotlib", "pandas", "rich", "typer", "pyarrow"),
+    *("sqlite3", "psycopg", "fastapi", "uvicorn", "httpx"),
+}
 FORMULA_FILES = [
     "rules.py",
     "bonuses.py",
@@ -42,6 +45,11 @@ def loaded_after(statements: str) -> set[str]:
 
 def test_importing_lighttail_loads_nothing_heavy() -> None:
     assert loaded_after("import lighttail") == set()
+
+
+def test_importing_the_service_loads_no_database_and_no_web_server() -> None:
+    assert loaded_after("import lighttail.live") == set()
+    assert loaded_after("import lighttail.live as live; live.open_journal('memory')") == set()
 
 
 def test_what_is_heavy_is_loaded_where_it_is_used() -> None:

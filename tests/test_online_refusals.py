@@ -153,7 +153,7 @@ def test_too_many_dimensions_are_refused_before_any_work(dim: int) -> None:
 
 
 def test_a_dimension_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lighttail.online.linear.free_memory", lambda: 1e6)
+    monkeypatch.setattr("lighttail.online.vectors.free_memory", lambda: 1e6)
     refused(
         lambda: lt.LinearExperiment(LIGHT, 500), "dim must be smaller, but is 500: 12 MB of memory are needed"
     )
@@ -316,10 +316,10 @@ DAMAGE: list[tuple[Any, str, Any, str]] = [
     (UCB, "more", 1, "the name of a field of the text must be one of "),
     (UCB, "arms", {"A": 1, "B": 2, "C": 3}, "arms must be a list"),
     (UCB, "horizon", 10**400, "horizon must be a whole number of at most"),
-    (UCB, "format", True, "format must be 2 of an experiment, but is True of 'experiment'"),
-    (UCB, "format", 2.0, "format must be 2 of an experiment, but is 2.0 of 'experiment'"),
-    (UCB, "format", 1, "format must be 2 of an experiment, but is 1 of 'experiment'"),
-    (UCB, "lighttail", "x" * 999, "format must be 2 of an experiment, but is 2 of 'xxx"),
+    (UCB, "format", True, "format must be 2 or 3 of an experiment, but is True of 'experiment'"),
+    (UCB, "format", 2.0, "format must be 2 or 3 of an experiment, but is 2.0 of 'experiment'"),
+    (UCB, "format", 1, "format must be 2 or 3 of an experiment, but is 1 of 'experiment'"),
+    (UCB, "lighttail", "x" * 999, "format must be 2 or 3 of an experiment, but is 2 of 'xxx"),
     (UCB, "policy.bonus.kappa", math.inf, "policy.bonus.kappa must be a finite number, but is inf"),
     (UCB, "policy.bonus.kappa", "1", "kappa must be a finite number above 0"),
     (UCB, "policy.bonus.sigma", 1.0, "the name of a field of policy.bonus must be one of type, kappa"),

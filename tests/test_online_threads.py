@@ -117,8 +117,11 @@ def test_without_the_lock_trials_are_lost_and_rewards_counted_twice() -> None:
     """Negative control."""
     experiment = start(lt.UCB(lt.AnyTime(0.3)))
     experiment._lock = NoLock()
-    wrong = shared(experiment)
-    assert {"ids are not unique", "the sums are not those of the rewards"} & set(wrong)
+    try:
+        wrong = shared(experiment)
+    except (RuntimeError, LookupError) as error:  # a look at the open trials while they change
+        wrong = [str(error)]
+    assert wrong != []
 
 
 def test_without_the_lock_a_linear_experiment_fails_as_well() -> None:
@@ -127,7 +130,7 @@ def test_without_the_lock_a_linear_experiment_fails_as_well() -> None:
     experiment._lock = NoLock()
     try:
         wrong = shared(experiment)
-    except IndexError as error:
+    except (RuntimeError, LookupError) as error:
         wrong = [str(error)]
     assert wrong != []
 

@@ -17,7 +17,7 @@ from lighttail.noises.tilts import BernoulliTilt, GaussianTilt
 from lighttail.tails import weighted
 from lighttail.tails.ladder import ladder
 from lighttail.tails.mixture import Routes
-from lighttail.tails.plan import Plan, derived, plan_of
+from lighttail.tails.plan import TiltPlan, derived, plan_of
 from lighttail.tails.play import play_paths, whole_blocks
 from lighttail.tails.routes import rate
 from lighttail.tails.task import Effort, Task
@@ -48,7 +48,7 @@ def effort(seed: int = 1) -> Effort:
     return Effort(0.05, 0.95, seed, 10**9, 2, False)
 
 
-def both_plans(task: Task) -> Plan:
+def both_plans(task: Task) -> TiltPlan:
     """The plan of an importance run that has no bound on its weights: routes and ladder."""
     first, (second, _) = derived(task), ladder(task, effort())
     assert first is not None
@@ -62,7 +62,7 @@ def one_plan(monkeypatch) -> None:
     monkeypatch.setattr(weighted, "derived", cache(weighted.derived))
 
 
-def weights_of(task: Task, plan: Plan, paths: int, seed: int = 1, whole: bool = False) -> np.ndarray:
+def weights_of(task: Task, plan: TiltPlan, paths: int, seed: int = 1, whole: bool = False) -> np.ndarray:
     """Log weights of at least that many paths; with `whole` all paths run to the end and count."""
     if whole:
         task = replace(task, kind="regret", regret=-1e9)
@@ -323,7 +323,7 @@ def test_exact_answers_are_those_of_the_exact_laws() -> None:
     ids=["luck", "clock", "Thompson", "Exp3IX", "Laplace"],
 )
 def test_exact_refuses_what_has_no_exact_law_in_a_sentence(policy, problem, kind, why) -> None:
-    with pytest.raises(ValueError, match=f"^method must be another than 'exact' here: .*{why}") as refusal:
+    with pytest.raises(ValueError, match=f"^method must be a method other than 'exact': .*{why}") as refusal:
         lt.tail_probability(policy, problem, 50, 10.0, kind=kind, method="exact")
     assert "\n" not in str(refusal.value)
 

@@ -22,12 +22,11 @@ def test_python_of_the_readme_prints_what_its_comments_say(capsys: pytest.Captur
     assert str(names["trial"]) in BLOCKS[3]
 
 
-def test_python_of_the_page_on_noises_prints_what_its_comments_say(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    page = (ROOT / "docs" / "own-noises.md").read_text()
+@pytest.mark.parametrize("name", ["own-noises", "choosing-kappa"])
+def test_python_of_a_page_prints_what_its_comments_say(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text()
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile(block, "own-noises.md", "exec", dont_inherit=True), {"__name__": "own_noises_page"})
+    exec(compile(block, f"{name}.md", "exec", dont_inherit=True), {"__name__": "page"})
     assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\)\s+# (.*)", block)
 
 

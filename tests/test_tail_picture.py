@@ -301,7 +301,7 @@ BAD_TAIL = {
     ),
     "no exact law": (
         ["--policy", "ts:0.8", "--method", "exact"],
-        "method must be another than 'exact' here",
+        "method must be a method other than 'exact'",
     ),
     "folder": (["--out", "x" * 300], "out must be a folder that can be written"),
 }

@@ -21,7 +21,7 @@ from lighttail.problems import Problem
 from lighttail.reading.words import in_units, parse_policy
 from lighttail.running.kept import Keep
 from lighttail.running.pool import check_executor, check_travels
-from lighttail.running.prepare import check_played, check_progress, check_settings
+from lighttail.running.prepare import check_played, check_problem, check_progress, check_settings
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 
@@ -119,9 +119,8 @@ def told_apart(policies: Iterable[Policy], names: Iterable[str]) -> dict[str, Po
 def _named_policies(policies: Any, problem: Any) -> dict[str, Policy]:
     """The policies by their names: at least one policy, and at most MOST_POLICIES."""
     if policies is None:
-        if not isinstance(problem, Problem):
-            raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-        policies = [parse_policy(word, sigma=problem.sigma) for word in default_words(problem)]
+        sigma = check_problem(problem).sigma
+        policies = [parse_policy(word, sigma=sigma) for word in default_words(problem)]
     if isinstance(policies, (str, bytes)) or not isinstance(policies, (Sequence, Mapping)) or not policies:
         raise refuse("policies", policies, POLICIES)
     if len(policies) > MOST_POLICIES:

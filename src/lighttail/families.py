@@ -148,7 +148,7 @@ class Family:
     @property
     def sigma(self) -> float:
         """The standard deviation of one reward: of the noisiest arm, averaged over the members."""
-        return math.fsum(member.noise.sd(member.means) for member in self.members) / len(self.members)
+        return math.fsum(member.sigma for member in self.members) / len(self.members)
 
     def most_lost(self, horizon: int) -> float:
         """The largest loss that is possible in any problem of the family."""

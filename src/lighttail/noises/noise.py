@@ -40,14 +40,16 @@ from lighttail.noises.formulas import (
     uniform_reward,
     uniform_shock,
 )
-from lighttail.noises.tilts import BernoulliTilt, Family, GaussianTilt
+from lighttail.noises.tilts import BernoulliTilt, GaussianTilt, Tilts
 from lighttail.random.streams import block_generator
 
 PILOT, PILOT_ARMS = 1000, 16  # draws per arm, and arms, from which an unstated standard deviation is measured
 RARE = 1e-3  # the smallest chance for which the steps of a uniform number of 23 bits do not matter
 DRAWS = ("shock", "reward")
 SUMS = ("total", "part", "clear", "proxy")
-FACTS = ("sub_gaussian", "span", "outcomes", "normal", "certain", "moves", "tilt", "single", "sd")
+FACTS = (
+    *("sub_gaussian", "span", "outcomes", "normal", "certain", "moves", "mean_range", "tilt", "single", "sd"),
+)
 
 
 class Noise(ABC):
@@ -114,7 +116,7 @@ class Noise(ABC):
         """The smallest and the largest reward that an arm can give; None if the class does not state them."""
         return None
 
-    def tilt(self) -> Family | None:
+    def tilt(self) -> Tilts | None:
         """The exponential tilts of a reward; None if the class does not state them.
 
         A tilted reward must be a reward of this noise around another mean, and `moves` must be True.
@@ -208,7 +210,7 @@ class Gaussian(Noise):
     def certain(self) -> bool:  # type: ignore[override]
         return self.sigma == 0.0
 
-    def tilt(self) -> Family | None:
+    def tilt(self) -> Tilts | None:
         return GaussianTilt(self.sigma) if self.sigma > 0.0 else None
 
     def single(self, means: tuple[float, ...]) -> float:
@@ -329,7 +331,7 @@ class Bernoulli(Noise):
     def span(self, means: tuple[float, ...]) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def tilt(self) -> Family:
+    def tilt(self) -> Tilts:
         return BernoulliTilt()
 
     def single(self, means: tuple[float, ...]) -> float | None:

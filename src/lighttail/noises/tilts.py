@@ -21,7 +21,7 @@ NEVER = 40.0  # log odds: an event with log odds of -40 practically never happen
 SLACK = 1e-9  # rewards: rounding may move a sum of rewards of 0 and 1 off a whole number by this much
 
 
-class Family(ABC):
+class Tilts(ABC):
     """The tilts of a reward: three functions, which take arrays.
 
     psi(mean, lam): ln E exp(lam * reward); infinite if no such law exists.
@@ -54,7 +54,7 @@ class Family(ABC):
 
 
 @dataclass(frozen=True)
-class GaussianTilt(Family):
+class GaussianTilt(Tilts):
     """psi = lam mean + lam^2 sigma^2 / 2; the tilted mean is mean + lam sigma^2."""
 
     sigma: float
@@ -74,7 +74,7 @@ class GaussianTilt(Family):
 
 
 @dataclass(frozen=True)
-class BernoulliTilt(Family):
+class BernoulliTilt(Tilts):
     """psi = ln(1 - mean + mean exp(lam)); the odds of the tilted mean are exp(lam) times the odds of the
     mean.
 

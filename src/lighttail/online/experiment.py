@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -12,7 +12,15 @@ from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
 from lighttail.online.standing import Standing, plain_rows
 from lighttail.online.state import checked_reward, fields_of, listed
-from lighttail.online.trials import Label, LiveExperiment, check_names, known_horizon, or_nan
+from lighttail.online.trials import (
+    HISTORY,
+    MOST_AT_ONCE,
+    Label,
+    LiveExperiment,
+    check_names,
+    known_horizon,
+    or_nan,
+)
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
 from lighttail.policies.rehearsal import try_out
@@ -74,29 +82,81 @@ class Experiment(LiveExperiment):
         self._arm_of: list[int] = []
         self._memo_of: list[tuple[float, ...]] = []
 
-    def ask(self) -> Trial:
-        """The next pull."""
+    @overload
+    def ask(self) -> Trial: ...
+
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next pull. With a count, the next pulls in a list, as if `ask()` had been called this often and
+        nothing else in between."""
+        if count is not None:
+            times = whole("count", count, 1, most=MOST_AT_ONCE)
+            with self._lock:
+                return [self.ask() for _ in range(times)]
         self._lock.acquire()  # `with` takes twice as long
         try:
-            arms = self._arm_of
+            arms, stands = self._arm_of, self._standing
             asked = len(arms)
-            if asked == self.horizon:
+            before = self._pulls_before + asked
+            if before == self.horizon:
                 self._warn_if_over()
-            stands = self._standing
-            arm = stands.choose(self._rng, asked + 1.0)
-            arms.append(arm)
+            arm = stands.choose(self._rng, before + 1.0)
+            arms.append(arm)  # as `_record` does, without the call
             self._reward_of.append(None)
             self._memo_of.append(stands.memo)
-            return _new(Trial, (asked + 1, self.arms[arm]))
+            return _new(Trial, (self._first + asked, self.arms[arm]))
         finally:
             self._lock.release()
 
+    def take(self, arm: Label) -> Trial:
+        """Record a pull of this arm that the policy did not choose, such as one of a fixed share of traffic.
+
+        The pull and its reward count like any other. The policy is asked, too, and overruled, so that its own
+        state goes on as in every round. A policy that must know the probability of every pull (`Exp3IX`)
+        refuses.
+        """
+        with self._lock:
+            place = self._numbered(arm)
+            self._standing.check_takes()
+            self._warn_if_over()
+            self._standing.take(self._rng, self._pulls_before + len(self._arm_of) + 1.0, place)
+            self._taken += 1
+            return self._record(place, ())
+
+    def _record(self, arm: int, memo: tuple[float, ...]) -> Trial:
+        id = self._first + len(self._arm_of)
+        self._arm_of.append(arm)
+        self._reward_of.append(None)
+        self._memo_of.append(memo)
+        return _new(Trial, (id, self.arms[arm]))
+
+    def _numbered(self, arm: Any) -> int:
+        for place, label in enumerate(self.arms):
+            if type(label) is type(arm) and label == arm:
+                return place
+        raise refuse("arm", arm, f"one of {', '.join(map(repr, self.arms))}")
+
+    def _kept(self, place: int) -> tuple[int, tuple[float, ...]]:
+        """The arm and the memo of a trial."""
+        if place >= 0:
+            return self._arm_of[place], self._memo_of[place]
+        return self._older[place + self._first]  # type: ignore[no-any-return]
+
     def _learn(self, place: int, reward: float) -> None:
-        self._standing.learn(self._arm_of[place], reward, self._memo_of[place])
+        if place >= 0:
+            self._standing.learn(self._arm_of[place], reward, self._memo_of[place])
+        else:
+            arm, memo = self._kept(place)
+            self._standing.learn(arm, reward, memo)
+
+    def _replace(self, place: int, old: float, reward: float) -> None:
+        self._standing.amend(self._arm_of[place], old, reward)
 
     def __repr__(self) -> str:
         with self._lock:
-            trials, waiting = len(self._arm_of), len(self._open_places)
+            trials, waiting = self._pulls_before + len(self._arm_of), len(self._open_ids())
         return f"<Experiment: {self.policy}, {len(self.arms)} arms, {trials} trials, {waiting} open>"
 
     @property
@@ -116,23 +176,33 @@ class Experiment(LiveExperiment):
     def open_trials(self) -> list[Trial]:
         """The trials whose reward has not been told."""
         with self._lock:
-            return [Trial(place + 1, self.arms[self._arm_of[place]]) for place in self._open_places]
+            return [Trial(id, self.arms[self._kept(id - self._first)[0]]) for id in self._open_ids()]
 
     def beginning(self) -> Beginning:
         """The state of the experiment, for `simulate(..., start=)`."""
         with self._lock:
-            stands, opened = self._standing, self._open_places
+            stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids that are no pulls
             counts, note = stands.arrays()
-            memos = np.array([self._memo_of[place] for place in opened]).reshape(
-                len(opened), stands.rule.memo
-            )
-            pairs = np.array([(self._arm_of[place], place + 1) for place in opened], dtype=np.int64)
-            horizon, rounds = or_nan(self.horizon), len(self._arm_of)
-            return Beginning(self.policy, horizon, rounds, counts, note, pairs.reshape(-1, 2), memos)
+            kept = [(*self._kept(id - self._first), max(1, id - gap)) for id in self._open_ids()]
+            memos = np.array([memo for _, memo, _ in kept]).reshape(len(kept), stands.rule.memo)
+            pairs = np.array([(arm, round) for arm, _, round in kept], dtype=np.int64).reshape(-1, 2)
+            horizon, rounds = or_nan(self.horizon), self._pulls_before + len(self._arm_of)
+            return Beginning(self.policy, horizon, rounds, counts, note, pairs, memos)
 
-    def _state(self) -> dict[str, Any]:
-        trials = {"arm": self._arm_of, "reward": self._reward_of, "memo": plain_rows(self._memo_of)}
+    def _state(self, told: bool) -> dict[str, Any]:
+        lists: tuple[Any, Any, Any] = (self._arm_of, self._reward_of, self._memo_of) if told else ([], [], [])
+        trials = {"arm": lists[0], "reward": lists[1], "memo": plain_rows(lists[2])}
         return {"arms": self.arms, "trials": trials, "rule": self._standing.to_plain()}
+
+    def _history(self, told: bool) -> dict[str, Any] | None:
+        if told:
+            kept = {id: self._older[id] for id in self._open_ids() if id < self._first}
+            before = (self._first - 1, self._pulls_before)
+        else:
+            kept = {id: self._kept(id - self._first) for id in self._open_ids()}
+            asked = len(self._arm_of)
+            before = (self._first - 1 + asked, self._pulls_before + asked)
+        return history_of(self._standing, before, kept, self._taken)
 
     @classmethod
     def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Experiment:
@@ -145,6 +215,54 @@ class Experiment(LiveExperiment):
         experiment._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
         memos = listed("trials.memo", trials["memo"], len(arms))
         experiment._memo_of = [experiment._standing.memo_of(memo) for memo in memos]
-        lists = (experiment._arm_of, experiment._reward_of, experiment._memo_of)
-        experiment._standing.restore(state["rule"], [Pull(*pull) for pull in zip(*lists, strict=True)])
+        experiment._restore(state)
         return experiment
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Continue from the rule and the history of a text, once the lists of trials are there."""
+        stands = self._standing
+        if HISTORY in state:
+            replaced, opened = self._restore_counts(state[HISTORY], ("id", "arm", "memo"))
+            stands.restore_replaced("history.replaced", replaced)
+            self._older = self._older_of(opened)
+        self._waiting = list(self._older)
+        if self._first > 1:
+            kept = [self._kept(id - self._first) for id in self._open_ids()]
+            pulls = [Pull(arm, None, memo) for arm, memo in kept]
+            stands.restore_sums(state["rule"], pulls, self._pulls_before + len(self._arm_of))
+        else:
+            lists = (self._arm_of, self._reward_of, self._memo_of)
+            pulls = [Pull(*pull) for pull in zip(*lists, strict=True)]
+            stands.restore(state["rule"], pulls, taken=self._taken > 0)
+
+    def _older_of(self, opened: dict[str, Any]) -> dict[int, tuple[int, tuple[float, ...]]]:
+        """The arms and the memos of the open trials before the lists."""
+        ids = opened["id"]
+        last = len(self.arms) - 1
+        arms = listed("history.open.arm", opened["arm"], len(ids))
+        memos = listed("history.open.memo", opened["memo"], len(ids))
+        kept = (
+            (whole("history.open.arm", arm, 0, most=last), self._standing.memo_of(memo))
+            for arm, memo in zip(arms, memos, strict=True)
+        )
+        return dict(zip(ids, kept, strict=True))
+
+
+def history_of(
+    stands: Standing, before: tuple[int, int], opened: dict[int, tuple[int, tuple[float, ...]]], taken: int
+) -> dict[str, Any] | None:
+    """What the trials of a text do not say, or None if they say everything.
+
+    before: the ids and the pulls before the first trial of the text. opened: the arm and the memo of each
+    open trial among these. taken: the pulls that the policy did not choose.
+    """
+    if before == (0, 0) and taken == 0 and not stands.replaced.any():
+        return None
+    arms, memos = [arm for arm, _ in opened.values()], [memo for _, memo in opened.values()]
+    return {
+        "ids": before[0],
+        "pulls": before[1],
+        "taken": taken,
+        "replaced": stands.replaced.tolist(),
+        "open": {"id": list(opened), "arm": arms, "memo": plain_rows(memos)},
+    }

@@ -8,34 +8,33 @@ that a batch spreads over the actions. theta-hat is computed from the received r
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from lighttail.checks import number, refuse, whole
+from lighttail.checks import refuse, whole
 from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import ConvexSet
 from lighttail.linear.policies import TIE, LinearPolicy
 from lighttail.online.state import checked_reward, fields_of, listed
 from lighttail.online.trials import (
+    HISTORY,
+    MOST_AT_ONCE,
     MOST_NAMES,
     Label,
     LiveExperiment,
     check_name,
-    check_names,
     known_horizon,
     or_nan,
 )
+from lighttail.online.vectors import Floats, checked_dim, root_of, row_names, row_of, solved, square_of
 from lighttail.policies.policy import ROUNDING
 from lighttail.random.streams import uniform
-from lighttail.system.memory import free_memory, in_bytes
 
-Floats = npt.NDArray[Any]
-MOST_DIM = 10_000  # numbers per action
-MATRICES = 6  # matrices of dim x dim numbers that a round keeps in memory at once
 MOST_STARTS = 100_000  # random starts per search over a ball or a box
+Chosen = TypeVar("Chosen")
 TINY = 1e-300  # far above the error of products that are too small for a float
 
 
@@ -86,13 +85,17 @@ class LinearExperiment(LiveExperiment):
     ) -> None:
         if not isinstance(policy, LinearPolicy):
             raise refuse("policy", policy, "a linear policy such as LinearUCB(LinearLightTailed(kappa=0.2))")
-        self.dim = _checked_dim(dim)
+        self.dim = checked_dim(dim)
         super().__init__(policy, known_horizon(policy, horizon, 1, "", "give horizon="), seed)
         policy.check(or_nan(self.horizon), self.dim)
         self._params = policy.params(or_nan(self.horizon), self.dim)
         self._asked = policy.ridge * np.eye(self.dim)  # V of all trials, including open ones
         self._received = self._asked.copy()  # V of the trials whose reward is known
         self._sums = np.zeros(self.dim)  # the sum of reward * action
+        self._replaced = [
+            0.0,
+            0.0,
+        ]  # how many rewards were replaced, and the sum of the sizes of their products
         self._action_of: list[list[float]] = []
         self._label_of: list[Label | None] = []
 
@@ -100,44 +103,63 @@ class LinearExperiment(LiveExperiment):
     def estimate(self) -> Floats:
         """theta-hat, computed from the rewards received so far."""
         with self._lock:
-            return _solved(self._received, self._sums, self.policy.ridge)
+            return solved(self._received, self._sums, self.policy.ridge)
 
     @property
     def open_trials(self) -> list[LinearTrial]:
         """The trials whose reward has not been told."""
         with self._lock:
-            return [self._trial(place) for place in self._open_places]
+            return [self._trial(id) for id in self._open_ids()]
 
-    def ask(self, actions: Any, labels: Any = None) -> LinearTrial:
+    @overload
+    def ask(self, actions: Any, labels: Any = None) -> LinearTrial: ...
+
+    @overload
+    def ask(self, actions: Any, labels: Any = None, *, count: int) -> list[LinearTrial]: ...
+
+    def ask(
+        self, actions: Any, labels: Any = None, count: int | None = None
+    ) -> LinearTrial | list[LinearTrial]:
         """The next pull: one of the rows of `actions` (A x dim), or a point of a `BallSet` or `BoxSet`.
 
         labels: different names of the rows (text or whole numbers); by default their places 0, 1, ...
+        count: if it is given, the next pulls in a list, as if `ask` had been called this often in a row.
         """
+        if count is not None:
+            times = whole("count", count, 1, most=MOST_AT_ONCE)
+            with self._lock:
+                return [self.ask(actions, labels) for _ in range(times)]
         if isinstance(actions, ConvexSet):
             self._check_set(actions, labels)
             rows, names = None, None
         else:
             rows = self._check(actions)
-            names = _names(labels, len(rows))
+            names = row_names(labels, len(rows))
         with self._lock:
             self._warn_if_over()
-            before = self._rng.bit_generator.state
-            try:
-                with np.errstate(all="ignore"):
-                    if rows is None or names is None:
-                        return self._record(self._highest(actions), None)
-                    chosen = self._choose(rows)
-                    return self._record(rows[chosen], names[chosen])
-            except (ArithmeticError, np.linalg.LinAlgError):
-                self._rng.bit_generator.state = before
-                given = actions if rows is None else rows[:3].tolist()
-                raise refuse(
-                    "actions", given, "such that every estimate and radius is a finite number"
-                ) from None
+            if rows is None or names is None:
+                return self._guarded(lambda: self._record(self._highest(actions), None), actions)
+            chosen = self._place_of(rows)
+            return self._record(rows[chosen], names[chosen])
+
+    def _place_of(self, rows: Floats) -> int:
+        """The place of the row that the policy chooses."""
+        return self._guarded(lambda: self._choose(rows), rows[:3].tolist())
+
+    def _guarded(self, choose: Callable[[], Chosen], given: Any) -> Chosen:
+        """What `choose` returns. Raises BadInput, and draws nothing, if a number on the way is not finite."""
+        before = self._rng.bit_generator.state
+        try:
+            with np.errstate(all="ignore"):
+                return choose()
+        except (ArithmeticError, np.linalg.LinAlgError):
+            self._rng.bit_generator.state = before
+            fit = "such that every estimate and radius is a finite number"
+            raise refuse("actions", given, fit) from None
 
     def __repr__(self) -> str:
         with self._lock:
-            trials, waiting = len(self._action_of), len(self._open_places)
+            trials, waiting = self._pulls_before + len(self._action_of), len(self._open_ids())
         return f"<LinearExperiment: {self.policy}, dim {self.dim}, {trials} trials, {waiting} open>"
 
     def _check(self, actions: Any) -> Floats:
@@ -179,7 +201,7 @@ class LinearExperiment(LiveExperiment):
             terms = float(np.abs(index.max()))
         else:
             estimate = rows @ self.estimate
-            width = np.sum(np.linalg.solve(_root(self._asked, self.policy.ridge).T, rows.T) ** 2, axis=0)
+            width = np.sum(np.linalg.solve(root_of(self._asked, self.policy.ridge).T, rows.T) ** 2, axis=0)
             radius = self._radius()
             index = estimate + np.array([radius(z) for z in width.tolist()])
             leader = int(np.argmax(index))
@@ -192,22 +214,24 @@ class LinearExperiment(LiveExperiment):
     def _highest(self, actions: ConvexSet) -> Floats:
         if self.policy.draws:
             return actions.furthest(self._draw()[None])[0]  # type: ignore[no-any-return]
-        half = np.linalg.inv(_root(self._asked, self.policy.ridge))
+        half = np.linalg.inv(root_of(self._asked, self.policy.ridge))
         return actions.highest(self.estimate, half @ half.T, self._radius(), self._rng)[0]
 
     def _radius(self) -> Any:
         """The radius of this round as a function of the width."""
         policy: Any = self.policy
         bonus, (ridge, *params) = policy.bonus, self._params
-        growth = 2.0 * float(np.sum(np.log(np.diag(_root(self._asked, ridge))))) - self.dim * math.log(ridge)
-        time = bonus.clock(float(len(self._action_of) + 1), growth, ridge, *params)
+        growth = 2.0 * float(np.sum(np.log(np.diag(root_of(self._asked, ridge))))) - self.dim * math.log(
+            ridge
+        )
+        time = bonus.clock(float(self._pulls_before + len(self._action_of) + 1), growth, ridge, *params)
         return lambda z: bonus.radius(z, time, *params)
 
     def _draw(self) -> Floats:
         """theta-hat + scale * R^-1 xi, with R' R = V and a standard normal vector xi."""
         ridge, scale = self._params
         shocks = self._rng.standard_normal(self.dim)
-        return self.estimate + scale * np.linalg.solve(_root(self._asked, ridge), shocks)  # type: ignore[no-any-return]
+        return self.estimate + scale * np.linalg.solve(root_of(self._asked, ridge), shocks)  # type: ignore[no-any-return]
 
     def _record(self, action: Floats, label: Label | None) -> LinearTrial:
         if not np.all(np.abs(action) <= LONGEST):  # the ball or the box may be huge
@@ -216,41 +240,91 @@ class LinearExperiment(LiveExperiment):
         self._action_of.append(action.tolist())
         self._label_of.append(label)
         self._reward_of.append(None)
-        return self._trial(len(self._action_of) - 1)
+        id = self._first + len(self._action_of) - 1
+        return self._trial(id)
 
-    def _trial(self, place: int) -> LinearTrial:
-        return LinearTrial(place + 1, self._label_of[place], tuple(self._action_of[place]))
+    def take(self, action: Any, label: Label | None = None) -> LinearTrial:
+        """Record a pull of this action that the policy did not choose. The pull and its reward count like any
+        other; the policy is not asked and draws no random numbers."""
+        row = self._check([action] if np.ndim(action) == 1 else action)
+        if len(row) != 1:
+            raise refuse("action", action, f"one list of {self.dim} numbers")
+        name = None if label is None else check_name("label", label)
+        with self._lock:
+            self._warn_if_over()
+            self._taken += 1
+            return self._record(row[0], name)
 
-    def _check_reward(self, place: int, reward: float) -> None:
-        action, ridge = np.array(self._action_of[place]), self.policy.ridge
-        sums = self._sums + reward * action
+    def _trial(self, id: int) -> LinearTrial:
+        label, action = self._kept(id - self._first)
+        return LinearTrial(id, label, tuple(action))
+
+    def _kept(self, place: int) -> tuple[Label | None, list[float]]:
+        """The label and the action of a trial."""
+        if place >= 0:
+            return self._label_of[place], self._action_of[place]
+        return self._older[place + self._first]  # type: ignore[no-any-return]
+
+    def _check_sums_with(self, reward: float, v: Floats, sums: Floats) -> None:
+        """Raise BadInput if theta-hat would not be finite."""
         with np.errstate(all="ignore"):
-            if np.all(np.abs(sums) / ridge <= 1e250):  # theta-hat is smaller, because V >= ridge * I
+            if np.all(np.abs(sums) / self.policy.ridge <= 1e250):  # theta-hat is smaller: V >= ridge * I
                 return
-            if not np.all(np.isfinite(_solved(self._received + np.outer(action, action), sums, ridge))):
+            if not np.all(np.isfinite(solved(v, sums, self.policy.ridge))):
                 raise refuse("reward", reward, "small enough for theta-hat to be finite")
 
     def _learn(self, place: int, reward: float) -> None:
-        self._check_reward(place, reward)
-        action = np.array(self._action_of[place])
-        self._received += np.outer(action, action)
-        self._sums += reward * action
+        self._learn_action(self._kept(place)[1], reward)
 
-    def _state(self) -> dict[str, Any]:
+    def _learn_action(self, entries: Sequence[float], reward: float) -> None:
+        action = np.array(entries)
+        received, sums = self._received + np.outer(action, action), self._sums + reward * action
+        self._check_sums_with(reward, received, sums)
+        self._received, self._sums = received, sums
+
+    def _replace(self, place: int, old: float, reward: float) -> None:
+        self._replace_action(self._action_of[place], old, reward)
+
+    def _replace_action(self, entries: Sequence[float], old: float, reward: float) -> None:
+        """theta-hat is V^-1 of a sum, which forgets the old reward, apart from rounding."""
+        action = np.array(entries)
+        sums = self._sums + (reward - old) * action
+        self._check_sums_with(reward, self._received, sums)
+        self._sums = sums
+        self._replaced[0] += 1.0
+        self._replaced[1] += (abs(old) + abs(reward)) * float(np.max(np.abs(action)))
+
+    def _state(self, told: bool) -> dict[str, Any]:
         rule = {"asked": self._asked, "received": self._received, "sums": self._sums}
+        lists: tuple[Any, Any, Any] = ([], [], [])
+        if told:
+            lists = (self._action_of, self._label_of, self._reward_of)
         return {
             "dim": self.dim,
-            "trials": {"action": self._action_of, "label": self._label_of, "reward": self._reward_of},
+            "trials": dict(zip(("action", "label", "reward"), lists, strict=True)),
             "rule": {name: value.tolist() for name, value in rule.items()},
         }
 
+    def _history(self, told: bool) -> dict[str, Any] | None:
+        asked = 0 if told else len(self._action_of)
+        before = (self._first - 1 + asked, self._pulls_before + asked)
+        if before == (0, 0) and self._taken == 0 and self._replaced[0] == 0.0:
+            return None
+        kept = {id: self._kept(id - self._first) for id in self._open_ids() if id <= before[0]}
+        labels, actions = [label for label, _ in kept.values()], [action for _, action in kept.values()]
+        opened = {"id": list(kept), "label": labels, "action": actions}
+        counts = {"ids": before[0], "pulls": before[1], "taken": self._taken}
+        return {**counts, "replaced": self._replaced, "open": opened}
+
     @classmethod
     def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> LinearExperiment:
-        dim = _checked_dim(state["dim"])
+        dim = checked_dim(state["dim"])
         rule = fields_of("rule", state["rule"], ("asked", "received", "sums"))
-        asked, received = (_square(f"rule.{name}", rule[name], dim) for name in ("asked", "received"))
-        sums = _row("rule.sums", rule["sums"], dim)
+        asked, received = (square_of(f"rule.{name}", rule[name], dim) for name in ("asked", "received"))
+        sums = row_of("rule.sums", rule["sums"], dim)
         experiment = cls(policy, dim, state["horizon"], rng)
+        if HISTORY in state:
+            experiment._restore_history(state[HISTORY])
         experiment._restore_trials(state["trials"])
         experiment._asked, experiment._received, experiment._sums = map(np.array, (asked, received, sums))
         experiment._check_sums()
@@ -261,86 +335,52 @@ class LinearExperiment(LiveExperiment):
         actions = listed("trials.action", trials["action"])
         labels = listed("trials.label", trials["label"], len(actions))
         rewards = listed("trials.reward", trials["reward"], len(actions))
-        self._action_of = [_row("trials.action", action, self.dim, LONGEST) for action in actions]
+        self._action_of = [row_of("trials.action", action, self.dim, LONGEST) for action in actions]
         self._label_of = [name if name is None else check_name("trials.label", name) for name in labels]
         self._reward_of = [r if r is None else checked_reward("trials.reward", r) for r in rewards]
+        self._waiting = list(self._older)
+
+    def _restore_history(self, history: Any) -> None:
+        replaced, opened = self._restore_counts(history, ("id", "label", "action"))
+        self._replaced = row_of("history.replaced", replaced, 2)
+        if min(self._replaced) < 0.0:
+            raise refuse("history.replaced", self._replaced, "numbers of at least 0")
+        labels = [
+            name if name is None else check_name("history.open.label", name)
+            for name in listed("history.open.label", opened["label"], len(opened["id"]))
+        ]
+        rows = listed("history.open.action", opened["action"], len(opened["id"]))
+        actions = [row_of("history.open.action", row, self.dim, LONGEST) for row in rows]
+        self._older = dict(zip(opened["id"], zip(labels, actions, strict=True), strict=True))
 
     def _check_sums(self) -> None:
         """Raise BadInput if the sums are not the sums over the trials, apart from the rounding errors of
-        adding them in any order."""
+        adding them in any order. If the told trials are not known, only the form can be checked."""
+        if self._first > 1:
+            self._check_form()
+            return
         actions = np.array(self._action_of).reshape(len(self._action_of), self.dim)
         known = np.array([reward is not None for reward in self._reward_of], dtype=bool)
         rewards = np.array([reward for reward in self._reward_of if reward is not None])
         start = self.policy.ridge * np.eye(self.dim)
-        heard, slack = actions[known], 4.0 * ROUNDING * (len(actions) + 2)
+        times, came = self._replaced
+        heard, slack = actions[known], 4.0 * ROUNDING * (len(actions) + 2 + times)
         for field, have, terms, first in (
             ("rule.asked", self._asked, (actions, actions), start),
             ("rule.received", self._received, (heard, heard), start),
             ("rule.sums", self._sums, (heard, rewards), np.zeros(self.dim)),
         ):
             left, right = terms
-            size = np.abs(left).T @ np.abs(right) + first
+            size = np.abs(left).T @ np.abs(right) + first + (came if field == "rule.sums" else 0.0)
             if not np.all(np.abs(have - (left.T @ right + first)) <= slack * size + TINY):
                 raise refuse(field, have.tolist(), "their sum").within("its sums do not fit its trials")
+        self._check_form()
+
+    def _check_form(self) -> None:
+        """Raise BadInput if the matrices are not symmetric or theta-hat is not finite."""
         if not (
             np.array_equal(self._asked, self._asked.T) and np.array_equal(self._received, self._received.T)
         ):
             raise refuse("rule.asked and rule.received", "other matrices", "symmetric")
         if not np.all(np.isfinite(self.estimate)):
             raise refuse("rule.sums", self._sums.tolist(), "small enough for theta-hat to be finite")
-
-
-def _checked_dim(dim: Any) -> int:
-    """The dimension as an int. Raises BadInput, before any work, if its matrices do not fit into memory."""
-    checked = whole("dim", dim, 1, most=MOST_DIM)
-    needed, free = 8.0 * MATRICES * checked**2, free_memory()
-    if needed > free:
-        sizes = f"{in_bytes(needed)} of memory are needed and {in_bytes(free)} are free"
-        raise refuse("dim", checked, "smaller", more=f": {sizes}")
-    return checked
-
-
-def _names(labels: Any, count: int) -> list[Label]:
-    """The names of the rows: the labels, or the places of the rows if there are no labels."""
-    if labels is None:
-        return list(range(count))
-    allowed = f"a list of {count} names, one per action"
-    names = check_names("labels", labels, 1, allowed)
-    if len(names) != count:
-        raise refuse("labels", names, allowed)
-    return names
-
-
-def _row(field: str, value: Any, dim: int, most: float = math.inf) -> list[float]:
-    """`value` as a list of `dim` numbers of at most `most` in size."""
-    row = [number(field, entry) for entry in listed(field, value, dim)]
-    if any(abs(entry) > most for entry in row):
-        raise refuse(field, row, f"a list of numbers of at most {most:g} in size")
-    return row
-
-
-def _square(field: str, value: Any, dim: int) -> list[list[float]]:
-    return [_row(field, row, dim) for row in listed(field, value, dim)]
-
-
-def _solved(v: Floats, sums: Floats, ridge: float) -> Floats:
-    """V^-1 sums."""
-    root = _root(v, ridge)
-    with np.errstate(all="ignore"):  # the callers check whether the result is finite
-        return np.linalg.solve(root, np.linalg.solve(root.T, sums))
-
-
-def _root(v: Floats, ridge: float) -> Floats:
-    """R, an upper triangular matrix with a positive diagonal and R' R = V, for a V of any condition.
-
-    No eigenvalue of the exact V is below the ridge. If rounding has made V indefinite, its eigenvalues are
-    raised to the ridge.
-    """
-    try:
-        return np.linalg.cholesky(v).T
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(v)
-        root = np.linalg.qr(np.sqrt(np.maximum(values, ridge))[:, None] * vectors.T, mode="r")
-        signs = np.where(np.diag(root) < 0.0, -1.0, 1.0)
-        lost = np.diag(np.where(np.diag(root) == 0.0, math.sqrt(ridge), 0.0))  # no pivot is below the ridge
-        return root * signs[:, None] + lost

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.checks import BadInput, number, refuse
-from lighttail.online.state import fields_of, listed, same_counts, same_sums
+from lighttail.checks import EXACT, BadInput, number, refuse, whole
+from lighttail.online.state import fields_of, listed, same_counts, same_sums, shortened
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull, State
 from lighttail.rules import learn_nothing
@@ -41,15 +41,23 @@ class Standing:
         self._places = tuple(range(self.rule.notes))
         self._memo = self._places[self.rule.notes - self.rule.memo :]
         self.memo: tuple[float, ...] = ()
+        self.replaced: Any = np.zeros(
+            (self.arms, 2)
+        )  # per arm: how many rewards were replaced, and their sizes
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle. The views and the rule's functions are made again from it."""
-        return {name: self.__dict__[name] for name in ("policy", "arms", "params", "_counts", "_notes")}
+        return {
+            name: self.__dict__[name]
+            for name in ("policy", "arms", "params", "_counts", "_notes", "replaced")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.rule = self.policy.rule()
+        replaced = self.replaced.copy()
         self._use(self._counts.copy(), self._notes.copy())
+        self.replaced = replaced
 
     def choose(self, rng: Any, t: float) -> int:
         """The arm of round t, which now counts as tried. `memo` becomes the memo of this pull."""
@@ -64,6 +72,40 @@ class Standing:
             note = self.note
             self.memo = tuple([note[arm, place] for place in self._memo])
         return arm
+
+    def check_takes(self) -> None:
+        """Raise BadInput if the policy can learn from no pull but those that it chose."""
+        if self._memo:
+            fit = "a policy that learns from pulls that it did not choose"
+            why = "needs the probability with which it chose the arm of every pull"
+            raise refuse("policy", self.policy, fit, found=f"{self.policy} {why}")
+
+    def take(self, rng: Any, t: float, arm: int) -> None:
+        """Round t with an arm that somebody else chose: the rule is asked as in every round and overruled."""
+        self._choose(rng, t, self.tried, self.heard, self.total, self.note, self.params)
+        self.tried[arm] += 1.0
+
+    def check_amends(self) -> None:
+        """Raise BadInput if the rule keeps more of a reward than sums, which can be corrected."""
+        if not self.policy.amendable:
+            fit = "a policy whose state is sums of rewards, which can be corrected"
+            kept = "may have decided for good because of the old reward"
+            raise refuse("policy", self.policy, fit, found=f"{self.policy} {kept}")
+
+    def amend(self, arm: int, old: float, reward: float) -> None:
+        """Take a reward in place of an old one: a sum of rewards forgets the old one, apart from rounding."""
+        self.check_amends()
+        self.replaced[arm] += (1.0, abs(old) + abs(reward))
+        self.total[arm] += reward - old
+        self._learn(arm, reward, self.tried, self.heard, self.total, self.note, self.params)
+
+    def mark(self) -> tuple[Any, Any, Any]:
+        """What `back` restores: a state to return to if one of several rewards is refused."""
+        return self._counts.copy(), self._notes.copy(), self.replaced.copy()
+
+    def back(self, mark: tuple[Any, Any, Any]) -> None:
+        """Return to a mark."""
+        self._counts[:], self._notes[:], self.replaced[:] = mark
 
     def learn(self, arm: int, reward: float, memo: tuple[float, ...]) -> None:
         """Take in the reward of a pull, or raise BadInput if a note would not be finite."""
@@ -102,8 +144,54 @@ class Standing:
         rows = self._notes[:, : self.rule.notes].tolist()
         return {**counts, "total": list(self.total), "note": plain_rows(rows)}
 
-    def restore(self, state: Any, pulls: list[Pull]) -> None:
-        """Continue from what `to_plain` returned. Raises BadInput if the pulls cannot have led to it."""
+    def restore_replaced(self, field: str, value: Any) -> None:
+        """Continue with these replaced rewards, a pair per arm: how many, and the sum of their sizes."""
+        rows = listed(field, value, self.arms)
+        pairs = [[number(field, entry) for entry in listed(field, row, 2)] for row in rows]
+        if any(min(pair) < 0.0 for pair in pairs):
+            raise refuse(field, value, "a list of pairs of numbers of at least 0")
+        self.replaced[:] = pairs
+
+    def restore_sums(self, state: Any, waiting: list[Pull], pulls: int) -> None:
+        """Continue from what `to_plain` returned if the told trials are not known.
+
+        waiting: the open trials. pulls: the number of all pulls, which must be those that the rule counts.
+        """
+        fields_of("rule", state, PARTS)
+        tried = [
+            whole("rule.tried", n, 0, most=EXACT) for n in listed("rule.tried", state["tried"], self.arms)
+        ]
+        if sum(tried) != pulls:
+            raise refuse("rule.tried", tried, f"counts whose sum is {pulls}, the number of pulls")
+        opened = [0] * self.arms
+        for pull in waiting:
+            opened[pull.arm] += 1
+        known = [n - some for n, some in zip(tried, opened, strict=True)]
+        if min(known) < 0:
+            raise refuse("rule.tried", tried, f"at least the open trials {shortened(opened)}")
+        self._counts[0] = tried
+        self._counts[1] = same_counts("rule.heard", state["heard"], known)
+        self._counts[2] = [number("rule.total", x) for x in listed("rule.total", state["total"], self.arms)]
+        self._restore_notes(state["note"], waiting, whole=False)
+
+    def restore_plain(self, state: Any) -> None:
+        """Continue from what `to_plain` returned, which is trusted apart from its form."""
+        fields_of("rule", state, PARTS)
+        for row, name in enumerate(("tried", "heard", "total")):
+            self._counts[row] = [number(name, entry) for entry in listed(name, state[name], self.arms)]
+        self._restore_notes(state["note"], [], whole=False)
+
+    def _restore_notes(self, value: Any, pulls: list[Pull], whole: bool) -> None:
+        notes = [_row("rule.note", row, self.rule.notes) for row in listed("rule.note", value, self.arms)]
+        self._notes[:, : self.rule.notes] = notes
+        tried, heard, total = (values.tolist() for values in self._counts)
+        self.policy.check_notes(State(tried, heard, total, notes, self.params, pulls, whole))
+
+    def restore(self, state: Any, pulls: list[Pull], taken: bool = False) -> None:
+        """Continue from what `to_plain` returned. Raises BadInput if the pulls cannot have led to it.
+
+        taken: whether some of the pulls were not the policy's choice, so that more notes can be right.
+        """
         fields_of("rule", state, PARTS)
         rewards: list[list[float]] = [[] for _ in range(self.arms)]
         tried = [0] * self.arms
@@ -113,12 +201,8 @@ class Standing:
                 rewards[pull.arm].append(pull.reward)
         self._counts[0] = same_counts("rule.tried", state["tried"], tried)
         self._counts[1] = same_counts("rule.heard", state["heard"], [len(known) for known in rewards])
-        self._counts[2] = same_sums("rule.total", state["total"], rewards)
-        rows = listed("rule.note", state["note"], self.arms)
-        notes = [_row("rule.note", row, self.rule.notes) for row in rows]
-        self._notes[:, : self.rule.notes] = notes
-        tried, heard, total = (values.tolist() for values in self._counts)
-        self.policy.check_notes(State(tried, heard, total, notes, self.params, pulls))
+        self._counts[2] = same_sums("rule.total", state["total"], rewards, self.replaced.tolist())
+        self._restore_notes(state["note"], pulls, whole=not taken)
 
 
 def plain_rows(rows: Sequence[Sequence[float]]) -> list[list[float | str]]:

@@ -89,11 +89,14 @@ def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
     return have
 
 
-def same_sums(field: str, value: Any, terms: list[list[float]]) -> list[float]:
-    """`value` as a list of sums. Raises BadInput if it differs from the sums of `terms` beyond rounding."""
+def same_sums(field: str, value: Any, terms: list[list[float]], replaced: list[list[float]]) -> list[float]:
+    """`value` as a list of sums. Raises BadInput if it differs from the sums of `terms` beyond rounding.
+
+    replaced: per sum, how many terms were replaced by others, and the sizes of the terms that came and went.
+    """
     have = [number(field, entry) for entry in listed(field, value, len(terms))]
-    for total, parts in zip(have, terms, strict=True):
-        if not is_sum(total, parts):
+    for total, parts, (times, size) in zip(have, terms, replaced, strict=True):
+        if not is_sum(total, parts, times, size):
             raise refuse(
                 field, total, f"{math.fsum(parts)!r}, the sum that its trials give, apart from rounding"
             )

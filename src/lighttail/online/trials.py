@@ -8,7 +8,7 @@ import reprlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from itertools import islice
+from itertools import islice, pairwise
 from numbers import Integral
 from threading import RLock
 from typing import Any, ClassVar, Self
@@ -26,11 +26,14 @@ from lighttail.online.state import (
     encode_generator,
     encode_settings,
     fields_of,
+    listed,
     parse,
 )
 from lighttail.policies import Policy
 
 SMALLEST = -LARGEST  # the smallest reward
+HISTORY = "history"  # the field that says what the trials of a text do not
+MOST_AT_ONCE = 10**6  # pulls per ask
 SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # the fields of the text of every experiment
 LONGEST_REASON = 300  # characters: a longer reason is cut, because a user's class may quote all of its fields
 MOST_NAMES = 10**6  # arms, or actions per round
@@ -42,10 +45,13 @@ class LiveExperiment(ABC):
     open.
 
     Threads may share an experiment: every method that reads or changes the state holds the lock.
+
+    Trial `id` has the place `id - _first` in the lists. An experiment that was restored from a text without
+    told trials knows of the trials before `_first` the open ones alone; their places are negative.
     """
 
     kind: ClassVar[str]  # the kind of experiment, as the text of `to_json` names it
-    version: ClassVar[int]  # the version of the fields of this text
+    version: ClassVar[int]  # the version of the fields of this text; one more if the text has a history
     parts: ClassVar[tuple[str, ...]]  # the fields of this text in addition to SHARED
     policy: Policy
     horizon: int | None
@@ -54,6 +60,12 @@ class LiveExperiment(ABC):
         self.policy, self.horizon = policy, horizon
         self._rng = _generator(seed)
         self._reward_of: list[float | None] = []
+        self._waiting: list[int] = []  # the ids of the trials that were open when `_open_ids` looked
+        self._looked = 0  # the places at which it looked
+        self._first = 1  # the id of the trial in the first place of the lists
+        self._pulls_before = 0  # pulls before this trial
+        self._older: dict[int, Any] = {}  # what is kept of the open trials before this trial
+        self._taken = 0  # pulls that the policy did not choose
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -70,8 +82,16 @@ class LiveExperiment(ABC):
         """Let the policy take in the reward of a trial. Raises BadInput if the policy could not continue."""
 
     @abstractmethod
-    def _state(self) -> dict[str, Any]:
-        """The fields `parts` of the text, from which `_restored` continues."""
+    def _replace(self, place: int, old: float, reward: float) -> None:
+        """Let the policy take another reward for the old one. Raises BadInput if it cannot."""
+
+    @abstractmethod
+    def _state(self, told: bool) -> dict[str, Any]:
+        """The fields `parts` of the text, from which `_restored` continues. told: with finished trials."""
+
+    @abstractmethod
+    def _history(self, told: bool) -> dict[str, Any] | None:
+        """What the trials of the text do not say; None if they say everything."""
 
     @classmethod
     @abstractmethod
@@ -80,7 +100,7 @@ class LiveExperiment(ABC):
 
     def _warn_if_over(self) -> None:
         """Warn once, before the first trial after the horizon."""
-        if self.horizon is not None and len(self._reward_of) == self.horizon:
+        if self.horizon is not None and self._pulls_before + len(self._reward_of) == self.horizon:
             warnings.warn(
                 f"the horizon of {self.horizon} pulls is over; the policy continues without its guarantees",
                 stacklevel=3,
@@ -95,38 +115,77 @@ class LiveExperiment(ABC):
         self._lock.acquire()  # `with` takes twice as long
         try:
             rewards = self._reward_of
-            place = id - 1 if type(id) is int and 0 < id <= len(rewards) else self._place(id)
-            known = rewards[place]
+            if type(id) is int and 0 <= (place := id - self._first) < len(rewards):
+                known = rewards[place]
+            else:
+                place = self._place(id)
+                known = rewards[place] if place >= 0 else None
             if known is None:
                 self._learn(place, reward)
-                rewards[place] = reward
+                if place >= 0:
+                    rewards[place] = reward
+                else:
+                    del self._older[self._first + place]
             elif known != reward:
                 raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
         finally:
             self._lock.release()
 
+    def amend(self, id: int, reward: float) -> None:
+        """Replace the reward that was told for the trial with this id.
+
+        From now on the policy knows the sums that it would know if it had been told this reward at first,
+        apart from rounding; the choices that it has made stay. A policy that decides for good because of a
+        reward (`SuccessiveElimination`, `ExploreThenCommit`) or adds up more than rewards (`Exp3IX`) refuses.
+        """
+        reward = float(reward) if isinstance(reward, (bool, np.bool_)) else checked_reward("reward", reward)
+        with self._lock:
+            place = self._place(id)
+            known = self._reward_of[place] if place >= 0 else None
+            if known is None:
+                raise refuse("id", id, "the id of a trial whose reward was told; tell the first reward")
+            if known != reward:
+                self._replace(place, known, reward)
+                self._reward_of[place] = reward
+
+    def _open_ids(self) -> list[int]:
+        """The ids of the open trials, in their order. It looks at the trials that were open at the last look
+        and at those since, so that the work does not grow with the finished trials."""
+        first, rewards, older = self._first, self._reward_of, self._older
+        waiting = [id for id in self._waiting if (id in older if id < first else rewards[id - first] is None)]
+        asked = len(rewards)
+        waiting += [first + place for place in range(self._looked, asked) if rewards[place] is None]
+        self._waiting, self._looked = waiting, asked
+        return waiting
+
     def _place(self, id: Any) -> int:
-        """The place of a trial in the lists."""
-        asked = len(self._reward_of)
+        """The place of a trial: in the lists, or negative if the trial is older than they are."""
+        asked = self._first - 1 + len(self._reward_of)
         if isinstance(id, bool) or not isinstance(id, Integral) or not 1 <= int(id) <= asked:
             which = f"the ids so far are 1 to {asked}" if asked else "no trial was asked yet"
             raise refuse("id", id, f"the id of a trial that was asked ({which})")
-        return int(id) - 1
+        place = int(id) - self._first
+        if place < 0 and int(id) not in self._older:
+            raise refuse("id", id, "the id of a trial that is open or that this experiment remembers")
+        return place
 
-    @property
-    def _open_places(self) -> list[int]:
-        return [place for place, reward in enumerate(self._reward_of) if reward is None]
+    def to_json(self, told: bool = True) -> str:
+        """The state as text, from which another process can continue with exactly the same choices.
 
-    def to_json(self) -> str:
-        """The whole state as text, from which another process can continue with exactly the same choices."""
+        told: whether the text has the trials whose reward was told. Without them the size of the text and the
+        time to write it depend on the open trials alone; an experiment that continues from such a text
+        refuses a reward that is told again.
+        """
         with self._lock:
+            history = self._history(told)
             state = {
                 "lighttail": self.kind,
-                "format": self.version,
+                "format": self.version + (history is not None),
                 "policy": encode_settings(self.policy),
                 "horizon": self.horizon,
                 "rng": encode_generator(self._rng),
-                **self._state(),
+                **self._state(told),
+                **({} if history is None else {HISTORY: history}),
             }
             try:
                 return json.dumps(state, allow_nan=False)
@@ -143,20 +202,40 @@ class LiveExperiment(ABC):
                 raise BadInput(FOREIGN, field="the text", value=text)
             cls._check_kind(state["lighttail"], state["format"])
             try:
-                fields_of("the text", state, (*SHARED, *cls.parts))
+                more = (HISTORY,) if state["format"] > cls.version else ()
+                fields_of("the text", state, (*SHARED, *cls.parts, *more))
                 return cls._restored(decode_settings(state["policy"]), state, decode_generator(state["rng"]))
             except BadInput as error:
                 raise error.within("the text is not a whole experiment", LONGEST_REASON) from None
         except RecursionError:
             raise BadInput(f"{FOREIGN}: it is nested too deeply", field="the text", value=text) from None
 
+    def _restore_counts(self, history: Any, columns: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+        """Continue with the counts of a history; returns its `replaced`, and `open` with these columns.
+
+        The ids of the open trials are checked: they grow, and they are before the trials of the text.
+        """
+        fields_of(HISTORY, history, ("ids", "pulls", "taken", "replaced", "open"))
+        self._first = 1 + whole("history.ids", history["ids"], 0, most=EXACT)
+        self._pulls_before = whole("history.pulls", history["pulls"], 0, most=self._first - 1)
+        self._taken = whole("history.taken", history["taken"], 0, most=EXACT)
+        opened = fields_of("history.open", history["open"], columns)
+        ids = listed("history.open.id", opened["id"])
+        for id in ids:
+            whole("history.open.id", id, 1, most=self._first - 1)
+        if any(later <= sooner for sooner, later in pairwise(ids)):
+            raise refuse("history.open.id", ids, "ids that grow")
+        return history["replaced"], opened
+
     @classmethod
     def _check_kind(cls, kind: Any, version: Any) -> None:
         """Raise BadInput if the text is of another kind or version. A version of True or 1.0 is not 1."""
-        if kind != cls.kind or type(version) is not int or version != cls.version:
+        known = (cls.version, cls.version + 1)
+        if kind != cls.kind or type(version) is not int or version not in known:
             article = "an" if cls.kind[0] in "aeiou" else "a"
             found = f"{reprlib.repr(version)} of {reprlib.repr(kind)}"
-            raise refuse("format", version, f"{cls.version} of {article} {cls.kind}", found=f"is {found}")
+            allowed = f"{known[0]} or {known[1]} of {article} {cls.kind}"
+            raise refuse("format", version, allowed, found=f"is {found}")
 
 
 def known_horizon(policy: Policy, horizon: Any, least: int, why: str, otherwise: str) -> int | None:

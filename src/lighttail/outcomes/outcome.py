@@ -168,7 +168,7 @@ class Outcome(ABC):
                 raise refuse("its format", about["format"], str(FORMAT))
             digest = about.pop("digest", None)
             if digest is not None and digest != _digest(about, arrays):
-                raise BadInput("its digest is that of other contents", field="digest", value=digest)
+                raise BadInput("its digest does not match its contents", field="digest", value=digest)
             found = _loaded(about, arrays)
         except FileNotFoundError:
             raise

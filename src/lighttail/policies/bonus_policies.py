@@ -59,6 +59,7 @@ class UCB(_BonusPolicy, IndexPolicy):
     plays_by: ClassVar[str] = "radius"
     pulls_every_arm_first: ClassVar[bool] = True
     draws_for_itself: ClassVar[bool | None] = False
+    amendable: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -137,6 +138,8 @@ class SuccessiveElimination(_BonusPolicy):
         tried, dropped = state.tried, [row[0] for row in state.note]
         if not set(dropped) <= {0.0, 1.0} or all(dropped):
             raise refuse("rule.note", dropped, "0 or 1 for every arm, and not 1 for all")
+        if not state.whole:
+            return
         active = [tried[k] for k in range(len(tried)) if dropped[k] == 0.0]
         most = max(tried)
         in_turn = active == sorted(active, reverse=True) and active[0] == most and active[-1] >= most - 1

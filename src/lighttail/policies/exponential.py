@@ -107,7 +107,7 @@ class Exp3IX(Policy):
             if reward is not None:
                 gains[arm].append(gain_of(reward, memo[0], *state.params))
         for (score, weight), parts in zip(state.note, gains, strict=True):
-            if not is_sum(score, parts):
+            if state.whole and not is_sum(score, parts):
                 raise refuse("rule.note", score, "the score that the rewards of its arm give")
             if not 0.0 <= weight <= 1.0:
                 raise refuse("rule.note", weight, "a weight from 0 to 1 after the score of an arm")

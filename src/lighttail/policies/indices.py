@@ -150,6 +150,7 @@ class Imed(Policy):
     """
 
     scaled: ClassVar[tuple[str, ...]] = ("sigma",)
+    amendable: ClassVar[bool] = True
     sigma: float | None = None
 
     def __post_init__(self) -> None:

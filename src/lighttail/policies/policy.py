@@ -33,7 +33,10 @@ class Pull(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of a rule: the arguments of its functions, and the pulls that led to them."""
+    """The state of a rule: the arguments of its functions, and the pulls that led to them.
+
+    whole: whether the policy chose all pulls and `pulls` has all of them; otherwise `pulls` has some of them.
+    """
 
     tried: Any
     heard: Any
@@ -41,6 +44,7 @@ class State(NamedTuple):
     note: Any
     params: tuple[float, ...]
     pulls: list[Pull]
+    whole: bool = True
 
 
 class Policy(ABC):
@@ -62,19 +66,23 @@ class Policy(ABC):
     learn: ClassVar[Callable[..., None]] = staticmethod(learn_nothing)
     settled: ClassVar[Callable[..., int]] = staticmethod(never_settled)  # see `Rule`
 
-    # The next three facts are used where paths are weighted, split or skipped. A fact that a class does not
-    # state is not assumed, and a class that plays by another rule than its base class must state it again.
+    # The next four facts are used where paths are weighted, split or skipped, and where a reward is replaced.
+    # A fact that a class does not state is not assumed, and a class that plays by another rule than its base
+    # class must state it again.
     # plays_by: "index" (the highest index is pulled), "radius" (the index is mean + the radius of `bonus`),
     # "phases" (elimination by the radius of `bonus`), "posterior" (Thompson sampling), or "" (anything else).
     plays_by: ClassVar[str] = ""
     pulls_every_arm_first: ClassVar[bool] = False
     # Whether `choose` draws random numbers for other purposes than ties; None: a trial finds out.
     draws_for_itself: ClassVar[bool | None] = None
+    # Whether nothing but `tried`, `heard` and `total` decides: `choose` and `learn` compute every note anew
+    # from them. The reward of a trial may then be replaced (`Experiment.amend`): a sum forgets.
+    amendable: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         _check_static(cls, ("choose", "learn", "settled"))
         nearest = min(_place(cls, name) for name in ("choose", "learn", "settled", "rule"))
-        for fact in ("plays_by", "pulls_every_arm_first", "draws_for_itself"):
+        for fact in ("plays_by", "pulls_every_arm_first", "draws_for_itself", "amendable"):
             if _place(cls, fact) > nearest:  # the fact was stated about another rule
                 setattr(cls, fact, vars(Policy)[fact])
 
@@ -134,18 +142,19 @@ def _place(cls: type, name: str) -> float:
     return next((place for place, one in enumerate(cls.__mro__) if name in vars(one)), math.inf)
 
 
-def is_sum(value: float, terms: list[float]) -> bool:
+def is_sum(value: float, terms: list[float], times: float = 0.0, size: float = 0.0) -> bool:
     """Whether a value is the sum of these terms, apart from the rounding errors of adding them in any order.
 
     The tolerance allows for 16 more additions, because the last bits of a term may differ from one machine to
-    another.
+    another. times, size: how many terms were replaced by others, and the sizes of the terms that came and
+    went.
     """
     largest = max(map(abs, terms), default=0.0)
     if not math.isfinite(largest):
         return False
     scale = 1.0 if largest < HUGE else 2.0**-64
     parts = [scale * term for term in terms]
-    slack = ROUNDING * (len(parts) + 16) * math.fsum(map(abs, parts))
+    slack = ROUNDING * (len(parts) + 16 + 2.0 * times) * (math.fsum(map(abs, parts)) + scale * size)
     return abs(scale * value - math.fsum(parts)) <= slack
 
 
@@ -169,6 +178,7 @@ class IndexPolicy(Policy):
     plays_by: ClassVar[str] = "index"
     # pulls_every_arm_first is not stated: if the index of a pulled arm is infinite, it ties with new arms.
     draws_for_itself: ClassVar[bool | None] = False
+    amendable: ClassVar[bool] = True
     index: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
 
@@ -204,6 +214,8 @@ class IndexPolicy(Policy):
         If the rule computes an index again, in every round or because the arm has no reward yet, the kept
         number is never read, so any number is accepted.
         """
+        if not state.whole:
+            return
         untried = math.inf if state.pulls else 0.0
         for k, row in enumerate(state.note):
             if state.tried[k] == 0.0 and (row[0] != untried or any(row[1:])):

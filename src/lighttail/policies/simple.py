@@ -44,6 +44,7 @@ class EpsilonGreedy(Policy):
     """
 
     notes: ClassVar[int] = 1
+    amendable: ClassVar[bool] = True
     c: float
     d: float
 
@@ -136,7 +137,7 @@ class ExploreThenCommit(Policy):
             raise refuse("rule.note", marks, "0, or 1 for one arm")
         if sum(marks) == 1.0 and min(state.heard) < self.m:
             raise refuse("rule.note", marks, f"0 while an arm has fewer than {self.m} rewards")
-        if sum(marks) == 1.0 and marks[state.pulls[-1].arm] != 1.0:
+        if state.whole and sum(marks) == 1.0 and marks[state.pulls[-1].arm] != 1.0:
             raise refuse("rule.note", marks, "1 for the arm that was pulled last")
 
     def __str__(self) -> str:
@@ -156,6 +157,7 @@ class EvenSplit(Policy):
     """
 
     needs_horizon: ClassVar[bool] = False
+    amendable: ClassVar[bool] = True
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return ()

@@ -50,6 +50,7 @@ class ThompsonSampling(Policy):
     plays_by: ClassVar[str] = "posterior"
     draws_for_itself: ClassVar[bool | None] = True
     scaled: ClassVar[tuple[str, ...]] = ("kappa",)  # the prior is about the means, not about the noise
+    amendable: ClassVar[bool] = True
     kappa: float
     prior_mean: float = 0.0
     prior_sd: float = 1.0
@@ -104,6 +105,7 @@ class BetaThompson(Policy):
     6.97 [6.713, 7.304]
     """
 
+    amendable: ClassVar[bool] = True
     needs_horizon: ClassVar[bool] = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
@@ -143,6 +145,7 @@ class InflatedThompson(Policy):
 
     notes: ClassVar[int] = 1
     scaled: ClassVar[tuple[str, ...]] = ("kappa",)
+    amendable: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A user's observations in CSV files: rewards, in the columns arm and reward, and delays."""
+"""A user's observations in CSV files: rewards by arm, and delays."""
 
 from __future__ import annotations
 
@@ -9,16 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from lighttail.checks import Argument, file_path, refuse, refuse_file, shown
+from lighttail.checks import file_path, refuse, refuse_file, shown
 
 LONGEST_NAME = 80  # letters of the name of a column in a message
-OTHERS = (
-    "; ",
-    Argument("arm_column", ("NAME",)),
-    " and ",
-    Argument("reward_column", ("NAME",)),
-    " name others",
-)
+OTHERS = "; other columns can be named (arm-column, reward-column)"
 
 
 def read_rewards(

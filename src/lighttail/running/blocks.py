@@ -186,7 +186,7 @@ def _opened(job: bytes) -> tuple[Job, PlayBlock]:
     if probe_of(todo.policy, todo.problem, todo.horizon, todo.method, todo.course) != todo.probe:
         raise RuntimeError(
             "this worker does not play as the caller does: "
-            "its lighttail, its formulas or its mathematical functions are others"
+            "its lighttail, its formulas or its mathematical functions differ from the caller's"
         )
     return todo, block_player(todo)
 

@@ -112,9 +112,7 @@ def check_settings(
     """
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
-    if not isinstance(problem, Problem):
-        raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
-    pulls = problem.check(policy, horizon)
+    pulls = check_problem(problem).check(policy, horizon)
     kept: Any = one_of("keep", keep, get_args(Keep))
     count = whole("paths", paths, 1, most=MOST_COUNTED)
     if kept == "paths" and count > MOST_PATHS:
@@ -123,6 +121,13 @@ def check_settings(
     chosen = fresh_seed() if seed is None else check_seed(seed)
     check_memory(problem, pulls, count, kept, together, use)
     return Checked(pulls, count, chosen, use, kept)
+
+
+def check_problem(problem: Any) -> Problem:
+    """Raise BadInput if this is no problem."""
+    if not isinstance(problem, Problem):
+        raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
+    return problem
 
 
 class Checked(NamedTuple):

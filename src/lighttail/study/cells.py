@@ -167,7 +167,7 @@ def cells_of(
         cell
         for setting in study.problems
         for horizon in study.horizons
-        for named in study.policies.items()
+        for named in study.policies_on(setting).items()
         for cell in _of_all_seeds(study, setting, horizon, named, device, shown, listed or {})
     ]
     if sum(math.ceil(cell.paths / cell.way.size) for cell in cells) > MOST_PIECES:

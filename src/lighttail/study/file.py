@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,15 @@ from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit
 from lighttail.reading.csvfile import read_rewards
 from lighttail.reading.own import loader
-from lighttail.reading.words import DELAYS, names_own, parse_course, parse_linear, parse_noise, parse_policy
+from lighttail.reading.words import (
+    DELAYS,
+    in_units_of_noise,
+    names_own,
+    parse_course,
+    parse_linear,
+    parse_noise,
+    parse_policy,
+)
 from lighttail.running.methods import Method, check_method, why_not_skip
 from lighttail.running.prepare import MOST_PATHS, check_long, check_settings
 from lighttail.study.source import LONGEST_TEXT, Source, TablePlace, name, several, text, texts
@@ -37,7 +46,8 @@ from lighttail.study.told import Tell, told_noise, told_policy
 LATE_KEYS = ("delay", "never", "batch")
 LINEAR_KEYS = ("actions", "dim", "theta")
 DELAY = f"a whole number of pulls, a list of such numbers, or a text of the form {DELAYS}"
-PROBLEM_KEYS = ("name", "means", "noise", "sigmas", "labels", "data", *LINEAR_KEYS, *LATE_KEYS)
+DATA_KEYS = ("data", "arm_column", "reward_column")
+PROBLEM_KEYS = ("name", "means", "noise", "sigmas", "labels", *DATA_KEYS, *LINEAR_KEYS, *LATE_KEYS)
 POLICY_KEYS = ("name", "policy")
 SETTINGS = ("name", "paths", "seeds", "horizons", "sigmas", "method", "threshold")
 KEYS = (*SETTINGS, *LATE_KEYS, "problem", "policy")
@@ -65,8 +75,12 @@ class StudyProblem:
 
 @dataclass(frozen=True)
 class Study:
-    """The content of a study file. text: the text of the file. inputs: the paths of the data files and Python
-    files that the text names."""
+    """The content of a study file.
+
+    policies: by their names; a policy in units of the noise as for the noise 1. text: the text of the file.
+    inputs: the paths of the data files and Python files that the text names. relative: the words of the
+    policies in units of the noise, which differ from problem to problem (`policies_on`).
+    """
 
     name: str
     paths: int
@@ -78,6 +92,17 @@ class Study:
     policies: dict[str, Policy]
     text: str = field(repr=False)
     inputs: dict[str, Path]
+    relative: dict[str, str] = field(default_factory=dict)
+
+    def policies_on(self, setting: StudyProblem) -> dict[str, Policy]:
+        """The policies that play a problem. Those in units of the noise are tuned for the problem's noise."""
+        if not self.relative:
+            return self.policies
+        sigma = setting.problem.sigma
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # given when the study was read
+            tuned = {called: parse_policy(words, sigma=sigma) for called, words in self.relative.items()}
+        return self.policies | tuned
 
 
 def read_study(path: str | Path) -> Study:
@@ -113,6 +138,7 @@ def parse_study(content: str, called: str, find: Find, tell: Tell | None = None)
     source.check_keys((), "key", KEYS)
     inputs: dict[str, Path] = {}
     words = _Words(find, inputs, tell)
+    relative: dict[str, str] = {}
     study = Study(
         name=source.given((), "name", name),
         paths=source.given((), "paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
@@ -121,9 +147,10 @@ def parse_study(content: str, called: str, find: Find, tell: Tell | None = None)
         method=source.given((), "method", _method, "auto"),
         threshold=source.given((), "threshold", positive, None),
         problems=tuple(_problems(source, words)),
-        policies=_policies(source, words),
+        policies=_policies(source, words, relative),
         text=content,
         inputs=inputs,
+        relative=relative,
     )
     _check_cells(study, source)
     if tell is None:  # otherwise they were checked when the study was played
@@ -148,7 +175,7 @@ class _Words:
     def policy(self, words: str, called: str) -> Policy:
         """The policy that these words name. called: its name in the study."""
         if self.tell is None or not names_own(words):
-            return parse_policy(words, self.load)
+            return parse_policy(words, self.load, 1.0)
         return told_policy(called, self.tell("policy", called))
 
     def noise(self, words: str, sigma: float | None, called: str) -> Noise:
@@ -173,7 +200,8 @@ def _method(key: str, value: Any) -> str:
     return one_of(key, value, get_args(Method))
 
 
-def _policies(source: Source, way: _Words) -> dict[str, Policy]:
+def _policies(source: Source, way: _Words, relative: dict[str, str]) -> dict[str, Policy]:
+    """The policies by their names. relative: receives the words of the policies in units of the noise."""
     policies: dict[str, Policy] = {}
     for place in source.tables("policy", POLICY_KEYS, MOST_POLICIES):
         words = source.given(place, "policy", text)
@@ -181,8 +209,10 @@ def _policies(source: Source, way: _Words) -> dict[str, Policy]:
         _check_fresh(source, place, list(policies), called)
         with source.at(*place, "policy"):
             policy = way.policy(words, called)
+            if in_units_of_noise(words):
+                relative[called] = words
             for other, same in policies.items():
-                if same == policy:
+                if same == policy and (other in relative) == (called in relative):
                     both = f"{other!r} and {called!r} are both {shown(words)}"
                     raise refuse("policy.policy", words, "different for every policy", found=both)
         policies[called] = policy
@@ -255,8 +285,10 @@ def _with_sigmas(
     noise = source.given(place, "noise", text, "gaussian")
     if "data" in table:
         source.without(
-            place, tuple(key for key in PROBLEM_KEYS[1:] if key not in ("data", *LATE_KEYS)), "with data"
+            place, tuple(key for key in PROBLEM_KEYS[1:] if key not in (*DATA_KEYS, *LATE_KEYS)), "with data"
         )
+    else:
+        source.without(place, DATA_KEYS[1:], "without data")
     fixed = "data" if "data" in table else "bernoulli rewards" if noise.strip().lower() == "bernoulli" else ""
     fixed = fixed or ("a noise of your own" if names_own(noise) else "")
     if fixed:
@@ -286,8 +318,10 @@ def _arms(source: Source, place: TablePlace, law: Noise) -> Bandit:
 
 
 def _resampled(source: Source, place: TablePlace, way: _Words) -> Bandit:
+    columns = [source.given(place, key, text, None) for key in DATA_KEYS[1:]]
+
     def read(key: str, value: Any) -> Bandit:
-        return Bandit.from_samples(read_rewards(way.file(text(key, value))))
+        return Bandit.from_samples(read_rewards(way.file(text(key, value)), *columns))
 
     return source.given(place, "data", read)  # type: ignore[no-any-return]
 
@@ -323,6 +357,24 @@ def _check_cells(study: Study, source: Source) -> None:
         raise refuse(cells, count, f"at most {MOST_CELLS:,}", found=found).within(source.name)
 
 
+def _tuned(study: Study, setting: StudyProblem, source: Source) -> dict[str, Policy]:
+    """The policies that play a problem. Refuses equal policies, and units of the noise without noise."""
+    places = {called: ("policy", turn, "policy") for turn, called in enumerate(study.policies)}
+    try:
+        policies = study.policies_on(setting)
+    except BadInput as error:
+        place = source.place(*places[next(iter(study.relative))])
+        raise error.adding(f" (problem {setting.title!r})").within(place) from None
+    seen: dict[Policy, str] = {}
+    for called, policy in policies.items():
+        if policy in seen:
+            with source.at(*places[called]):
+                both = f"{seen[policy]!r} and {called!r} are both {policy} on problem {setting.title!r}"
+                raise refuse("policy.policy", called, "different for every policy", found=both)
+        seen[policy] = called
+    return policies
+
+
 FAULTS: dict[str, TablePlace] = {
     "horizon": ("horizons",),
     "method": ("method",),
@@ -333,7 +385,7 @@ def _check_pairs(study: Study, source: Source) -> None:
     """Refuse a policy that cannot play a problem, with the line of the mistake."""
     for setting in study.problems:
         problem: Any = setting.problem
-        for turn, policy in enumerate(study.policies.values()):
+        for turn, policy in enumerate(_tuned(study, setting, source).values()):
             for horizon in study.horizons:
                 try:
                     late = setting.course.late

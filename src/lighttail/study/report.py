@@ -20,7 +20,7 @@ from lighttail.report.figures import SETTINGS, draw, legend_words, looks
 from lighttail.report.page import about, head, policy_row
 from lighttail.report.write import FILES, write_report
 from lighttail.study.cells import slug
-from lighttail.study.file import StudyProblem
+from lighttail.study.file import Study, StudyProblem
 from lighttail.study.folder import REPORT, check_file_or_folder
 from lighttail.study.results import Results
 from lighttail.system.files import output_folder, whole_files
@@ -108,7 +108,9 @@ def _not_played(results: Results, setting: StudyProblem, horizon: int) -> str:
 def _above(results: Results, setting: StudyProblem, horizon: int) -> str:
     """The lines of a page before its heading."""
     named = "; ".join(
-        f"{name}: {policy}" for name, policy in results.study.policies.items() if name != str(policy)
+        f"{name}: {policy}"
+        for name, policy in results.study.policies_on(setting).items()
+        if name != str(policy)
     )
     absent = _not_played(results, setting, horizon)
     return (
@@ -161,8 +163,8 @@ def index(results: Results, summaries: list[Summary], command: str) -> str:
     study = results.study
     versions = versions_line(results.manifest["versions"])
     policies = "".join(
-        f'<tr><td>{escape(name)}</td><td class="text">{escape(repr(policy))}</td></tr>'
-        for name, policy in study.policies.items()
+        f'<tr><td>{escape(name)}</td><td class="text">{escape(_described(study, name))}</td></tr>'
+        for name in study.policies
     )
     sections = "".join(
         _section(results, setting, [summary for summary in summaries if summary.setting is setting])
@@ -182,6 +184,12 @@ The brackets contain 95 % intervals.</p>
 <pre>{escape(study.text)}</pre>
 """
     return document(f"lighttail: {study.name}", body)
+
+
+def _described(study: Study, name: str) -> str:
+    """What a policy is: its words if it is in units of the noise, and otherwise its `repr`."""
+    words = study.relative.get(name)
+    return f"{words}, where s is the noise of the problem" if words else repr(study.policies[name])
 
 
 def _section(results: Results, setting: StudyProblem, summaries: list[Summary]) -> str:

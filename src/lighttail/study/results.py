@@ -113,7 +113,9 @@ class Results:
         share = study.threshold
         threshold = problem.default_threshold(horizon) if share is None else share * horizon
         outcomes = {name: self._outcome(setting, name, horizon, paths, together=len(there)) for name in there}
-        return comparison_of(study.policies, outcomes, problem, study.seeds, threshold, setting.course)
+        return comparison_of(
+            study.policies_on(setting), outcomes, problem, study.seeds, threshold, setting.course
+        )
 
     def not_played(self, setting: StudyProblem, horizon: int) -> list[str]:
         """The policies of which no piece on this problem is finished."""

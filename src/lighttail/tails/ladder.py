@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.noises.tilts import Family
+from lighttail.noises.tilts import Tilts
 from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Mixture, Routes, mixed
 from lighttail.tails.play import Paths, may_skip, play_paths
@@ -124,7 +124,7 @@ def _elite(hits: Paths, task: Task, rng: np.random.Generator) -> Routes | None:
     return Routes(flat, lam[:, :, None], caps[:, :, None], np.zeros((*lam.shape, 1)), later)
 
 
-def _two_parts(n: Floats, totals: Floats, true: Floats, family: Family) -> tuple[Floats, Floats, Floats]:
+def _two_parts(n: Floats, totals: Floats, true: Floats, family: Tilts) -> tuple[Floats, Floats, Floats]:
     """Tilts of an arm's first rewards and of the rest, with how many the first ones are: as they were most
     likely to look like that. Few rewards may be unlike all that follow: they had to win or lose early."""
     marks = totals.shape[2] - 1
@@ -138,7 +138,7 @@ def _two_parts(n: Floats, totals: Floats, true: Floats, family: Family) -> tuple
     return lam, caps, later
 
 
-def _tilt(family: Family, true: Floats, n: Floats, total: Floats) -> Floats:
+def _tilt(family: Tilts, true: Floats, n: Floats, total: Floats) -> Floats:
     """The tilt to the mean that n rewards had; for coins, drawn a little towards the true one."""
     coins = 0.0 if math.isfinite(float(family.at_most(1.0, -1.0))) else 0.5
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -67,7 +67,7 @@ def sure_chance(task: Task) -> float | None:
 
 
 def _only_path(policy: Policy, problem: Any, horizon: int) -> tuple[Any, Any]:
-    """The pulls and sums of rewards of the path that all paths are."""
+    """The pulls and the sums of rewards of the only possible path."""
     standing = Standing(policy, horizon, problem.arms)
     for t in range(1, horizon + 1):
         rng, pulls = _Draws(), np.array(standing.tried)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.noises.tilts import Family
+from lighttail.noises.tilts import Tilts
 from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
 
@@ -88,7 +88,7 @@ def together(parts: list[Routes]) -> Routes:
     )
 
 
-def mixed(problem: Bandit, family: Family, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
+def mixed(problem: Bandit, family: Tilts, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
     """The plans in equal shares, each a group of its own, and untilted paths as the last group."""
     share = math.log((1.0 - defence) / len(plans)) if plans else 0.0
     parts = [replace(part, log_share=part.log_share - log_sum(part.log_share) + share) for part in plans]

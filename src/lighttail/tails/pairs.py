@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.noises.tilts import Family
+from lighttail.noises.tilts import Tilts
 from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Routes
 from lighttail.tails.task import Task
@@ -50,7 +50,7 @@ def ways(policy: Any, horizon: int, m: int) -> Ways:
     return Ways(phases, phases, 1.0 / phases, 1.0 / phases, least)
 
 
-def pair_tilts(where: Ways, means: tuple[float, float], family: Family) -> tuple[Floats, Floats]:
+def pair_tilts(where: Ways, means: tuple[float, float], family: Tilts) -> tuple[Floats, Floats]:
     """(nu, cost) of every way: lam_1 = -nu a_1 and lam_2 = nu a_2 have, where the constraint holds, a
     log-likelihood ratio of at least
 

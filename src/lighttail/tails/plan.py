@@ -24,7 +24,7 @@ ROUTES: dict[str, Callable[[Task], Routes | None]] = {  # by what a policy plays
 
 
 @dataclass(frozen=True)
-class Plan:
+class TiltPlan:
     """A mixture of one or two plans. No weight exceeds exp(log_bound).
 
     tight: the bound comes from the routes and not from untilted paths. rarity: about -ln of the
@@ -42,12 +42,12 @@ class Plan:
         return int(self.mixture.groups.size) - 1 - (not self.tight)
 
 
-def plan_of(task: Task, found: list[Routes]) -> Plan:
+def plan_of(task: Task, found: list[Routes]) -> TiltPlan:
     """The routes as one mixture, with untilted paths unless the routes bound every weight."""
     tight = len(found) == 1 and not math.isnan(found[0].log_bound)
     mixture = mixed(task.problem, task.family, found, 0.0 if tight else DEFENCE)
     bound = found[0].log_bound if tight else -math.log(DEFENCE)
-    return Plan(mixture, bound, tight, found[0].rarity)
+    return TiltPlan(mixture, bound, tight, found[0].rarity)
 
 
 def derived(task: Task) -> Routes | None:

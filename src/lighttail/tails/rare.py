@@ -1,4 +1,4 @@
-"""The chance of a large regret by simulation, down to any level."""
+"""The chance of a large regret, down to any level: exact if a law is affordable, otherwise simulated."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def tail_probability(
 
     kind: "pseudo_regret" or "regret".
     relative_error: stop once half the interval's width is this share of the value.
-    most_pulls: stop at this budget if it is not; the estimate's `reached` is then False.
+    most_pulls: stop at this budget even if the error is larger; the estimate's `reached` is then False.
     method: "exact" works the chance out (UCB with a bonus that ignores time; Bernoulli rewards at short
         horizons), "importance" draws paths under tilted laws and weights them (every policy; Gaussian and
         Bernoulli rewards), "plain" counts simulated paths, "splitting" is a slow check of both; "auto" takes
         an exact law that costs a second or two, otherwise the cheaper of "importance" and "plain". A
-        LinearBandit is simulated plainly. A chance below 2.2e-308 is given as that.
+        LinearBandit is simulated plainly. A chance below 2.2e-308 is given as 2.2e-308.
     seed, threads, progress: as in `simulate`.
     delay, batch: as in `simulate`; paths whose rewards come late are counted, by "auto" or "plain" alone.
 
-    `reached` is a promise: the weights are bounded, or two plans that were found independently agree. Where
-    they do not, `diagnostics.doubt` says so and the interval is as wide as what is sure.
+    `reached` is a promise: the weights are bounded, or two plans that were found independently agree. If
+    they disagree, `diagnostics.doubt` says so and the interval is widened to `sure_low` and `sure_high`.
     docs/rare-events.md says how it works and when to trust it.
 
     >>> import lighttail as lt
@@ -153,7 +153,7 @@ def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
 def _exact(task: Task, effort: Effort) -> TailEstimate:
     way = exact_way(task)
     if isinstance(way, BadInput):
-        raise refuse("method", "exact", "another than 'exact' here", found="", more=f": {way}")
+        raise refuse("method", "exact", "a method other than 'exact'", found="", more=f": {way}")
     return _exactly(way[1], task, effort)
 
 

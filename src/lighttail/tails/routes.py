@@ -2,8 +2,8 @@
 
 A cell of routes says for every arm and every number of pulls what the arm's rewards must be like: their
 mean over the last pull not above one value, over the pull before not below another. Both are one-sided,
-so an arm that is there anyway costs nothing. Given the cell, the arms decide on their pulls independently,
-under a price per pull and a premium per loss. docs/rare-events.md derives what is used here.
+so an arm that already meets the condition costs nothing. Given the cell, the arms decide on their pulls
+independently, under a price per pull and a premium per loss. docs/rare-events.md derives what is used here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.noises.tilts import Family
+from lighttail.noises.tilts import Tilts
 from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Routes
 from lighttail.tails.task import Task
@@ -125,7 +125,7 @@ def _masses(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
     return np.exp(value, out=value), high
 
 
-def rate(family: Family, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
+def rate(family: Tilts, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
     """The least log-likelihood ratio of n rewards tilted by `lam`, against all tilted by `later`, less
     what `later` itself adds, on the event that ends at the mean `bound`:
 
@@ -135,7 +135,7 @@ def rate(family: Family, mean: Any, lam: Any, later: Any, n: Any, bound: Any) ->
 
 
 def table_of(
-    family: Family, means: Floats, grid: tuple[Floats, Floats], below: Floats, above: Floats, later: Floats
+    family: Tilts, means: Floats, grid: tuple[Floats, Floats], below: Floats, above: Floats, later: Floats
 ) -> Table:
     """below: [cell, arm, pulls], the mean of n rewards is at most that; above: of n - 1, at least that.
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from lighttail.bounds.bound import Kind, remembered
 from lighttail.checks import Argument, BadInput, refuse
-from lighttail.noises.tilts import Family
+from lighttail.noises.tilts import Tilts
 from lighttail.outcomes.estimates import Estimate, Floats
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.running.prepare import Progress
-from lighttail.tails.tilts import check_tilt, family_of, why_not_tilted
+from lighttail.tails.tilts import check_tilt, tilts_of, why_not_tilted
 
 MOST_PLANNED = 10**7  # pulls per path: a plan looks at every number of pulls
 PAIRED = ("radius", "phases")  # what policies play by whose ways with two arms are all known
@@ -106,9 +106,9 @@ class Task:
         return self.regret - rounding(self.regret, self.kind, self.means, self.horizon)
 
     @cached_property
-    def family(self) -> Family:
+    def family(self) -> Tilts:
         """The tilts of the rewards, which exist where `no_tilts` has no objection."""
-        family = family_of(self.problem.noise)
+        family = tilts_of(self.problem.noise)
         assert family is not None
         return family
 

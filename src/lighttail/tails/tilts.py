@@ -8,7 +8,7 @@ import numpy as np
 
 from lighttail.checks import refuse
 from lighttail.noises import PILOT_ARMS, Noise, rewards_drawn
-from lighttail.noises.tilts import Family
+from lighttail.noises.tilts import Tilts
 
 SMALLEST = 1e-100  # unit of rewards, so that its square and those of sums are floats
 TRIED, NEAR = 1e-3, 1e-2  # a tilt that is tried, in units of the rewards, and what differences may leave
@@ -16,14 +16,14 @@ ROUNDED = 1e-14  # relative; what rounding does to a difference of means
 LOST = 1e12  # means, in units of the rewards, beyond which rounding hides the noise
 
 
-def family_of(noise: Noise) -> Family | None:
+def tilts_of(noise: Noise) -> Tilts | None:
     """The tilts that a noise states, or None if it states none."""
     return noise.tilt() if noise.moves else None
 
 
 def why_not_tilted(noise: Noise, means: tuple[float, ...]) -> str | None:
     """What the noise would need for tilts, as part of a message; None if its rewards can be tilted."""
-    family = family_of(noise)
+    family = tilts_of(noise)
     if family is None:
         return "Gaussian or Bernoulli, or of a class that states its tilt and moves = True,"
     if not SMALLEST <= family.unit <= 1.0 / SMALLEST:
@@ -40,7 +40,7 @@ def check_tilt(noise: Noise, means: tuple[float, ...]) -> None:
     psi'(0) is the mean and psi''(0) the variance of a reward; psi' is the mean of the tilted law, and `lam`
     leads there. The variance is compared with that of some draws, to a factor of 2.
     """
-    family = family_of(noise)
+    family = tilts_of(noise)
     if family is None:
         return
     arms = range(min(len(means), PILOT_ARMS))

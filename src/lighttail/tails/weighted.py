@@ -17,7 +17,7 @@ from lighttail.policies.rehearsal import shipped
 from lighttail.system.progress import compiling, noted
 from lighttail.tails.ladder import alike, ladder
 from lighttail.tails.luck import draws_for_itself
-from lighttail.tails.plan import Plan, derived, plan_of, uncapped
+from lighttail.tails.plan import TiltPlan, derived, plan_of, uncapped
 from lighttail.tails.play import Paths, choose_played, play_paths, whole_blocks
 from lighttail.tails.splitting import split
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
@@ -48,7 +48,7 @@ class Weights:
     pulls: int
 
     @classmethod
-    def of(cls, paths: Paths, plan: Plan) -> Weights:
+    def of(cls, paths: Paths, plan: TiltPlan) -> Weights:
         groups = np.searchsorted(plan.mixture.groups, paths.own, side="right") - 1
         with np.errstate(invalid="ignore"):
             whole = -np.logaddexp.reduce(paths.log_parts, axis=1)
@@ -107,13 +107,19 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
     return _run(task, plan_of(task, plans), effort, may_change, spent, AFRESH, third=not known)
 
 
-def _useless_bound(found: TailEstimate, plan: Plan) -> bool:
+def _useless_bound(found: TailEstimate, plan: TiltPlan) -> bool:
     """Whether the bound on the weights is so much above the value that the estimate is no better for it."""
     return found.value <= 0.0 or plan.log_bound - math.log(found.value) > math.log(MOST_PATHS / 100.0)
 
 
 def _run(
-    task: Task, plan: Plan, effort: Effort, may_change: bool, spent: int, block: int = 0, third: bool = False
+    task: Task,
+    plan: TiltPlan,
+    effort: Effort,
+    may_change: bool,
+    spent: int,
+    block: int = 0,
+    third: bool = False,
 ) -> TailEstimate | None:
     """Look, and go on, until the error is small and both opinions are clear, or the budget is spent.
 
@@ -126,7 +132,7 @@ def _run(
     paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
     settings: Any = {"played": played, "rarity": plan.rarity}
     sample: Weights | None = None
-    looks = done = exact = 0
+    looks = done = precise_at = 0
     while True:
         first = block + done // size
         more = play_paths(task, plan.mixture, effort, paths - done, first=first, **settings)
@@ -140,9 +146,9 @@ def _run(
         found = _estimate(task, sample, plan, looks, most, effort, played, spent)
         error = found.diagnostics.relative_error / effort.relative_error
         vague = _vagueness(sample, found.value) if plan.plans > 1 else 0.0
-        exact = exact or (paths if error <= 1.0 else 0)
-        if exact:  # what is left is to hear both opinions, within reason
-            most = min(most, max(CONFIRM * exact, AT_LEAST))
+        precise_at = precise_at or (paths if error <= 1.0 else 0)
+        if precise_at:  # what is left is to hear both opinions, within reason
+            most = min(most, max(CONFIRM * precise_at, AT_LEAST))
         wanted = paths * min(8.0, max(2.0, 1.2 * min(8.0, max(error, vague)) ** 2))
         following = whole_blocks(int(min(wanted, most)), task.horizon, played)
         if (error <= 1.0 and vague <= 1.0) or following <= paths:
@@ -169,7 +175,8 @@ def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[
 
 
 def _vagueness(sample: Weights, value: float) -> float:
-    """How many times the error that an opinion may have the vaguer one has; 0 if it will never be clear."""
+    """The error of the vaguer opinion in units of CLEAR, the error that an opinion may have; 0 if the opinion
+    will never be clear."""
     opinions = sample.opinions()
     log_value = math.log(value) if value > 0.0 else -math.inf
     lost = any(error > 2.0 * VAGUE and log < log_value - math.log(10.0) for log, error in opinions)
@@ -204,7 +211,7 @@ def _scaled(log_weight: Floats, log_bound: float) -> tuple[Floats, float]:
 def _estimate(
     task: Task,
     sample: Weights,
-    plan: Plan,
+    plan: TiltPlan,
     looks: int,
     most: int,
     effort: Effort,
@@ -212,7 +219,7 @@ def _estimate(
     spent: int,
     witness: Opinion | None = None,
 ) -> TailEstimate:
-    """From the weights of all paths so far; `most`: as many as there may be.
+    """The estimate from the weights of all paths so far. most: the largest number of paths that is allowed.
 
     The interval is that of a mean between 0 and the weights' bound. A bound so large that it alone would
     ask for more paths than there may be is set aside, as is one that only untilted paths give: a few
@@ -284,7 +291,13 @@ def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
 
 
 def _doubt(
-    task: Task, sample: Weights, plan: Plan, hits: int, share: float, whole: Opinion, witness: Opinion | None
+    task: Task,
+    sample: Weights,
+    plan: TiltPlan,
+    hits: int,
+    share: float,
+    whole: Opinion,
+    witness: Opinion | None,
 ) -> str:
     """Why the estimate, `whole`, cannot be trusted; empty if it can. witness: what splitting says."""
     if not hits:
@@ -302,7 +315,7 @@ def _doubt(
 
 
 def _difference(first: Opinion, second: Opinion) -> str:
-    """In what two opinions do not agree."""
+    """Why two opinions disagree; empty if they agree."""
     errors, apart = math.hypot(first[1], second[1]), abs(first[0] - second[0])
     if not errors <= VAGUE:
         return "one of two plans is too vague to confirm the other"

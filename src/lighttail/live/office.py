@@ -1,0 +1,148 @@
+"""The office: all experiments of a journal, each with its desk."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+from typing import Any
+
+from lighttail.checks import EXACT, refuse, whole
+from lighttail.live.book import Book
+from lighttail.live.desk import Clock, Desk
+from lighttail.live.errors import conflict, unavailable, unknown
+from lighttail.live.journal import Event, Journal, event_of
+from lighttail.live.memory import MemoryJournal
+from lighttail.live.requests import Look
+from lighttail.online.trials import check_names
+from lighttail.reading.words import names_own
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+COMPARED = ("policy", "arms", "dim", "horizon", "settings")
+
+
+def open_journal(store: str) -> Journal:
+    """The journal that a text names: `postgresql://...`, `memory`, or the path of a SQLite file."""
+    if store.startswith(("postgresql://", "postgres://")):
+        from lighttail.live.postgres import PostgresJournal
+
+        return PostgresJournal(store)
+    if store == "memory":
+        return MemoryJournal()
+    from lighttail.live.sqlite import SqliteJournal
+
+    return SqliteJournal(store)
+
+
+class Office:
+    """All experiments of a journal.
+
+    >>> office = Office(MemoryJournal())
+    >>> desk, made = office.create("checkout", policy="ucb:anytime:0.5", arms=["A", "B"], seed=1)
+    >>> (trial,) = desk.ask(key="visitor 1")
+    >>> trial.id, trial.arm, desk.tell([(trial.id, 1.0)])
+    (1, 'B', Told(counted=1, repeated=0, late=0))
+    >>> office.close()
+    """
+
+    def __init__(self, journal: Journal, clock: Clock = time.time) -> None:
+        self.journal, self.clock = journal, clock
+        self._desks: dict[str, Desk] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def create(
+        self,
+        name: Any,
+        policy: Any,
+        arms: Any = None,
+        horizon: Any = None,
+        seed: Any = None,
+        settings: Any = None,
+        dim: Any = None,
+    ) -> tuple[Desk, bool]:
+        """The desk of an experiment, and whether it is new. Raises Refused (409) if the name belongs to
+        another.
+
+        policy: in words, as on the command line; a shipped policy, because no code of a file may run here.
+        arms: names; with a linear policy `dim` instead. seed: drawn if it is not given, and kept in the
+        journal."""
+        event = self._first_event(name, policy, arms, dim, horizon, seed, settings)
+        made = self.journal.create(event["name"], event)
+        if not made:
+            self._check_same(event, seed is not None)
+        return self.desk(event["name"]), made
+
+    def _first_event(
+        self, name: Any, policy: Any, arms: Any, dim: Any, horizon: Any, seed: Any, settings: Any
+    ) -> Event:
+        if not isinstance(policy, str) or names_own(policy):
+            raise refuse("policy", policy, "the words of a policy of lighttail, such as 'ucb:anytime:0.5'")
+        first: Event = {"seq": 1, "time": float(self.clock()), "kind": "create", "name": check_name(name)}
+        first["policy"] = policy
+        if arms is not None:
+            first["arms"] = [
+                _shown(label) for label in check_names("arms", arms, 2, "a list of at least two names")
+            ]
+        if dim is not None:
+            first["dim"] = whole("dim", dim, 1)
+        first["horizon"] = None if horizon is None else whole("horizon", horizon, 1, most=EXACT)
+        first["seed"] = secrets.randbits(52) if seed is None else whole("seed", seed, 0, most=EXACT)
+        first["settings"] = {} if settings is None else settings
+        book = Book(first)  # refuses whatever is wrong, before anything is written
+        first["settings"] = book.settings.plain
+        return first
+
+    def _check_same(self, event: Event, seeded: bool) -> None:
+        """Raise Refused if the experiment that has this name is not the one that was to be made."""
+        before = event_of(self.journal.lines(event["name"], 0, 1)[0][0])
+        for field in (*COMPARED, "seed") if seeded else COMPARED:
+            if before.get(field) != event.get(field):
+                allowed = f"{before.get(field)!r}, as before in the experiment {event['name']!r}"
+                raise conflict(field, event.get(field), allowed)
+
+    def names(self) -> list[str]:
+        """The names of all experiments, in the order of their creation."""
+        return self.journal.names()
+
+    def desk(self, name: Any) -> Desk:
+        """The desk of an experiment. Raises Refused (404) if there is none."""
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise unknown("name", name, "the name of an experiment")
+        if name not in self._desks and name not in self.journal.names():  # no lock while a database is asked
+            raise unknown("name", name, "the name of an experiment")
+        with self._lock:
+            if self._closed:
+                raise unavailable("the server is closing; send the request again later", "server")
+            if name not in self._desks:
+                self._desks[name] = Desk(self.journal, name, self.clock)
+            return self._desks[name]
+
+    def wake(self) -> None:
+        """Open every desk, so that windows end although nobody asks: call it when a server begins."""
+        for name in self.names():
+            self.desk(name).submit(Look("tick"))
+
+    def close(self) -> None:
+        """Finish what was accepted, refuse the rest, and close the journal."""
+        with self._lock:
+            self._closed = True
+            desks = list(self._desks.values())
+        for desk in desks:
+            desk.close()
+        self.journal.close()
+
+
+def check_name(name: Any) -> str:
+    """The name of an experiment, which can stand in a path and on a page as it is."""
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name in (".", ".."):
+        raise refuse("name", name, "1 to 100 letters, digits, '.', '_' or '-', and not '.' or '..'")
+    return name
+
+
+def _shown(label: Any) -> Any:
+    """The name of an arm, which every page and database can show."""
+    if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+        raise refuse("arms", label, "names without halves of characters")
+    return label

@@ -1,0 +1,249 @@
+"""Playing requests: each becomes events, which are entered into the book at once and on disk together
+later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lighttail.checks import BadInput, refuse
+from lighttail.live.book import Book
+from lighttail.live.errors import conflict, unknown
+from lighttail.live.journal import Event, Turn, event_of
+from lighttail.live.ledger import OpenTrial
+from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
+from lighttail.online.trials import Label
+
+MOST_CLOSED = 2_000  # trials that one commit closes because their window is over
+
+
+class Round:
+    """The requests that are played in one turn, on one book, and the events that they make.
+
+    A request that is refused leaves the book as it was. The events are not on disk: nobody may be answered
+    before they are, and the book must be thrown away if they cannot be written."""
+
+    def __init__(self, book: Book, turn: Turn, now: float) -> None:
+        self.book, self.turn = book, turn
+        self.now = max(now, book.time)  # a clock that was set back stands still until it has caught up
+        self.events: list[Event] = []
+        self._keys: dict[str, list[Event]] = {}
+        self._units: dict[str, Label | None] = {}
+        self._stories: dict[int, list[Event]] = {}  # what this round adds to the story of a trial
+
+    def look_up(self, requests: list[Request]) -> None:
+        """Find the keys and the units of all requests in the journal, in two questions."""
+        asks = [request for request in requests if isinstance(request, Ask)]
+        if keys := list({ask.key for ask in asks if ask.key is not None}):
+            self._keys = {key: [] for key in keys}
+            for event in map(event_of, self.turn.bodies_with(keys)):
+                self._keys[event["key"]].append(event)
+        if self.book.settings.sticky and (units := list({ask.unit for ask in asks if ask.unit is not None})):
+            self._find_units(units)
+
+    def _find_units(self, units: list[str]) -> None:
+        found = {event["unit"]: event["arm"] for event in map(event_of, self.turn.bodies_of_units(units))}
+        self._units |= {unit: found.get(unit) for unit in units}
+
+    def _arm_of(self, unit: str) -> Label | None:
+        if unit not in self._units:
+            self._find_units([unit])
+        return self._units[unit]
+
+    def story(self, id: int) -> list[Event]:
+        """All events of a trial, those of this round included."""
+        return [*map(event_of, self.turn.bodies_of(id)), *self._stories.get(id, [])]
+
+    def play(self, request: Request) -> Any:
+        """The answer to a request. Raises BadInput if it is refused."""
+        if isinstance(request, Ask):
+            return self._ask(request)
+        if isinstance(request, Tell):
+            return self._tell(request)
+        if isinstance(request, Change):
+            return self._change(request)
+        return self._look(request)
+
+    def _made(self, kind: str, fields: dict[str, Any], after: int = 0) -> Event:
+        return {"seq": self.book.seq + 1 + after, "time": self.now, "kind": kind, **fields}
+
+    # Asks
+
+    def _ask(self, ask: Ask) -> list[Served]:
+        if ask.key is not None and (before := self._keys.get(ask.key)):
+            return self._asked_before(ask, before)
+        self._check_ask(ask)
+        more: Event = {} if ask.key is None else {"key": ask.key}
+        if ask.unit is not None:
+            more["unit"] = ask.unit
+        made = [self._pull(ask, more | ask.offer) for _ in range(ask.times)]
+        if ask.key is not None:
+            self._keys[ask.key] = made
+        return [served(event, self.book.labels is None) for event in made]
+
+    def _asked_before(self, ask: Ask, before: list[Event]) -> list[Served]:
+        """The answer that was given to this key, if the request is the same."""
+        first = before[0]
+        if len(before) != ask.times:
+            raise conflict("count", ask.times, f"{len(before)}, as before with the key {ask.key!r}")
+        if first.get("unit") != ask.unit:
+            raise conflict("unit", ask.unit, f"{first.get('unit')!r}, as before with the key {ask.key!r}")
+        if any(first.get(name) != ask.offer.get(name) for name in ("actions", "labels")):
+            raise conflict("actions", ask.offer, f"those given before with the key {ask.key!r}")
+        return [served(event, self.book.labels is None) for event in before]
+
+    def _check_ask(self, ask: Ask) -> None:
+        book = self.book
+        if book.stopped:
+            raise conflict("experiment", book.name, "one that was not stopped", found="was stopped for good")
+        if book.settings.needs_unit and ask.unit is None:
+            why = "sticky" if book.settings.sticky else "holdout"
+            raise refuse("unit", None, f"given, because the experiment has the setting {why}")
+        if book.labels is None and "actions" not in ask.offer:
+            raise refuse("actions", None, "given: the policy chooses one of the actions that it is offered")
+        if book.labels is not None and ask.offer:
+            raise refuse("actions", ask.offer, f"left out with {book.first['policy']}, which has arms")
+
+    def _pull(self, ask: Ask, more: Event) -> Event:
+        by, arm = self._decided(ask.unit)
+        book = self.book
+        head = {"seq": book.seq + 1, "time": self.now, "kind": "ask", "id": str(book.last + 1)}
+        event: Event = {**head, "arm": arm, "by": by, **more}
+        book.enter(event, self.story)  # writes the arm if the policy chooses it
+        self.events.append(event)
+        if ask.unit is not None and by in ("policy", "floor") and self.book.settings.sticky:
+            self._units[ask.unit] = event["arm"]
+        return event
+
+    def _decided(self, unit: str | None) -> tuple[str, Label | None]:
+        """Who chooses the arm, and which; None if the policy does."""
+        book, rails = self.book, self.book.settings
+        labels = book.labels
+        if labels is None:
+            if book.paused:
+                raise conflict(
+                    "experiment", book.name, "resumed first", found="is paused and has no fall-back"
+                )
+            return "policy", None
+        if rails.holdout is not None and unit is not None and rails.in_holdout(book.name, unit):
+            return "holdout", labels[rails.holdout[0]]
+        if book.paused:
+            return "fallback", labels[rails.fallback]
+        if rails.sticky and unit is not None and (arm := self._arm_of(unit)) is not None:
+            return "sticky", arm
+        if (place := rails.floor(book.seed, book.last + 1)) is not None:
+            return "floor", labels[place]
+        return "policy", None
+
+    # Rewards
+
+    def _tell(self, tell: Tell) -> Told:
+        counted = repeated = late = 0
+        given: dict[int, float] = {}
+        heard: list[tuple[str, int, float, OpenTrial | None]] = []
+        for id, written, reward in tell.rewards:
+            if id is None or id > self.book.last:
+                allowed = (
+                    f"the id of a trial that was asked (1 to {self.book.last})" if self.book.last else NONE
+                )
+                raise unknown("id", written, allowed)
+            if id in given:
+                if given[id] != reward:
+                    raise conflict(
+                        "reward", reward, f"{given[id]!r}, as before in the same list for trial {id}"
+                    )
+                repeated += 1
+                continue
+            given[id] = reward
+            trial = self.book.ledger.find(id)
+            kind = "tell" if trial is not None else self._kind_of(id, reward)
+            counted += kind in ("tell", "amend")
+            late += kind == "late"
+            repeated += kind is None
+            if kind is not None:
+                heard.append((kind, id, reward, trial))
+        self._hear(heard)
+        return Told(counted, repeated, late)
+
+    def _kind_of(self, id: int, reward: float) -> str | None:
+        """The kind of event that a reward of a closed trial makes; None if it is known. Raises Refused if it
+        contradicts."""
+        past = [event for event in self.story(id) if event["kind"] != "ask"]
+        if past and past[-1]["kind"] == "default":
+            return "amend" if self.book.settings.late == "amend" else "late"
+        known = past[-1]["reward"]
+        if known != reward:
+            raise conflict("reward", reward, f"{known!r}, which was told before for trial {id}")
+        return None
+
+    def _hear(self, heard: list[tuple[str, int, float, OpenTrial | None]]) -> None:
+        """Enter rewards, all or none."""
+        made = [
+            self._made(kind, {"id": str(id), "reward": reward}, place)
+            for place, (kind, id, reward, _) in enumerate(heard)
+        ]
+        self.book.hear(made, self.story, [trial for _, _, _, trial in heard])
+        self.events += made
+        for event, (_, id, _, _) in zip(made, heard, strict=True):
+            self._stories.setdefault(id, []).append(event)
+
+    def close_due(self) -> int:
+        """Close trials that were open for longer than the window; how many. At most `MOST_CLOSED` at once."""
+        rails = self.book.settings
+        if rails.window is None:
+            return 0
+        ledger = self.book.ledger
+        due = ledger.due(self.now - rails.window, MOST_CLOSED)
+        closing: list[tuple[str, int, float, OpenTrial | None]] = [
+            ("default", id, rails.default, ledger.find(id)) for id in due
+        ]
+        try:
+            self._hear(closing)
+        except BadInput:  # the policy could not go on with one of them: it stays open
+            return sum(map(self._closed, closing))
+        return len(due)
+
+    def _closed(self, one: tuple[str, int, float, OpenTrial | None]) -> int:
+        try:
+            self._hear([one])
+        except BadInput:
+            return 0
+        return 1
+
+    # Everything else
+
+    def _change(self, change: Change) -> bool:
+        """Whether anything changed: a repeated request writes nothing."""
+        book = self.book
+        if change.kind in ("pause", "resume"):
+            if book.stopped:
+                raise conflict(
+                    "experiment", book.name, "one that was not stopped", found="was stopped for good"
+                )
+            if book.paused == (change.kind == "pause"):
+                return False
+        if (change.kind == "stop" and book.stopped) or (
+            change.kind == "settings" and change.fields["settings"] == book.settings.plain
+        ):
+            return False
+        event = self._made(change.kind, change.fields)
+        book.enter(event, self.story)
+        self.events.append(event)
+        return True
+
+    def _look(self, look: Look) -> Any:
+        if look.what == "summary":
+            return self.book.summary()
+        return self.book.state() if look.what == "state" else None
+
+
+NONE = "the id of a trial that was asked (no trial was asked yet)"
+
+
+def served(event: Event, linear: bool) -> Served:
+    """A trial as a caller gets it."""
+    action = None
+    if linear:
+        labels = event.get("labels")
+        place = labels.index(event["arm"]) if labels is not None else event["arm"]
+        action = tuple(map(float, event["actions"][place]))
+    return Served(int(event["id"]), event["arm"], event["by"], action)

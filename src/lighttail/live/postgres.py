@@ -1,0 +1,228 @@
+"""The journal in a PostgreSQL database, which several servers on several machines may share.
+
+A turn locks the row of its experiment (`SELECT ... FOR UPDATE`), so that turns of one experiment follow one
+another, whatever process they are in. Should two ever overlap, the primary key (experiment, seq) refuses the
+second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from queue import Empty, LifoQueue
+from threading import BoundedSemaphore
+from typing import Any
+
+from lighttail.checks import refuse
+from lighttail.live.errors import unavailable, unknown
+from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Row, Turn, text_digest
+
+FORMAT = 1
+MOST_LINKS = 8  # connections per server
+LOCK = 0x6C747461  # of the tables while they are made
+TABLES = """
+CREATE TABLE IF NOT EXISTS lighttail_format (format INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS lighttail_experiments (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL UNIQUE, seq BIGINT NOT NULL,
+    digest BYTEA NOT NULL);
+CREATE TABLE IF NOT EXISTS lighttail_events (
+    experiment BIGINT NOT NULL REFERENCES lighttail_experiments, seq BIGINT NOT NULL, trial BIGINT, key TEXT,
+    unit TEXT, body TEXT NOT NULL, digest BYTEA NOT NULL, PRIMARY KEY (experiment, seq));
+CREATE INDEX IF NOT EXISTS lighttail_events_trial ON lighttail_events (experiment, trial)
+    WHERE trial IS NOT NULL;
+CREATE INDEX IF NOT EXISTS lighttail_events_key ON lighttail_events (experiment, key) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS lighttail_events_unit ON lighttail_events (experiment, unit, seq)
+    WHERE unit IS NOT NULL;
+CREATE TABLE IF NOT EXISTS lighttail_snapshots (
+    experiment BIGINT PRIMARY KEY REFERENCES lighttail_experiments, seq BIGINT NOT NULL, text TEXT NOT NULL,
+    digest BYTEA NOT NULL);
+"""
+WRITE = """WITH written AS (
+    INSERT INTO lighttail_events SELECT %(number)s::bigint, * FROM unnest(
+        %(seq)s::bigint[], %(trial)s::bigint[], %(key)s::text[], %(unit)s::text[], %(body)s::text[],
+        %(digest)s::bytea[]))
+    UPDATE lighttail_experiments SET seq = %(last)s, digest = %(after)s WHERE number = %(number)s"""
+KEEP = """INSERT INTO lighttail_snapshots SELECT number, %s, %s, %s FROM lighttail_experiments WHERE name = %s
+    ON CONFLICT (experiment) DO UPDATE SET seq = EXCLUDED.seq, text = EXCLUDED.text, digest = EXCLUDED.digest
+    WHERE lighttail_snapshots.seq < EXCLUDED.seq"""
+PATIENCE = {  # a server that is gone is noticed, and a lock that its network cut left behind is let go
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+SESSION = """SET synchronous_commit = on; SET lock_timeout = '20s';
+    SET idle_in_transaction_session_timeout = '20s'; SET statement_timeout = '60s'"""
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise refuse(
+            "store",
+            "postgresql://...",
+            "a SQLite file",
+            more=": pip install 'lighttail[serve]' for PostgreSQL",
+        ) from None
+    return psycopg
+
+
+class _PostgresTurn(Turn):
+    def __init__(self, link: Any, number: int, last: int, digest: bytes) -> None:
+        self.link, self.number, self.last, self.digest = link, number, last, bytes(digest)
+
+    def _found(self, where: str, *values: Any) -> list[str]:
+        query = f"SELECT body FROM lighttail_events WHERE experiment = %s AND {where}"
+        return [body for (body,) in self.link.execute(query, (self.number, *values))]
+
+    def bodies(self, after: int, most: int) -> list[str]:
+        return self._found("seq > %s ORDER BY seq LIMIT %s", after, most)
+
+    def bodies_with(self, keys: list[str]) -> list[str]:
+        return self._found("key = ANY(%s) ORDER BY seq", keys)
+
+    def bodies_of_units(self, units: list[str]) -> list[str]:
+        firsts = (
+            "SELECT MIN(seq) FROM lighttail_events WHERE experiment = %s AND unit = ANY(%s) GROUP BY unit"
+        )
+        return self._found(f"seq IN ({firsts})", self.number, units)
+
+    def bodies_of(self, trial: int) -> list[str]:
+        return self._found("trial = %s ORDER BY seq", trial)
+
+    def _write(self, rows: list[Row]) -> None:
+        columns = dict(zip(Row._fields, map(list, zip(*rows, strict=True)), strict=True))
+        more = {"number": self.number, "last": rows[-1].seq, "after": rows[-1].digest}
+        self.link.execute(WRITE, {**columns, **more})
+
+
+class PostgresJournal(Journal):
+    """A journal in the database at an address such as `postgresql://user@host/name`."""
+
+    shared = True
+
+    def __init__(self, address: str) -> None:
+        self._psycopg = _psycopg()
+        self._address = address
+        self._idle: LifoQueue[Any] = LifoQueue()
+        self._room = BoundedSemaphore(MOST_LINKS)
+        try:
+            with self._link() as link:
+                link.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+                link.execute(TABLES)
+                found = link.execute("SELECT format FROM lighttail_format").fetchall()
+                if not found:
+                    link.execute("INSERT INTO lighttail_format VALUES (%s)", (FORMAT,))
+                elif found != [(FORMAT,)]:
+                    raise refuse(
+                        "store", "the database", f"of format {FORMAT}", found=f"is of format {found[0][0]}"
+                    )
+        except self._psycopg.Error as error:
+            why = f": {_reason(error)}"
+            fit = "the address of a PostgreSQL database in which tables can be made"
+            raise refuse("store", "postgresql://...", fit, found="is not", more=why) from None
+
+    def _connected(self) -> Any:
+        link = self._psycopg.connect(self._address, **PATIENCE)
+        link.execute(SESSION)
+        link.commit()
+        return link
+
+    @contextmanager
+    def _link(self, first: str = "", values: tuple[Any, ...] = ()) -> Iterator[Any]:
+        """A connection in a transaction, which is committed at the end, or rolled back if the block raises.
+
+        first: a query that is tried again on a new connection if an idle one was cut meanwhile; the
+        connection then has its answer as `answer`."""
+        with self._room:
+            link, answer = self._begun(first, values)
+            try:
+                yield link if not first else (link, answer)
+                link.commit()
+            except BaseException:
+                with suppress(self._psycopg.Error):
+                    link.rollback()
+                raise
+            finally:
+                if link.closed or link.broken:
+                    link.close()
+                else:
+                    self._idle.put(link)
+
+    def _begun(self, first: str, values: tuple[Any, ...]) -> tuple[Any, Any]:
+        while True:
+            try:
+                link, used = self._idle.get_nowait(), True
+            except Empty:
+                link, used = self._connected(), False
+            try:
+                return link, link.execute(first or "SELECT 1", values).fetchall()
+            except self._psycopg.OperationalError:
+                link.close()
+                if not used:
+                    raise
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        try:
+            yield
+        except self._psycopg.Error as error:
+            why = f"the database cannot be reached or used at this moment ({_reason(error)})"
+            raise unavailable(f"{why}; send the request again") from None
+
+    def create(self, name: str, event: Event) -> bool:
+        query = """INSERT INTO lighttail_experiments (name, seq, digest) VALUES (%s, 0, %s)
+            ON CONFLICT (name) DO NOTHING RETURNING number"""
+        with self._mapped(), self._link() as link:
+            found = link.execute(query, (name, NO_DIGEST)).fetchone()
+            if found is None:
+                return False
+            _PostgresTurn(link, found[0], 0, NO_DIGEST).append(0, [event])
+            return True
+
+    @contextmanager
+    def turn(self, name: str) -> Iterator[Turn]:
+        query = "SELECT number, seq, digest FROM lighttail_experiments WHERE name = %s FOR UPDATE"
+        with self._mapped(), self._link(query, (name,)) as (link, found):
+            if not found:
+                raise unknown("name", name, "the name of an experiment")
+            yield _PostgresTurn(link, *found[0])
+
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        with self._mapped(), self._link(query, values) as (_, found):
+            return list(found)
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._read("SELECT name FROM lighttail_experiments ORDER BY number")]
+
+    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
+        query = """SELECT body, e.digest FROM lighttail_events e
+            JOIN lighttail_experiments ON experiment = number
+            WHERE name = %s AND e.seq > %s ORDER BY e.seq LIMIT %s"""
+        found = self._read(query, name, after, most)
+        if not found and not self._read("SELECT 1 FROM lighttail_experiments WHERE name = %s", name):
+            raise unknown("name", name, "the name of an experiment")
+        return [(body, bytes(digest)) for body, digest in found]
+
+    def snapshot(self, name: str) -> Kept | None:
+        query = """SELECT s.seq, text, s.digest FROM lighttail_snapshots s
+            JOIN lighttail_experiments ON experiment = number WHERE name = %s"""
+        for seq, text, digest in self._read(query, name):
+            if text_digest(text) == bytes(digest):
+                return Kept(seq, text)
+        return None
+
+    def keep(self, name: str, kept: Kept) -> None:
+        with self._mapped(), self._link() as link:
+            link.execute(KEEP, (kept.seq, kept.text, text_digest(kept.text), name))
+
+    def close(self) -> None:
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+
+def _reason(error: Exception) -> str:
+    """The reason that PostgreSQL gives, on one line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__

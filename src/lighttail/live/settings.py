@@ -1,0 +1,168 @@
+"""The guard rails of an experiment: floors, a holdout, sticky units, a window for rewards, a fall-back
+arm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
+
+from lighttail.checks import fraction, known_word, number, one_of, positive, refuse
+from lighttail.online.player import Player
+from lighttail.online.state import checked_reward, fields_of
+from lighttail.online.trials import Label
+
+LATE = ("ignore", "amend")
+THEN = ("warn", "pause")
+NAMES = ("shares", "holdout", "sticky", "window", "default", "late", "risk", "fallback")
+FOR_ARMS = (
+    "shares",
+    "holdout",
+    "sticky",
+    "fallback",
+)  # a linear policy is offered other actions at every ask
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The guard rails, with arms as places.
+
+    shares: a floor f per arm, so that arm i is pulled with chance f_i + (1 - sum f) w_i if the policy would
+    pull
+        it with chance w_i. holdout: the arm of the units that the policy never sees, and their share.
+    sticky: whether a unit gets one arm for good. window, default: a trial that is open for `window` seconds
+    is
+        closed with the reward `default`. late: what a reward after that does. risk: what the forecast is held
+        against. fallback: the arm of a paused experiment.
+    """
+
+    shares: tuple[tuple[int, float], ...] = ()
+    holdout: tuple[int, float] | None = None
+    sticky: bool = False
+    window: float | None = None
+    default: float = 0.0
+    late: str = "ignore"
+    risk: dict[str, Any] | None = None
+    fallback: int = 0
+    plain: dict[str, Any] = field(default_factory=dict, compare=False)  # as they were given, checked
+
+    @property
+    def needs_unit(self) -> bool:
+        return self.sticky or self.holdout is not None
+
+    def in_holdout(self, experiment: str, unit: str) -> bool:
+        """Whether a unit is in the holdout: a hash of unit and experiment decides, so nothing is
+        remembered."""
+        return self.holdout is not None and drawn("holdout", experiment, unit) < self.holdout[1]
+
+    def floor(self, seed: int, id: int) -> int | None:
+        """The arm of a trial whose floor has its turn; None if the policy has. A hash of the experiment's
+        seed and the trial decides, so that a replay decides the same."""
+        if not self.shares:
+            return None
+        mark = drawn("floor", str(seed), str(id))
+        for arm, share in self.shares:
+            if mark < share:
+                return arm
+            mark -= share
+        return None
+
+
+def drawn(*words: str) -> float:
+    """A number in [0, 1), drawn by a hash of the words: the first 53 of its bits.
+
+    >>> drawn("floor", "7", "1") == drawn("floor", "7", "1") != drawn("floor", "7", "2")
+    True
+    """
+    text = "\0".join(words).encode("utf-8")
+    return (int.from_bytes(blake2b(text, digest_size=8).digest(), "big") >> 11) * 2.0**-53
+
+
+def read_settings(value: Any, labels: Sequence[Label] | None, player: Player) -> Settings:
+    """The settings that a user gave. Raises BadInput that names the first one that is wrong.
+
+    labels: the arms, or None if the actions change. player: says whether the policy can do with the settings.
+    """
+    if value is None:
+        return Settings()
+    if not isinstance(value, dict):
+        raise refuse("settings", value, f"an object with some of the fields {', '.join(NAMES)}")
+    for name in value:
+        known_word("the name of a setting", name, NAMES)
+        if labels is None and name in FOR_ARMS:
+            raise refuse(f"settings.{name}", value[name], "left out if the actions change at every ask")
+    given = {name: entry for name, entry in value.items() if entry is not None}
+    made = _window(Settings(), given, player)
+    if labels is not None:
+        made = _arms(made, given, labels, player)
+    if "risk" in given:
+        made = replace(made, risk=_risk(given["risk"]))
+    return replace(made, plain=given)
+
+
+def _window(made: Settings, given: dict[str, Any], player: Player) -> Settings:
+    if "window" not in given:
+        for name in ("default", "late"):
+            if name in given:
+                raise refuse(f"settings.{name}", given[name], "left out without settings.window")
+        return made
+    window = positive("settings.window", given["window"])
+    if "default" not in given:
+        allowed = "the reward of a trial that is open for too long; settings.window needs one"
+        raise refuse("settings.default", None, allowed)
+    default = given["default"]
+    reward = float(default) if isinstance(default, bool) else checked_reward("settings.default", default)
+    late = one_of("settings.late", given.get("late", "ignore"), LATE)
+    if late == "amend":
+        player.check_amends()
+    return replace(made, window=window, default=reward, late=late)
+
+
+def _arms(made: Settings, given: dict[str, Any], labels: Sequence[Label], player: Player) -> Settings:
+    shares = _shares(given.get("shares", {}), labels)
+    sticky = given.get("sticky", False)
+    if not isinstance(sticky, bool):
+        raise refuse("settings.sticky", sticky, "true or false")
+    if shares or sticky:
+        player.check_takes()
+    holdout = None
+    if "holdout" in given:
+        parts = fields_of("settings.holdout", given["holdout"], ("arm", "share"))
+        share = fraction("settings.holdout.share", parts["share"])
+        holdout = (place_of("settings.holdout.arm", parts["arm"], labels), share)
+    fallback = place_of("settings.fallback", given["fallback"], labels) if "fallback" in given else 0
+    return replace(made, shares=shares, sticky=sticky, holdout=holdout, fallback=fallback)
+
+
+def _shares(value: Any, labels: Sequence[Label]) -> tuple[tuple[int, float], ...]:
+    if not isinstance(value, dict):
+        raise refuse("settings.shares", value, "an object with a share per arm, such as {'control': 0.05}")
+    found: dict[int, float] = {}
+    for name, share in value.items():
+        place = place_of("an arm of settings.shares", name, labels)
+        if place in found:
+            raise refuse("an arm of settings.shares", name, "named once")
+        found[place] = fraction(f"settings.shares.{name}", share)
+    if math.fsum(found.values()) > 1.0:
+        raise refuse("the sum of settings.shares", math.fsum(found.values()), "at most 1")
+    return tuple(sorted(found.items()))
+
+
+def _risk(value: Any) -> dict[str, Any]:
+    parts = fields_of("settings.risk", value, ("loss", "chance", "then"))
+    loss, chance = (
+        number("settings.risk.loss", parts["loss"]),
+        fraction("settings.risk.chance", parts["chance"]),
+    )
+    return {"loss": loss, "chance": chance, "then": one_of("settings.risk.then", parts["then"], THEN)}
+
+
+def place_of(field: str, value: Any, labels: Sequence[Label]) -> int:
+    """The place of an arm. An arm that is a number may be written as text, because names in JSON are text."""
+    same = [place for place, label in enumerate(labels) if type(label) is type(value) and label == value]
+    like = [place for place, label in enumerate(labels) if isinstance(value, str) and str(label) == value]
+    if len(found := same or like) != 1:
+        raise refuse(field, value, f"one of {', '.join(map(repr, labels[:20]))}")
+    return found[0]

@@ -1,0 +1,240 @@
+"""The journal in one SQLite file: the default.
+
+One connection writes and checkpoints, and a lock file refuses a second server: SQLite before 3.51.3 can
+damage a file whose write-ahead log two connections write at one moment. Readers open the file read-only and
+never stop the writer. `synchronous=FULL` brings every commit to the disk before it returns."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from lighttail.checks import file_path, refuse
+from lighttail.live.errors import unavailable, unknown
+from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Row, Turn, text_digest
+
+FORMAT = 1
+APPLICATION = 0x6C747461  # "ltta", which marks the file as a journal of lighttail
+TABLES = """
+CREATE TABLE IF NOT EXISTS experiments (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+    experiment INTEGER NOT NULL REFERENCES experiments, seq INTEGER NOT NULL, trial INTEGER, key TEXT,
+    unit TEXT, body TEXT NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (experiment, seq)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS events_trial ON events (experiment, trial) WHERE trial IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_key ON events (experiment, key) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_unit ON events (experiment, unit) WHERE unit IS NOT NULL;
+CREATE TABLE IF NOT EXISTS snapshots (
+    experiment INTEGER PRIMARY KEY REFERENCES experiments, seq INTEGER NOT NULL, text TEXT NOT NULL,
+    digest BLOB NOT NULL);
+"""
+# Statements that insert many rows at once. Python hands the processor to another thread at every step of
+# SQLite and must wait to get it back, so that one row per step would take longer while callers are busy.
+INSERTS = [
+    (size, f"INSERT INTO events VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}")
+    for size in (256, 32, 4, 1)
+]
+MOST_LISTED = 500  # values of one IN (...)
+
+
+def _said(error: sqlite3.Error) -> str:
+    return f"the journal cannot be written or read at this moment ({error}); send the request again"
+
+
+class _SqliteTurn(Turn):
+    def __init__(self, link: sqlite3.Connection, number: int, last: int, digest: bytes) -> None:
+        self.link, self.number, self.last, self.digest = link, number, last, digest
+        self.begun = False
+
+    def _found(self, where: str, *values: Any, by: str = "") -> list[str]:
+        """The lines that fulfil a condition. by: the index; without the name SQLite would read all events."""
+        index = f" INDEXED BY events_{by}" if by else ""
+        query = f"SELECT body FROM events{index} WHERE experiment = ? AND {where}"
+        return [body for (body,) in self.link.execute(query, (self.number, *values))]
+
+    def _listed(self, where: str, values: list[str], by: str = "") -> list[str]:
+        found = []
+        for first in range(0, len(values), MOST_LISTED):
+            some = values[first : first + MOST_LISTED]
+            found += self._found(where.format(", ".join("?" * len(some))), *some, by=by)
+        return found
+
+    def bodies(self, after: int, most: int) -> list[str]:
+        return self._found("seq > ? ORDER BY seq LIMIT ?", after, most)
+
+    def bodies_with(self, keys: list[str]) -> list[str]:
+        return self._listed("key IN ({}) ORDER BY seq", keys, by="key")
+
+    def bodies_of_units(self, units: list[str]) -> list[str]:
+        mine = f"FROM events INDEXED BY events_unit WHERE experiment = {self.number}"
+        return self._listed(f"seq IN (SELECT MIN(seq) {mine} AND unit IN ({{}}) GROUP BY unit)", units)
+
+    def bodies_of(self, trial: int) -> list[str]:
+        return self._found("trial = ? ORDER BY seq", trial, by="trial")
+
+    def _write(self, rows: list[Row]) -> None:
+        if not self.begun:
+            self.link.execute("BEGIN IMMEDIATE")
+            self.begun = True
+        first, last = 0, rows[-1]
+        for size, statement in INSERTS:
+            while len(rows) - first >= size:
+                values = [value for row in rows[first : first + size] for value in (self.number, *row)]
+                self.link.execute(statement, values)
+                first += size
+        self.link.execute(
+            "UPDATE experiments SET seq = ?, digest = ? WHERE number = ?",
+            (last.seq, last.digest, self.number),
+        )
+
+
+class SqliteJournal(Journal):
+    """A journal in a SQLite file, which is made if there is none."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = Path(os.path.realpath(file_path("store", path)))
+        self._lock = RLock()
+        self._held = _locked(self.path)
+        try:
+            self._link = self._connected()
+        except BaseException:
+            self._held.close()
+            raise
+
+    def _connected(self) -> sqlite3.Connection:
+        try:
+            link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            (known,) = link.execute("PRAGMA application_id").fetchone()
+            (tables,) = link.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+            (version,) = link.execute("PRAGMA user_version").fetchone()
+            if tables and known != APPLICATION:
+                raise refuse("store", str(self.path), "a journal of lighttail or a file that does not exist")
+            if tables and version != FORMAT:
+                raise refuse("store", str(self.path), f"of format {FORMAT}", found=f"is of format {version}")
+            link.execute("PRAGMA journal_mode = WAL")
+            link.execute("PRAGMA synchronous = FULL")
+            marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
+            link.executescript(f"BEGIN; {TABLES} {marks} COMMIT;")  # all or nothing, also if it is killed
+        except sqlite3.Error as error:
+            fit = "a file that can be written and is a journal of lighttail or new"
+            raise refuse("store", str(self.path), fit, more=f": {error}") from None
+        return link
+
+    def create(self, name: str, event: Event) -> bool:
+        with self._lock, self._mapped():
+            self._link.execute("BEGIN IMMEDIATE")
+            try:
+                if self._link.execute("SELECT 1 FROM experiments WHERE name = ?", (name,)).fetchone():
+                    self._link.execute("ROLLBACK")
+                    return False
+                made = self._link.execute("INSERT INTO experiments VALUES (NULL, ?, 0, ?)", (name, NO_DIGEST))
+                turn = _SqliteTurn(self._link, int(made.lastrowid or 0), 0, NO_DIGEST)
+                turn.begun = True
+                turn.append(0, [event])
+                self._link.execute("COMMIT")
+            except BaseException:
+                self._rolled_back()
+                raise
+            return True
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise unavailable(_said(error)) from None
+
+    def _rolled_back(self) -> None:
+        with suppress(sqlite3.Error):
+            if self._link.in_transaction:
+                self._link.execute("ROLLBACK")
+
+    @contextmanager
+    def turn(self, name: str) -> Iterator[Turn]:
+        with self._lock, self._mapped():
+            query = "SELECT number, seq, digest FROM experiments WHERE name = ?"
+            found = self._link.execute(query, (name,)).fetchone()
+            if found is None:
+                raise unknown("name", name, "the name of an experiment")
+            turn = _SqliteTurn(self._link, *found)
+            try:
+                yield turn
+                if turn.begun:
+                    self._link.execute("COMMIT")
+            except BaseException:
+                self._rolled_back()
+                raise
+
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        """What a reader finds, on a connection of its own that cannot write."""
+        try:
+            with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as link:
+                return link.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise unavailable(_said(error)) from None
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._read("SELECT name FROM experiments ORDER BY number")]
+
+    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
+        query = """SELECT body, events.digest FROM events JOIN experiments ON experiment = number
+            WHERE name = ? AND events.seq > ? ORDER BY events.seq LIMIT ?"""
+        found = self._read(query, name, after, most)
+        if not found and not self._read("SELECT 1 FROM experiments WHERE name = ?", name):
+            raise unknown("name", name, "the name of an experiment")
+        return found
+
+    def snapshot(self, name: str) -> Kept | None:
+        query = """SELECT snapshots.seq, text, snapshots.digest FROM snapshots
+            JOIN experiments ON experiment = number WHERE name = ?"""
+        for seq, text, digest in self._read(query, name):
+            if text_digest(text) == digest:
+                return Kept(seq, text)
+        return None
+
+    def keep(self, name: str, kept: Kept) -> None:
+        query = """INSERT OR REPLACE INTO snapshots
+            SELECT number, ?, ?, ? FROM experiments WHERE name = ?"""
+        with self._lock, self._mapped():
+            self._link.execute(query, (kept.seq, kept.text, text_digest(kept.text), name))
+
+    def close(self) -> None:
+        with self._lock:
+            self._link.close()
+            self._held.close()
+
+
+def _locked(path: Path) -> Any:
+    """The open lock file of a journal. The system lets go of the lock when the process ends, however it
+    ends."""
+    place = path.with_name(f"{path.name}.lock")
+    try:
+        held = place.open("a")
+    except OSError as error:
+        why = f": {error.strerror}"
+        raise refuse("store", str(path), "a file in a folder that can be written", more=why) from None
+    try:
+        _take_lock(held)
+    except OSError:
+        held.close()
+        more = "; several servers can share a PostgreSQL database: --store postgresql://..."
+        raise refuse(
+            "store", str(path), "a file that no other server uses", found="is in use", more=more
+        ) from None
+    return held
+
+
+def _take_lock(held: Any) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        msvcrt.locking(held.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        return
+    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,244 @@
+"""The policy of an experiment without its trials: it chooses and learns, and its user keeps the trials.
+
+`Experiment` remembers every trial. The service (`lighttail.live`) keeps trials in a journal and needs of an
+experiment what its policy knows. A player makes the same choices as an experiment with the same seed, bit by
+bit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, cast
+
+import numpy as np
+
+from lighttail.checks import EXACT, number, refuse, whole
+from lighttail.linear.policies import LinearPolicy
+from lighttail.online.experiment import Experiment
+from lighttail.online.linear import LinearExperiment
+from lighttail.online.state import decode_generator, encode_generator, fields_of
+from lighttail.online.trials import Label
+from lighttail.online.vectors import row_names, row_of, square_of
+from lighttail.policies import Policy
+
+Memo = tuple[float, ...]
+Opened = Iterable[tuple[int, int, Memo]]  # the id, the place and the memo of every open trial
+
+
+class Player(ABC):
+    """A policy that chooses a place (of an arm, or of a row of actions) and learns from rewards.
+
+    memo: how many floats the user of a player keeps per open trial, for `learn`.
+    """
+
+    memo: int
+    pulls: int = 0
+    taken: int = 0
+    experiment: Experiment | LinearExperiment
+
+    @abstractmethod
+    def choose(self, offer: Any = None) -> tuple[int, Label, Memo]:
+        """The place, the label and the memo of the next pull. offer: the actions of a linear policy."""
+
+    @abstractmethod
+    def follow(self, chosen: int, place: int) -> Memo:
+        """Count the pull that `choose` just chose as a pull of another place, which a journal says it was."""
+
+    @abstractmethod
+    def take(self, place: int) -> Memo:
+        """A pull that the policy did not choose."""
+
+    @abstractmethod
+    def learn(self, place: int, memo: Memo, reward: float) -> None:
+        """Take in a reward. Raises BadInput, and changes nothing, if the policy could not continue."""
+
+    @abstractmethod
+    def amend(self, place: int, memo: Memo, old: float, reward: float) -> None:
+        """Take a reward in place of an old one."""
+
+    @abstractmethod
+    def mark(self) -> Any:
+        """What `back` returns to, if one of several rewards is refused."""
+
+    @abstractmethod
+    def back(self, mark: Any) -> None:
+        """Return to a mark."""
+
+    @abstractmethod
+    def _rule(self) -> dict[str, Any]:
+        """The state of the rule as plain values."""
+
+    @abstractmethod
+    def _restore_rule(self, rule: Any) -> None:
+        """Continue from what `_rule` returned."""
+
+    @abstractmethod
+    def _older(self, place: int, memo: Memo) -> Any:
+        """What an experiment keeps of an open trial."""
+
+    @abstractmethod
+    def check_amends(self) -> None:
+        """Raise BadInput if a reward cannot be replaced."""
+
+    @abstractmethod
+    def check_takes(self) -> None:
+        """Raise BadInput if the policy can learn from no pull but those that it chose."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Everything that changes while the policy plays, its random numbers included, as plain values."""
+        counts = {"pulls": self.pulls, "taken": self.taken}
+        return {**counts, "rng": encode_generator(self.experiment._rng), "rule": self._rule()}
+
+    def restore(self, state: Any) -> None:
+        """Continue from what `to_plain` returned."""
+        fields_of("player", state, ("pulls", "taken", "rng", "rule"))
+        self.pulls = whole("pulls", state["pulls"], 0, most=EXACT)
+        self.taken = whole("taken", state["taken"], 0, most=EXACT)
+        self.experiment._rng = decode_generator(state["rng"])
+        self._restore_rule(state["rule"])
+
+    def text(self, last: int, opened: Opened) -> str:
+        """What the policy knows as the text of an experiment, without told trials. last: the last id."""
+        made = self.experiment
+        made._first, made._pulls_before, made._taken = last + 1, self.pulls, self.taken
+        made._older = {id: self._older(place, memo) for id, place, memo in opened}
+        made._waiting = list(made._older)
+        text = made.to_json(told=False)
+        made._older, made._waiting = {}, []
+        return text
+
+
+class ArmPlayer(Player):
+    """The player of a policy for arms."""
+
+    def __init__(self, policy: Policy, arms: Any, horizon: Any, seed: int) -> None:
+        self.experiment = Experiment(policy, arms, horizon, seed)
+        self.labels = self.experiment.arms
+        self.standing = self.experiment._standing
+        self.memo = self.standing.rule.memo
+
+    def choose(self, offer: Any = None) -> tuple[int, Label, Memo]:
+        arm = self.standing.choose(self.experiment._rng, self.pulls + 1.0)
+        self.pulls += 1
+        return arm, self.labels[arm], self.standing.memo
+
+    def follow(self, chosen: int, place: int) -> Memo:
+        self.standing.tried[chosen] -= 1.0
+        self.standing.tried[place] += 1.0
+        first = self.standing.rule.notes - self.memo
+        return tuple(self.standing.note[place, first + more] for more in range(self.memo))
+
+    def take(self, place: int) -> Memo:
+        self.standing.take(self.experiment._rng, self.pulls + 1.0, place)
+        self.pulls += 1
+        self.taken += 1
+        return ()
+
+    def learn(self, place: int, memo: Memo, reward: float) -> None:
+        self.standing.learn(place, reward, memo)
+
+    def amend(self, place: int, memo: Memo, old: float, reward: float) -> None:
+        self.standing.amend(place, old, reward)
+
+    def mark(self) -> Any:
+        return self.standing.mark()
+
+    def back(self, mark: Any) -> None:
+        self.standing.back(mark)
+
+    def check_amends(self) -> None:
+        self.standing.check_amends()
+
+    def check_takes(self) -> None:
+        self.standing.check_takes()
+
+    def _rule(self) -> dict[str, Any]:
+        return {**self.standing.to_plain(), "replaced": self.standing.replaced.tolist()}
+
+    def _restore_rule(self, rule: Any) -> None:
+        rule = dict(fields_of("rule", rule, ("tried", "heard", "total", "note", "replaced")))
+        self.standing.restore_replaced("rule.replaced", rule.pop("replaced"))
+        self.standing.restore_plain(rule)
+
+    def _older(self, place: int, memo: Memo) -> Any:
+        return place, memo
+
+
+class LinearPlayer(Player):
+    """The player of a linear policy. The memo of a trial is its action."""
+
+    experiment: LinearExperiment
+
+    def __init__(self, policy: LinearPolicy, dim: Any, horizon: Any, seed: int) -> None:
+        self.experiment = LinearExperiment(policy, dim, horizon, seed)
+        self.memo = self.experiment.dim
+        self._offered: Any = None
+
+    def choose(self, offer: Any = None) -> tuple[int, Label, Memo]:
+        """offer: {"actions": rows, "labels": names or nothing}."""
+        rows = self.experiment._check(offer.get("actions"))
+        names = row_names(offer.get("labels"), len(rows))
+        self.experiment._pulls_before = self.pulls
+        place = self.experiment._place_of(rows)
+        action = rows[place]
+        self.experiment._asked += np.outer(action, action)
+        self.pulls += 1
+        self._offered = rows
+        return place, names[place], tuple(action.tolist())
+
+    def follow(self, chosen: int, place: int) -> Memo:
+        old, action = self._offered[chosen], self._offered[place]
+        self.experiment._asked += np.outer(action, action) - np.outer(old, old)
+        return tuple(action.tolist())
+
+    def take(self, place: int) -> Memo:
+        self.check_takes()
+        raise AssertionError("a linear policy takes no arm")
+
+    def check_takes(self) -> None:
+        raise refuse("policy", self.experiment.policy, "a policy for arms if pulls are chosen by others")
+
+    def check_amends(self) -> None:
+        """A sum of reward * action forgets the old reward."""
+
+    def learn(self, place: int, memo: Memo, reward: float) -> None:
+        self.experiment._learn_action(memo, reward)
+
+    def amend(self, place: int, memo: Memo, old: float, reward: float) -> None:
+        self.experiment._replace_action(memo, old, reward)
+
+    def mark(self) -> Any:
+        made = self.experiment
+        return made._received, made._sums, list(made._replaced)
+
+    def back(self, mark: Any) -> None:
+        made = self.experiment
+        made._received, made._sums, made._replaced = mark
+
+    def _rule(self) -> dict[str, Any]:
+        made = self.experiment
+        rule = {"asked": made._asked, "received": made._received, "sums": made._sums}
+        return {**{name: value.tolist() for name, value in rule.items()}, "replaced": made._replaced}
+
+    def _restore_rule(self, rule: Any) -> None:
+        made, dim = self.experiment, self.memo
+        fields_of("rule", rule, ("asked", "received", "sums", "replaced"))
+        made._asked = np.array(square_of("rule.asked", rule["asked"], dim))
+        made._received = np.array(square_of("rule.received", rule["received"], dim))
+        made._sums = np.array(row_of("rule.sums", rule["sums"], dim))
+        made._replaced = [number("rule.replaced", value) for value in rule["replaced"]]
+
+    def _older(self, place: int, memo: Memo) -> Any:
+        return place, list(memo)
+
+
+def player_for(policy: Policy, arms: Any, dim: Any, horizon: Any, seed: int) -> Player:
+    """The player of a policy: a linear policy needs `dim` and no arms, any other policy arms and no `dim`."""
+    if policy.linear:
+        if arms is not None:
+            raise refuse("arms", arms, f"left out with {policy}, which is offered actions at every ask")
+        return LinearPlayer(cast(LinearPolicy, policy), dim, horizon, seed)
+    if dim is not None:
+        raise refuse("dim", dim, f"left out with {policy}, whose arms are not vectors")
+    return ArmPlayer(policy, arms, horizon, seed)
