@@ -332,6 +332,7 @@ def _plays(pool: Pool) -> dict[str, Call]:
         ),
     }
     calls["compare"] = Call(_compared, _comparisons(simulated), 0.05)
+    calls |= _plans(pool)
     calls |= _tails(pool)
     if pool.kernels:
         linear = {
@@ -363,6 +364,54 @@ def _compared(**settings: Any) -> Any:
     comparison = lt.compare(**settings)
     comparison.to_dict(), comparison.to_frame(), str(comparison)
     return list(comparison.table()[0].values())
+
+
+def _plans(pool: Pool) -> dict[str, Call]:
+    """Families and plans, with as few paths as there can be."""
+    ends: dict[str, Any] = {"low": FRACTIONS, "high": (*FRACTIONS, 1.0, 0), "arms?": ARMS, "members?": (1, 5)}
+    planned: dict[str, Any] = {
+        "family": (
+            lt.Family.gaps(0.2, 0.8, arms=2, members=2),
+            lt.Bandit([0.2, 0.8]),
+            [lt.Bandit([0.0, 1.0]), lt.Bandit([0.0, 0.5])],
+            lt.Bandit([0.5, 0.5]),
+            lt.Bandit([0.0, 1e-300], lt.Gaussian(1e-300)),
+            lt.Bandit([0.0, 1.0], lt.Gaussian(0.0)),
+        ),
+        "horizon": (*HORIZONS, 10**9, 10**18),
+        "loss": (1.0, 0.5, None, 1e-300, 1e300, np.float32(2.0)),
+        "chance": (0.2, 0.5, 1e-9, 5e-324, 1.0, 0.0),
+        "over?": ("everywhere", "average"),
+        "policies": (FEW[:1], {"mine": FEW[0]}, [lt.EvenSplit()], []),
+        "also?": ((), [lt.EvenSplit()]),
+        "delay?": (None, 3),
+        "batch?": (1, 4),
+        "seed": (1, 2**70),
+        "effort": (0.001,),
+        "threads": (1, 2, 10**30),
+    }
+    return {
+        "Family.rates": Call(lt.Family.rates, ends),
+        "Family.gaps": Call(lt.Family.gaps, ends | {"noise?": noises, "best?": NUMBER}),
+        "Family.from_samples": Call(
+            lt.Family.from_samples,
+            {
+                "samples": ({"a": [0, 1, 1], "b": [1, 0]}, {"a": [0.5, 2.0], "b": [1e308] * 2}, {"a": [1.0]}),
+                "members?": (1, 5),
+                "seed?": (1, 2**70),
+            },
+        ),
+        "Family": Call(lt.Family, {"members": ([lt.Bandit([0.0, 1.0])], [], lt.Bandit([0.0, 1.0]), [3])}),
+        "plan": Call(_planned, planned, 0.05),
+    }
+
+
+def _planned(**settings: Any) -> Any:
+    """A plan, all that it says in words, and the estimates of its options."""
+    plan = lt.plan(**settings)
+    plan.to_dict(), str(plan)
+    options = plan.options().values()
+    return [one.mean_loss for one in options] + [one.chance for one in options if one.chance is not None]
 
 
 def _tails(pool: Pool) -> dict[str, Call]:

@@ -22,8 +22,6 @@ from lighttail.reading.words import parse_course, parse_noise
 from lighttail.report import write_report
 from lighttail.system.files import output_folder
 
-MOST_PULLS = 10**7  # of a plan, which plays some ten thousand paths
-LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
 ARMS, HORIZON = 3, 20_000
 RATES, LOSS = "3%..5%", 150.0  # the web test, if no option describes another problem
 OWN_NAMES = {  # the words of the command line for arguments of `plan`
@@ -157,7 +155,6 @@ def plan(
         pulls, loss = None, None
     else:
         pulls = HORIZON if horizon is None else horizon
-    _check_size(pulls, effort)
     wait, group = parse_course(delay, batch, never)
     filled = {**described, "horizon": pulls, "lose_at_most": loss}
     if arms is None and described["means"] is None and described["data"] is None:
@@ -239,14 +236,6 @@ FAMILIES: dict[
     "means": (_means, ("noise", "sigma"), "which say how many arms there are"),
     "data": (_data, ("arm_column", "reward_column", "seed"), "which have their own"),
 }
-
-
-def _check_size(horizon: int | None, effort: float) -> None:
-    """Refuse a plan that would take days."""
-    if horizon is not None and horizon > MOST_PULLS:
-        raise refuse("horizon", horizon, f"at most {MOST_PULLS:,} for a plan")
-    if not LEAST_EFFORT <= effort <= MOST_EFFORT:
-        raise refuse("effort", effort, f"a number from {LEAST_EFFORT:g} to {MOST_EFFORT:,.0f}")
 
 
 def _named(words: list[str] | None, family: Family) -> list[Any]:

@@ -25,6 +25,7 @@ from lighttail.tails.rare import tail_probability
 SUSPECTS = 3  # problems in which a choice is confirmed
 SCANNED = 256  # paths per problem with which they are found
 HITS = 16.0  # expected at the limit in a first look
+MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS = 2.0
 SCAN = 900  # the stage of the random numbers with which they are found
@@ -112,7 +113,7 @@ class Confirmation:
 
     def _first(self) -> int:
         """Paths of the first look."""
-        return math.ceil(HITS / self.question.limit)
+        return math.ceil(min(HITS / self.question.limit, MOST_PATHS))
 
     def _counted(self, policy: Policy, problems: list[Bandit], decide: bool, budget: float) -> Answer:
         """Count paths, equally many of each problem, in looks of more and more."""
@@ -163,7 +164,7 @@ class Confirmation:
         problems = self.suspects(policy, watched) if question.everywhere else list(question.family.members)
         together = not question.everywhere
         most = max(32, int(self.budget / (question.horizon * len(problems))))
-        paths = min(most, math.ceil(4.0 * HITS / question.limit / (len(problems) if together else 1)))
+        paths = min(most, math.ceil(4.0 * self._first() / (len(problems) if together else 1)))
         self.looks += 1
         stage, level = FRESH + self.looks, 1.0 - 2.0 * self.tail
         losses = self.bench.losses([Play(policy, one, paths, stage) for one in problems], "confirming")

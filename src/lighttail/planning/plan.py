@@ -19,7 +19,7 @@ from lighttail.planning.bench import Bench
 from lighttail.planning.confirm import Answer, Confirmation
 from lighttail.planning.curves import Candidate, Curve, own_curves, rounded, shipped_curves
 from lighttail.planning.question import LEVEL, Question, Score
-from lighttail.planning.search import BUDGET, ROUNDS, Search, boundary, reachable
+from lighttail.planning.search import BUDGET, ROUNDS, Search, boundary, check_effort, reachable
 from lighttail.planning.sensitivity import sensitivity
 from lighttail.policies import EvenSplit, Policy
 from lighttail.problems import Bandit
@@ -34,7 +34,7 @@ MEAN_PATHS = 2048  # for the mean loss of a choice
 STEPS = 3  # towards the limit itself
 NAMED = ("chance", "over", "policies", "also", "delay", "batch")
 SHORT = 0.05  # of the budget, for each horizon that is tried
-LONGEST = 10**7  # pulls of an experiment whose length is sought
+LONGEST = 10**7  # pulls of an experiment: a plan plays some ten thousand paths
 NEAR = 1.1  # ratio of two horizons that are not told apart
 LONGER = 6  # plans for longer and longer horizons, at most
 CHEAPEST = 4  # candidates among which the least mean loss is sought once more
@@ -91,7 +91,7 @@ def plan(
         return _shortest(family, horizon, loss, loss_per_pull, effort, rest)
     question, course, curves = _asked(family, horizon, loss, chance, over, policies, also, delay, batch)
     use = usable_processors() if threads is None else whole("threads", threads, 1)
-    budget = BUDGET * positive("effort", effort)
+    budget = BUDGET * check_effort(effort)
     late = {"delay": course.delay, "batch": course.batch} if course.late else {}
     with parts_reporter(progress, int(1.5 * budget), "pulls") as report:
         bench = Bench(question.horizon, seed, use, late, report)
@@ -125,7 +125,7 @@ def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, 
         use = usable_processors() if rest["threads"] is None else whole("threads", rest["threads"], 1)
         late = {"delay": course.delay, "batch": course.batch} if course.late else {}
         bench = Bench(pulls, rest["seed"], use, late)
-        search = Search(question, curves, bench, SHORT * BUDGET * positive("effort", effort))
+        search = Search(question, curves, bench, SHORT * BUDGET * check_effort(effort))
         return any(score.likely(question.limit) for score in search.run())
 
     low, high = 0, max(8 * family.arms, 32)
@@ -160,6 +160,8 @@ def _asked(
     family = family_of(family)
     first = family.members[0]
     pulls = first.check_horizon(horizon)
+    if pulls > LONGEST:
+        raise refuse("horizon", horizon, f"at most {LONGEST:,} for a plan")
     limit = number("chance", chance)
     if not 0.0 < limit < 1.0:
         raise refuse("chance", chance, "a number above 0 and below 1")

@@ -12,10 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from lighttail.checks import number, refuse
 from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
@@ -28,6 +29,7 @@ PROBES = 32  # paths with which they are found
 EXACT_SECONDS = 0.15  # for the exact chance of one candidate
 CLOSE = 2.0  # standard errors within which two means may be equal
 BUDGET = 2e9  # pulls of a search, about
+LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
 
 
 class Round(NamedTuple):
@@ -240,6 +242,13 @@ class Search:
             new = curve.candidates(one.curve, (one.scale / step, one.scale * step))
             found |= {fresh.policy: fresh for fresh in new if fresh.policy not in known}
         return list(found.values())
+
+
+def check_effort(effort: Any) -> float:
+    """Refuse an effort with which a plan would find nothing or take days."""
+    if not LEAST_EFFORT <= number("effort", effort) <= MOST_EFFORT:
+        raise refuse("effort", effort, f"a number from {LEAST_EFFORT:g} to {MOST_EFFORT:,.0f}")
+    return float(effort)
 
 
 def fewer(paths: int, curve: Curve) -> int:
