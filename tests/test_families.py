@@ -82,8 +82,10 @@ def test_means_that_fit_observations_scatter_as_means_do() -> None:
             "observations of A must be at least 2",
         ),
         (lambda: lt.Family.rates(0.1, 0.3, members=0), "members must be"),
+        (lambda: lt.Family([lt.Bandit([0, 1])], low=(0.0,), high=(1.0, 1.0)), "low must be left out, or 2"),
+        (lambda: lt.Family([lt.Bandit([0, 1])], high=(1.0, 1.0)), "high must be left out, or 2"),
     ],
-    ids=str,
+    ids=lambda case: case if isinstance(case, str) else "made",
 )
 def test_bad_families_are_refused(make, message) -> None:
     with pytest.raises(lt.BadInput, match=message):

@@ -21,7 +21,7 @@ from lighttail.tails.plan import TiltPlan, derived, plan_of
 from lighttail.tails.play import play_paths, whole_blocks
 from lighttail.tails.routes import rate
 from lighttail.tails.task import Effort, Task
-from lighttail.tails.tilts import family_of
+from lighttail.tails.tilts import tilts_of
 from lighttail.tails.weighted import Weights, bernstein
 
 TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
@@ -120,7 +120,7 @@ def test_exact_values_are_met_down_to_1e_18(policy, horizon) -> None:
 def mirror(task: Task) -> Routes:
     """Swapped means, a single tilt: the obvious plan, and a bad one."""
     true = np.array(task.problem.means)
-    lam = family_of(task.problem.noise).lam(true, true[::-1])[None, :, None]
+    lam = tilts_of(task.problem.noise).lam(true, true[::-1])[None, :, None]
     none = np.zeros((1, 2, 1))
     return Routes(np.zeros(1), lam, np.full(lam.shape, math.inf), none, np.zeros((1, 2)))
 

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 MEMBERS = 24  # problems that stand for a family, unless given
 MOST_MEMBERS = 10_000
 MOST_ARMS = 1_000  # of a family that is described by its limits
-GAPS = 6  # gaps at which the edge of a box is looked at
+GAPS = (1.01, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0)  # of an edge, in units of the least gap
 FEWEST = 2  # observations per arm from which a law of its mean can be made
 
 
@@ -53,6 +53,10 @@ class Family:
             if member.arms != members[0].arms:
                 raise refuse(f"members[{place}]", member, f"a problem with {members[0].arms} arms")
         object.__setattr__(self, "members", tuple(members))
+        for name in ("low", "high"):
+            limits = getattr(self, name)
+            if (limits is None) != (self.low is None) or (limits is not None and len(limits) != self.arms):
+                raise refuse(name, limits, f"left out, or {self.arms} means, with low and high together")
         if not self.about:
             object.__setattr__(self, "about", _about(members))
 
@@ -164,8 +168,9 @@ class Family:
         """Problems of a box among which the worst are likely to be found; none for a family of members alone.
 
         A loss of x in T pulls needs a gap of at least x/T = least_gap. For gaps from there to the largest
-        one, and for a best arm at the upper end and in the middle, either all other arms have this gap, or
-        one has it and the rest is as bad as can be.
+        one, close to each other where they just suffice, and for a best arm at the upper end, in the middle
+        and, for rewards of 0 or 1, where they scatter most, either all other arms have this gap, or one has
+        it and the rest is as bad as can be.
         """
         if self.low is None or self.high is None:
             return ()
@@ -173,29 +178,42 @@ class Family:
         widest = float(high.max() - low.min())
         if not widest > 0.0 or least_gap >= widest:
             return ()
-        first = max(least_gap, widest / 64.0)
+        first = least_gap if least_gap > 0.0 else widest / 1000.0
+        gaps = sorted({*(first * step for step in GAPS if first * step < widest), widest})
         found: dict[tuple[float, ...], Bandit] = {}
         best = int(np.argmax(high))
-        for height in (1.0, 0.5):
-            top = float(low[best] + height * (high[best] - low[best]))
-            for gap in np.geomspace(min(1.02 * first, widest), widest, GAPS):
+        rest = [arm for arm in range(self.arms) if arm != best]
+        for gap in gaps:
+            for top in self._tops(best, gap):
                 for near in {1, self.arms - 1}:
                     means = low.copy()
-                    rest = [arm for arm in range(self.arms) if arm != best]
-                    means[rest[:near]] = top - float(gap)
+                    means[rest[:near]] = top - gap
                     means[best] = top
                     inside = tuple(np.clip(means, low, np.minimum(high, top)).tolist())
                     found[inside] = self.at(*inside)
         return tuple(found.values())
 
-    def near(self, problem: Bandit) -> tuple[Bandit, ...]:
-        """Problems of a box beside one of its problems: every gap a quarter smaller or larger, or the same
-        problem moved up or down by a quarter of the box."""
+    def _tops(self, best: int, gap: float) -> set[float]:
+        """Means of the best arm: the highest, the middle one and, for coins, the one where they scatter most;
+        none so low that the gap does not fit below."""
+        assert self.low is not None
+        assert self.high is not None
+        low, high = self.low[best], self.high[best]
+        tops = {high, 0.5 * (low + high)}
+        if self.members[0].noise.outcomes == (0.0, 1.0):
+            tops.add(0.5 + 0.5 * gap)
+        least = min(high, max(low, min(self.low) + gap))
+        return {min(high, max(least, top)) for top in tops}
+
+    def near(self, problem: Bandit, step: float = 0.25) -> tuple[Bandit, ...]:
+        """Problems of a box beside one of its problems: every gap smaller or larger by the share `step`, or
+        the same problem moved up or down by this share of the box."""
         if self.low is None or self.high is None:
             return ()
         low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
-        top, step = means.max(), 0.25 * (high - low)
-        moved = [top - 0.75 * (top - means), top - 1.25 * (top - means), means + step, means - step]
+        top, shift = means.max(), step * (high - low)
+        moved = [top - (1.0 - step) * (top - means), top - (1.0 + step) * (top - means)]
+        moved += [means + shift, means - shift]
         inside = {tuple(np.clip(place, low, high).tolist()) for place in moved} - {problem.means}
         return tuple(self.at(*place) for place in sorted(inside))
 

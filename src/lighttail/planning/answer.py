@@ -13,7 +13,6 @@ from lighttail.course import Course
 from lighttail.families import Family
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance as in_percent
-from lighttail.planning.curves import rounded
 from lighttail.planning.sensitivity import Misjudged
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -112,12 +111,21 @@ class Plan:
         coins = all(member.noise.outcomes == (0.0, 1.0) for member in self.family.members)
         return " conversions" if coins else ""
 
+    @property
+    def _one(self) -> bool:
+        """Whether the family is a single problem."""
+        return len(self.family.members) == 1 and self.family.low is None
+
     def sentence(self) -> str:
         """The answer in words."""
         one, unit = self.choice, self.unit
-        tuning = f", which is {one.scale:.2g} of the noise" if one.unit == "kappa / sigma" else ""
+        in_noise = one.unit == "kappa / sigma" and not math.isnan(one.scale)
+        tuning = f", which is {one.scale:.2g} of the noise" if in_noise else ""
         loses = f"loses {one.mean_loss.value:.3g}{unit} on average"
-        where = "" if self.over == "everywhere" else " (averaged over the family)"
+        average = self.over == "average"
+        where = (
+            " (averaged over the family)" if average else "" if self._one else " in every problem looked at"
+        )
         if self.asked_for_loss:
             return (
                 f"The smallest loss that can be promised with a chance of {in_percent(self.limit)} is "
@@ -151,7 +159,7 @@ class Plan:
     def help(self) -> str:
         """What would help if no policy meets the limit."""
         return (
-            f"What would help: a limit of {rounded(self.smallest_loss):g}, which it reaches with this "
+            f"What would help: a limit of {self.smallest_loss:g}, which it reaches with this "
             f"chance at most; or a longer experiment with a limit that grows with it; or a narrower family."
         )
 

@@ -22,12 +22,14 @@ Report = Callable[[str, int], None]
 
 class Play(NamedTuple):
     """A policy on a problem. stage: plays of one stage on the same problem share their random numbers, so
-    that policies are compared on the same luck as far as they can be; another stage has fresh ones."""
+    that policies are compared on the same luck as far as they can be; another stage has fresh ones.
+    place: of the problem among those whose paths are put together; two members may have the same means."""
 
     policy: Policy
     problem: Bandit
     paths: int
     stage: int
+    place: int = 0
 
 
 @dataclass
@@ -69,9 +71,9 @@ class Bench:
         if self.report is not None:
             self.report(label, self.pulls)
 
-    def seed_of(self, problem: Bandit, stage: int) -> int:
-        """A seed for each stage and each set of means."""
-        return stage_seed(self.seed, stage, problem)
+    def seed_of(self, problem: Bandit, stage: int, place: int = 0) -> int:
+        """A seed for each stage, each place and each set of means."""
+        return stage_seed(self.seed, stage, place, problem)
 
     def _play(self, play: Play) -> tuple[Floats, float]:
         begin = time.perf_counter()
@@ -80,15 +82,15 @@ class Bench:
             play.problem,
             horizon=self.horizon,
             paths=play.paths,
-            seed=self.seed_of(play.problem, play.stage),
+            seed=self.seed_of(play.problem, play.stage, play.place),
             threads=1,
             **self.late,
         )
         return out.pseudo_regret, time.perf_counter() - begin
 
 
-def stage_seed(seed: int, stage: int, problem: Bandit) -> int:
-    """A seed that depends on the plan's seed, the stage and the means alone."""
+def stage_seed(seed: int, stage: int, place: int, problem: Bandit) -> int:
+    """A seed that depends on the plan's seed, the stage, the place and the means alone."""
     means = np.array(problem.means).view(np.uint32).tolist()
-    entropy = np.random.SeedSequence([seed, stage, *means]).generate_state(2, np.uint64)
+    entropy = np.random.SeedSequence([seed, stage, place, *means]).generate_state(2, np.uint64)
     return int(entropy[0]) << 64 | int(entropy[1])

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lighttail.checks import refuse
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.question import LEVEL, Question, worst_first
+from lighttail.planning.search import members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.known import bounds_at
@@ -24,6 +26,10 @@ from lighttail.tails.rare import tail_probability
 
 SUSPECTS = 3  # problems in which a choice is confirmed
 SCANNED = 256  # paths per problem with which they are found
+FINALISTS = 6  # problems of a quick scan that a longer one looks at
+CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at, too
+STEPS = (0.25, 0.12, 0.06)  # shares by which problems beside the worst differ from it
+EXACT_SCAN = 0.3  # seconds for an exact chance in a scan
 HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
@@ -34,15 +40,11 @@ FRESH = 1_000  # stages from here on are not those of a search
 
 @dataclass(frozen=True)
 class Answer:
-    """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem.
-
-    paths: how many paths the chance comes from; 0 if it was computed.
-    """
+    """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem."""
 
     chance: Estimate
     source: str
     worst: Bandit
-    paths: int = 0
 
 
 @dataclass
@@ -62,26 +64,47 @@ class Confirmation:
         return (1.0 - LEVEL) / 2.0 * 6.0 / (math.pi * max(1, self.looks)) ** 2
 
     def suspects(self, policy: Policy, watched: Sequence[Bandit]) -> list[Bandit]:
-        """The problems of the family in which the policy looks worst."""
+        """The problems of the family in which the policy looks worst.
+
+        A quick scan of all problems in which the limit can be lost, then a longer one of those that came
+        nearest and of problems whose gap just suffices, in which a quick scan sees nothing: in the longer
+        scan a chance at the limit shows itself 19 times in 20. Then problems beside the worst, in smaller and
+        smaller steps.
+        """
         if policy in self.scanned:
             return self.scanned[policy]
         question, family = self.question, self.question.family
-        least_gap = 0.0 if question.asks_for_loss else question.loss / question.horizon
-        pool = list(dict.fromkeys([*watched, *family.edges(least_gap), *family.members]))
+        edges = family.edges(question.least_gap)
+        pool = question.able([*watched, *edges, *family.members])
         if len(pool) > 1:
             pool = self._scan(policy, pool, SCANNED, SCAN)
-            beside = [near for near in family.near(pool[0]) if near not in pool]
-            again = [*pool[:SUSPECTS], *beside]
-            pool = self._scan(policy, again, MORE * SCANNED, SCAN + 1) if beside else again
+            close = sorted(edges, key=lambda problem: max(problem.gaps))[:CLOSEST]
+            again = question.able([*pool[:FINALISTS], *close])
+            seen = math.ceil(min(3.0 / question.limit, self.budget / (question.horizon * len(again))))
+            paths = max(MORE * SCANNED, seen)
+            pool = self._scan(policy, again, paths, SCAN + 1)
+            for step in STEPS:
+                beside = question.able([*pool[:SUSPECTS], *family.near(pool[0], step)])
+                pool = self._scan(policy, beside, paths, SCAN + 1) if len(beside) > SUSPECTS else pool
         self.scanned[policy] = pool[:SUSPECTS]
         return self.scanned[policy]
 
     def _scan(self, policy: Policy, pool: list[Bandit], paths: int, stage: int) -> list[Bandit]:
-        """The problems, the worst first, by the same random numbers for every policy."""
+        """The problems, the worst first: by exact chances if they can be had in a moment, and otherwise by
+        the same random numbers for every policy."""
+        known = {}
+        if stage > SCAN:
+            known = {one: self.question.exact_chance(policy, one, EXACT_SCAN) for one in pool}
+        rest = [one for one in pool if known.get(one) is None]
         losses = self.bench.losses(
-            [Play(policy, problem, paths, stage) for problem in pool], "looking for the worst problem"
+            [Play(policy, problem, paths, stage) for problem in rest], "looking for the worst problem"
         )
-        return worst_first(self.question, pool, losses)
+        ranked = worst_first(self.question, rest, losses)
+        exact = {one: chance.value for one, chance in known.items() if chance is not None}
+        best = sorted(exact, key=lambda one: -exact[one])
+        if not best or not ranked:
+            return best or ranked
+        return [best[0], ranked[0], *best[1:2], *ranked[1:], *best[2:]]
 
     def chance(self, policy: Policy, watched: Sequence[Bandit], decide: bool = True) -> Answer:
         """The chance in the worst problem, or on average. decide: go on until it is known to be within the
@@ -96,8 +119,7 @@ class Confirmation:
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         high = max(answer.chance.high for answer in answers)
         low = min(worst.chance.low, worst.chance.value)
-        paths = max(answer.paths for answer in answers)
-        return Answer(Estimate(worst.chance.value, low, high, LEVEL), worst.source, worst.worst, paths)
+        return Answer(Estimate(worst.chance.value, low, high, LEVEL), worst.source, worst.worst)
 
     def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
         question = self.question
@@ -124,7 +146,7 @@ class Confirmation:
         while True:
             self.looks += 1
             stage = FRESH + self.looks
-            plays = [Play(policy, problem, share, stage) for problem in problems]
+            plays = members_of(policy, problems, share, stage)
             for mine, found in zip(per_problem, self.bench.losses(plays, "confirming"), strict=True):
                 mine.append(found)
             lost = np.concatenate([part for mine in per_problem for part in mine])
@@ -135,7 +157,7 @@ class Confirmation:
                 break
             share = min(most - done, (MORE - 1) * done)
         worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
-        return Answer(chance, "simulated paths", worst, lost.size)
+        return Answer(chance, "simulated paths", worst)
 
     def _rare(self, policy: Policy, problem: Bandit, budget: float) -> Answer:
         """Chances too small to be counted: a certificate, or rare events."""
@@ -156,10 +178,14 @@ class Confirmation:
         )
         self.bench.count(found.pulls, "confirming")
         chance = Estimate(found.value, found.low, found.high, LEVEL)
-        return Answer(chance, f"rare events ({found.method})", problem, found.paths)
+        return Answer(chance, f"rare events ({found.method})", problem)
 
     def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Answer]:
-        """The smallest loss that can be promised, and the problem that decides."""
+        """The smallest loss that can be promised, in three digits, and its chance.
+
+        The upper limit of the quantile is an order statistic that is exceeded with the allowed chance at
+        most; the loss is the next number above it, so that reaching the loss is exceeding the limit.
+        """
         question = self.question
         problems = self.suspects(policy, watched) if question.everywhere else list(question.family.members)
         together = not question.everywhere
@@ -167,13 +193,19 @@ class Confirmation:
         paths = min(most, math.ceil(4.0 * self._first() / (len(problems) if together else 1)))
         self.looks += 1
         stage, level = FRESH + self.looks, 1.0 - 2.0 * self.tail
-        losses = self.bench.losses([Play(policy, one, paths, stage) for one in problems], "confirming")
+        losses = self.bench.losses(members_of(policy, problems, paths, stage), "confirming")
         samples = [np.concatenate(losses)] if together else losses
-        found = [estimates.quantile(np.sort(lost), 1.0 - question.limit, level) for lost in samples]
-        place = int(np.argmax([one.high for one in found]))
-        worst = worst_first(question, problems, losses)[0]
-        high = min(found[place].high, question.family.most_lost(question.horizon))
-        return high, Answer(found[place], "simulated paths", worst, samples[place].size)
+        high = max(estimates.quantile(np.sort(lost), 1.0 - question.limit, level).high for lost in samples)
+        if math.isinf(high):
+            needed = f"larger: {samples[0].size:,} paths cannot promise any loss at this chance"
+            raise refuse("effort", 1.0, needed, found="is too small")
+        loss = above(high + 2.0 * question.slack)
+        asked = replace(question, loss=loss)
+        chances = [asked.chance(lost, level) for lost in samples]
+        place = int(np.argmax([chance.high for chance in chances]))
+        worst = worst_first(asked, problems, losses)[0] if together else problems[place]
+        chance = Estimate(chances[place].value, chances[place].low, chances[place].high, LEVEL)
+        return loss, Answer(chance, "simulated paths", worst)
 
     def mean(self, policy: Policy, paths: int) -> tuple[Estimate, Floats]:
         """The mean loss over the members on fresh numbers, and the losses of all paths.
@@ -183,7 +215,18 @@ class Confirmation:
         """
         self.looks += 1
         members = self.question.family.members
-        plays = [Play(policy, member, paths, FRESH + self.looks) for member in members]
+        plays = members_of(policy, members, paths, FRESH + self.looks)
         losses = np.concatenate(self.bench.losses(plays, "mean loss"))
         most = max(member.most_lost(self.question.horizon) for member in members)
         return estimates.mean(losses, (0.0, most), LEVEL), losses
+
+
+def above(value: float) -> float:
+    """The next larger number with three significant digits.
+
+    >>> above(5.0), above(0.0123), above(99.95)
+    (5.01, 0.0124, 100.0)
+    """
+    step = 10.0 ** (math.floor(math.log10(max(value, 1e-290))) - 2)
+    found = float(f"{step * math.ceil(value / step):.3g}")
+    return found if found > value else float(f"{found + step:.3g}")

@@ -17,14 +17,14 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.answer import Option, Over, Plan, Point
 from lighttail.planning.bench import Bench
 from lighttail.planning.confirm import Answer, Confirmation
-from lighttail.planning.curves import Candidate, Curve, own_curves, rounded, shipped_curves
+from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curves
 from lighttail.planning.question import LEVEL, Question, Score
 from lighttail.planning.search import BUDGET, ROUNDS, Search, boundary, check_effort, reachable
 from lighttail.planning.sensitivity import sensitivity
 from lighttail.policies import EvenSplit, Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import policy_words
-from lighttail.running.prepare import check_seed, check_settings, fresh_seed, usable_processors
+from lighttail.running.prepare import MOST_THREADS, check_seed, check_settings, fresh_seed, usable_processors
 from lighttail.system.progress import parts_reporter
 
 ATTEMPTS = 6  # choices that are confirmed, at most
@@ -85,24 +85,24 @@ def plan(
             "over": over,
             "policies": policies,
             "also": also,
-            "delay": delay,
         }
         rest |= {"delay": delay, "batch": batch, "seed": seed, "threads": threads, "progress": progress}
         return _shortest(family, horizon, loss, loss_per_pull, effort, rest)
     question, course, curves = _asked(family, horizon, loss, chance, over, policies, also, delay, batch)
-    use = usable_processors() if threads is None else whole("threads", threads, 1)
     budget = BUDGET * check_effort(effort)
-    late = {"delay": course.delay, "batch": course.batch} if course.late else {}
     with parts_reporter(progress, int(1.5 * budget), "pulls") as report:
-        bench = Bench(question.horizon, seed, use, late, report)
+        bench = _bench(question, course, seed, threads, report)
         search = Search(question, curves, bench, budget)
-        ranked = search.run()
-        confirmation = Confirmation(question, bench, CONFIRM * budget)
-        if question.asks_for_loss:
-            return _smallest_loss(search, confirmation, ranked[0], course, seed)
-        score, answer = _confirmed(search, confirmation, ranked)
-        met = answer.chance.high <= question.limit
-        return _made(search, confirmation, score, answer, met, course, seed)
+        return _answered(search, Confirmation(question, bench, CONFIRM * budget), course, seed)
+
+
+def _answered(search: Search, confirmation: Confirmation, course: Course, seed: int) -> Plan:
+    """Search, confirm and put the plan together."""
+    ranked = search.run()
+    if search.question.asks_for_loss:
+        return _smallest_loss(search, confirmation, ranked[0], course, seed)
+    score, answer = _confirmed(search, confirmation, ranked)
+    return _made(search, confirmation, score, answer, course, seed)
 
 
 def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, rest: dict[str, Any]) -> Plan:
@@ -120,15 +120,18 @@ def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, 
     if not share < most:
         raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
 
+    def question_at(pulls: int) -> tuple[Question, Course, list[Curve]]:
+        return _asked(family, pulls, share * pulls, *(rest[name] for name in NAMED))
+
     def likely(pulls: int) -> bool:
-        question, course, curves = _asked(family, pulls, share * pulls, *(rest[name] for name in NAMED))
-        use = usable_processors() if rest["threads"] is None else whole("threads", rest["threads"], 1)
-        late = {"delay": course.delay, "batch": course.batch} if course.late else {}
-        bench = Bench(pulls, rest["seed"], use, late)
+        question, course, curves = question_at(pulls)
+        bench = _bench(question, course, rest["seed"], rest["threads"])
         search = Search(question, curves, bench, SHORT * BUDGET * check_effort(effort))
         return any(score.likely(question.limit) for score in search.run())
 
     low, high = 0, max(8 * family.arms, 32)
+    while likely(high) and high > 2 * family.arms:
+        low, high = 0, max(2 * family.arms, high // 2)
     while not likely(high):
         low, high = high, 2 * high
         if high > LONGEST:
@@ -137,12 +140,31 @@ def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, 
     while high > NEAR * low > 0:
         middle = round(math.sqrt(low * high))
         low, high = (low, middle) if likely(middle) else (middle, high)
+    return _long_enough(high, question_at, effort, rest)
+
+
+def _long_enough(
+    horizon: int, question_at: Callable[[int], tuple[Question, Course, list[Curve]]], effort: Any, rest: Any
+) -> Plan:
+    """The plan for the horizon or, if it fails, for a longer one. All of them share one error: the looks of
+    one plan count for the next."""
+    looks, budget = 0, BUDGET * check_effort(effort)
     for _ in range(LONGER):
-        found = plan(family, horizon=high, loss=share * high, effort=effort, **rest)
+        question, course, curves = question_at(horizon)
+        with parts_reporter(rest["progress"], int(1.5 * budget), "pulls") as report:
+            bench = _bench(question, course, rest["seed"], rest["threads"], report)
+            confirmation = Confirmation(question, bench, CONFIRM * budget, looks)
+            found = _answered(Search(question, curves, bench, budget), confirmation, course, rest["seed"])
         if found.met:
             break
-        high = math.ceil(NEAR * high)
+        horizon, looks = math.ceil(NEAR * horizon), confirmation.looks
     return replace(found, asked_for_horizon=True)
+
+
+def _bench(question: Question, course: Course, seed: int, threads: Any, report: Any = None) -> Bench:
+    use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
+    late = {"delay": course.delay, "batch": course.batch} if course.late else {}
+    return Bench(question.horizon, seed, use, late, report)
 
 
 def _asked(
@@ -177,7 +199,7 @@ def _asked(
     if policies is None and not sigma > 0.0:
         raise refuse("family", family, "a family whose rewards are random")
     curves = shipped_curves(family, pulls) if policies is None else own_curves(policies, sigma)
-    curves += own_curves(also, sigma) if len(also) else []
+    curves += [] if isinstance(also, (Sequence, Mapping)) and not also else own_curves(also, sigma)
     course = Course()
     for turn, curve in enumerate(curves):
         for one in curve.candidates(turn)[:1]:
@@ -254,15 +276,17 @@ def _made(
     confirmation: Confirmation,
     score: Score,
     answer: Answer,
-    met: bool,
     course: Course,
     seed: int,
 ) -> Plan:
+    """The plan around a choice. A cheaper policy that turns out to be within the limit is the choice."""
     question, bench = search.question, search.bench
     choice = _option(search, confirmation, score.candidate, answer)
     cheapest = _cheapest(search, confirmation, choice)
-    even = _even(search, confirmation)
-    misjudged = sensitivity(question, choice.policy, answer.worst, bench)
+    if _within(cheapest, question.limit) and cheapest.mean_loss.value < choice.mean_loss.value:
+        choice = cheapest
+    met, even = _within(choice, question.limit), _even(search)
+    misjudged = sensitivity(question, choice.policy, choice.worst, bench)
     promised = question.loss if met else confirmation.promise(choice.policy, score.watched)[0]
     return Plan(
         question.family,
@@ -284,6 +308,10 @@ def _made(
     )
 
 
+def _within(option: Option, limit: float) -> bool:
+    return option.chance is not None and option.chance.high <= limit * (1.0 + 1e-12)
+
+
 def _cheapest(search: Search, confirmation: Confirmation, choice: Option) -> Option:
     """The policy with the least mean loss, whatever its chance: the best few of the search once more."""
     few = sorted(search.scores.values(), key=lambda score: score.mean + score.error)[:CHEAPEST]
@@ -297,20 +325,21 @@ def _cheapest(search: Search, confirmation: Confirmation, choice: Option) -> Opt
     return _option(search, confirmation, best.candidate, answer)
 
 
-def _even(search: Search, confirmation: Confirmation) -> Option:
-    """The even split, whose loss has no chance in it."""
+def _even(search: Search) -> Option:
+    """The even split, whose loss has no chance in it: arms are pulled in turn, the first ones once more if
+    the horizon is not a multiple of their number."""
     question, policy = search.question, EvenSplit()
-    family = question.family
-    worst = max((*family.edges(0.0), *family.members), key=lambda problem: sum(problem.gaps))
-    per_pull = [sum(member.gaps) / member.arms for member in family.members]
-    losses = np.array(per_pull) * question.horizon
-    mean = float(losses.mean())
-    if question.asks_for_loss:
-        chance = None
-    else:
-        share = sum(worst.gaps) / worst.arms * question.horizon if question.everywhere else losses
-        value = float(np.mean(question.reaches(np.atleast_1d(np.asarray(share)))))
-        chance = Estimate(value, value, value, LEVEL)
+    family, horizon = question.family, question.horizon
+
+    def lost(problem: Bandit) -> float:
+        counts = [horizon // problem.arms + (arm < horizon % problem.arms) for arm in range(problem.arms)]
+        return math.fsum(n * gap for n, gap in zip(counts, problem.gaps, strict=True))
+
+    worst = max((*family.edges(question.least_gap), *family.members), key=lost)
+    losses = np.array([lost(member) for member in family.members])
+    mean = math.fsum(losses) / losses.size
+    judged = np.array([lost(worst)]) if question.everywhere else losses
+    value = float(question.reaches(judged).mean())
     return Option(
         "EvenSplit",
         policy,
@@ -318,7 +347,7 @@ def _even(search: Search, confirmation: Confirmation) -> Option:
         math.nan,
         "",
         Estimate(mean, mean, mean, LEVEL),
-        chance,
+        Estimate(value, value, value, LEVEL),
         "certain",
         worst,
         losses,
@@ -329,21 +358,11 @@ def _smallest_loss(
     search: Search, confirmation: Confirmation, score: Score, course: Course, seed: int
 ) -> Plan:
     """The plan whose loss limit is the smallest that can be promised."""
-    question = search.question
-    high, answer = confirmation.promise(score.candidate.policy, score.watched)
-    loss = rounded(high)
-    loss = loss if loss > high else rounded(loss + 10.0 ** (math.floor(math.log10(max(high, 1e-300))) - 2))
-    asked = replace(question, loss=loss)
-    known = Confirmation(asked, search.bench, confirmation.budget, confirmation.looks, confirmation.scanned)
-    chance = known.chance(score.candidate.policy, score.watched, decide=False)
-    done = replace(search, question=asked)
-    choice = _option(done, known, score.candidate, replace(chance, worst=answer.worst))
-    return replace(
-        _made(done, known, score, replace(chance, worst=answer.worst), True, course, seed),
-        choice=choice,
-        smallest_loss=loss,
-        asked_for_loss=True,
-    )
+    loss, answer = confirmation.promise(score.candidate.policy, score.watched)
+    asked = replace(search.question, loss=loss)
+    known = Confirmation(asked, search.bench, confirmation.budget, confirmation.looks)
+    found = _made(replace(search, question=asked), known, score, answer, course, seed)
+    return replace(found, smallest_loss=loss, asked_for_loss=True)
 
 
 def frontier(search: Search) -> tuple[Point, ...]:

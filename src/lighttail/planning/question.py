@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -41,17 +42,37 @@ class Question:
     def asks_for_loss(self) -> bool:
         return math.isnan(self.loss)
 
+    @cached_property
+    def slack(self) -> float:
+        """A difference of losses that may come from rounding within a sum of gaps."""
+        return 1e-9 * self.family.most_lost(self.horizon)
+
+    @property
+    def least_gap(self) -> float:
+        """The smallest largest gap with which a problem can lose the limit; if no limit is given, a tenth of
+        the gap that the horizon can tell from none."""
+        if self.asks_for_loss:
+            return 0.1 * self.family.sigma / math.sqrt(self.horizon)
+        return self.loss / self.horizon
+
+    def able(self, problems: Iterable[Bandit]) -> list[Bandit]:
+        """The problems, each once, in which the limit can be lost at all; all of them if there is none."""
+        found = list(dict.fromkeys(problems))
+        if self.asks_for_loss:
+            return found
+        return [one for one in found if one.most_lost(self.horizon) >= self.loss - self.slack] or found[:1]
+
     def reaches(self, losses: Floats) -> npt.NDArray[np.bool_]:
-        """Which losses count as lost: rounding within a sum of gaps does not decide."""
-        slack = 1e-9 * self.family.most_lost(self.horizon)
-        return losses >= self.loss - slack
+        """Which losses count as lost: rounding does not decide."""
+        return losses >= self.loss - self.slack
 
     def chance(self, losses: Floats, level: float = LEVEL) -> Estimate:
         """The chance of losing `loss` or more, from simulated losses.
 
         If the losses come from several problems, equally many from each, the interval is Clopper and
         Pearson's all the same: a sum of independent trials with different chances is less scattered than one
-        with equal chances (Hoeffding 1956), so that the interval covers the average chance at least as often.
+        with equal chances (Hoeffding 1956), so that the upper limit covers the average chance at least as
+        often. (The lower limit may be too high by about one part in a hundred if a single path was hit.)
         """
         if self.asks_for_loss:
             return NO_CHANCE
@@ -115,14 +136,15 @@ def mean_of(draws: Floats) -> tuple[float, float]:
 
 def worst_first(question: Question, problems: Iterable[Bandit], losses: Iterable[Floats]) -> list[Bandit]:
     """The problems, the one with the highest chance first; if chances are alike, as they are if nothing was
-    seen, the one whose losses come nearest to the limit."""
+    seen, the one whose losses come nearest to the limit in units of their own spread."""
 
     def badness(pair: tuple[Bandit, Floats]) -> tuple[float, ...]:
         _, lost = pair
-        high = float(np.quantile(lost, HIGH))
+        middle, high = np.quantile(lost, (0.5, HIGH)).tolist()
         if question.asks_for_loss:
             return (question.promised(lost), high)
-        return (float(question.reaches(lost).mean()), high, float(lost.mean()))
+        spread = max(high - middle, 1e-12 * question.loss)
+        return (float(question.reaches(lost).mean()), -(question.loss - middle) / spread)
 
     ranked = sorted(zip(problems, losses, strict=True), key=badness, reverse=True)
     return [problem for problem, _ in ranked]

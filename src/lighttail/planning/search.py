@@ -97,9 +97,8 @@ class Search:
         """
         question = self.question
         family = question.family
-        least_gap = 0.0 if question.asks_for_loss else question.loss / question.horizon
-        edges = family.edges(least_gap)
-        pool = list(dict.fromkeys([*edges, *(family.members[:6] if edges else family.members)]))
+        edges = family.edges(question.least_gap)
+        pool = question.able([*edges, *(family.members[:6] if edges else family.members)])
         if len(pool) <= 2:
             self.watched = dict.fromkeys(range(len(self.curves)), tuple(pool))
             return
@@ -129,7 +128,7 @@ class Search:
         exact: dict[tuple[Candidate, Bandit], Estimate] = {}
         for one in candidates:
             paths, hits = (fewer(count, self.curves[one.curve]) for count in (asked.paths, asked.hits))
-            plays += [Play(one.policy, member, paths, stage) for member in members]
+            plays += members_of(one.policy, members, paths, stage)
             look = self._look(one, asked.watched)
             for problem in look if asked.exact else ():
                 known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
@@ -251,6 +250,11 @@ def check_effort(effort: Any) -> float:
     return float(effort)
 
 
+def members_of(policy: Policy, members: Sequence[Bandit], paths: int, stage: int) -> list[Play]:
+    """The plays of a policy on members whose paths are put together, each with random numbers of its own."""
+    return [Play(policy, member, paths, stage, place) for place, member in enumerate(members)]
+
+
 def fewer(paths: int, curve: Curve) -> int:
     """The paths that a curve is played with where others are played with `paths`."""
     return max(4, paths // curve.dear)
@@ -294,10 +298,9 @@ def reachable(limit: float, paths: int, tail: float) -> float:
     The upper limit of the chance must not exceed `limit`. k is the largest number of hits with which this is
     so; a chance whose number of hits lies a standard deviation below k passes five times in six.
     """
-    hits = np.arange(0, int(limit * paths) + 2)
-    _, high = proportion_limits(hits, paths, 1.0 - 2.0 * tail)
-    fitting = hits[high <= limit]
-    if not fitting.size:
-        return 0.0
-    most = float(fitting[-1])
-    return max(0.0, most - math.sqrt(most)) / paths
+    none, too_many = -1, int(limit * paths) + 1
+    while too_many - none > 1:
+        middle = (none + too_many) // 2
+        _, high = proportion_limits(np.array([middle]), paths, 1.0 - 2.0 * tail)
+        none, too_many = (middle, too_many) if high[0] <= limit else (none, middle)
+    return max(0.0, none - math.sqrt(max(0, none))) / paths

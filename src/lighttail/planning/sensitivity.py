@@ -11,6 +11,7 @@ from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Estimate, mean
 from lighttail.planning.bench import Bench, Play
 from lighttail.planning.question import LEVEL, Question
+from lighttail.planning.search import members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -83,11 +84,12 @@ def _misjudged(
             return None
         changed = [problem for problem in made if problem is not None]
         what = "the rates" if what == "the noise" and worst.noise.outcomes == (0.0, 1.0) else what
-    plays = [Play(policy, problem, PATHS, STAGE) for problem in changed[:-1]]
+    plays = members_of(policy, changed[:-1], PATHS, STAGE)
     plays.append(Play(policy, changed[-1], HITS, STAGE))
-    there = replace(bench, horizon=horizon, pulls=0, report=None)
+    there = replace(bench, horizon=horizon, pulls=0, playing=0.0, report=None)
     losses = there.losses(plays, "sensitivity")
     bench.count(there.pulls, "sensitivity")
+    bench.playing += there.playing
     most = max(problem.most_lost(horizon) for problem in changed)
     asked = replace(question, horizon=horizon, loss=loss)
     lost = mean(np.concatenate(losses[:-1]), (0.0, most), LEVEL)
