@@ -15,14 +15,16 @@ HORIZON, PATHS = 2000, 1_000_000
 
 def main() -> None:
     policies = [lt.UCB(lt.Standard(0.8)), lt.UCB(lt.LightTailed(0.2))]
-    comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=HORIZON, paths=PATHS, seed=1)
+    comparison = lt.compare(
+        policies, lt.Bandit([0.2, 0.8]), horizon=HORIZON, paths=PATHS, seed=1, growth=False
+    )
     with matplotlib.rc_context(SETTINGS):
         figure = survival_figure(comparison)
         axes = figure.axes[0]
         heavy, light = (entry.mean.value for entry in comparison.entries)
         axes.set_title(
             f"On average the standard bonus loses {heavy:.0f}, the light-tailed {light:.0f}; "
-            f"{PATHS:,} simulated paths each",
+            f"{PATHS:,} paths each",
             loc="left",
         )
         axes.annotate(

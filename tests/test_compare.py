@@ -16,11 +16,14 @@ import lighttail as lt
 from lighttail.checks import BadInput
 from lighttail.compare import default_words, told_apart
 from lighttail.outcomes.comparison import comparison_of
+from lighttail.outcomes.losing import EXPLAINED
+from lighttail.outcomes.verdict import even_split, no_better_than_even
 from lighttail.reading.words import parse_policy
 
 compare_module = importlib.import_module("lighttail.compare")  # the name is the function's
 HEAVY, LIGHT = lt.UCB(lt.Standard(0.1)), lt.UCB(lt.LightTailed(0.2))
 PROBLEM = lt.Bandit([0.2, 0.8])
+EQUAL = lt.Bandit([0.5, 0.5])
 QUICK: dict[str, Any] = {"horizon": 500, "paths": 300, "seed": 1}
 
 
@@ -40,7 +43,7 @@ def test_every_outcome_is_that_of_simulate(comparison: lt.Comparison) -> None:
         assert entry.quantile_99 == alone.quantile(0.99)
         assert entry.cvar_99 == alone.cvar(0.99)
         assert entry.exceedance == alone.exceedance(comparison.threshold)
-        assert entry.worst == alone.regret.max()
+        assert entry.worst == alone.pseudo_regret.max()
     other = lt.simulate(LIGHT, PROBLEM, **{**QUICK, "seed": 2})  # negative control
     assert comparison[LIGHT].mean != other.mean()
 
@@ -105,14 +108,60 @@ def test_a_fresh_seed_is_one_for_all_and_gives_the_same_again() -> None:
 def test_it_prints_as_a_table_and_its_verdict(comparison: lt.Comparison) -> None:
     lines = str(comparison).splitlines()
     assert repr(comparison) == str(comparison)
-    assert lines[0] == "Regret after 500 pulls, 300 paths, seed 1; 95 % intervals in brackets"
+    assert lines[0] == "Loss after 500 pulls, 300 paths, seed 1; 95 % intervals in brackets"
     assert lines[2].split("  ")[0] == "policy"
     assert [line.partition("  ")[0] for line in lines[3:5]] == list(comparison)
     assert len({len(line) for line in lines[2:5]}) == 1  # the last column ends where its heading does
-    assert lines[-1] == comparison.verdict()
-    assert "UCB + Standard(0.1) carries a heavy tail here" in comparison.verdict()
+    assert lines[-2:] == [comparison.verdict(), EXPLAINED["pseudo_regret"]]
+    assert comparison.verdict().startswith("The chance of losing 100 or more is lowest, below ")
+    assert ", for UCB + Standard(0.1)." in comparison.verdict()
     late = lt.compare([LIGHT], PROBLEM, **QUICK, delay=7)
     assert str(late).splitlines()[1] == late.course.words() != ""
+
+
+def test_losing_means_the_pseudo_regret_unless_the_regret_is_asked_for(comparison: lt.Comparison) -> None:
+    other = lt.compare([HEAVY, LIGHT], PROBLEM, **QUICK, kind="regret")
+    alone = lt.simulate(LIGHT, PROBLEM, **QUICK)
+    for found, kind in ((comparison, "pseudo_regret"), (other, "regret")):
+        entry = found[LIGHT]
+        assert entry.mean == alone.mean(kind)
+        assert entry.exceedance == alone.exceedance(100.0, kind)
+        assert entry.worst == getattr(alone, kind).max()
+        assert found.to_dict()["kind"] == kind
+        assert str(found).endswith(EXPLAINED[kind])
+        assert str(eval(found.made_by, {"lt": lt, "policies": [HEAVY, LIGHT], "problem": PROBLEM})) == str(
+            found
+        )
+    assert comparison[LIGHT].mean != other[LIGHT].mean  # negative control
+    assert "mean regret" in str(other)
+    assert "a regret of 100 or more" in other.verdict()
+
+
+def test_the_regret_may_exceed_what_bad_arms_can_lose() -> None:
+    far = lt.compare([LIGHT], PROBLEM, **QUICK, kind="regret", threshold=301.0)
+    assert far[LIGHT].exceedance.value == 0.0
+
+
+def test_equal_arms_lose_nothing() -> None:
+    found = lt.compare([LIGHT], EQUAL, **QUICK)
+    assert found.verdict() == "All arms are equally good, so no choice of arms loses anything."
+    assert found[LIGHT].worst == 0.0
+    again = eval(found.made_by, {"lt": lt, "policies": [LIGHT], "problem": EQUAL})
+    assert str(again) == str(found)
+
+
+@pytest.mark.parametrize(("horizon", "means"), [(300, [0.2, 0.8]), (301, [0.8, 0.2, 0.5])])
+def test_a_policy_that_does_no_better_than_an_even_split_is_named(horizon: int, means: list[float]) -> None:
+    """An even split of a horizon that the arms do not divide is one, too. Noise of 1000 teaches nothing."""
+    even, loud = lt.EvenSplit(), lt.Bandit(means, lt.Gaussian(1000.0))
+    found = lt.compare([even, LIGHT], loud, horizon=horizon, paths=500, seed=1)
+    assert f"{even} and {LIGHT} do no better here than an even split" in found.verdict()
+    gaps = [max(means) - mean for mean in means]
+    assert even_split(found.problem, horizon) == pytest.approx(horizon * sum(gaps) / len(gaps))
+    control = lt.compare([even, LIGHT], lt.Bandit(means), horizon=horizon, paths=500, seed=1)
+    assert no_better_than_even(control[even], loud, horizon)
+    assert not no_better_than_even(control[LIGHT], loud, horizon)
+    assert "EvenSplit does no better here than an even split of the pulls" in control.verdict()
 
 
 def test_rows_frame_and_results_hold_the_same_numbers(comparison: lt.Comparison) -> None:
@@ -120,14 +169,14 @@ def test_rows_frame_and_results_hold_the_same_numbers(comparison: lt.Comparison)
     assert list(frame["policy"]) == [row["policy"] for row in rows] == list(comparison)
     for place, (row, told) in enumerate(zip(rows, results["policies"], strict=True)):
         entry = comparison[row["policy"]]
-        assert row["mean_regret"] == entry.mean
+        assert row["mean_loss"] == entry.mean
         for name in entry.estimates():
             assert told[name] == row[name].to_dict()
             ends = [frame[f"{name}{end}"][place] for end in ("", "_low", "_high")]
             assert ends == [row[name].value, row[name].low, row[name].high]
-        for name in ("worst_regret", "light_tailed_by_theorem", "heavy_tail_here"):
+        for name in ("worst_loss", "light_tailed_by_theorem"):
             assert told[name] == row[name] == frame[name][place]
-    assert [row["heavy_tail_here"] for row in rows] == [True, False]
+    assert [row["light_tailed_by_theorem"] for row in rows] == [False, True]
     assert json.loads(json.dumps(results, allow_nan=False)) == results
 
 
@@ -152,7 +201,8 @@ def test_progress_is_told_of_all_policies_together() -> None:
     calls: list[tuple[str, int]] = []
     lt.compare([HEAVY, LIGHT], PROBLEM, **QUICK, delay=3, progress=lambda *step: calls.append(step))
     assert calls[0] == ("UCB + Standard(0.1), delay 3", 0)
-    assert calls[-1] == ("UCB + LightTailed(0.2), delay 3", 600)
+    assert ("UCB + LightTailed(0.2), delay 3", 600) in calls
+    assert calls[-1] == ("UCB + LightTailed(0.2), how its chance falls", 600)
     assert [done for _, done in calls] == sorted(done for _, done in calls)
 
 
@@ -207,6 +257,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"seed": -1}, "seed must be a whole number of at least 0"),
     ({"threshold": 0}, "threshold must be a finite number above 0, but is 0"),
     ({"threshold": float("nan")}, "threshold must be a finite number above 0"),
+    (
+        {"threshold": 300.1},
+        "threshold must be at most 300, because no policy can lose more than 300 in 500 p",
+    ),
+    ({"threshold": 1.0, "problem": EQUAL}, "threshold must be left out where all arms are equally good"),
+    ({"kind": "loss"}, "kind must be 'pseudo_regret' or 'regret', but is 'loss'"),
+    ({"growth": 1}, "growth must be True, False or None, but is 1"),
     ({"delay": -1}, "delay must be"),
     ({"batch": 0}, "batch must be a whole number of at least 1"),
     ({"keep": "all"}, "keep must be 'paths' or 'law'"),

@@ -114,7 +114,7 @@ def test_compare_plays_what_simulate_plays_and_says_so(
     (entry,) = told["policies"]
     late = {"delay": FixedDelay(20, never=0.1), "batch": 10}
     out = lt.simulate(POLICY, PROBLEM, horizon=100, paths=300, seed=1, **late)
-    assert entry["mean_regret"] == out.mean("regret").to_dict()
+    assert entry["mean_loss"] == out.mean().to_dict()
     assert (told["delay"], told["batch"]) == ("FixedDelay(pulls=20, never=0.1)", 10)
     assert not entry["light_tailed_by_theorem"]
     words_said = Course(**late).words()
@@ -128,7 +128,7 @@ def test_compare_plays_what_simulate_plays_and_says_so(
     prompt = json.loads((tmp_path / "results.json").read_text())
     assert "delay" not in prompt
     assert prompt["policies"][0]["light_tailed_by_theorem"]
-    assert prompt["policies"][0]["mean_regret"] != entry["mean_regret"]
+    assert prompt["policies"][0]["mean_loss"] != entry["mean_loss"]
 
 
 def test_the_tail_is_counted_where_rewards_come_late(

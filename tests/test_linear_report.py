@@ -58,7 +58,7 @@ def test_the_defaults_and_the_same_command_again(
         False,
     ]
     out = lt.simulate(lt.LinearThompson(1.0), problem, horizon=60, paths=200, seed=1)
-    assert results["policies"][3]["mean_regret"] == out.mean("regret").to_dict()
+    assert results["policies"][3]["mean_loss"] == out.mean().to_dict()
     assert results["threshold"] == float(f"{problem.worst_loss(60) / 3:.2g}")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert command(monkeypatch, *shlex.split(results["command"])[2:]) == 0

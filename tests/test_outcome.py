@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import zipfile
@@ -14,6 +15,7 @@ import pytest
 import lighttail as lt
 from lighttail.outcomes.outcome import OF_PATHS
 from lighttail.records import Counts, Losses, Record
+from lighttail.tails.curve import tail_curve
 
 
 @pytest.fixture(scope="module")
@@ -236,21 +238,31 @@ def test_a_bad_question_is_refused_by_name(out: lt.Outcome, call: Any, field: st
 
 def test_estimates_are_of_the_kind_asked_for(out: lt.Outcome) -> None:
     best = 0.8 * 100
-    assert out.mean().value == out.mean("regret").value == np.mean(out.regret)
-    assert out.mean("pseudo_regret").value == np.mean(out.pseudo_regret)
+    assert out.mean().value == out.mean("pseudo_regret").value == np.mean(out.pseudo_regret)
+    assert out.mean("regret").value == np.mean(out.regret)
     assert out.mean("reward").value == np.mean(out.reward)
-    assert out.exceedance(20.0).value == np.mean(best - out.reward >= 20.0)
+    assert out.exceedance(20.0, "regret").value == np.mean(best - out.reward >= 20.0)
     worst = np.sort(out.reward)[:15]
     assert out.cvar(0.95, "reward").value == pytest.approx(np.mean(worst), rel=1e-12)
-    assert out.cvar(0.95).value == pytest.approx(best - np.mean(worst), rel=1e-12)
+    assert out.cvar(0.95, "regret").value == pytest.approx(best - np.mean(worst), rel=1e-12)
     assert out.std("reward").value == pytest.approx(np.std(out.reward), rel=1e-12)
+
+
+def test_every_kind_has_the_same_default() -> None:
+    """Losing has one meaning: every function that takes a kind takes the pseudo regret unless told."""
+    estimates = ("mean", "std", "quantile", "cvar", "exceedance", "sample")
+    functions = [getattr(lt.Outcome, name) for name in estimates]
+    functions += [lt.PathsOutcome.reaches, lt.compare, lt.tail_probability, lt.plot_tail, tail_curve]
+    functions += [getattr(lt.bounds, name) for name in ("tail", "certificate", "guarantee", "regret")]
+    for function in functions:
+        assert inspect.signature(function).parameters["kind"].default == "pseudo_regret", function
 
 
 @pytest.mark.parametrize(("means", "horizon"), [((1e9, 1e9 + 0.5), 101), ((1e6, 1e6 + 0.5), 5000)])
 def test_large_means_do_not_blur_a_regret(means: tuple[float, ...], horizon: int) -> None:
     out = lt.simulate(lt.UCB(lt.LightTailed(0.2)), lt.Bandit(means), horizon=horizon, paths=2000, seed=1)
     for x in (5.0, 20.0, 100.0):
-        assert out.exceedance(x).value == np.mean(out.regret >= x)
+        assert out.exceedance(x, "regret").value == np.mean(out.regret >= x)
 
 
 # Abstract or final

@@ -96,10 +96,10 @@ def test_the_report_shows_these_numbers_and_needs_the_folder_alone(results: Resu
         assert one["name"] == "own <data>"
         for entry, policy in zip(one["policies"], POLICIES.values(), strict=True):
             whole = pooled(policy, one["horizon"])
-            assert entry["mean_regret"] == whole.mean().to_dict()
-            assert entry["regret_exceedance"] == whole.exceedance(one["threshold"]).to_dict()
+            assert entry["mean_loss"] == whole.mean().to_dict()
+            assert entry["chance"] == whole.exceedance(one["threshold"]).to_dict()
         page = (index.parent / one["page"]).read_text()
-        assert f"{one['policies'][0]['mean_regret']['value']:.3g}" in page
+        assert f"{one['policies'][0]['mean_loss']['value']:.3g}" in page
         assert "seeds 1, 2" in page
         assert "Unfinished" not in page
         assert "own &lt;data&gt;" in page
@@ -276,7 +276,7 @@ def test_the_python_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     exec(block, names)
     digest, estimates = capsys.readouterr().out.splitlines()
     assert digest == names["results"].manifest["digest"]
-    assert estimates == f"{names['out'].mean('regret')} {names['out'].exceedance(100)}"
+    assert estimates == f"{names['out'].mean()} {names['out'].exceedance(100)}"
     assert names["out"].paths == 4000
 
 

@@ -3,7 +3,7 @@
 >>> import lighttail as lt
 >>> problem = lt.Bandit([0.2, 0.8], noise=lt.Gaussian(1.0))
 >>> out = lt.simulate(lt.UCB(lt.LightTailed(kappa=0.2)), problem, horizon=500, paths=5000, seed=1)
->>> print(out.exceedance(150, "regret"))
+>>> print(out.exceedance(150))
 0 [0, 0.0007375]
 """
 

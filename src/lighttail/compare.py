@@ -14,7 +14,10 @@ from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device, check_device
 from lighttail.outcomes.comparison import Comparison, comparison_of
+from lighttail.outcomes.growth import Growth
+from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.verdict import FEW
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
@@ -24,6 +27,8 @@ from lighttail.running.pool import check_executor, check_travels
 from lighttail.running.prepare import check_played, check_problem, check_progress, check_settings
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
+from lighttail.tails.growth import Question
+from lighttail.tails.growth import growth as growth_in
 
 # The six policies as tuned in the paper, in the words of the command line and in units of the noise (see
 # `in_units`). The paper's any-time runs leave out the factor 1/sqrt(K), which 0.2 * sqrt(2) makes up for.
@@ -37,6 +42,7 @@ TUNED = (
 )
 LINEAR = ("linucb:lighttailed:0.2{s}", "linucb:oful:1{s}:0.05:1", "linucb:standard:1{s}", "lints:1{s}")
 PATHS = 5000
+MOST_GROWTHS = 12  # policies whose growth is told unless this is asked for
 MOST_POLICIES = 500  # per comparison, because its page shows every policy
 POLICIES = "a list of policies such as UCB(LightTailed(kappa=0.2)), or a mapping from names to policies"
 
@@ -49,6 +55,8 @@ def compare(
     paths: int = PATHS,
     seed: int | None = None,
     threshold: float | None = None,
+    kind: Lost = "pseudo_regret",
+    growth: bool | None = None,
     delay: DelayLike = None,
     batch: int | None = None,
     keep: Keep = "paths",
@@ -57,13 +65,17 @@ def compare(
     threads: int | None = None,
     progress: bool | Callable[[str, int], None] = False,
 ) -> Comparison:
-    """Simulate every policy on the problem, each with the same seed, and compare their regrets.
+    """Simulate every policy on the problem, each with the same seed, and compare their losses.
 
     policies: a list, or a mapping whose keys are the policies' names in tables and figures. None stands for
         the policies of `lighttail compare`: the six of the paper or, for a linear bandit, four. Each is tuned
         for the noise of the problem (`problem.sigma`).
-    threshold: the regret whose chance is estimated, in units of reward. The default is a third of the largest
-        possible regret.
+    threshold: the loss whose chance is estimated, in units of reward. The default is a third of the largest
+        possible loss.
+    kind: what counts as lost. "pseudo_regret" is the sum of the gaps of all pulls; "regret" includes the luck
+        of single rewards.
+    growth: whether to find out how the chance of losing the threshold falls as the experiment grows
+        (docs/verdict.md), from exact values or more paths. By default this is done for up to 12 policies.
     horizon, paths, seed, delay, batch, keep, device, executor, threads: as in `simulate`.
     progress: True shows a bar on a terminal. A function is called with the policy's name and the number of
         paths that are done, counted over all policies.
@@ -75,22 +87,43 @@ def compare(
     >>> comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=500, paths=5000, seed=1)
     >>> for entry in comparison.entries:
     ...     print(entry)
-    UCB + Standard(0.8): mean regret 10.56 [9.424, 11.83], P(regret >= 100) 0.0164 [0.01306, 0.02032]
-    UCB + LightTailed(0.2): mean regret 11.94 [11.27, 12.67], P(regret >= 100) 0.0004 [4.845e-05, 0.001444]
+    UCB + Standard(0.8): mean loss 10.99 [10.07, 12.08], P(loss >= 100) 0.0158 [0.01253, 0.01965]
+    UCB + LightTailed(0.2): mean loss 12.37 [12.23, 12.62], P(loss >= 100) 0 [0, 0.0007375]
     """
     named = _named_policies(policies, problem)
     given: dict[str, Any] = {"horizon": horizon, "paths": paths, "seed": seed, "keep": keep}
     given |= {"device": device, "executor": executor, "threads": threads}
     settings, course = _check(list(named.values()), problem, given, delay, batch)
     progress = check_progress(progress)
-    if threshold is None:
-        threshold = problem.default_threshold(settings["horizon"])
-    loss = positive("threshold", threshold)
+    kind, pulls = check_lost(kind), settings["horizon"]
+    loss = check_threshold(threshold, problem, pulls, kind)
+    grows = _grows(growth, len(named), settings["paths"])
     with parts_reporter(progress, settings["paths"] * len(named)) as report:
         outcomes = _outcomes(named, problem, settings, course, report)
-    return comparison_of(
-        named, outcomes, problem, settings["seed"], loss, course, _call(settings, loss, course)
-    )
+        growths = _growths(named, problem, settings, course, (loss, kind), outcomes, report) if grows else {}
+    told = None if kind == "pseudo_regret" and problem.most_lost(pulls) == 0.0 else loss
+    made_by = _call(settings, told, course, kind, growth)
+    return comparison_of(named, outcomes, problem, settings["seed"], loss, course, made_by, kind, growths)
+
+
+def check_threshold(threshold: Any, problem: Problem, horizon: int, kind: Lost, unit: float = 1.0) -> float:
+    """The loss whose chance is asked for. Raises BadInput if no policy can lose that much.
+
+    unit: the loss that a threshold of 1 stands for: on the command line, 1 per pull. The regret includes luck
+    and has no limit here.
+    """
+    if threshold is None:
+        return problem.default_threshold(horizon)
+    loss = positive("threshold", threshold) * unit
+    most = problem.most_lost(horizon)
+    if kind == "pseudo_regret" and loss > most * (1.0 + 1e-9):
+        if most == 0.0:
+            raise refuse(
+                "threshold", threshold, "left out where all arms are equally good: nothing can be lost"
+            )
+        why = f"because no policy can lose more than {most:.6g} in {horizon:,} pulls"
+        raise refuse("threshold", threshold, f"at most {most / unit:.6g}, {why}")
+    return positive("threshold * horizon", loss)
 
 
 def default_words(problem: Problem) -> tuple[str, ...]:
@@ -188,14 +221,59 @@ def _outcomes(
     return outcomes
 
 
+def _grows(growth: Any, policies: int, paths: int) -> bool:
+    """Whether to find out how chances fall: if asked, and by default for few policies with enough paths."""
+    if growth is not None and not isinstance(growth, bool):
+        raise refuse("growth", growth, "True, False or None")
+    return (policies <= MOST_GROWTHS if growth is None else growth) and paths >= FEW
+
+
+def _growths(
+    policies: Mapping[str, Policy],
+    problem: Problem,
+    settings: dict[str, Any],
+    course: Course,
+    lost: tuple[float, Lost],
+    outcomes: Mapping[str, Outcome],
+    report: Callable[[str, int], None] | None,
+) -> dict[str, Growth | None]:
+    """How the chance of losing the threshold falls as the experiment grows, for every policy."""
+    horizon, found = settings["horizon"], {}
+    if problem.most_lost(horizon) == 0.0:
+        return {}
+    for name, policy in policies.items():
+        if report is not None:
+            report(f"{name}, how its chance falls", settings["paths"] * len(policies))
+        play = partial(_played, policy, problem, settings)
+        question = Question(
+            policy, problem, horizon, *lost, course, settings["seed"], settings["threads"], play
+        )
+        found[name] = growth_in(question, outcomes[name])
+    return found
+
+
+def _played(
+    policy: Policy, problem: Problem, settings: dict[str, Any], horizon: int, paths: int, keep: Any
+) -> Outcome:
+    """A simulation like the comparison's, with another horizon and number of paths."""
+    given = settings | {"horizon": horizon, "paths": paths, "keep": keep}
+    found: Outcome = simulate(policy, problem, **given)
+    return found
+
+
 def _shift(report: Callable[[str, int], None], label: str, before: int, done: int, total: int) -> None:
     """Report the progress of one policy as progress of all policies."""
     report(label, before + done)
 
 
-def _call(settings: dict[str, Any], threshold: float, course: Course) -> str:
+def _call(
+    settings: dict[str, Any], threshold: float | None, course: Course, kind: Lost, growth: bool | None
+) -> str:
     """The call that gives the same numbers again for the same policies and problem."""
-    given = [f"{name}={settings[name]}" for name in ("horizon", "paths", "seed")] + [f"threshold={threshold}"]
+    given = [f"{name}={settings[name]}" for name in ("horizon", "paths", "seed")]
+    given += [] if threshold is None else [f"threshold={threshold}"]
+    given += [] if kind == "pseudo_regret" else [f"kind={kind!r}"]
+    given += [] if growth is None else [f"growth={growth}"]
     given += [f"{name}={value}" for name, value in course.said().items()]
     usual = {"keep": "paths", "device": "cpu"}
     given += [f"{name}={settings[name]!r}" for name in usual if settings[name] != usual[name]]

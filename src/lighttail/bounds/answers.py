@@ -57,15 +57,15 @@ class Question(Protocol):
     def __call__(self, policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> Bound: ...
 
 
-def tail(policy: Policy, problem: Any, horizon: int, regret: float, kind: Kind = "regret") -> Bound:
+def tail(policy: Policy, problem: Any, horizon: int, regret: float, kind: Kind = "pseudo_regret") -> Bound:
     """The theorem's bound on P(kind >= regret), for every problem with gaps of at most 1.
 
     LightTailed: the smaller of Thm exp-K-armed and Thm exp-2-armed. ArmOptimal: Thm exp-K-armed-optimal.
     AnyTime: Thm any-time. Exp3IX: Lattimore & Szepesvari, Thm 12.1. LinearUCB with LinearLightTailed on a
     linear bandit: Thm linear.
 
-    The theorems bound the regret. Their proofs also bound the pseudo regret: the first term, for the noise,
-    is left out, and the other terms use all of x.
+    kind="regret" gives the theorems as printed. Their proofs also bound the pseudo regret: the first term,
+    for the noise, is left out, and the other terms use all of x.
 
     >>> import lighttail as lt
     >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
@@ -150,10 +150,10 @@ def regret(
     *,
     horizon: int,
     delta: float,
-    kind: Kind = "regret",
+    kind: Kind = "pseudo_regret",
     of: Question = guarantee,
 ) -> Bound:
-    """A bound on the regret (or the pseudo regret, by `kind`) that holds with probability at least 1 - delta.
+    """A bound on the pseudo regret (or the regret, by `kind`) that holds with probability at least 1 - delta.
 
     of: the question that is solved for the regret: `tail`, `certificate` or `guarantee`. Its bound never
     rises with the regret, so bisection finds the regret at which the bound falls to delta. The larger end of
@@ -162,9 +162,9 @@ def regret(
     >>> import lighttail as lt
     >>> policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
     >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6))
-    at most 414 (certificate)
-    >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6, kind="pseudo_regret"))
     at most 104 (certificate)
+    >>> print(lt.bounds.regret(policy, problem, horizon=4000, delta=1e-6, kind="regret"))
+    at most 414 (certificate)
     """
     asked = check_question(policy, problem, horizon, kind)
     if not callable(of):

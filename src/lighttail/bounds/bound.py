@@ -74,7 +74,9 @@ class Asked(NamedTuple):
     sigma: float
 
 
-def check_question(policy: Any, problem: Any, horizon: Any, kind: Any = "regret", regret: Any = 0.0) -> Asked:
+def check_question(
+    policy: Any, problem: Any, horizon: Any, kind: Any = "pseudo_regret", regret: Any = 0.0
+) -> Asked:
     """The arguments of a question. Raises BadInput if no bound can answer it."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import positive
 from lighttail.cli import options as opt
 from lighttail.cli.app import app
+from lighttail.compare import check_threshold, default_words, told_apart
 from lighttail.compare import compare as compare_policies
-from lighttail.compare import default_words, told_apart
 from lighttail.linear import LinearBandit
+from lighttail.outcomes.losing import EXPLAINED
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_linear, parse_noise
 from lighttail.report import write_report
@@ -77,10 +77,15 @@ def compare(
         opt.number_option(
             "threshold",
             metavar="SHARE",
-            help="The regret whose chance is reported, as a fraction of the horizon, in units of reward.",
+            help="The loss whose chance is reported, as a fraction of the horizon, in units of reward.",
             show_default="a third of the largest possible; 0.2 for the default means",
         ),
     ] = None,
+    kind: opt.KindWord = "pseudo-regret",
+    no_growth: Annotated[
+        bool,
+        typer.Option("--no-growth", help="Do not find out how the chance falls as the experiment grows."),
+    ] = False,
     threads: opt.Threads = None,
     keep: Annotated[
         str,
@@ -107,9 +112,11 @@ def compare(
     words = policy or default_words(problem)
     policies = opt.policies_from(words, assumed_sigma, linear, problem.sigma)
     wait, group = parse_course(delay, batch, never)
-    loss = None if threshold is None else positive("threshold", threshold) * horizon
-    if loss is not None and horizon > 0:
-        positive("threshold * horizon", loss)
+    lost, loss = opt.kind_from(kind), None
+    if threshold is not None:
+        pulls = problem.check_horizon(horizon)
+        problem.check_sums(pulls)
+        loss = check_threshold(threshold, problem, pulls, lost, unit=pulls)
     command = opt.command_again(context, policy=words, **(LINEAR if linear else {} if data else opt.ARMS))
     with output_folder("out", out):
         comparison = compare_policies(
@@ -119,6 +126,8 @@ def compare(
             paths=paths,
             seed=seed,
             threshold=loss,
+            kind=lost,
+            growth=False if no_growth else None,
             delay=wait,
             batch=group,
             keep=keep,  # type: ignore[arg-type]
@@ -139,6 +148,7 @@ def _show(comparison: Any, path: Path, notes: list[str]) -> None:
     screen = opt.console()
     screen.print(comparison_table(comparison, screen.width))
     screen.print(comparison.verdict())
+    screen.print(EXPLAINED[comparison.kind])
     for text in notes:
         screen.print(text)
     print(f"Report: {path}")

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import BadInput, positive, refuse
+from lighttail.checks import BadInput, known_word, positive, refuse
 from lighttail.noises import Noise
+from lighttail.outcomes.losing import Lost
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.own import loader
@@ -133,6 +134,13 @@ Threads = Annotated[
     int | None, whole_option("threads", help="How many processors to use.", show_default="all")
 ]
 DeviceWord = Annotated[str, typer.Option("--device", metavar="WHERE", help="cpu, or cuda for an NVIDIA GPU.")]
+KINDS: dict[str, Lost] = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
+KindWord = Annotated[
+    str,
+    typer.Option(
+        help="What counts as lost: pseudo-regret leaves out the luck of single rewards, regret includes it."
+    ),
+]
 Out = Annotated[Path, typer.Option(help="Folder for the report.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print results as JSON and nothing else.")]
 
@@ -164,6 +172,13 @@ def _means(text: str, law: Noise) -> list[float]:
         return parse_numbers("means", text)
     except BadInput as error:
         raise error.adding("; percent signs are for --noise bernoulli") if "%" in text else error from None
+
+
+def kind_from(text: str) -> Lost:
+    """What counts as lost, by its word. An underscore, as in Python, may stand for the hyphen."""
+    word = text.replace("_", "-")
+    known_word("kind", word, KINDS)
+    return KINDS[word]
 
 
 def left_out(when: str, **options: Any) -> None:

@@ -13,7 +13,15 @@ import typer
 
 from lighttail.checks import positive, refuse
 from lighttail.cli.app import Stopped, app
-from lighttail.cli.options import DeviceWord, command_line, print_line, warnings_as_lines, whole_option
+from lighttail.cli.options import (
+    DeviceWord,
+    KindWord,
+    command_line,
+    kind_from,
+    print_line,
+    warnings_as_lines,
+    whole_option,
+)
 from lighttail.system.memory import in_bytes
 from lighttail.system.progress import parts_reporter
 
@@ -182,16 +190,18 @@ def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a study.")],
+    kind: KindWord = "pseudo-regret",
 ) -> None:
     """Draw the comparisons from the folder of a study, which may be unfinished."""
     from lighttail.study import load_study, report_study
     from lighttail.study.report import not_played_words
 
+    lost = kind_from(kind)
     with warnings_as_lines():
         results = load_study(folder)
     pages = len(results.study.problems) * len(results.study.horizons)
     with parts_reporter(True, pages, "pages") as update:
-        page = report_study(results, update)
+        page = report_study(results, update, lost)
     told = json.loads(page.with_name("results.json").read_text())
     for one in told["comparisons"]:
         print(f"{_place(one)}: {one['verdict']}")

@@ -1,4 +1,4 @@
-"""The commands `tail` and `bound`: the chance of a large regret, and what is known about it beforehand."""
+"""The commands `tail` and `bound`: the chance of a large loss, and what is known about it beforehand."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from lighttail.checks import known_word, positive, refuse
 from lighttail.cli import options as opt
 from lighttail.cli.app import app
+from lighttail.outcomes.losing import EXPLAINED, Lost, event
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import in_units, parse_course, parse_numbers
@@ -23,7 +24,6 @@ MOST_REGRETS = 100  # of one command, each with an estimate of its own
 MOST_TAIL_PULLS = 10**7  # per path: the plan for a rare event looks at every pull
 MOST_TAIL_ARMS = 1000  # the plan for a rare event looks at every arm
 DEFAULT_POLICY = "ucb:lighttailed:0.2{s}"  # {s}: see `in_units`
-KINDS = {"pseudo-regret": "pseudo_regret", "regret": "regret"}
 
 PolicyWords = Annotated[  # a list, so that a second policy is refused and does not replace the first
     list[str] | None,
@@ -32,12 +32,9 @@ PolicyWords = Annotated[  # a list, so that a second policy is refused and does 
 Regret = Annotated[
     str | None,
     typer.Option(
-        help="The regret whose chance is asked for, in units of reward. Separate several regrets by commas.",
+        help="The loss whose chance is asked for, in units of reward. Separate several losses by commas.",
         show_default="a third of the largest possible",
     ),
-]
-KindWord = Annotated[
-    str, typer.Option(help="pseudo-regret, or regret, which includes the noise in the rewards.")
 ]
 
 
@@ -56,7 +53,7 @@ def tail(
     batch: opt.Batch = None,
     horizon: opt.Horizon = 500,
     regret: Regret = None,
-    kind: KindWord = "pseudo-regret",
+    kind: opt.KindWord = "pseudo-regret",
     relative_error: Annotated[
         float,
         opt.number_option(
@@ -69,12 +66,12 @@ def tail(
     out: opt.Out = Path("lighttail-tail"),
     as_json: opt.AsJson = False,
 ) -> None:
-    """Estimate the chance of a large regret, however small it is: in a sentence, a table and a picture."""
+    """Estimate the chance of a large loss, however small it is: in a sentence, a table and a picture."""
     from lighttail.report.tail_page import results, write_tail
     from lighttail.tails.curve import tail_curve
 
     positive("relative-error", relative_error)
-    which = _kind(kind)
+    which = opt.kind_from(kind)
     known_word("method", method, METHODS)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word = _policy_word(policy, problem)
@@ -106,17 +103,18 @@ def tail(
 
 
 def _show(curve: Any, path: Path, notes: list[str]) -> None:
-    from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
+    from lighttail.report.tail_words import COLUMNS, note, rows, sentence, subject
     from lighttail.report.terminal import plain_table
 
     screen = opt.console()
     screen.print(f"{subject(curve)}; {curve.horizon:,} pulls, seed {curve.seed}")
     for regret in curve.asked:
         point = curve.at(regret)
-        title = f"P({kind_words(curve.kind)} ≥ {regret:g})"
+        title = f"The chance of {event(curve.kind, regret)}"
         screen.print(plain_table(title, COLUMNS, rows(point, curve.outcome.paths, curve.horizon)))
         screen.print(sentence(curve, point))
         screen.print(note(curve, point))
+    screen.print(EXPLAINED[curve.kind])
     for text in notes:
         screen.print(text)
     print(f"Report: {path}")
@@ -134,21 +132,21 @@ def bound(
     policy: PolicyWords = None,
     horizon: opt.Horizon = 500,
     regret: Regret = None,
-    kind: KindWord = "pseudo-regret",
+    kind: opt.KindWord = "pseudo-regret",
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Compute the exact value even if this takes longer than two seconds."),
     ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show what is known about the chance of a large regret without simulation.
+    """Show what is known about the chance of a large loss without simulation.
 
     This is a certificate for the problem, the bound of a theorem, and the exact value if there is one.
     """
     from lighttail.tails.curve import QUICK_SECONDS, asked_regrets
     from lighttail.tails.known import bounds_at, bounds_to_dict, exact_at, why_no_exact
 
-    which = _kind(kind)
+    which = opt.kind_from(kind)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word = _policy_word(policy, problem)
     player, regrets = _asked(problem, word, horizon, regret)
@@ -172,24 +170,18 @@ def bound(
         opt.console().print(text)
 
 
-def _show_bounds(found: list[tuple[float, Any, float | None]], kind: str, why_none: str) -> None:
-    from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, kind_words, missing
+def _show_bounds(found: list[tuple[float, Any, float | None]], kind: Lost, why_none: str) -> None:
+    from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, missing
     from lighttail.report.terminal import plain_table
 
     screen = opt.console()
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
         table.append(("exact", exact_words(exact, why_none)))
-        screen.print(plain_table(f"P({kind_words(kind)} ≥ {regret:g})", ("source", "chance"), table))
+        screen.print(plain_table(f"The chance of {event(kind, regret)}", ("source", "chance"), table))
         for text in missing(known):
             screen.print(text)
-
-
-def _kind(text: str) -> Any:
-    """The kind of regret that the word names. An underscore, as in Python, may stand for the hyphen."""
-    word = text.replace("_", "-")
-    known_word("kind", word, KINDS)
-    return KINDS[word]
+    screen.print(EXPLAINED[kind])
 
 
 def _policy_word(words: list[str] | None, problem: Bandit) -> str:

@@ -1,17 +1,18 @@
-"""Several policies on one problem: their outcomes, the estimates of a table, and a verdict in words."""
+"""Several policies on one problem: their outcomes, and the estimates of a table."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lighttail.checks import known_word, refuse
 from lighttail.course import STRAIGHT, Course
-from lighttail.outcomes.estimates import Estimate, exceedance, interpolated
-from lighttail.outcomes.format import chance, interval, probability, rounded
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import interval, probability, rounded
+from lighttail.outcomes.growth import Growth
+from lighttail.outcomes.losing import EXPLAINED, Lost, event, noun
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Problem
@@ -19,78 +20,58 @@ from lighttail.problems import Problem
 if TYPE_CHECKING:
     import pandas
 
-MANY = 6  # policies that a sentence names, at most
-FEW = 100  # paths that a statement about a tail needs, at least
-RARE = 1e-3  # a policy has a heavy tail here if a larger share of its paths is ruined
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Entry:
     """One policy of a comparison: its outcome, and the estimates that the table shows.
 
     light_tailed: whether a theorem proves this for the problem. turn: the place of the policy among all
-    policies of its kind, which decides its colour.
+    policies of its kind, which decides its colour. kind: what counts as lost (`lighttail.outcomes.losing`).
+    growth: how the chance of losing the threshold falls as the experiment grows; None if this was not asked.
     """
 
     label: str
     policy: Policy
     light_tailed: bool
     outcome: Outcome
-    threshold: float  # of regret
+    threshold: float
     turn: int
+    kind: Lost = "pseudo_regret"
+    growth: Growth | None = None
 
     @cached_property
     def mean(self) -> Estimate:
-        return self.outcome.mean("regret")
+        return self.outcome.mean(self.kind)
 
     @cached_property
     def quantile_95(self) -> Estimate:
-        return self.outcome.quantile(0.95, "regret")
+        return self.outcome.quantile(0.95, self.kind)
 
     @cached_property
     def quantile_99(self) -> Estimate:
-        return self.outcome.quantile(0.99, "regret")
+        return self.outcome.quantile(0.99, self.kind)
 
     @cached_property
     def cvar_99(self) -> Estimate:
-        return self.outcome.cvar(0.99, "regret")
+        return self.outcome.cvar(0.99, self.kind)
 
     @cached_property
     def exceedance(self) -> Estimate:
-        return self.outcome.exceedance(self.threshold, "regret")
+        """The chance of losing the threshold or more."""
+        return self.outcome.exceedance(self.threshold, self.kind)
 
     @property
     def worst(self) -> float:
-        return float(self.outcome.sample("regret").high[-1])
-
-    @cached_property
-    def ruined(self) -> Estimate:
-        """The chance of a pseudo regret that reaches the threshold and lies far above the better paths.
-
-        Far above: beyond the point that 1 in 30,000 paths would reach under the normal law with the same 5 %
-        and 25 % quantiles. So a policy whose paths are all bad, or merely scattered, is not called ruined.
-        """
-        sample = self.outcome.sample("pseudo_regret")
-        best, good = (interpolated(sample, q) for q in (0.05, 0.25))
-        sd = (good - best) / (1.645 - 0.674)
-        far = math.nextafter(good + (0.674 + 4.0) * sd + 1e-9 * abs(good), math.inf)  # strictly above
-        both = exceedance(sample, far, 0.95), self.outcome.exceedance(self.threshold, "pseudo_regret")
-        return min(both, key=lambda chance: chance.value)  # the smaller of two tails lies within the larger
-
-    @property
-    def heavy_here(self) -> bool:
-        """Whether the sample shows, with 95 % confidence, that more than RARE of the paths are ruined."""
-        return self.ruined.low > RARE
+        return float(self.outcome.sample(self.kind).high[-1])
 
     def estimates(self) -> dict[str, Estimate]:
         """All estimates by their names in `results.json`."""
         return {
-            "mean_regret": self.mean,
-            "regret_quantile_95": self.quantile_95,
-            "regret_quantile_99": self.quantile_99,
-            "regret_cvar_99": self.cvar_99,
-            "regret_exceedance": self.exceedance,
-            "ruined": self.ruined,
+            "mean_loss": self.mean,
+            "loss_quantile_95": self.quantile_95,
+            "loss_quantile_99": self.quantile_99,
+            "loss_cvar_99": self.cvar_99,
+            "chance": self.exceedance,
         }
 
     def cells(self) -> list[tuple[str, str]]:
@@ -110,14 +91,15 @@ class Entry:
             "label": self.label,
             "policy": repr(self.policy),
             "light_tailed_by_theorem": self.light_tailed,
-            "heavy_tail_here": self.heavy_here,
             **{name: estimate.to_dict() for name, estimate in self.estimates().items()},
-            "worst_regret": self.worst,
+            "worst_loss": self.worst,
+            "growth": None if self.growth is None else self.growth.to_dict(),
             "settings": self.outcome.settings,
         }
 
     def __repr__(self) -> str:
-        return f"{self.label}: mean regret {self.mean}, P(regret >= {self.threshold:g}) {self.exceedance}"
+        lost = noun(self.kind)
+        return f"{self.label}: mean {lost} {self.mean}, P({lost} >= {self.threshold:g}) {self.exceedance}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,8 +108,9 @@ class Comparison:
 
     entries: one per policy; `comparison[name]` and `comparison[policy]` give the entry of one policy, with
     its `outcome` and the estimates `mean`, `quantile_95`, `quantile_99`, `cvar_99` and `exceedance` (the
-    chance of a regret of `threshold` or more). seed: several seeds if their paths are put together.
+    chance of losing `threshold` or more). seed: several seeds if their paths are put together.
     course: when rewards become known. made_by: the call that gives the same numbers again.
+    kind: what counts as lost, "pseudo_regret" or "regret".
     """
 
     problem: Problem
@@ -138,6 +121,7 @@ class Comparison:
     entries: tuple[Entry, ...]
     course: Course = STRAIGHT
     made_by: str = ""
+    kind: Lost = "pseudo_regret"
     shown_as: ClassVar[str] = "comparison"  # the kind of its report
 
     def __getitem__(self, key: str | Policy) -> Entry:
@@ -165,14 +149,16 @@ class Comparison:
 
     def title(self) -> str:
         """The title of the table."""
-        title = f"Regret after {self.horizon:,} pulls, {self.paths:,} paths, {self.seeds}"
+        title = (
+            f"{noun(self.kind).capitalize()} after {self.horizon:,} pulls, {self.paths:,} paths, {self.seeds}"
+        )
         late = f"\n{self.course.words()}" if self.course.late else ""
         return f"{title}; 95 % intervals in brackets{late}"
 
     def headings(self) -> list[str]:
         """The headings of the columns with numbers."""
-        names = ["mean regret", "95 % quantile", "99 % quantile", "mean of worst 1 %"]
-        return [*names, f"P(regret ≥ {self.threshold:g})", "worst path"]
+        names = [f"mean {noun(self.kind)}", "95 % quantile", "99 % quantile", "mean of worst 1 %"]
+        return [*names, f"chance of {event(self.kind, self.threshold)}", "worst path"]
 
     def __str__(self) -> str:
         rows = [["policy", *self.headings()]]
@@ -183,49 +169,25 @@ class Comparison:
         for label, *cells in rows:
             numbers = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
             lines.append("  ".join([label.ljust(widths[0]), *numbers]).rstrip())
-        return "\n".join([self.title(), "", *lines, "", self.verdict()])
+        return "\n".join([self.title(), "", *lines, "", self.verdict(), EXPLAINED[self.kind]])
 
     __repr__ = __str__
 
     def verdict(self) -> str:
-        """In plain words: which policies carry a heavy tail on this problem."""
-        heavy = [entry for entry in self.entries if entry.heavy_here]
-        rest = [entry for entry in self.entries if not entry.heavy_here]
-        loss = f"losing {self.threshold:g} or more"
-        largest = self.problem.worst_loss(self.horizon)
-        if largest == 0.0:
-            return "All arms are equally good: a policy can lose only by chance."
-        if self.threshold > largest * (1 + 1e-9):
-            return (
-                f"No policy can lose {self.threshold:g} on average: always pulling the worst arm loses "
-                f"{largest:g}. Choose a lower threshold."
-            )
-        if self.paths < FEW:
-            return f"Fewer than {FEW} paths per policy cannot tell a heavy tail from a light one."
-        if not heavy:
-            seen = f"In {self.paths:,} simulated runs of each policy we saw no heavy tail"
-            return f"{seen}; the chance of {loss} is {_most(rest)}."
-        verb = "carries" if len(heavy) == 1 else "carry"
-        text = (
-            f"{_listed(heavy)} {verb} a heavy tail here: more than 1 path in {1 / RARE:,.0f} pulls bad arms "
-            f"until {self.threshold:g} or more is lost, far above what the better paths lose."
-        )
-        if not rest:
-            return text
-        return (
-            f"{text} We saw no such tail for {_listed(rest)}, "
-            f"whose chance of {loss} is {_most(rest)} ({self.paths:,} paths per policy)."
-        )
+        """In plain words: the chance of losing the threshold, how it falls, and what an even split says."""
+        from lighttail.outcomes.verdict import verdict  # which reads comparisons
+
+        return verdict(self)
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per policy: its name, its estimates by the names of `results.json`, and the verdict."""
+        """One row per policy: its name, its estimates by the names of `results.json`, what is proved."""
         return [
             {
                 "policy": entry.label,
                 **entry.estimates(),
-                "worst_regret": entry.worst,
+                "worst_loss": entry.worst,
                 "light_tailed_by_theorem": entry.light_tailed,
-                "heavy_tail_here": entry.heavy_here,
+                "growth": "" if entry.growth is None else entry.growth.answer,
             }
             for entry in self.entries
         ]
@@ -250,6 +212,7 @@ class Comparison:
             "paths": self.paths,
             "seed": self.seed,
             **self.course.told(),
+            "kind": self.kind,
             "threshold": self.threshold,
             "verdict": self.verdict(),
             "policies": [entry.to_dict() for entry in self.entries],
@@ -264,18 +227,23 @@ def comparison_of(
     threshold: float,
     course: Course = STRAIGHT,
     made_by: str = "",
+    kind: Lost = "pseudo_regret",
+    growths: Mapping[str, Growth | None] | None = None,
 ) -> Comparison:
     """The comparison of outcomes with equally many paths. A policy without an outcome keeps its colour."""
     kinds = [policy.light_tailed for policy in policies.values()]
     turns = {name: kinds[:place].count(kinds[place]) for place, name in enumerate(policies)}
     covered = not uncovered(problem, course)
     entries = tuple(
-        Entry(name, policy, policy.light_tailed and covered, outcomes[name], threshold, turns[name])
+        Entry(
+            *(name, policy, policy.light_tailed and covered, outcomes[name], threshold, turns[name], kind),
+            growth=(growths or {}).get(name),
+        )
         for name, policy in policies.items()
         if name in outcomes
     )
     first = entries[0].outcome
-    return Comparison(problem, first.horizon, first.paths, seed, threshold, entries, course, made_by)
+    return Comparison(problem, first.horizon, first.paths, seed, threshold, entries, course, made_by, kind)
 
 
 def uncovered(problem: Problem, course: Course = STRAIGHT) -> str:
@@ -298,17 +266,3 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
         else:
             found[name] = value
     return found
-
-
-def _most(entries: Sequence[Entry]) -> str:
-    """The upper limit of the highest chance to reach the threshold among the policies."""
-    return f"at most {chance(max(entry.exceedance.high for entry in entries))}"
-
-
-def _listed(entries: Sequence[Entry]) -> str:
-    """'A', 'A and B', 'A, B and C'; for many policies, their number and the three that lose most often."""
-    if len(entries) > MANY:
-        worst = sorted(entries, key=lambda entry: entry.exceedance.value, reverse=True)[:3]
-        return f"{len(entries)} policies ({'; '.join(entry.label for entry in worst)}; ...)"
-    *others, last = (entry.label for entry in entries)
-    return f"{', '.join(others)} and {last}" if others else last

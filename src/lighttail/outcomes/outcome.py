@@ -76,8 +76,8 @@ class Outcome(ABC):
     settings: the policy, problem, seed and versions that made the outcome.
     keep: what is kept, "paths" or "law".
 
-    Every estimate takes `kind`: "regret" (best mean * horizon - reward, the default),
-    "pseudo_regret" (sum of pulls * gaps, free of the noise in the rewards) or "reward".
+    Every estimate takes `kind`: "pseudo_regret" (the default: the sum of pulls * gaps, which leaves out the
+    luck of single rewards), "regret" (best mean * horizon - reward) or "reward".
     """
 
     keep: ClassVar[str]
@@ -107,22 +107,22 @@ class Outcome(ABC):
         """How the paths were played: "step" pull by pull, "skip" many pulls at once."""
         return str(self.settings.get("method", "step"))
 
-    def mean(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+    def mean(self, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """The expected value."""
         kind, level = _known(kind), confidence("level", level)
         return statistics.mean(self._of(kind), self._ends(kind), level)
 
-    def std(self, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+    def std(self, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """The standard deviation."""
         kind, level = _known(kind), confidence("level", level)
         return statistics.std(self._of(kind), self._ends(kind), level)
 
-    def quantile(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+    def quantile(self, q: float, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """The value that is not exceeded with probability q. Too few paths leave an end infinite."""
         kind, q, level = _known(kind), fraction("q", q), confidence("level", level)
         return statistics.quantile(self.sample(kind), q, level)
 
-    def cvar(self, q: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+    def cvar(self, q: float, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """The mean of the worst 1 - q of the paths: the highest regrets, or the lowest rewards."""
         kind, q, level = _known(kind), fraction("q", q), confidence("level", level)
         sample, (low, high) = self.sample(kind), self._ends(kind)
@@ -131,12 +131,12 @@ class Outcome(ABC):
         loss = statistics.cvar(sample.mirrored(), q, (-high, -low), False, level)
         return Estimate(-loss.value, -loss.high, -loss.low, level)
 
-    def exceedance(self, x: float, kind: Kind = "regret", *, level: float = 0.95) -> Estimate:
+    def exceedance(self, x: float, kind: Kind = "pseudo_regret", *, level: float = 0.95) -> Estimate:
         """P(kind >= x). If no path reaches x, the interval still has an upper limit."""
         kind, x, level = _known(kind), number("x", x), confidence("level", level)
         return statistics.exceedance(self._of(kind), x - self._slack(x, kind), level)
 
-    def sample(self, kind: Kind = "regret") -> Sample:
+    def sample(self, kind: Kind = "pseudo_regret") -> Sample:
         """The values in ascending order, and how many paths each value stands for."""
         return self._of(kind).ascending
 
@@ -262,7 +262,7 @@ class PathsOutcome(Outcome):
         """float64[paths], the sum of pulls * gap; if the actions change, of the gaps of the actions taken."""
         return self._losses[0]
 
-    def reaches(self, x: float, kind: Kind = "regret") -> npt.NDArray[np.bool_]:
+    def reaches(self, x: float, kind: Kind = "pseudo_regret") -> npt.NDArray[np.bool_]:
         """Which paths have kind >= x. A value that differs from x by rounding alone counts."""
         kind, x = _known(kind), number("x", x)
         return self._of(kind).value >= x - self._slack(x, kind)

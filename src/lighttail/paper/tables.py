@@ -10,6 +10,7 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -242,7 +243,7 @@ def _beyond(settings: Sequence[Setting]) -> list[tuple[str, list[float]]]:
     known = [("exact, pseudo regret", each(exact_tail))]
     if settings[0].policy.light_tailed:
         known.append(("certificate, pseudo regret", each(bounds.certificate)))
-        known.append(("theorem's bound", each(bounds.tail)))
+        known.append(("theorem's bound", each(partial(bounds.tail, kind="regret"))))
     return known
 
 

@@ -15,11 +15,12 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 10
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
 th { border-bottom: 2px solid #555; white-space: normal; vertical-align: bottom }
 th:first-child, td:first-child, .text { text-align: left }
-td.source { white-space: normal }
 td:has(.swatch) { white-space: normal; min-width: 17rem }
+td.words { white-space: normal }
+td.source { white-space: normal }
 td small { display: block; color: #666; font-size: .8em }
 td.marked { background: #fdf0e6; font-weight: bold }
-tr.heavy td { background: #fdf0e6 } tr.heavy td:last-child { font-weight: bold }
+tr.heavy td { background: #fdf0e6 }
 .swatch { display: inline-block; width: 2.2em; border-top: .28em solid; vertical-align: middle;
   margin-right: .5em }
 img { max-width: 100%; height: auto } figure { margin: 1rem 0 }

@@ -1,4 +1,4 @@
-"""Figures of the distribution of the regret.
+"""Figures of the distribution of the loss.
 
 Light-tailed designs have cool colours, and the others have warm ones. A line is solid if a theorem proves
 that the policy is light-tailed on this problem.
@@ -17,6 +17,7 @@ import numpy as np
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
 from lighttail.outcomes.estimates import Floats, histogram, interpolated, survival_curve
+from lighttail.outcomes.losing import noun
 from lighttail.outcomes.samples import Values
 from lighttail.problems import Problem
 
@@ -66,7 +67,7 @@ def legend_words(problem: Problem, course: Course = STRAIGHT) -> str:
 
 
 def survival_figure(comparison: Comparison) -> Figure:
-    """P(regret >= x) on a log scale, with a band of 95 % intervals."""
+    """The chance of losing x or more on a log scale, with a band of 95 % intervals."""
     from matplotlib.figure import Figure
 
     styled = list(zip(comparison.entries, looks(comparison.entries), strict=True))
@@ -75,9 +76,10 @@ def survival_figure(comparison: Comparison) -> Figure:
     figure = Figure(figsize=(9, 5.0), layout="constrained")
     axes = figure.add_subplot()
     _draw_survival(axes, comparison, styled)
-    axes.set_xlabel(f"regret x after {comparison.horizon:,} pulls (in units of reward)")
-    axes.set_ylabel("chance of a regret of x or more (log scale)")
-    axes.set_title("The chance of each regret; shaded: 95 % intervals", loc="left")
+    lost = noun(comparison.kind)
+    axes.set_xlabel(f"{lost} x after {comparison.horizon:,} pulls (in units of reward)")
+    axes.set_ylabel(f"chance of a {lost} of x or more (log scale)")
+    axes.set_title(f"The chance of each {lost}; shaded: 95 % intervals", loc="left")
     figure.legend(
         loc="outside right upper", frameon=False, title=legend_words(comparison.problem, comparison.course)
     )
@@ -96,12 +98,13 @@ def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
         axes.set_title(kind, loc="left")
         axes.tick_params(labelbottom=True)
         axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.1), frameon=False, fontsize=8)
+    lost = noun(comparison.kind)
     figure.supxlabel(
-        f"regret x after {comparison.horizon:,} pulls (in units of reward); "
+        f"{lost} x after {comparison.horizon:,} pulls (in units of reward); "
         f"{legend_words(comparison.problem, comparison.course)}; shaded: 95 % intervals",
         fontsize=10,
     )
-    figure.supylabel("chance of a regret of x or more (log scale)", fontsize=10)
+    figure.supylabel(f"chance of a {lost} of x or more (log scale)", fontsize=10)
     return figure
 
 
@@ -120,11 +123,13 @@ def panels_of(number: int, width: float, height: float) -> tuple[Figure, list[Ax
 
 def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
     for entry, look in styled:
-        draw_curve(axes, entry.outcome.sample("regret"), entry.label, look)
+        draw_curve(axes, entry.outcome.sample(entry.kind), entry.label, look)
     axes.set_yscale("log")
     axes.set_ylim(0.3 / comparison.paths, 1.3)
-    axes.set_xlim(left=_left_edge(comparison))
-    _mark_threshold(axes, comparison, f"regret {comparison.threshold:g}")
+    left = _left_edge(comparison)
+    if left < axes.get_xlim()[1]:
+        axes.set_xlim(left=left)
+    _mark_threshold(axes, comparison, f"{noun(comparison.kind)} {comparison.threshold:g}")
     axes.grid(axis="y", color="0.9", linewidth=0.8)
 
 
@@ -136,24 +141,28 @@ def draw_curve(axes: Axes, values: Values, label: str, look: dict[str, Any]) -> 
 
 
 def histogram_figure(comparison: Comparison) -> Figure:
-    """A histogram of the regret for each policy, on a log scale so that rare large losses are visible."""
+    """A histogram of the loss for each policy, on a log scale so that rare large losses are visible."""
     entries = comparison.entries
     figure, panels = panels_of(len(entries), 3.2, 2.3)
-    lowest = min(float(entry.outcome.sample("regret").low[0]) for entry in entries)
+    lowest = min(float(entry.outcome.sample(entry.kind).low[0]) for entry in entries)
     highest = max(entry.worst for entry in entries)
     if _threshold_is_near(comparison):
         highest = max(highest, 1.1 * comparison.threshold)
+    if highest <= lowest:  # every path lost the same
+        highest = lowest + max(1.0, abs(lowest))
     edges = np.linspace(lowest, highest, 61)
     for axes, entry, look in zip(panels, entries, looks(entries), strict=True):
         _draw_histogram(axes, entry, look, edges)
         _mark_threshold(axes, comparison, "")
-    figure.supxlabel(f"regret after {comparison.horizon:,} pulls (in units of reward)", fontsize=10)
+    figure.supxlabel(
+        f"{noun(comparison.kind)} after {comparison.horizon:,} pulls (in units of reward)", fontsize=10
+    )
     figure.supylabel("share of paths (log scale)", fontsize=10)
     return figure
 
 
 def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Floats) -> None:
-    draw_bars(axes, entry.outcome.sample("regret"), edges, look["color"], entry.light_tailed)
+    draw_bars(axes, entry.outcome.sample(entry.kind), edges, look["color"], entry.light_tailed)
     axes.set_yscale("log")
     axes.set_ylim(0.5 / entry.outcome.paths, 1.0)
     axes.minorticks_off()
@@ -187,8 +196,8 @@ def _threshold_is_near(comparison: Comparison) -> bool:
 
 
 def _left_edge(comparison: Comparison) -> float:
-    """Leave out the 2 % of the paths with the least regret, where the curves are flat."""
-    return min(interpolated(entry.outcome.sample("regret"), 0.02) for entry in comparison.entries)
+    """Leave out the 2 % of the paths with the least loss, where the curves are flat."""
+    return min(interpolated(entry.outcome.sample(entry.kind), 0.02) for entry in comparison.entries)
 
 
 def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from lighttail.outcomes.comparison import RARE, Comparison, Entry, uncovered
-from lighttail.outcomes.format import counted
+from lighttail.outcomes.comparison import Comparison, Entry, uncovered
+from lighttail.outcomes.format import counted, probability, rounded
+from lighttail.outcomes.growth import CUT, HARDLY, POWER, Growth
+from lighttail.outcomes.losing import EXPLAINED, event, noun
 from lighttail.problems import Problem
 from lighttail.report.document import document, figure, unbroken
 from lighttail.report.figures import looks
@@ -20,26 +23,24 @@ def page(comparison: Comparison, command: str, survival: bytes, histograms: byte
     policies = counted(len(comparison.entries), "policy", "policies")
     looked = zip(comparison.entries, looks(comparison.entries), strict=True)
     rows = "\n".join(policy_row(entry, look, entry.cells()) for entry, look in looked)
+    lost = noun(comparison.kind)
     made = versions_line(comparison.entries[0].outcome.settings["versions"])
-    body = f"""{above}<h1>What is the chance of losing {comparison.threshold:g} or more?</h1>
+    body = f"""{above}<h1>What is the chance of {event(comparison.kind, comparison.threshold)}?</h1>
 <p>{policies}, {comparison.horizon:,} pulls per path, {comparison.paths:,}
 simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.course.words()))))}</p>
 <p class="verdict">{unbroken(comparison.verdict())}</p>
 <h2>The numbers</h2>
 <div class="scroll"><table>{head(comparison.headings())}{rows}</table></div>
-<p>The regret is what the best arm would have earned on average, minus what the path earned; the regret of a
-lucky path is negative. The brackets contain 95 % intervals. “≥” marks a quantile that {comparison.paths:,}
-paths cannot bound from above. “&lt;” marks the upper limit for an event that happened in no path.</p>
-<h2>The chance of a large regret</h2>
-{figure(survival, "The chance that the regret is x or more, for each policy")}
-<h2>The regret of every path</h2>
+<p>{EXPLAINED[comparison.kind]} The brackets contain 95 % intervals.
+“≥” marks a quantile that {comparison.paths:,} paths cannot bound from above. “&lt;” marks the upper limit
+for an event that happened in no path.</p>
+<h2>The chance of a large {lost}</h2>
+{figure(survival, f"The chance that the {lost} is x or more, for each policy")}
+<h2>The {lost} of every path</h2>
 {figure(histograms, _histograms(comparison))}
-<h2>How to read this</h2>
-<p>A policy has a heavy tail here if two things hold. First, with 95 % confidence, more than
-{100 * RARE:g}&nbsp;% of its paths lose {comparison.threshold:g} or more by pulling bad arms (pseudo regret).
-Second, this loss lies far above what the better paths lose: a normal law with their spread would exceed it
-with a chance of 0.003&nbsp;%. “Light-tailed by theorem” means that Simchi-Levi, Zheng and Zhu prove for
-sub-Gaussian noise that the policy's chance of a large regret falls exponentially with the square root of the
+{_growth_section(comparison)}<h2>How to read this</h2>
+<p>“Light-tailed by theorem” means that Simchi-Levi, Zheng and Zhu prove for
+sub-Gaussian noise that the policy's chance of a large loss falls exponentially with the square root of the
 horizon. At a given horizon this chance may still be visible.</p>
 <h2>Made by</h2>
 <pre>{escape(command)}</pre>
@@ -47,6 +48,46 @@ horizon. At a given horizon this chance may still be visible.</p>
 {_kept(comparison)}</p>
 """
     return document(f"lighttail: {policies} compared", body)
+
+
+def _growth_section(comparison: Comparison) -> str:
+    """The table of the chances at T/4, T/2 and T; empty if this was not asked."""
+    told = [(entry, entry.growth) for entry in comparison.entries if entry.growth is not None]
+    if not told:
+        return ""
+    each = zip(told[0][1].horizons, told[0][1].thresholds, strict=True)
+    names = [f"{horizon:,} pulls, {lost:g} lost" for horizon, lost in each]
+    columns = ("policy", *names, "exponents", "their ratio", "this chance falls", "light-tailed by theorem")
+    head = "".join(f"<th>{unbroken(name)}</th>" for name in columns)
+    rows = "".join(_growth_row(entry, growth) for entry, growth in told)
+    return f"""<h2>How the chance falls as the experiment grows</h2>
+<div class="scroll"><table><tr>{head}</tr>
+{rows}</table></div>
+<p>The chances belong to experiments of a quarter, a half and all of the length T, and to the same share of
+each. Between two lengths, a chance falls like T to the power of minus the exponent. If the second exponent is
+about as large as the first, the chance falls like a power of T; if the second exponent is larger by about the
+square root of 2, the chance falls exponentially in the square root of T. There is an answer if the 95 %
+limits of the ratio lie on one side of {CUT:g}. The last column says what a theorem proves, whatever these
+numbers are.</p>
+"""
+
+
+def _growth_row(entry: Entry, growth: Growth) -> str:
+    chances = "".join(
+        f"<td>{escape(probability(chance)[0])}"
+        f"<small>{'' if source == 'exact' else escape(probability(chance)[1])}</small>"
+        f"<small>{escape(source)}</small></td>"
+        for chance, source in zip(growth.chances, growth.sources, strict=True)
+    )
+    ratio, (early, late) = growth.ratio, growth.exponents
+    limits = f"[{rounded(max(0.0, ratio.low))}, {rounded(ratio.high)}]"
+    value = "unknown" if math.isnan(ratio.value) else f"{ratio.value:.2f}"
+    proved = "yes" if entry.light_tailed else "no"
+    return (
+        f"<tr><td>{escape(entry.label)}</td>{chances}<td>{early:.3g}, {late:.3g}</td>"
+        f'<td>{value}<small>{limits}</small></td><td class="words">{escape(growth.short)}</td>'
+        f"<td>{proved}</td></tr>\n"
+    )
 
 
 def _histograms(comparison: Comparison) -> str:
@@ -61,8 +102,8 @@ def _kept(comparison: Comparison) -> str:
     if comparison.entries[0].outcome.keep == "paths":
         return ""
     return (
-        "Only the law of the paths was kept: counts in narrow bins, exact sums, and the largest regrets. "
-        "The error of a quantile of the regret is at most a thousandth of the quantile or, if larger, a "
+        "Only the law of the paths was kept: counts in narrow bins, exact sums, and the largest losses. "
+        "The error of a quantile is at most a thousandth of the quantile or, if larger, a "
         "thousandth of the standard deviation of the noise in a path; the intervals include this error."
     )
 
@@ -74,7 +115,7 @@ def about(problem: Problem) -> str:
 
 def head(names: Iterable[str]) -> str:
     """The first row of a table whose other rows are those of `policy_row`."""
-    columns = ("policy", *names, "heavy tail here")
+    columns = ("policy", *names, "this chance falls", "light-tailed by theorem")
     return "<tr>" + "".join(f"<th>{unbroken(name)}</th>" for name in columns) + "</tr>\n"
 
 
@@ -83,6 +124,8 @@ def policy_row(entry: Entry, look: dict[str, Any], cells: Iterable[tuple[str, st
     line = "solid" if entry.light_tailed else "dashed"
     swatch = f'<span class="swatch" style="border-top-style:{line};color:{look["color"]}"></span>'
     numbers = "".join(f"<td>{escape(value)}<small>{escape(limits)}</small></td>" for value, limits in cells)
-    kind, flag = (' class="heavy"', "yes") if entry.heavy_here else ("", "not shown")
     name = escape(entry.label).replace("σ ", "σ&nbsp;")
-    return f"<tr{kind}><td>{swatch}{name}</td>{numbers}<td>{flag}</td></tr>"
+    proved, growth = "yes" if entry.light_tailed else "no", entry.growth
+    falls = f'<td class="words">{escape(growth.short) if growth else "not asked"}</td>'
+    kind = ' class="heavy"' if growth and growth.answer in (POWER, HARDLY) else ""
+    return f"<tr{kind}><td>{swatch}{name}</td>{numbers}{falls}<td>{proved}</td></tr>"

@@ -9,10 +9,11 @@ import numpy as np
 
 from lighttail.bounds import Kind
 from lighttail.checks import refuse
+from lighttail.outcomes.losing import noun
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS
-from lighttail.report.tail_words import kind_words, sentence, subject
+from lighttail.report.tail_words import sentence, subject
 from lighttail.tails.curve import Report, TailCurve, tail_curve
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def plot_tail(
 ) -> Figure:
     """Draw P(kind >= x) as it is simulated, estimated, computed exactly if an exact law exists, and bounded.
 
-    regret: one or several x whose chance the title states; by default a third of the largest regret.
-    kind: "pseudo_regret", or "regret", which includes the noise of the rewards.
+    regret: one or several x whose chance the title states; by default a third of the largest loss.
+    kind: "pseudo_regret", or "regret", which includes the luck of single rewards.
     paths: the paths of the plain simulation, by default 10,000. relative_error, seed, threads: as in
         `tail_probability`.
     ax: the axes to draw into; by default those of a new figure. Returns the figure.
@@ -95,7 +96,7 @@ def draw_tail(axes: Axes, curve: TailCurve) -> None:
     axes.set_yscale("log")
     axes.set_ylim(_bottom(curve), TOP)
     _mark_asked(axes, curve)
-    kind = kind_words(curve.kind)
+    kind = noun(curve.kind)
     axes.set_xlabel(f"{kind} x after {curve.horizon:,} pulls (in units of reward)")
     axes.set_ylabel(f"chance of a {kind} of x or more (log scale)")
     axes.grid(axis="y", color="0.9", linewidth=0.8)

@@ -6,10 +6,11 @@ import json
 from html import escape
 from pathlib import Path
 
+from lighttail.outcomes.losing import EXPLAINED, event
 from lighttail.report.document import document, figure
 from lighttail.report.figures import draw
 from lighttail.report.tail_figure import tail_figure
-from lighttail.report.tail_words import COLUMNS, kind_words, note, rows, sentence, subject
+from lighttail.report.tail_words import COLUMNS, note, rows, sentence, subject
 from lighttail.system.files import whole_files
 from lighttail.system.versions import versions_line
 from lighttail.tails.curve import TailCurve, TailPoint
@@ -35,7 +36,6 @@ def results(curve: TailCurve, command: str) -> str:
 
 def page(curve: TailCurve, command: str, svg: bytes) -> str:
     """The whole page. svg: the picture without its sentences, which stand on the page."""
-    kind = kind_words(curve.kind)
     versions = versions_line(curve.outcome.settings["versions"])
     parts = [f"<h1>What is the chance of losing {_losses(curve)} or more?</h1>"]
     parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls. {escape(curve.course.words())}</p>")
@@ -44,7 +44,7 @@ def page(curve: TailCurve, command: str, svg: bytes) -> str:
         parts.append(f'<p class="verdict">{escape(sentence(curve, point))}</p>')
     parts.append(figure(svg, CAPTION))
     for regret in curve.asked:
-        parts.append(f"<h2>P({kind} ≥ {regret:g})</h2>{_table(curve, curve.at(regret))}")
+        parts.append(f"<h2>The chance of {event(curve.kind, regret)}</h2>{_table(curve, curve.at(regret))}")
     parts.append(f"<h2>How to read this</h2><p>{escape(_reading(curve))}</p>")
     parts.append(f"<h2>Made by</h2><pre>{escape(command)}</pre><p>{escape(versions)}; seed {curve.seed}. ")
     parts.append("The same command with the same versions gives the same numbers.</p>\n")
@@ -68,15 +68,9 @@ def _table(curve: TailCurve, point: TailPoint) -> str:
 
 
 def _reading(curve: TailCurve) -> str:
-    lost = (
-        "The pseudo regret is what the pulls of worse arms cost on average: the sum of pulls times gaps."
-        if curve.kind == "pseudo_regret"
-        else "The regret is what the best arm would have earned on average, minus what the path earned. The "
-        "regret includes the noise in the rewards."
-    )
     return (
-        f"{lost} “Importance sampling” draws paths from laws that make the event common, and weights "
-        "the paths; “simulated paths” counts paths without weights. The certificate and the theorem's bound "
-        "are upper bounds that need no simulation: the certificate holds for this problem, and the theorem "
-        "for every problem."
+        f"{EXPLAINED[curve.kind]} “Importance sampling” draws paths from laws that make the event "
+        "common, and weights the paths; “simulated paths” counts paths without weights. The certificate "
+        "and the theorem's bound are upper bounds that need no simulation: the certificate holds for this "
+        "problem, and the theorem for every problem."
     )

@@ -8,6 +8,7 @@ import sys
 from lighttail.bounds import Bound
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import precise
+from lighttail.outcomes.losing import event
 from lighttail.tails.curve import TailCurve, TailPoint
 from lighttail.tails.known import KnownBounds
 from lighttail.tails.luck import without_noise
@@ -105,14 +106,9 @@ def subject(curve: TailCurve) -> str:
     return f"{curve.policy}; {arms}; {problem.noise!r}{late}"
 
 
-def kind_words(kind: str) -> str:
-    return kind.replace("_", " ")
-
-
 def _event(curve: TailCurve, regret: float) -> str:
-    if curve.kind == "regret":
-        return f"a regret of {regret:g} or more, the noise in the rewards included,"
-    return f"losing {regret:g} or more"
+    luck = ", the luck of single rewards included," if curve.kind == "regret" else ""
+    return f"{event(curve.kind, regret)}{luck}"
 
 
 def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:

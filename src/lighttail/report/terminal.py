@@ -29,7 +29,7 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def comparison_table(comparison: Comparison, width: int) -> Table:
-    """One row per policy. If `width` is short, intervals stand below their values; heavy tails are red."""
+    """One row per policy. If `width` is short, intervals stand below their values."""
     table = plain_table(comparison.title(), ("policy", *comparison.headings()))
     table.columns[0].no_wrap = True
     between = " " if width >= WIDE else "\n"
@@ -38,5 +38,5 @@ def comparison_table(comparison: Comparison, width: int) -> Table:
             between.join(filter(None, (value, limits if width >= NARROW or place in (0, 4) else "")))
             for place, (value, limits) in enumerate(entry.cells())
         ]
-        table.add_row(entry.label, *texts, style="red" if entry.heavy_here else None)
+        table.add_row(entry.label, *texts)
     return table

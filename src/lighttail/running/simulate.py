@@ -105,8 +105,8 @@ def simulate(
     >>> import lighttail as lt
     >>> problem = lt.Bandit([0.2, 0.8], noise=lt.Gaussian(1.0))
     >>> out = lt.simulate(lt.UCB(lt.LightTailed(0.2)), problem, horizon=500, paths=5000, seed=1)
-    >>> round(out.mean("regret").value, 2)
-    11.94
+    >>> round(out.mean().value, 2)
+    12.37
     """
     where, late = (executor, threads, device, precision), (delay, batch, start)
     ready = prepare(policy, problem, horizon, paths, seed, method, keep, progress, where, late)

@@ -15,6 +15,7 @@ from lighttail.checks import refuse
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import probability
+from lighttail.outcomes.losing import EXPLAINED, Lost, check_lost, event, noun
 from lighttail.report.document import document, figure
 from lighttail.report.figures import SETTINGS, draw, legend_words, looks
 from lighttail.report.page import about, head, policy_row
@@ -45,31 +46,37 @@ class Summary:
     results: dict[str, Any]
 
 
-def report_study(results: Results, progress: Callable[[str, int], None] | None = None) -> Path:
-    """Write the report into the study's folder; returns the path of the index."""
+def report_study(
+    results: Results,
+    progress: Callable[[str, int], None] | None = None,
+    kind: Lost = "pseudo_regret",
+) -> Path:
+    """Write the report into the study's folder; returns the path of the index. kind: what counts as lost."""
+    kind = check_lost(kind)
     if not results.finished:
         finished, found = "a study of which a piece is finished", f"is {str(results.path)!r}"
         raise refuse("folder", str(results.path), finished, verb="hold", found=found)
     place = results.path / REPORT
     check_file_or_folder(place, folder=True)
-    command = shlex.join(["lighttail", "report", str(results.path)])
+    other = [] if kind == "pseudo_regret" else ["--kind", kind]
+    command = shlex.join(["lighttail", "report", str(results.path), *other])
     with output_folder("folder", place):
         before = {page.name for page in place.iterdir()}
         try:
-            summaries = _write_pages(results, place, command, progress)
+            summaries = _write_pages(results, place, command, progress, kind)
         except BaseException:  # such as a damaged piece: there must be no pages without an index
             for page in place.iterdir():
                 if page.name not in before:
                     shutil.rmtree(page)
             raise
         _remove_others(place, {Path(summary.page).parent.name for summary in summaries})
-        pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command)}
+        pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command, kind)}
         whole_files(place, {name: text.encode() for name, text in pages.items()})
     return place / INDEX
 
 
 def _write_pages(
-    results: Results, place: Path, command: str, progress: Callable[[str, int], None] | None
+    results: Results, place: Path, command: str, progress: Callable[[str, int], None] | None, kind: Lost
 ) -> list[Summary]:
     """Write the page of each problem and horizon."""
     summaries = []
@@ -77,7 +84,7 @@ def _write_pages(
     for turn, (setting, horizon) in enumerate(wanted):
         if progress is not None:
             progress(setting.title, turn)
-        comparison = results.comparison(setting, horizon)
+        comparison = results.comparison(setting, horizon, kind)
         if comparison is not None:
             name = f"{turn + 1:02}_{slug(setting.title)}_t-{horizon}"
             check_file_or_folder(place / name, folder=True)
@@ -131,8 +138,8 @@ def _unfinished(results: Results) -> str:
 def _summary(setting: StudyProblem, comparison: Comparison, page: str, command: str) -> Summary:
     horizon, threshold = comparison.horizon, comparison.threshold
     link = f'<a href="{escape(page)}">{horizon:,} pulls</a>'
-    title = f"{link}, {comparison.paths:,} paths, regret {threshold:g} or more"
-    rows, chances = [f'<tr><td colspan="6">{title}</td></tr>'], {}
+    title = f"{link}, {comparison.paths:,} paths, chance of {event(comparison.kind, threshold)}"
+    rows, chances = [f'<tr><td colspan="7">{title}</td></tr>'], {}
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
         cells = entry.cells()
         rows.append(policy_row(entry, look, [cells[0], cells[2], cells[3], probability(entry.exceedance)]))
@@ -158,7 +165,7 @@ def _json(results: Results, summaries: Iterable[Summary]) -> str:
     return json.dumps(about, indent=2, allow_nan=False)
 
 
-def index(results: Results, summaries: list[Summary], command: str) -> str:
+def index(results: Results, summaries: list[Summary], command: str, kind: Lost) -> str:
     """The page that links to all others."""
     study = results.study
     versions = versions_line(results.manifest["versions"])
@@ -167,13 +174,13 @@ def index(results: Results, summaries: list[Summary], command: str) -> str:
         for name in study.policies
     )
     sections = "".join(
-        _section(results, setting, [summary for summary in summaries if summary.setting is setting])
+        _section(results, setting, [one for one in summaries if one.setting is setting], kind)
         for setting in study.problems
     )
     body = f"""<h1>{escape(study.name)}</h1>
 <p>Problems: {len(study.problems)}. Policies: {len(study.policies)}. Horizons: {len(study.horizons)}.
 Seeds: {len(study.seeds)}, with {study.paths:,} paths each; the tables use the paths of all seeds together.
-The brackets contain 95 % intervals.</p>
+The brackets contain 95 % intervals. {EXPLAINED[kind]}</p>
 {_unfinished(results)}{sections}
 <h2>The policies</h2>
 <div class="scroll"><table><tr><th>name</th><th class="text">policy</th></tr>{policies}</table></div>
@@ -192,26 +199,28 @@ def _described(study: Study, name: str) -> str:
     return f"{words}, where s is the noise of the problem" if words else repr(study.policies[name])
 
 
-def _section(results: Results, setting: StudyProblem, summaries: list[Summary]) -> str:
+def _section(results: Results, setting: StudyProblem, summaries: list[Summary], kind: Lost) -> str:
     """The table and the figure of one problem. Policies that were not played are named."""
     told = " ".join(filter(None, (about(setting.problem), setting.course.words())))
     heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(told)}</p>\n"
-    names = ("mean regret", "99 % quantile", "mean of worst 1 %", "chance of that regret")
+    names = (f"mean {noun(kind)}", "99 % quantile", "mean of worst 1 %", "chance")
     played = {summary.horizon: summary for summary in summaries}
     body = "".join(
         (played[horizon].rows if horizon in played else "") + _row_of_absent(results, setting, horizon)
         for horizon in results.study.horizons
     )
-    return f'{heading}<div class="scroll"><table>{head(names)}{body}</table></div>\n{_picture(summaries)}'
+    return (
+        f'{heading}<div class="scroll"><table>{head(names)}{body}</table></div>\n{_picture(summaries, kind)}'
+    )
 
 
 def _row_of_absent(results: Results, setting: StudyProblem, horizon: int) -> str:
     absent = _not_played(results, setting, horizon)
-    return f'\n<tr><td colspan="6">{horizon:,} pulls. {absent}</td></tr>\n' if absent else ""
+    return f'\n<tr><td colspan="7">{horizon:,} pulls. {absent}</td></tr>\n' if absent else ""
 
 
-def _picture(summaries: list[Summary]) -> str:
-    """The chance of a large regret at each horizon. Empty for one horizon, and if no path lost that much."""
+def _picture(summaries: list[Summary], kind: Lost) -> str:
+    """The chance of a large loss at each horizon. Empty for one horizon, and if no path lost that much."""
     horizons = sorted(summary.horizon for summary in summaries)
     if len(horizons) < 2 or not any(chance.value for one in summaries for _, chance in one.chances.values()):
         return ""
@@ -238,7 +247,7 @@ def _picture(summaries: list[Summary]) -> str:
         canvas.legend(loc="outside right upper", frameon=False, handlelength=3, title=title)
     losses = ", ".join(f"{one.threshold:g} after {one.horizon:,} pulls" for one in summaries)
     caption = (
-        f"The chance of losing at least {losses}; with 95 % intervals. "
+        f"The chance of a {noun(kind)} of at least {losses}; with 95 % intervals. "
         "A hollow triangle is an upper limit: no path lost that much"
     )
     return figure(draw(canvas, ("svg",))["svg"], caption)

@@ -9,7 +9,10 @@ from typing import Any
 
 from lighttail.checks import known_word, refuse
 from lighttail.outcomes.comparison import Comparison, comparison_of
+from lighttail.outcomes.growth import Growth, growth_of, horizons_of
+from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import Outcome
+from lighttail.outcomes.verdict import FEW
 from lighttail.records import Record
 from lighttail.running.kept import Keep, kept_as
 from lighttail.running.prepare import fits_memory
@@ -102,7 +105,9 @@ class Results:
             raise refuse("policy", policy, "one of which a piece is finished")
         return self._outcome(settings[sigma], policy, horizon, rows)
 
-    def comparison(self, setting: StudyProblem, horizon: int) -> Comparison | None:
+    def comparison(
+        self, setting: StudyProblem, horizon: int, kind: Lost = "pseudo_regret"
+    ) -> Comparison | None:
         """All policies on a problem, each with the same number of paths; None if nothing is finished."""
         study, problem = self.study, setting.problem
         rows = {name: self._rows(setting, name, horizon) for name in study.policies}
@@ -113,9 +118,23 @@ class Results:
         share = study.threshold
         threshold = problem.default_threshold(horizon) if share is None else share * horizon
         outcomes = {name: self._outcome(setting, name, horizon, paths, together=len(there)) for name in there}
-        return comparison_of(
-            study.policies_on(setting), outcomes, problem, study.seeds, threshold, setting.course
-        )
+        asked = (threshold, kind)
+        growths = {name: self._growth(setting, name, outcomes[name], *asked) for name in there}
+        settings = (problem, study.seeds, threshold, setting.course)
+        return comparison_of(study.policies_on(setting), outcomes, *settings, kind=kind, growths=growths)
+
+    def _growth(
+        self, setting: StudyProblem, policy: str, outcome: Outcome, threshold: float, kind: Lost
+    ) -> Growth | None:
+        """How the chance of losing the threshold falls; None unless the study has T/4 and T/2, too."""
+        horizons, last = horizons_of(outcome.horizon), outcome.horizon
+        rows = [self._rows(setting, policy, horizon) for horizon in horizons]
+        if not set(horizons) <= set(self.study.horizons) or min(rows) < FEW or threshold <= 0.0:
+            return None
+        losses = [threshold * horizon / last for horizon in horizons]
+        early = [self._outcome(setting, policy, *each) for each in zip(horizons[:-1], rows, strict=False)]
+        found = [one.exceedance(loss, kind) for one, loss in zip([*early, outcome], losses, strict=True)]
+        return growth_of(horizons, losses, found, [f"{one.paths:,} paths" for one in (*early, outcome)])
 
     def not_played(self, setting: StudyProblem, horizon: int) -> list[str]:
         """The policies of which no piece on this problem is finished."""

@@ -1,0 +1,106 @@
+"""The verdict on a comparison, in plain words (docs/verdict.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lighttail.outcomes.comparison import Comparison, Entry
+from lighttail.outcomes.format import chance, rounded
+from lighttail.outcomes.growth import HARDLY, POWER, ROOT, UNKNOWN
+from lighttail.outcomes.losing import event
+from lighttail.problems import Problem
+
+MANY = 6  # policies that a sentence names, at most
+FEW = 100  # paths that a statement about a chance needs, at least
+
+
+def verdict(comparison: Comparison) -> str:
+    """The chance of losing the threshold, how it falls, and who does no better than an even split."""
+    if comparison.problem.worst_loss(comparison.horizon) == 0.0:
+        lost = "no choice of arms loses anything" if comparison.kind == "pseudo_regret" else "only luck loses"
+        return f"All arms are equally good, so {lost}."
+    most = comparison.problem.most_lost(comparison.horizon)
+    if comparison.kind == "pseudo_regret" and comparison.threshold > most * (1.0 + 1e-9):
+        asked = f"{comparison.threshold:g}"
+        return f"No policy can lose {asked} here, because the largest possible loss is {most:g}."
+    if comparison.paths < FEW:
+        lost = event(comparison.kind, comparison.threshold)
+        return f"Fewer than {FEW} paths per policy cannot tell the chance of {lost}."
+    return " ".join(filter(None, (_chances(comparison), _growths(comparison), _no_better(comparison))))
+
+
+def _chances(comparison: Comparison) -> str:
+    """The lowest and the highest chance of losing the threshold or more, with their limits."""
+    entries, lost = comparison.entries, event(comparison.kind, comparison.threshold)
+    values = [entry.exceedance.value for entry in entries]
+    lowest = [entry for entry in entries if entry.exceedance.value == min(values)]
+    if len(lowest) == len(entries):
+        each = f"({comparison.paths:,} simulated runs of each policy)"
+        return f"The chance of {lost} is {_limits(lowest[0])} for {listed(lowest)} {each}."
+    highest = [entry for entry in entries if entry.exceedance.value == max(values)]
+    return (
+        f"The chance of {lost} is lowest, {_limits(lowest[0])}, for {listed(lowest)}, "
+        f"and highest, {_limits(highest[0])}, for {listed(highest)}."
+    )
+
+
+def _growths(comparison: Comparison) -> str:
+    """How the chance falls as the experiment grows, for all policies of which this was asked."""
+    parts = []
+    for answer in (POWER, ROOT, HARDLY):
+        named = [entry for entry in comparison.entries if entry.growth and entry.growth.answer == answer]
+        if named:
+            parts.append(f"{answer} for {listed(named)}")
+    unknown = [entry for entry in comparison.entries if entry.growth and entry.growth.answer == UNKNOWN]
+    rest = f"How this chance falls {UNKNOWN} for {listed(unknown)}." if unknown else ""
+    if not parts:
+        return rest
+    grows = "As the experiment grows, and the threshold with it, this chance"
+    return f"{grows} {'; it '.join(parts)}. {rest}".rstrip()
+
+
+def _limits(entry: Entry) -> str:
+    found = entry.exceedance
+    if found.value == 0.0:
+        return f"below {chance(found.high)}"
+    return f"{chance(found.value)} (between {chance(found.low)} and {chance(found.high)})"
+
+
+def _no_better(comparison: Comparison) -> str:
+    """The policies whose mean loss is not below that of an even split; empty if there is none."""
+    problem, horizon = comparison.problem, comparison.horizon
+    named = [entry for entry in comparison.entries if no_better_than_even(entry, problem, horizon)]
+    if not named:
+        return ""
+    does = "does" if len(named) == 1 else "do"
+    loses = rounded(even_split(problem, horizon))
+    return f"{listed(named)} {does} no better here than an even split of the pulls, which loses {loses}."
+
+
+def even_split(problem: Problem, horizon: int) -> float:
+    """The mean gap times the horizon: what pulling all arms equally often loses."""
+    best = max(problem.means)
+    return horizon * sum(best - mean for mean in problem.means) / len(problem.means)
+
+
+def no_better_than_even(entry: Entry, problem: Problem, horizon: int) -> bool:
+    """Whether the interval of the policy's mean loss reaches what an even split loses.
+
+    If the arms do not divide the horizon, an even split may pull the better arms once more: its least loss
+    counts. If the actions change from round to round, no split is even, and the answer is False.
+    """
+    if not problem.means:
+        return False
+    gaps = sorted(max(problem.means) - mean for mean in problem.means)
+    rounds, left = divmod(horizon, len(gaps))
+    least = rounds * sum(gaps) + sum(gaps[:left])
+    return least > 0.0 and entry.outcome.mean("pseudo_regret").high >= least * (1.0 - 1e-9)
+
+
+def listed(entries: Sequence[Entry]) -> str:
+    """'A', 'A and B', 'A, B and C'; for many policies, their number and the three that lose most often."""
+    if len(entries) > MANY:
+        worst = sorted(entries, key=lambda entry: entry.exceedance.value, reverse=True)[:3]
+        return f"{len(entries)} policies ({'; '.join(entry.label for entry in worst)}; ...)"
+    *others, last = (entry.label for entry in entries)
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,0 +1,140 @@
+"""The chances at T/4, T/2 and T from which `lighttail.outcomes.growth` says how a chance falls.
+
+A chance is exact if an exact value takes a second or two. Otherwise paths are counted, first the same number
+of paths as at T, then more; and if hardly any path gets there, rare events are weighted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from lighttail.course import Course
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.growth import UNKNOWN, Growth, growth_of, horizons_of
+from lighttail.outcomes.losing import Lost
+from lighttail.outcomes.outcome import Outcome
+from lighttail.policies import Policy
+from lighttail.problems import Bandit, Problem
+from lighttail.running.methods import work_of
+from lighttail.tails.known import ERROR, exact_at
+from lighttail.tails.rare import tail_probability
+from lighttail.tails.task import Task
+
+SECONDS = 2.0  # for one exact value
+MOST_PULLS = 100_000_000  # for the paths of one policy, all horizons together
+MOST_PATHS = 1_000_000
+WORTH = 2.0  # more paths are played only if there are more by this factor
+FEW_HITS = 30  # at T: with fewer, weighted paths are tried
+LEVEL = 0.95
+SHORTEST = 10  # pulls of the shortest experiment
+RARE: dict[str, Any] = {"relative_error": 0.05, "most_pulls": 20_000_000}
+
+Chances = dict[int, tuple[Estimate, str]]  # the chance at a horizon, and how it was found
+
+
+@dataclass(frozen=True)
+class Question:
+    """P(kind >= threshold) after `horizon` pulls, and the same share of shorter horizons.
+
+    play: simulates (horizon, paths, keep).
+    """
+
+    policy: Policy
+    problem: Problem
+    horizon: int
+    threshold: float
+    kind: Lost
+    course: Course
+    seed: int
+    threads: int | None
+    play: Callable[[int, int, str], Outcome]
+
+    def threshold_at(self, horizon: int) -> float:
+        return self.threshold * horizon / self.horizon
+
+    @property
+    def simple(self) -> bool:
+        """Whether exact values and weighted paths may exist."""
+        return self.problem.independent and not self.course.late
+
+
+def growth(question: Question, outcome: Outcome) -> Growth | None:
+    """How the chance falls as the experiment grows; None if T/4 is too short. outcome: the paths at T."""
+    horizons = horizons_of(question.horizon)
+    if horizons[0] < max(SHORTEST, len(question.problem.means)) or question.threshold <= 0.0:
+        return None
+    found: Chances = _exact(question, horizons)
+    missing = [horizon for horizon in horizons if horizon not in found]
+    if not missing:
+        return _growth(question, found)
+    known = {question.horizon: outcome} if question.horizon in missing else {}
+    counted = _counted(question, missing, outcome.paths, known)
+    answer = _growth(question, found | counted)
+    more = _more_paths(question, missing)
+    if answer.answer == UNKNOWN and more >= WORTH * outcome.paths:
+        counted = _counted(question, missing, more, {})
+        answer = _growth(question, found | counted)
+    if answer.answer == UNKNOWN and _few(question, counted, max(more, outcome.paths)):
+        answer = _growth(question, found | _weighted(question, missing))
+    return answer
+
+
+def _growth(question: Question, found: Chances) -> Growth:
+    horizons = horizons_of(question.horizon)
+    chances, sources = zip(*(found[horizon] for horizon in horizons), strict=True)
+    return growth_of(horizons, [question.threshold_at(horizon) for horizon in horizons], chances, sources)
+
+
+def _exact(question: Question, horizons: tuple[int, ...]) -> Chances:
+    """The exact values that take at most SECONDS each."""
+    found: Chances = {}
+    for horizon in horizons if question.simple else ():
+        loss = question.threshold_at(horizon)
+        value = exact_at(
+            question.policy, cast(Bandit, question.problem), horizon, loss, question.kind, SECONDS
+        )
+        if value is not None:
+            limits = value * (1.0 - ERROR), min(1.0, value * (1.0 + ERROR))
+            found[horizon] = Estimate(value, *limits, LEVEL), "exact"
+    return found
+
+
+def _counted(question: Question, horizons: list[int], paths: int, known: dict[int, Outcome]) -> Chances:
+    """The chances from simulated paths. known: outcomes that need not be simulated."""
+    found: Chances = {}
+    for horizon in horizons:
+        keep = "paths" if paths <= 10_000 else "law"
+        outcome = known[horizon] if horizon in known else question.play(horizon, paths, keep)
+        chance = outcome.exceedance(question.threshold_at(horizon), question.kind)
+        found[horizon] = chance, f"{outcome.paths:,} paths"
+    return found
+
+
+def _more_paths(question: Question, horizons: list[int]) -> int:
+    """The number of paths per horizon that MOST_PULLS allows."""
+    work = sum(
+        float(horizon) if question.course.late else work_of(question.policy, question.problem, horizon)
+        for horizon in horizons
+    )
+    return int(min(MOST_PATHS, MOST_PULLS / (work * question.problem.dear)))
+
+
+def _few(question: Question, counted: Chances, paths: int) -> bool:
+    """Whether few paths got there at T, and weighted paths exist."""
+    if not question.simple or question.horizon not in counted:
+        return False
+    hits = counted[question.horizon][0].value * paths
+    task = Task(question.policy, question.problem, question.horizon, question.threshold, question.kind)
+    return hits < FEW_HITS and task.no_tilts() is None
+
+
+def _weighted(question: Question, horizons: list[int]) -> Chances:
+    found: Chances = {}
+    for horizon in horizons:
+        loss = question.threshold_at(horizon)
+        settings = {"kind": question.kind, "seed": question.seed, "threads": question.threads, **RARE}
+        estimate = tail_probability(question.policy, question.problem, horizon, loss, **settings)
+        found[horizon] = Estimate(estimate.value, estimate.low, estimate.high, LEVEL), estimate.method
+    return found
