@@ -107,20 +107,23 @@ def shipped_curves(family: Family, horizon: int) -> list[Curve]:
     return curves
 
 
-def own_curves(policies: Any, sigma: float) -> list[Curve]:
-    """The curves of policies that a user names: each over its tuning if it has one that follows the noise."""
+def own_curves(policies: Any, sigma: float, field: str = "policies", least: int = 1) -> list[Curve]:
+    """The curves of policies that a user names: each over its tuning if it has one that follows the noise.
+
+    field: the name of the argument. least: how many policies it must name.
+    """
     if isinstance(policies, Mapping):
         named = dict(policies)
     elif isinstance(policies, Sequence) and not isinstance(policies, (str, bytes)):
         named = {str(policy): policy for policy in policies}
     else:
-        raise refuse("policies", policies, "a list of policies, or a mapping from names to policies")
-    if not named:
-        raise refuse("policies", policies, "at least one policy")
+        raise refuse(field, policies, "a list of policies, or a mapping from names to policies")
+    if len(named) < least:
+        raise refuse(field, policies, "at least one policy")
     found = []
     for name, policy in named.items():
         if not isinstance(policy, Policy) or policy.linear:
-            raise refuse(f"policies[{name!r}]", policy, "a policy for arms, such as UCB(LightTailed(0.2))")
+            raise refuse(f"{field}[{name!r}]", policy, "a policy for arms, such as UCB(LightTailed(0.2))")
         found.append(_own_curve(str(name), policy, sigma))
     return found
 

@@ -199,7 +199,7 @@ def _asked(
     if policies is None and not sigma > 0.0:
         raise refuse("family", family, "a family whose rewards are random")
     curves = shipped_curves(family, pulls) if policies is None else own_curves(policies, sigma)
-    curves += [] if isinstance(also, (Sequence, Mapping)) and not also else own_curves(also, sigma)
+    curves += own_curves(also, sigma, "also", least=0)
     course = Course()
     for turn, curve in enumerate(curves):
         for one in curve.candidates(turn)[:1]:

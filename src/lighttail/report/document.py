@@ -26,6 +26,9 @@ tr.heavy td { background: #fdf0e6 }
 img { max-width: 100%; height: auto } figure { margin: 1rem 0 }
 figcaption { color: #555; font-size: .92rem }
 pre { background: #f4f4f4; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere }
+@media print { html { font-size: 12px } body { font-size: 1rem; margin: 0 } .scroll { overflow: visible }
+  th, td { white-space: normal; padding: .25rem .35rem } td small { white-space: nowrap }
+  pre, figure, tr { break-inside: avoid } h2 { break-after: avoid } }
 """
 
 

@@ -133,7 +133,7 @@ def _draw_curve(axes: Axes, plan: Plan, points: Sequence[Point], colour: str, sc
     grey = colour == GREY
     order: Any = {"zorder": 1.5 if grey else 2.5}
     known = [point for point in points if well_known(plan, point)]
-    for near, far in pairwise(known):
+    for near, far in pairwise(_joined(plan, points)):
         x, y = (near.mean, far.mean), (_place(plan, near, scale), _place(plan, far, scale))
         gap = points.index(far) > points.index(near) + 1  # points in between are not known well
         width = 0.9 if grey or gap else 1.6
@@ -149,15 +149,15 @@ def _draw_curve(axes: Axes, plan: Plan, points: Sequence[Point], colour: str, sc
             continue
         bar: Any = {"color": shown, "linewidth": 0.8, "alpha": 0.5 if point.dominated else 0.9, **order}
         axes.plot([point.mean - Z * point.error, point.mean + Z * point.error], [up, up], **bar)
-        if not plan.asked_for_loss:
+        if not plan.asked_for_loss and not unseen:
             ends = (max(point.chance.low, scale.floor), max(point.chance.high, up))
             axes.plot([point.mean, point.mean], ends, **bar)
         axes.plot(point.mean, up, marker=marker, color=shown, markersize=8 if unseen else 4, **order)
 
 
 def well_known(plan: Plan, point: Point) -> bool:
-    """Whether the intervals of a point are narrow enough to draw a curve through it: a mean within a quarter,
-    and a chance within a factor of three or, if nothing was seen, within ten times the limit."""
+    """Whether the intervals of a point are narrow enough to show it plainly: a mean within a quarter, and a
+    chance within a factor of three or, if nothing was seen, within ten times the limit."""
     if Z * point.error > 0.25 * point.mean:
         return False
     if plan.asked_for_loss:
@@ -165,6 +165,11 @@ def well_known(plan: Plan, point: Point) -> bool:
     if _unseen(plan, point):
         return point.chance.high <= 10.0 * plan.limit
     return point.chance.high <= 3.0 * point.chance.value
+
+
+def _joined(plan: Plan, points: Sequence[Point]) -> list[Point]:
+    """The points that a curve goes through. An upper limit is no place for a curve."""
+    return [point for point in points if well_known(plan, point) and not _unseen(plan, point)]
 
 
 def _place(plan: Plan, point: Point, scale: Scale) -> float:
@@ -240,7 +245,7 @@ def _draw_limit(axes: Axes, plan: Plan) -> None:
 def _label_place(plan: Plan, points: Sequence[Point], scale: Scale, right: float) -> tuple[float, float]:
     """Where the label of a curve points to: its end with the most exploration that is within the picture."""
     inside = [point for point in points if point.mean <= right] or list(points)
-    known = [point for point in inside if well_known(plan, point)] or inside
+    known = _joined(plan, inside) or inside
     return min(known[-1].mean, right), _place(plan, known[-1], scale)
 
 

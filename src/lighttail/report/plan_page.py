@@ -110,8 +110,8 @@ def _reading(plan: Plan) -> str:
         f"{seek} Along a curve the exploration grows towards the end that has the curve's name. Too little "
         "exploration gets stuck with a bad arm; too much pays for it in every run. Grey marks lose more on "
         "average than another policy whose risk is no higher. The bars are 95 % intervals. Small faint marks "
-        "are policies that the search gave up before it knew them well: their places are rough, and no curve "
-        "goes through them. Cool colours are light-tailed designs."
+        "are policies that the search gave up before it knew them well: their places are rough, and a "
+        "dotted line leads past them. Cool colours are light-tailed designs."
     )
 
 
