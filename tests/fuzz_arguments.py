@@ -92,6 +92,16 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--regret": ("3", "1,2", "0", "-5", "1e9"), "--kind": ("pseudo-regret", "regret"),
         "--exact": (), "--json": (),
     },
+    "plan": PROBLEM | COMMON | {
+        "--rates": ("3%..5%", "0.2..0.9", "0..1", "5..3", "0.1", "1e-320..1", "4%..4%", "..", "-5%..5%"),
+        "--gaps": ("0.1..0.5", "0..0", "0..1e300", "1e-300..2e-300", "0.5..0.1"), "--arms": ("2", "1", *HUGE),
+        "--arm-column": ("arm", "variant"), "--reward-column": ("reward", "x"), "--policy": POLICIES,
+        "--lose-at-most": ("3", "1e-300", "1e300", "0"), "--loss-per-pull": ("0.1", "0", "1e9"),
+        "--chance": ("5%", "50 %", "0%", "100%", "1e-9", "0.999999", "%"), "--also": POLICIES,
+        "--over": ("everywhere", "average", "nowhere"), "--effort": ("0.001", "0.002", "0", "1e300"),
+        "--delay": ("0", "5", "uniform:0:9", "1e12"), "--never": ("0.1", "1", "2"),
+        "--batch": ("1", "4", *HUGE), "--out": PLACES, "--json": (),
+    },
     "paper": {
         "--paths": ("1", "0", *HUGE), "--seed": ("-1", "x"), "--only": ("table-99", "table-1,", "figure"),
         "--threads": HUGE, "--out": PLACES,
@@ -103,7 +113,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "report": {},
 }  # fmt: skip
-OFTEN = {"compare": 30, "linear": 15, "tail": 15, "bound": 15, "paper": 5, "run": 12, "report": 8}
+OFTEN = {"compare": 30, "linear": 15, "tail": 15, "bound": 15, "plan": 10, "paper": 5, "run": 12, "report": 8}
 BARE = (["--help"], ["--version"], ["compair"], ["compare", "--help"], ["run", "--help"], ["-h"], [],
         ["tail", "--help", "x"], ["--nonsense", "3"])  # fmt: skip
 FIRST = {
@@ -112,6 +122,8 @@ FIRST = {
                "--threads", "1", "--out", "out"],
     "tail": ["--horizon", "12", "--relative-error", "0.9", "--threads", "1", "--out", "out"],
     "bound": ["--horizon", "30"],
+    "plan": ["--horizon", "30", "--chance", "20%", "--effort", "0.001", "--threads", "1", "--out", "out",
+             "--policy", "ucb:lighttailed:0.2"],
     "paper": ["--only", "table-1", "--paths", "0"],
     "run": ["--workers", "1"],
     "report": [],

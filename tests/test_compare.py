@@ -298,7 +298,7 @@ def test_what_no_pickle_can_send_is_refused_before_any_work(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"comparison": 3}, "comparison must be a Comparison, which `compare` returns, but is 3"),
+        ({"result": 3}, "result must be a Comparison or a Plan, which `compare` and `plan` return, but is 3"),
         ({"folder": 3}, "folder must be the path of a folder, but is 3"),
         ({"command": 3}, "command must be a text, but is 3"),
         ({"folder": "/dev/null/x"}, "folder must be a folder that can be written"),
@@ -308,7 +308,7 @@ def test_a_report_refuses_in_a_sentence(
     change: dict[str, Any], sentence: str, comparison: lt.Comparison, tmp_path: Path
 ) -> None:
     with pytest.raises(BadInput, match=f"^{sentence}"):
-        lt.write_report(**{"comparison": comparison, "folder": tmp_path, **change})
+        lt.write_report(**{"result": comparison, "folder": tmp_path, **change})
     assert list(tmp_path.iterdir()) == []
 
 

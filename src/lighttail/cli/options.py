@@ -71,6 +71,11 @@ def number_option(name: str, **settings: Any) -> Any:
     return _read_option(parse_number, name, **settings)
 
 
+def share_option(name: str, **settings: Any) -> Any:
+    """An option that takes a share, which may be written as 0.1%."""
+    return _read_option(parse_share, name, **settings)
+
+
 Means = Annotated[
     str | None,
     typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lighttail.checks import known_word, refuse
 from lighttail.course import STRAIGHT, Course
@@ -122,6 +122,7 @@ class Comparison:
     course: Course = STRAIGHT
     made_by: str = ""
     kind: Lost = "pseudo_regret"
+    shown_as: ClassVar[str] = "comparison"  # the kind of its report
 
     def __getitem__(self, key: str | Policy) -> Entry:
         """The entry of a policy, by its name or by itself."""

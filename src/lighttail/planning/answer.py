@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,10 @@ class Option:
 
 @dataclass(frozen=True)
 class Point:
-    """A policy of the search, for the frontier. Its numbers are selected, those of an `Option` are not."""
+    """A policy of the search, for the frontier. Its numbers are selected, those of an `Option` are not.
+
+    promised: the loss that is reached with the allowed chance.
+    """
 
     curve: str
     scale: float
@@ -69,6 +72,7 @@ class Point:
     error: float
     chance: Estimate
     dominated: bool
+    promised: float = math.nan
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,6 +104,7 @@ class Plan:
     playing: float  # seconds of the simulations, added up over the threads
     asked_for_loss: bool = False
     asked_for_horizon: bool = False
+    shown_as: ClassVar[str] = "plan"  # the kind of its report
 
     @property
     def unit(self) -> str:
@@ -173,8 +178,18 @@ class Plan:
 
     __repr__ = __str__
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+    @property
+    def made_by(self) -> str:
+        """The call that gives the same numbers again; what the family was called there is not known."""
+        loss = None if self.asked_for_loss else self.loss
+        late = "".join(f", {name}={value!r}" for name, value in self.course.said().items())
+        return (
+            f"plan(family, horizon={self.horizon}, loss={loss!r}, chance={self.limit!r}, over={self.over!r}"
+            f"{late}, seed={self.seed})"
+        )
+
+    def to_dict(self, command: str = "") -> dict[str, Any]:
+        """For JSON. command: the command that made the plan, if it was not a call of `plan`."""
         return {
             "met": self.met,
             "sentence": self.sentence(),
@@ -208,10 +223,12 @@ class Plan:
                     "unit": point.unit,
                     "mean_loss": {"value": point.mean, "standard_error": point.error},
                     "chance": point.chance.to_dict(),
+                    "promised": point.promised,
                     "dominated": point.dominated,
                 }
                 for point in self.frontier
             ],
             "seed": self.seed,
             "pulls": self.pulls,
+            "command": command or self.made_by,
         }

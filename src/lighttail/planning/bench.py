@@ -58,8 +58,9 @@ class Bench:
             self.playing += seconds
             self.count(plays[turn].paths * self.horizon, label)
 
-        place = threads_of(self.threads)
-        work_on(place, range(len(plays)), send, done, window=lambda: AHEAD * self.threads, halt=lambda: None)
+        threads = min(self.threads, max(1, len(plays)))
+        place = threads_of(threads)
+        work_on(place, range(len(plays)), send, done, window=lambda: AHEAD * threads, halt=lambda: None)
         return found
 
     def count(self, pulls: int, label: str) -> None:

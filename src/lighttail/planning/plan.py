@@ -357,7 +357,15 @@ def frontier(search: Search) -> tuple[Point, ...]:
         one = score.candidate
         found.append(
             Point(
-                curve.name, one.scale, curve.unit, one.policy, score.mean, score.error, score.chance, beaten
+                curve.name,
+                one.scale,
+                curve.unit,
+                one.policy,
+                score.mean,
+                score.error,
+                score.chance,
+                beaten,
+                score.promised,
             )
         )
     return tuple(sorted(found, key=lambda point: (point.curve, point.scale)))

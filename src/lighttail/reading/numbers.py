@@ -34,6 +34,21 @@ def parse_share(field: str, text: str) -> float:
         raise refuse(field, text, "a number, or a number of percent such as 4%") from None
 
 
+def parse_range(field: str, text: str) -> tuple[float, float]:
+    """Two shares or numbers with two dots between them, the lower one first.
+
+    >>> parse_range("rates", "3%..5%"), parse_range("gaps", "0.1 .. 0.5")
+    ((0.03, 0.05), (0.1, 0.5))
+    """
+    first, dots, last = text.partition("..")
+    if not dots or not first.strip() or not last.strip():
+        raise refuse(field, text, "of the form LOW..HIGH, such as 0.03..0.05")
+    low, high = parse_share(field, first), parse_share(field, last)
+    if low > high:
+        raise refuse(field, text, "of the form LOW..HIGH with a LOW that is at most HIGH")
+    return low, high
+
+
 def parse_level(field: str, text: str, sigma: float | None) -> float:
     """A number written as text, which may be in units of the noise: 0.2s is 0.2 sigma.
 

@@ -92,7 +92,7 @@ def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
     for entry, look in styled:
         kinds.setdefault(entry.label.partition("(")[0], []).append((entry, look))
     longest = max(map(len, kinds.values()))
-    figure, panels = _panels(len(kinds), 3.6, 2.6 + 0.18 * longest)
+    figure, panels = panels_of(len(kinds), 3.6, 2.6 + 0.18 * longest)
     for axes, (kind, shown) in zip(panels, kinds.items(), strict=True):
         _draw_survival(axes, comparison, shown)
         axes.set_title(kind, loc="left")
@@ -108,7 +108,7 @@ def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
     return figure
 
 
-def _panels(number: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+def panels_of(number: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure with up to three panels per row, all with the same axes. width, height: inches per panel."""
     from matplotlib.figure import Figure
 
@@ -143,7 +143,7 @@ def draw_curve(axes: Axes, values: Values, label: str, look: dict[str, Any]) -> 
 def histogram_figure(comparison: Comparison) -> Figure:
     """A histogram of the loss for each policy, on a log scale so that rare large losses are visible."""
     entries = comparison.entries
-    figure, panels = _panels(len(entries), 3.2, 2.3)
+    figure, panels = panels_of(len(entries), 3.2, 2.3)
     lowest = min(float(entry.outcome.sample(entry.kind).low[0]) for entry in entries)
     highest = max(entry.worst for entry in entries)
     if _threshold_is_near(comparison):

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from lighttail.checks import file_path, refuse
 from lighttail.outcomes.comparison import Comparison
+from lighttail.planning import Plan
+from lighttail.report import plan_page
 from lighttail.report.figures import SETTINGS, draw, histogram_figure, survival_figure
 from lighttail.report.page import page
+from lighttail.report.plan_figure import frontier_figure, losses_figure
 from lighttail.system.files import output_folder, whole_files
 
 FILES = ("survival.png", "survival.svg", "histograms.png", "histograms.svg", "results.json", "report.html")
 
 
-def write_report(
-    comparison: Comparison, folder: str | os.PathLike[str], command: str = "", above: str = ""
-) -> Path:
-    """Write report.html, its figures as PNG and SVG, and results.json; returns the page's path.
+class Result(Protocol):
+    """What a report shows. shown_as: the kind of its page, a key of PAGES. made_by: the call that made it."""
 
-    folder: is made if it does not exist. command: the command that made the comparison, if it was not a call
-    of `compare`. above: HTML before the heading of the page.
+    shown_as: ClassVar[str]
+
+    @property
+    def made_by(self) -> str: ...
+
+    def to_dict(self, command: str = "") -> dict[str, Any]: ...
+
+
+def write_report(result: Result, folder: str | os.PathLike[str], command: str = "", above: str = "") -> Path:
+    """Write a page, its figures as PNG and SVG, and results.json; returns the page's path.
+
+    result: a `Comparison`, whose page is report.html, or a `Plan`, whose page is index.html.
+    folder: is made if it does not exist. command: the command that made the result, if it was not a call
+    of `compare` or `plan`. above: HTML before the heading of the page.
 
     >>> import lighttail as lt, tempfile
     >>> comparison = lt.compare([lt.UCB(lt.LightTailed(0.2))], lt.Bandit([0.2, 0.8]), horizon=50, seed=1)
@@ -30,29 +45,48 @@ def write_report(
     ...     print(page.name, sorted(file.suffix for file in page.parent.iterdir()))
     report.html ['.html', '.json', '.png', '.png', '.svg', '.svg']
     """
-    if not isinstance(comparison, Comparison):
-        raise refuse("comparison", comparison, "a Comparison, which `compare` returns")
+    known = PAGES.get(getattr(type(result), "shown_as", ""))
+    if known is None:
+        raise refuse("result", result, "a Comparison or a Plan, which `compare` and `plan` return")
     for field, text in (("command", command), ("above", above)):
         if not isinstance(text, str):
             raise refuse(field, text, "a text")
+    name, make = known
     place = file_path("folder", folder, "the path of a folder")
     with output_folder("folder", place):
-        whole_files(place, _files(comparison, command or comparison.made_by, above))
-    return place / "report.html"
+        command = command or result.made_by
+        html, files = make(result, command, above)
+        files["results.json"] = json.dumps(result.to_dict(command), indent=2, allow_nan=False).encode()
+        whole_files(place, {**files, name: html.encode()})
+    return place / name
 
 
-def _files(comparison: Comparison, command: str, above: str) -> dict[str, bytes]:
-    """The content of each file."""
+def _comparison(comparison: Comparison, command: str, above: str) -> tuple[str, dict[str, bytes]]:
+    """The page of a comparison, and its figures by the names of their files."""
     import matplotlib
 
     with matplotlib.rc_context(SETTINGS):
         figures = {"survival": survival_figure(comparison), "histograms": histogram_figure(comparison)}
-    files = {
+    files = _drawn(figures)
+    return page(comparison, command, files["survival.svg"], files["histograms.svg"], above), files
+
+
+def _plan(plan: Plan, command: str, above: str) -> tuple[str, dict[str, bytes]]:
+    """The page of a plan, and its figures by the names of their files."""
+    files = _drawn({"frontier": frontier_figure(plan), "losses": losses_figure(plan)})
+    return plan_page.page(plan, command, files["frontier.svg"], files["losses.svg"], above), files
+
+
+def _drawn(figures: dict[str, Any]) -> dict[str, bytes]:
+    return {
         f"{name}.{form}": content
         for name, figure in figures.items()
         for form, content in draw(figure, ("png", "svg")).items()
     }
-    html = page(comparison, command, files["survival.svg"], files["histograms.svg"], above)
-    files["results.json"] = json.dumps(comparison.to_dict(command), indent=2, allow_nan=False).encode()
-    files["report.html"] = html.encode()
-    return files
+
+
+Make = Callable[[Any, str, str], tuple[str, dict[str, bytes]]]
+PAGES: dict[str, tuple[str, Make]] = {
+    "comparison": ("report.html", _comparison),
+    "plan": ("index.html", _plan),
+}

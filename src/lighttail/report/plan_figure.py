@@ -1,0 +1,323 @@
+"""The pictures of a plan: the frontier of mean loss and risk, and how much the policies lose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lighttail.outcomes.format import chance as in_percent
+from lighttail.planning import Plan
+from lighttail.planning.answer import Option, Point
+from lighttail.report.figures import LIGHT, OTHER, SETTINGS, draw_bars, panels_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURED = 8  # curves that a reader can distinguish
+GREY, INK, LIMIT = "#b9b9b9", "#1c1c1c", "#b3001b"
+Z = 1.96  # standard errors on each side of a mean: a 95 % interval
+DECADES = 1000.0  # the picture ends at the limit divided by this number
+WIDEST = 38  # letters per line above a histogram
+LINE = 0.036  # height of a label, as a share of the height of the picture
+BINS = 48
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The vertical axis: a chance, or the loss that can be promised if no limit on the loss was given.
+
+    floor: nothing is drawn below. name: the text of the axis.
+    """
+
+    floor: float
+    top: float
+    name: str
+    logarithmic: bool
+
+    def height(self, value: float) -> float:
+        """The place of a value between the floor (0) and the top (1)."""
+        if self.logarithmic:
+            return math.log(max(value, self.floor) / self.floor) / math.log(self.top / self.floor)
+        return (value - self.floor) / (self.top - self.floor)
+
+
+def frontier_figure(plan: Plan) -> Figure:
+    """Mean loss and risk of every policy of the search, a curve per policy over its tuning.
+
+    The search's own numbers are drawn as small marks. Large marks are the policies of the table, whose
+    numbers come from fresh random numbers.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(figsize=(10, 6.2), layout="constrained")
+        axes = figure.add_subplot()
+        scale = _scale(plan)
+        right = _right_edge(plan)
+        ends = []
+        for name, points, colour in coloured_curves(plan):
+            _draw_curve(axes, plan, points, colour, scale)
+            ends.append((name, colour, *_label_place(plan, points, scale, right)))
+        _draw_options(axes, plan, scale)
+        if scale.logarithmic:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(lambda value, place: in_percent(value))
+            _draw_limit(axes, plan)
+        axes.set_ylim(scale.floor, scale.top)
+        axes.set_xlim(0.0, 1.02 * right)
+        _write_labels(axes, ends)
+        axes.set_xlabel(f"mean loss{plan.unit and f' in{plan.unit}'} (average over the family)")
+        axes.set_ylabel(scale.name)
+        axes.grid(axis="y", color="0.92", linewidth=0.8)
+        if axes.get_legend_handles_labels()[1]:
+            figure.legend(loc="outside lower left", frameon=False, fontsize=9, ncols=3)
+    return figure
+
+
+def coloured_curves(plan: Plan) -> list[tuple[str, list[Point], str]]:
+    """The curves with their points and colours, the best ones last, so that they are drawn on top.
+
+    A curve has a colour if one of its points is not dominated: a cool one for a light-tailed policy and a
+    warm one for another. All other curves are grey, and so are those after the first COLOURED.
+    """
+    curves: dict[str, list[Point]] = {}
+    for point in confirmed(plan):
+        curves.setdefault(point.curve, []).append(point)
+
+    def best(name: str) -> tuple[bool, float]:
+        undominated = [point.mean for point in curves[name] if not point.dominated]
+        return not undominated, min(undominated, default=min(point.mean for point in curves[name]))
+
+    order = sorted(curves, key=best)
+    used = {True: 0, False: 0}
+    found = []
+    for place, name in enumerate(order):
+        light = curves[name][0].policy.light_tailed
+        palette = LIGHT if light else OTHER
+        shown = place < COLOURED and used[light] < len(palette) and not best(name)[0]
+        found.append((name, curves[name], palette[used[light]] if shown else GREY))
+        used[light] += shown
+    return found[::-1]
+
+
+def _scale(plan: Plan) -> Scale:
+    if plan.asked_for_loss:
+        promised = [point.promised for point in plan.frontier]
+        top = 1.05 * max(*promised, plan.loss)
+        return Scale(0.0, top, f"loss that is reached with a chance of {in_percent(plan.limit)}", False)
+    shown = [plan.limit]
+    for option in plan.options().values():
+        shown += [option.chance.value or option.chance.high] if option.chance is not None else []
+    shown += [point.chance.value for point in plan.frontier if point.chance.value > 0.0]
+    least = max(min(shown), plan.limit / DECADES)
+    return Scale(least / 3.0, 1.5, f"chance of losing {plan.loss:g} or more (log scale)", True)
+
+
+def _right_edge(plan: Plan) -> float:
+    """Policies that lose far more than an even split are not worth the room."""
+    most = max(point.mean for point in plan.frontier)
+    options = [option.mean_loss.high for option in plan.options().values()]
+    return max(*options, min(most, 1.15 * plan.even.mean_loss.value), 1e-12)
+
+
+def _draw_curve(axes: Axes, plan: Plan, points: Sequence[Point], colour: str, scale: Scale) -> None:
+    """One curve over its tuning, through the points that are known well, with their 95 % intervals."""
+    grey = colour == GREY
+    order: Any = {"zorder": 1.5 if grey else 2.5}
+    known = [point for point in points if well_known(plan, point)]
+    for near, far in pairwise(known):
+        x, y = (near.mean, far.mean), (_place(plan, near, scale), _place(plan, far, scale))
+        gap = points.index(far) > points.index(near) + 1  # points in between are not known well
+        width = 0.9 if grey or gap else 1.6
+        axes.plot(x, y, ":" if gap else "-", color=colour, linewidth=width, alpha=0.8, **order)
+    for point in points:
+        shown = GREY if point.dominated else colour
+        up = _place(plan, point, scale)
+        unseen = _unseen(plan, point)
+        marker: Any = 7 if unseen else "o"  # 7: an arrow downwards whose tip is the place
+        if point not in known:
+            size = 4.5 if unseen else 2.4
+            axes.plot(point.mean, up, marker=marker, color=shown, markersize=size, alpha=0.35, zorder=1.2)
+            continue
+        bar: Any = {"color": shown, "linewidth": 0.8, "alpha": 0.5 if point.dominated else 0.9, **order}
+        axes.plot([point.mean - Z * point.error, point.mean + Z * point.error], [up, up], **bar)
+        if not plan.asked_for_loss:
+            ends = (max(point.chance.low, scale.floor), max(point.chance.high, up))
+            axes.plot([point.mean, point.mean], ends, **bar)
+        axes.plot(point.mean, up, marker=marker, color=shown, markersize=8 if unseen else 4, **order)
+
+
+def well_known(plan: Plan, point: Point) -> bool:
+    """Whether the intervals of a point are narrow enough to draw a curve through it: a mean within a quarter,
+    and a chance within a factor of three or, if nothing was seen, within ten times the limit."""
+    if Z * point.error > 0.25 * point.mean:
+        return False
+    if plan.asked_for_loss:
+        return True
+    if _unseen(plan, point):
+        return point.chance.high <= 10.0 * plan.limit
+    return point.chance.high <= 3.0 * point.chance.value
+
+
+def _place(plan: Plan, point: Point, scale: Scale) -> float:
+    """The height of a point: its chance, or the upper limit if no run lost so much. A smaller chance than the
+    picture shows lies on its lower edge."""
+    if plan.asked_for_loss:
+        return point.promised
+    return max(point.chance.high if _unseen(plan, point) else point.chance.value, 1.02 * scale.floor)
+
+
+def _unseen(plan: Plan, point: Point) -> bool:
+    return not plan.asked_for_loss and point.chance.value == 0.0
+
+
+def confirmed(plan: Plan) -> list[Point]:
+    """The points of the frontier, with the numbers of the table for the policies of the table."""
+    fresh = {one.policy: one for one in plan.options().values() if one.chance is not None}
+    return [_with(point, fresh.get(point.policy), plan) for point in plan.frontier]
+
+
+def _with(point: Point, one: Option | None, plan: Plan) -> Point:
+    """The point with the numbers of a policy of the table, if there are any."""
+    if one is None or one.chance is None:
+        return point
+    error = (one.mean_loss.high - one.mean_loss.low) / (2.0 * Z)
+    promised = plan.loss if one is plan.choice else point.promised
+    return replace(point, mean=one.mean_loss.value, error=error, chance=one.chance, promised=promised)
+
+
+def _draw_options(axes: Axes, plan: Plan, scale: Scale) -> None:
+    """The policies of the table, by their numbers from fresh random numbers."""
+    marks = {"choice": "*", "nearest": "*", "least mean loss": "D", "even split": "s"}
+    for part, one in plan.options().items():
+        place = _option_place(plan, one)
+        if place is None:
+            continue
+        star = marks[part] == "*"
+        look: Any = {"markerfacecolor": "#ffd400" if star else "white", "markeredgecolor": INK}
+        y = max(place, 1.05 * scale.floor)
+        axes.plot(
+            one.mean_loss.value,
+            min(y, 1.0) if scale.logarithmic else y,
+            marker=marks[part],
+            markersize=17 if star else 8,
+            markeredgewidth=1.2,
+            linestyle="",
+            label=f"{part}: {one.label}",
+            zorder=5,
+            **look,
+        )
+
+
+def _option_place(plan: Plan, one: Option) -> float | None:
+    if plan.asked_for_loss:
+        return plan.loss if one.policy == plan.choice.policy else None
+    return None if one.chance is None else one.chance.value or one.chance.high
+
+
+def _draw_limit(axes: Axes, plan: Plan) -> None:
+    axes.axhline(plan.limit, color=LIMIT, linewidth=1.2, linestyle=(0, (6, 3)), zorder=2)
+    axes.annotate(
+        f"the limit, {in_percent(plan.limit)}: allowed below",
+        (1.0, plan.limit),
+        (-2, 3),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
+        color=LIMIT,
+    )
+
+
+def _label_place(plan: Plan, points: Sequence[Point], scale: Scale, right: float) -> tuple[float, float]:
+    """Where the label of a curve points to: its end with the most exploration that is within the picture."""
+    inside = [point for point in points if point.mean <= right] or list(points)
+    known = [point for point in inside if well_known(plan, point)] or inside
+    return min(known[-1].mean, right), _place(plan, known[-1], scale)
+
+
+def _write_labels(axes: Axes, ends: Sequence[tuple[str, str, float, float]]) -> None:
+    """Write each curve's name to the right of the picture, in the order of the curves' ends, with a thin
+    line to the end."""
+    axes.figure.canvas.draw_idle()
+    transform = axes.transData + axes.transAxes.inverted()
+    places = [float(transform.transform((x, y))[1]) for _, _, x, y in ends]
+    heights = spread([min(max(place, 0.0), 1.0) for place in places], LINE)
+    for (name, colour, x, y), height in zip(ends, heights, strict=True):
+        axes.annotate(
+            name,
+            (x, y),
+            (1.02, height),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=9,
+            color="0.45" if colour == GREY else colour,
+            fontweight="normal" if colour == GREY else "bold",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "alpha": 0.7},
+        )
+
+
+def spread(places: Sequence[float], least: float) -> list[float]:
+    """Places between 0 and 1 that lie at least `least` apart, near to `places` and in the same order.
+
+    >>> spread([0.5, 0.5, 0.9], 0.25)
+    [0.375, 0.625, 0.9]
+    """
+    order = sorted(range(len(places)), key=lambda turn: places[turn])
+    groups: list[list[float]] = []  # the middle of neighbouring labels, and how many they are
+    for turn in order:
+        groups.append([places[turn], 1.0])
+        while (
+            len(groups) > 1 and groups[-1][0] - groups[-2][0] < least * (groups[-1][1] + groups[-2][1]) / 2.0
+        ):
+            (middle, count), (other, more) = groups.pop(), groups.pop()
+            groups.append([(middle * count + other * more) / (count + more), count + more])
+            half = least * (groups[-1][1] - 1.0) / 2.0
+            groups[-1][0] = min(max(groups[-1][0], half), max(1.0 - half, half))
+    found = [0.0] * len(places)
+    turns = iter(order)
+    for middle, count in groups:
+        for place in range(int(count)):
+            found[next(turns)] = middle + least * (place - (count - 1.0) / 2.0)
+    return found
+
+
+def losses_figure(plan: Plan) -> Figure:
+    """How much the policies of the table lose, over the family: a histogram each, with the same axes."""
+    import matplotlib
+
+    with matplotlib.rc_context(SETTINGS):
+        options = plan.options()
+        figure, panels = panels_of(len(options), 3.4, 2.7)
+        highest = max(float(one.losses.max()) for one in options.values())
+        edges = np.linspace(0.0, 1.05 * max(highest, min(plan.loss, 2.0 * highest)), BINS + 1)
+        least = min(0.5 / one.losses.size for one in options.values())
+        for axes, (part, one) in zip(panels, options.items(), strict=True):
+            colour = LIGHT[0] if one.policy.light_tailed else OTHER[0]
+            draw_bars(axes, one.losses, edges, colour, one.policy.light_tailed)
+            axes.set_yscale("log")
+            axes.set_ylim(least, 1.5)
+            axes.minorticks_off()
+            axes.axvline(plan.loss, color=LIMIT, linewidth=1.2, linestyle=(0, (6, 3)))
+            mark: Any = {"marker": "v", "color": "black", "markersize": 6}
+            axes.plot(one.mean_loss.value, 0.95, transform=axes.get_xaxis_transform(), **mark)
+            axes.set_title(f"{part}\n{fill(one.label, WIDEST)}\n{_seen(plan, one)}", fontsize=9)
+        figure.supxlabel(f"loss after {plan.horizon:,} pulls{plan.unit and f', in{plan.unit}'}", fontsize=10)
+        figure.supylabel("share of runs (log scale)", fontsize=10)
+    return figure
+
+
+def _seen(plan: Plan, one: Option) -> str:
+    """How many of the runs of a histogram lost the limit or more."""
+    over = float(np.mean(one.losses >= plan.loss))
+    share = f"in {in_percent(over)} of runs" if over else f"in none of {one.losses.size:,} runs"
+    return f"{plan.loss:g} or more {share}"

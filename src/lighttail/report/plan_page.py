@@ -1,0 +1,144 @@
+"""A plan as one HTML page that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from lighttail.outcomes.format import chance as in_percent
+from lighttail.planning import Plan
+from lighttail.report.document import document, figure, unbroken
+from lighttail.report.plan_words import (
+    COLUMNS,
+    LOST,
+    MISJUDGED,
+    closer_look,
+    family_words,
+    limit_words,
+    live_lines,
+    misjudged_rows,
+    rows,
+    worst_words,
+)
+from lighttail.system.versions import used_versions, versions_line
+
+LONG = 24  # letters from which a cell without an interval may take several lines
+LOSSES = (
+    "The losses of simulated runs over the family. Triangle: the mean; dashed line: the limit; filled: "
+    "light-tailed by design; hatched: not"
+)
+
+
+def page(plan: Plan, command: str, frontier: bytes, losses: bytes, above: str = "") -> str:
+    """The whole page. frontier, losses: the figures as SVG. above: HTML before the heading."""
+    body = f"""{above}<h1>Which policy to run, and what it risks</h1>
+<p>{unbroken(family_words(plan))} {unbroken(limit_words(plan))}</p>
+<p class="verdict">{unbroken(plan.sentence())}</p>
+<h2>The numbers</h2>
+{_table(COLUMNS, rows(plan), 2)}
+<p>{LOST} The brackets contain 95&nbsp;% intervals. {unbroken(worst_words(plan))}</p>
+<h2>Run it</h2>
+<pre>{escape(chr(10).join(live_lines(plan)))}</pre>
+{_closer(plan)}
+<h2>The frontier</h2>
+{figure(frontier, _frontier_caption(plan))}
+<p>{unbroken(_reading(plan))}</p>
+<h2>How much is lost</h2>
+{figure(losses, LOSSES)}
+<p>{unbroken(_over_family(plan))}</p>
+<h2>If the problem was misjudged</h2>
+{_table(MISJUDGED, misjudged_rows(plan), 1)}
+<p>{unbroken(_misjudged(plan))}</p>
+<h2>How the numbers were made</h2>
+<p>{unbroken(_made(plan))}</p>
+<h2>Made by</h2>
+<pre>{escape(command)}</pre>
+<p>{escape(versions_line(used_versions()))}; seed {plan.seed}. The same command with the same versions
+gives the same numbers.</p>
+"""
+    return document("lighttail: a plan", body)
+
+
+def _table(names: Sequence[str], cells: Iterable[Sequence[str]], texts: int) -> str:
+    """A table whose first `texts` columns are text; an interval stands below its value."""
+
+    def cell(place: int, text: str) -> str:
+        kind = ' class="text"' if place < texts else ""
+        kind = ' class="source"' if len(text) > LONG and not kind else kind
+        value, bracket, limits = text.partition(" [")
+        small = f"<small>[{escape(limits)}</small>" if bracket else ""
+        return f"<td{kind}>{unbroken(value)}{small}</td>"
+
+    head = "".join(
+        f"<th{' class=' + chr(34) + 'text' + chr(34) if place < texts else ''}>{unbroken(name)}</th>"
+        for place, name in enumerate(names)
+    )
+    body = "\n".join(
+        f"<tr>{''.join(cell(place, text) for place, text in enumerate(row))}</tr>" for row in cells
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>\n{body}</table></div>'
+
+
+def _closer(plan: Plan) -> str:
+    command = closer_look(plan)
+    if not command:
+        return ""
+    return (
+        "<p>This command estimates the chance in the worst problem once more and draws its tail:</p>"
+        f"<pre>{escape(command)}</pre>"
+    )
+
+
+def _frontier_caption(plan: Plan) -> str:
+    what = (
+        f"the loss that is reached with a chance of {in_percent(plan.limit)}"
+        if plan.asked_for_loss
+        else f"the chance of losing {plan.loss:g} or more"
+    )
+    return f"Mean loss and {what}: one curve per policy over its tuning; star: the answer of this plan"
+
+
+def _reading(plan: Plan) -> str:
+    seek = (
+        "The lower a point lies, the smaller is the loss that can be promised."
+        if plan.asked_for_loss
+        else "A policy below the dashed line is allowed. Among these policies the plan seeks the one that is "
+        "farthest to the left. An arrow downwards marks the upper limit of a chance: no simulated run lost "
+        "so much."
+    )
+    return (
+        f"{seek} Along a curve the exploration grows towards the end that has the curve's name. Too little "
+        "exploration gets stuck with a bad arm; too much pays for it in every run. Grey marks lose more on "
+        "average than another policy whose risk is no higher. The bars are 95 % intervals. Small faint marks "
+        "are policies that the search gave up before it knew them well: their places are rough, and no curve "
+        "goes through them. Cool colours are light-tailed designs."
+    )
+
+
+def _over_family(plan: Plan) -> str:
+    if plan.over == "average" or len(plan.family.members) == 1:
+        return ""
+    return (
+        "These runs are spread over all problems that stand for the family, so that large losses are rarer "
+        "here than in the worst problem, whose chance the table shows."
+    )
+
+
+def _misjudged(plan: Plan) -> str:
+    return (
+        f"The choice, {plan.choice.label}, is kept as it is and played in a world other than the one planned "
+        "for. The limit grows with the horizon. If the gaps are larger, there is more to lose, so that a "
+        "larger chance is no fault of the policy alone."
+    )
+
+
+def _made(plan: Plan) -> str:
+    return (
+        f"{plan.pulls:,} pulls were simulated. A search plays every policy over a range of tunings with few "
+        "runs, and the promising policies with more and more runs. The numbers of the search choose, and the "
+        "best of many candidates looks better than it is. So the table does not repeat the numbers of the "
+        "search: each policy in it was played again with fresh random numbers, and the chance of the choice "
+        "was confirmed in the problems in which it looks worst. Its interval allows for every look that was "
+        "taken at a candidate. The last column of the table says where a chance comes from: an exact law, "
+        "simulated runs, a method for rare events, or a proven upper bound."
+    )

@@ -1,0 +1,154 @@
+"""A plan in words and in the rows of its tables."""
+
+from __future__ import annotations
+
+import re
+
+from lighttail import bonuses, policies
+from lighttail.checks import BadInput
+from lighttail.noises import Noise
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import chance, interval, probability
+from lighttail.planning import Plan
+from lighttail.planning.answer import Option
+from lighttail.planning.sensitivity import Misjudged
+from lighttail.reading.words import NOISES, parse_noise
+
+COLUMNS = ("", "policy", "tuning", "mean loss", "chance of the limit or more", "chance from")
+MISJUDGED = ("if", "the limit", "mean loss", "chance of the limit or more")
+LOST = (
+    "Loss: what pulling the best arm every time would have earned on average, minus what the arms that were "
+    "pulled earn on average; the luck of single rewards is left out."
+)
+SIZES = {0.5: "half", 2.0: "twice"}
+
+
+def rows(plan: Plan) -> list[tuple[str, ...]]:
+    """One row per policy of the table, in the order of COLUMNS."""
+    return [
+        (part, one.label, tuning(one), _loss(one.mean_loss), _chance(one.chance), one.source)
+        for part, one in plan.options().items()
+    ]
+
+
+def misjudged_rows(plan: Plan) -> list[tuple[str, ...]]:
+    """One row per misjudgement, in the order of MISJUDGED."""
+    one = plan.choice
+    table: list[tuple[str, ...]] = [
+        ("all is as planned", f"{plan.loss:g}", _loss(one.mean_loss), _chance(one.chance))
+    ]
+    for case in plan.misjudged:
+        table.append((_judged(case), f"{case.loss:g}", _loss(case.mean_loss), _chance(case.chance)))
+    return table
+
+
+def tuning(one: Option) -> str:
+    """The tuning of a policy in words; empty if the policy has none."""
+    if not one.scale > 0.0:
+        return ""
+    if one.unit == "kappa / sigma":
+        return f"{one.scale:.2g} of the noise"
+    return f"{one.scale:.3g} {one.unit}" if one.unit.startswith("pulls") else f"{one.unit} = {one.scale:.3g}"
+
+
+def family_words(plan: Plan) -> str:
+    """What is known of the problem, how long the experiment is, and when rewards become known."""
+    family, count = plan.family, len(plan.family.members)
+    known = f"What is known: {family.about}; the standard deviation of one reward is {family.sigma:.3g}."
+    long = f"The experiment has {plan.horizon:,} pulls."
+    return " ".join(filter(None, (known, long, plan.course.words(), _average(count))))
+
+
+def _average(count: int) -> str:
+    if count == 1:
+        return ""
+    return f"Mean losses are averages over {count} problems that stand for all problems that are possible."
+
+
+def limit_words(plan: Plan) -> str:
+    """Where the limit holds."""
+    asked = f"a loss of {plan.loss:g}{plan.unit} or more with a chance of at most {chance(plan.limit)}"
+    where = (
+        "in each problem that is possible, so that the table shows the chance in the worst problem found"
+        if plan.over == "everywhere"
+        else "on average over the problems that are possible"
+    )
+    return f"The limit is {asked}, {where}."
+
+
+def worst_words(plan: Plan) -> str:
+    """The problem in which the choice is at its worst; empty if there is one problem alone."""
+    if len(plan.family.members) == 1 and plan.family.low is None:
+        return ""
+    worst = plan.choice.worst
+    means = ", ".join(f"{mean:.4g}" for mean in worst.means)
+    return f"The choice is at its worst if the means of the arms are {means}."
+
+
+def live_lines(plan: Plan) -> list[str]:
+    """Lines of Python that start a live experiment with the choice."""
+    arms = [re.sub(r"^arm (?=\d+$)", "", label) for label in plan.family.labels]
+    if arms == [str(place + 1) for place in range(len(arms))] and len(arms) <= 26:
+        arms = [chr(ord("A") + place) for place in range(len(arms))]
+    made = f"lt.Experiment({python_words(plan.choice.policy)}, arms={arms!r}, horizon={plan.horizon})"
+    return ["import lighttail as lt", f"experiment = {made}"]
+
+
+def python_words(policy: object) -> str:
+    """A policy as Python writes it after `import lighttail as lt`; a class of the user's own as it is.
+
+    >>> python_words(policies.UCB(bonuses.LightTailed(0.031)))
+    'lt.UCB(bonus=lt.LightTailed(kappa=0.031))'
+    """
+
+    def named(found: re.Match[str]) -> str:
+        shipped = any(hasattr(room, found[1]) for room in (policies, bonuses))
+        return f"lt.{found[0]}" if shipped else found[0]
+
+    return re.sub(r"\b([A-Z]\w*)\(", named, repr(policy))
+
+
+def closer_look(plan: Plan) -> str:
+    """A command that estimates the choice's chance in its worst problem; empty if no command can say it."""
+    one, noise = plan.choice, noise_words(plan.choice.worst.noise)
+    if not one.words or not noise or plan.course.late:
+        return ""
+    means = ",".join(f"{mean:.6g}" for mean in one.worst.means)
+    start = f"lighttail tail --policy {one.words} --means={means} {noise}"
+    return f"{start} --horizon {plan.horizon} --regret {plan.loss:g}"
+
+
+def noise_words(noise: Noise) -> str:
+    """The options that name a noise on the command line; "" if lighttail ships no words for the noise.
+
+    >>> from lighttail.noises import Bernoulli, StudentT
+    >>> noise_words(Bernoulli()), noise_words(StudentT(df=5.0, sigma=2.0))
+    ('--noise bernoulli', '--noise studentt:5.0 --sigma 2.0')
+    """
+    sigma, df = getattr(noise, "sigma", None), getattr(noise, "df", None)
+    for text in (*NOISES, *([f"studentt:{df!r}"] if df else [])):
+        try:
+            if parse_noise(text, sigma) == noise:
+                return f"--noise {text}" + ("" if sigma in (None, 1.0) else f" --sigma {sigma!r}")
+        except BadInput:
+            continue
+    return ""
+
+
+def _judged(one: Misjudged) -> str:
+    size = SIZES.get(one.factor, f"{one.factor:g} times")
+    plural = one.what.endswith("s") and not one.what.endswith("ss")
+    return f"{one.what} {'are' if plural else 'is'} {size} as {'long' if 'horizon' in one.what else 'large'}"
+
+
+def _loss(estimate: Estimate) -> str:
+    value, limits = interval(estimate)
+    return f"{value} {limits}".strip() if estimate.low < estimate.high else value
+
+
+def _chance(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if estimate.low == estimate.high:
+        return chance(estimate.value)
+    return " ".join(filter(None, probability(estimate)))

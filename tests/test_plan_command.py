@@ -1,0 +1,307 @@
+"""`lighttail plan` and the page of a plan, as their users meet them; test_plan.py tests the search."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lighttail as lt
+from lighttail import cli
+from lighttail.cli.plan import family_from
+from lighttail.outcomes.estimates import Estimate
+from lighttail.report.plan_figure import GREY, coloured_curves, frontier_figure, losses_figure, spread
+from lighttail.report.plan_words import (
+    LOST,
+    closer_look,
+    family_words,
+    live_lines,
+    misjudged_rows,
+    noise_words,
+    python_words,
+    rows,
+)
+
+plan_module = importlib.import_module("lighttail.cli.plan")
+FILES = {"index.html", "results.json", "frontier.png", "frontier.svg", "losses.png", "losses.svg"}
+QUICK = ["--horizon", "100", "--lose-at-most", "40", "--chance", "5%", "--effort", "0.001", "--threads", "1"]
+QUICK += ["--noise", "laplace"]  # no exact law is known, which would take longer
+ONE = ["--policy", "ucb:lighttailed:0.2"]
+SETTINGS: dict[str, Any] = {"horizon": 100, "chance": 0.05, "seed": 1, "effort": 0.001, "threads": 1}
+POLICIES = [lt.UCB(lt.LightTailed(0.2)), lt.UCB(lt.Standard(0.8)), lt.EvenSplit()]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run the command in this process; returns its exit code."""
+    monkeypatch.setattr(sys, "argv", ["lighttail", "plan", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def plan() -> lt.Plan:
+    family = lt.Family.gaps(0.2, 0.8, arms=2, noise=lt.Laplace(1.0), members=6)
+    return lt.plan(family, loss=40.0, policies=POLICIES, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def promise() -> lt.Plan:
+    return lt.plan(lt.Bandit([0.2, 0.8], lt.Laplace(1.0)), policies=POLICIES, **SETTINGS)
+
+
+def test_the_screen_has_the_sentence_the_table_and_what_to_do_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "folder"
+    assert run(monkeypatch, "--means", "0.2,0.8", *QUICK, *ONE, "--out", str(out)) == 0
+    screen = capsys.readouterr().out
+    found = json.loads((out / "results.json").read_text())
+    assert found["sentence"] in screen
+    assert LOST in screen
+    assert "lt.Experiment(lt.UCB(bonus=lt.LightTailed(kappa=" in screen
+    assert f"lighttail tail --policy {found['choice']['policy']} --means=0.2,0.8 --noise laplace" in screen
+    assert screen.splitlines()[-1] == f"Report: {out / 'index.html'}"
+    assert {file.name for file in out.iterdir()} == FILES
+
+
+def test_json_is_all_that_is_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--means", "0.2,0.8", *QUICK, *ONE, "--out", str(tmp_path)]
+    assert run(monkeypatch, *words, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["choice"]) >= {"policy", "mean_loss", "chance", "worst"}
+    assert set(found["choice"]["chance"]) >= {"value", "low", "high"}
+    assert found["choice"]["worst"]["means"] == [0.2, 0.8]
+    assert found["met"] == (found["choice"]["chance"]["high"] <= 0.05)
+    assert (found["loss"], found["limit"], found["horizon"]) == (40.0, 0.05, 100)
+    assert found == json.loads((tmp_path / "results.json").read_text())
+    assert "--chance 0.05" in found["command"]
+    assert "--json" not in found["command"]
+
+
+def test_the_command_on_the_page_makes_the_same_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--gaps", "0.2..0.8", "--arms", "2", *QUICK, *ONE, "--out", str(tmp_path / "a b")]
+    assert run(monkeypatch, *words) == 0
+    before = {name: (tmp_path / "a b" / name).read_bytes() for name in FILES}
+    command = json.loads(before["results.json"])["command"]
+    assert shlex.split(command)[:2] == ["lighttail", "plan"]
+    assert run(monkeypatch, *shlex.split(command)[2:], "--threads", "1") == 0
+    assert before == {name: (tmp_path / "a b" / name).read_bytes() for name in FILES}
+
+
+def asked_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> dict[str, Any]:
+    """The arguments with which the command calls `plan`."""
+    asked: dict[str, Any] = {}
+
+    def remember(family: lt.Family, **settings: Any) -> None:
+        asked.update(settings, family=family)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plan_module, "plan_experiment", remember)
+    assert run(monkeypatch, *words, "--out", str(tmp_path)) == 130
+    return asked
+
+
+def test_without_options_the_web_test_is_planned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = asked_with(monkeypatch, tmp_path)
+    assert repr(asked["family"]) == repr(lt.Family.rates(0.03, 0.05, arms=3))
+    assert (asked["horizon"], asked["loss"], asked["chance"]) == (20_000, 150.0, 0.001)
+    assert asked["policies"] is None
+
+
+@pytest.mark.parametrize(
+    "words", [["--rates", "2%..9%"], ["--horizon", "500"], ["--arms", "2"], ["--means", "0,1"]]
+)
+def test_a_limit_that_is_left_out_asks_for_the_smallest_loss(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert asked_with(monkeypatch, tmp_path, *words)["loss"] is None
+
+
+def test_options_reach_the_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ["--rates", "3% .. 5%", "--chance", "0.2%", "--delay", "20", "--batch", "5", "--over", "average"]
+    asked = asked_with(monkeypatch, tmp_path, *words, "--policy", "ts:1s", "--also", "evensplit")
+    assert asked["chance"] == 0.002
+    assert (asked["delay"], asked["batch"], asked["over"]) == (lt.FixedDelay(20), 5, "average")
+    assert asked["policies"] == [lt.ThompsonSampling(asked["family"].sigma)]  # 1s: as much as the noise
+    assert asked["also"] == [lt.EvenSplit()]
+
+
+def test_the_length_of_the_experiment_may_be_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = asked_with(monkeypatch, tmp_path, "--loss-per-pull", "0.01")
+    assert (asked["horizon"], asked["loss"], asked["loss_per_pull"]) == (None, None, 0.01)
+
+
+def test_data_are_not_taken_for_the_truth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "visits.csv"
+    file.write_text("variant,converted\n" + "a,0\na,1\na,0\nb,1\nb,0\nb,1\n" * 5)
+    words = ["--data", str(file), "--arm-column", "variant", "--reward-column", "converted"]
+    family = asked_with(monkeypatch, tmp_path / "out", *words)["family"]
+    assert family.labels == ("a", "b")
+    assert len({member.means for member in family.members}) == len(family.members) > 1
+
+
+SENTENCES = {
+    "--rates 0.05..0.03": "rates must be of the form LOW..HIGH with a LOW that is at most HIGH, but is",
+    "--rates 0.03": "rates must be of the form LOW..HIGH, such as 0.03..0.05, but is '0.03'",
+    "--rates ..0.03": "rates must be of the form LOW..HIGH, such as 0.03..0.05, but is '..0.03'",
+    "--rates a..b": "rates must be a number, but is 'a'",
+    "--rates 3..5": "rates must be a rate from 0 to 1, but is 3.0; three percent is written as 3%",
+    "--rates=-1%..5%": "rates must be a rate from 0 to 1, but is -0.01",
+    "--gaps=-1..5": "gaps must be a gap of 0 or more, but is -1.0",
+    "--lose-at-most 500": "lose-at-most must be at most 400, the loss of pulling the worst arm 20,000 times",
+    "--lose-at-most 0": "lose-at-most must be a finite number above 0, but is 0.0",
+    "--chance 0": "chance must be a number above 0 and below 1, but is 0.0",
+    "--chance 150%": "chance must be a number above 0 and below 1, but is 1.5",
+    "--means 0.5,0.5": "the problem must be a family in which some arm is worse than another, but is",
+    "--rates 4%..4%": "the problem must be a family in which some arm is worse than another, but is",
+    "--rates 3%..5% --means 0,1": "means must be left out with rates, which describes the problem already",
+    "--means 0,1 --arms 3": "arms must be left out with means, which say how many arms there are, but is '3'",
+    "--noise gaussian": "noise must be left out with rates, whose rewards are 0 or 1, but is 'gaussian'",
+    "--arm-column a": "arm-column must be left out with rates, whose rewards are 0 or 1, but is 'a'",
+    "--data visits.csv": "data must have the columns arm and reward in line 1 of visits.csv, but has",
+    "--over never": "over must be 'everywhere' or 'average', but is 'never'",
+    "--effort 1e9": "effort must be a number from 0.001 to 1,000, but is 1000000000.0",
+    "--horizon 1e12": "horizon must be at most 10,000,000 for a plan, but is 1000000000000",
+    "--horizon 5 --loss-per-pull 1": "horizon must be left out with loss-per-pull, but is '5'",
+    "--policy linucb:lighttailed:1": "policy must be one for arms, such as ucb:lighttailed:0.2, but is",
+    "--policy usb:standard:1": "policy must be one of ucb, se, ts",
+}
+
+
+@pytest.mark.parametrize("words", SENTENCES)
+def test_bad_input_is_one_sentence_before_any_work(
+    words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("visits.csv").write_text("day,x\n1,2\n")
+    monkeypatch.setattr("lighttail.planning.bench.simulate", lambda *args, **settings: pytest.fail("work"))
+    assert run(monkeypatch, *words.split()) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"lighttail: {SENTENCES[words]}")
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+    assert {path.name for path in tmp_path.iterdir()} == {"visits.csv"}
+
+
+def test_each_description_takes_its_own_options() -> None:
+    bare = dict.fromkeys(("arms", "noise", "sigma", "arm_column", "reward_column"))
+    family = family_from({"gaps": "0.1..0.5", "rates": None}, **{**bare, "sigma": 2.0, "seed": 1})
+    assert family.members[0].noise == lt.Gaussian(2.0)
+    assert family.arms == 3
+
+
+def test_the_page_says_what_the_plan_says(plan: lt.Plan, tmp_path: Path) -> None:
+    path = lt.write_report(plan, tmp_path)
+    page = path.read_text().replace("&nbsp;", " ")
+    assert path.name == "index.html"
+    assert {file.name for file in tmp_path.iterdir()} == FILES
+    for text in (plan.sentence(), LOST, family_words(plan), plan.made_by, *live_lines(plan)):
+        assert text.replace("'", "&#x27;") in page
+    for row in misjudged_rows(plan):
+        assert row[0] in page
+    assert all(row[1] in page for row in rows(plan))
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+    saved = json.loads((tmp_path / "results.json").read_text())
+    assert saved["command"] == plan.made_by
+    assert len(saved["frontier"]) == len(plan.frontier)
+
+
+def test_a_plan_for_the_smallest_loss_is_shown_too(promise: lt.Plan, tmp_path: Path) -> None:
+    page = lt.write_report(promise, tmp_path, "a command").read_text().replace("&nbsp;", " ")
+    assert promise.asked_for_loss
+    assert promise.sentence() in page
+    assert "<pre>a command</pre>" in page
+    assert "nan" not in (tmp_path / "results.json").read_text().lower()
+
+
+def test_the_frontier_shows_every_curve_the_limit_and_the_choice(plan: lt.Plan) -> None:
+    axes = frontier_figure(plan).axes[0]
+    names = {text.get_text() for text in axes.texts}
+    assert {point.curve for point in plan.frontier} <= names
+    assert any("the limit, 5 %" in name for name in names)
+    part = "choice" if plan.met else "nearest"
+    (star,) = [line for line in axes.lines if line.get_label() == f"{part}: {plan.choice.label}"]
+    assert star.get_xdata()[0] == plan.choice.mean_loss.value
+    assert axes.get_yscale() == "log"
+    low, high = axes.get_ylim()
+    assert low < plan.limit < high
+
+
+def test_a_chance_that_was_not_seen_is_an_arrow_at_its_upper_limit(plan: lt.Plan) -> None:
+    none = Estimate(0.0, 0.0, 0.07, 0.95)
+    unseen = tuple(replace(point, chance=none, error=0.0) for point in plan.frontier)
+
+    def arrows(shown: lt.Plan) -> set[float]:
+        lines = frontier_figure(shown).axes[0].lines
+        return {float(line.get_ydata()[0]) for line in lines if line.get_marker() == 7}
+
+    assert 0.07 in arrows(replace(plan, frontier=unseen))
+    seen = tuple(replace(point, chance=Estimate(0.05, 0.04, 0.07, 0.95)) for point in plan.frontier)
+    assert 0.07 not in arrows(replace(plan, frontier=seen))  # negative control
+
+
+def test_dominated_curves_are_grey_and_at_most_eight_have_colours(plan: lt.Plan) -> None:
+    first = plan.frontier[0]
+    many = tuple(
+        replace(first, curve=f"curve {turn}", dominated=turn == 0, mean=float(turn)) for turn in range(20)
+    )
+    curves = coloured_curves(replace(plan, frontier=many))
+    colours = {name: colour for name, _, colour in curves}
+    assert colours["curve 0"] == GREY
+    assert len({colour for colour in colours.values() if colour != GREY}) <= 8
+    assert colours["curve 1"] != GREY
+
+
+def test_the_histograms_show_the_policies_of_the_table(plan: lt.Plan) -> None:
+    shown = [axes for axes in losses_figure(plan).axes if axes.get_visible()]
+    assert [axes.get_title().splitlines()[0] for axes in shown] == list(plan.options())
+
+
+def test_labels_do_not_overlap() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        places = rng.random(11).tolist()
+        found = spread(places, 0.05)
+        assert np.diff(sorted(found)).min() >= 0.05 - 1e-9
+        assert np.argsort(places).tolist() == np.argsort(found).tolist()
+        assert min(found) >= -1e-9
+    assert spread([0.1, 0.9], 0.05) == [0.1, 0.9]  # control: what does not overlap stays
+
+
+def test_the_live_line_runs(plan: lt.Plan) -> None:
+    names: dict[str, Any] = {}
+    exec("\n".join(live_lines(plan)), names)
+    assert names["experiment"].ask().arm in ("A", "B")
+    assert python_words(lt.UCB(lt.LightTailed(0.5))) == "lt.UCB(bonus=lt.LightTailed(kappa=0.5))"
+
+
+def test_the_closer_look_is_a_command_of_its_own(plan: lt.Plan) -> None:
+    words = closer_look(plan).split()
+    assert words[:3] == ["lighttail", "tail", "--policy"]
+    late = replace(plan, course=replace(plan.course, batch=5))
+    assert closer_look(late) == ""
+    resampled = lt.Bandit.from_samples({"a": [1.0, 2.0], "b": [2.0, 3.0]})
+    assert noise_words(resampled.noise) == ""
+
+
+def test_a_misjudgement_reads_as_a_sentence(plan: lt.Plan) -> None:
+    first = [row[0] for row in misjudged_rows(plan)]
+    assert first[0] == "all is as planned"
+    assert {"the noise is half as large", "the gaps are twice as large"} <= set(first)
+    assert "the horizon is twice as long" in first
+    assert all(math.isfinite(one.loss) for one in plan.misjudged)
