@@ -213,7 +213,7 @@ def test_a_theorem_is_picked_and_its_vacuity_said(policy: lt.Policy, source: str
     assert (here.value, here.vacuous) == (1.0, True)
     assert "this bound tells us nothing" in str(here)
     horizon = 10**7 if source == "Thm exp-2-armed" else 10**9
-    far = bounds.tail(policy, PROBLEM, horizon=horizon, regret=0.2 * horizon)
+    far = bounds.tail(policy, PROBLEM, horizon=horizon, regret=0.2 * horizon, kind="regret")
     assert far.source == source
     assert 0.0 < float(far) < 1e-6
     assert not far.vacuous
@@ -226,15 +226,15 @@ def test_which_terms_bound_which_regret() -> None:
     t, x = 10**8, 2e7
     three = lt.Bandit([0.1, 0.5, 0.9])
     both = (
+        bounds.tail(LIGHT, three, horizon=t, regret=x, kind="regret"),
         bounds.tail(LIGHT, three, horizon=t, regret=x),
-        bounds.tail(LIGHT, three, horizon=t, regret=x, kind="pseudo_regret"),
     )
     terms = bounds.exp_k_armed(x, t, 3, 1.0, 0.2, "UCB"), bounds.exp_k_armed(3 * x, t, 3, 1.0, 0.2, "UCB")
     assert [b.value for b in both] == pytest.approx([sum(terms[0]), sum(terms[1][1:])])
     optimal = lt.UCB(lt.ArmOptimal(0.2, 0.1))
     value = bounds.tail(optimal, three, horizon=t, regret=x, kind="pseudo_regret").value
     assert value == pytest.approx(sum(bounds.exp_k_armed_optimal(2 * x, t, 3, 1.0, 0.2, 0.1, "UCB")[1:]))
-    coin = bounds.tail(lt.Exp3IX("loss", upper=1.0), COIN, horizon=5000, regret=900).value
+    coin = bounds.tail(lt.Exp3IX("loss", upper=1.0), COIN, horizon=5000, regret=900, kind="regret").value
     eta = math.sqrt(2 * math.log(3) / 10_000)
     assert coin == pytest.approx(bounds.exp3_ix(900, 5000, 2, 1.0, eta, eta / 2))
 

@@ -72,7 +72,7 @@ def tail(policy: Policy, problem: Any, horizon: int, regret: float, kind: Kind =
     >>> print(lt.bounds.tail(policy, problem, horizon=4000, regret=800))
     at most 1 (Thm exp-K-armed; this bound tells us nothing)
     >>> print(lt.bounds.tail(policy, problem, horizon=10**7, regret=2_000_000))
-    at most 5.33e-104 (Thm exp-2-armed)
+    at most 2.84e-214 (Thm exp-2-armed)
     """
     if getattr(problem, "linear", False):
         return _linear_tail(policy, problem, horizon, regret, kind)
