@@ -81,8 +81,8 @@ class Plan:
     met: whether a policy was found whose chance of losing `loss` or more is at most `limit`. choice: the
     policy to run, or the one that comes nearest. cheapest: the policy with the least mean loss whatever its
     chance. even: the even split. smallest_loss: a loss that the choice reaches with a chance of at most
-    `limit`: `loss` itself if the limit is met. frontier: every policy of the search. misjudged: the choice
-    in another world than planned for.
+    `limit`: `loss` itself if the limit is met, infinite if too few paths can tell. frontier: every policy of
+    the search. misjudged: the choice in another world than planned for.
     """
 
     family: Family
@@ -158,9 +158,11 @@ class Plan:
 
     def help(self) -> str:
         """What would help if no policy meets the limit."""
+        larger = f"a limit of {self.smallest_loss:g}, which it reaches with this chance at most; or "
+        larger = larger if math.isfinite(self.smallest_loss) else "a larger limit; or "
         return (
-            f"What would help: a limit of {self.smallest_loss:g}, which it reaches with this "
-            f"chance at most; or a longer experiment with a limit that grows with it; or a narrower family."
+            f"What would help: {larger}a longer experiment with a limit that grows with it; or a narrower "
+            f"family."
         )
 
     def options(self) -> dict[str, Option]:
@@ -212,7 +214,7 @@ class Plan:
             "choice": self.choice.to_dict(),
             "cheapest": self.cheapest.to_dict(),
             "even_split": self.even.to_dict(),
-            "smallest_loss": self.smallest_loss,
+            "smallest_loss": self.smallest_loss if math.isfinite(self.smallest_loss) else None,
             "misjudged": [
                 {
                     "what": one.what,

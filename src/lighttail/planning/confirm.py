@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lighttail.checks import refuse
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Floats, Play
@@ -181,7 +180,8 @@ class Confirmation:
         return Answer(chance, f"rare events ({found.method})", problem)
 
     def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Answer]:
-        """The smallest loss that can be promised, in three digits, and its chance.
+        """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
+        too few to promise anything.
 
         The upper limit of the quantile is an order statistic that is exceeded with the allowed chance at
         most; the loss is the next number above it, so that reaching the loss is exceeding the limit.
@@ -196,10 +196,9 @@ class Confirmation:
         losses = self.bench.losses(members_of(policy, problems, paths, stage), "confirming")
         samples = [np.concatenate(losses)] if together else losses
         high = max(estimates.quantile(np.sort(lost), 1.0 - question.limit, level).high for lost in samples)
-        if math.isinf(high):
-            needed = f"larger: {samples[0].size:,} paths cannot promise any loss at this chance"
-            raise refuse("effort", 1.0, needed, found="is too small")
-        loss = above(high + 2.0 * question.slack)
+        loss = above(high + 2.0 * question.slack) if math.isfinite(high) else math.inf
+        if loss > question.family.most_lost(question.horizon):
+            loss = math.inf  # these paths can promise only what is certain
         asked = replace(question, loss=loss)
         chances = [asked.chance(lost, level) for lost in samples]
         place = int(np.argmax([chance.high for chance in chances]))

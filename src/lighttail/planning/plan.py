@@ -322,7 +322,8 @@ def _cheapest(search: Search, confirmation: Confirmation, choice: Option) -> Opt
     if best.candidate.policy == choice.policy or best.mean >= choice.mean_loss.value:
         return choice
     answer = confirmation.chance(best.candidate.policy, best.watched, decide=False)
-    return _option(search, confirmation, best.candidate, answer)
+    found = _option(search, confirmation, best.candidate, answer)
+    return found if found.mean_loss.value < choice.mean_loss.value else choice
 
 
 def _even(search: Search) -> Option:
@@ -359,6 +360,9 @@ def _smallest_loss(
 ) -> Plan:
     """The plan whose loss limit is the smallest that can be promised."""
     loss, answer = confirmation.promise(score.candidate.policy, score.watched)
+    if math.isinf(loss):
+        allowed = "larger: no loss below the largest possible can be promised at this chance with these paths"
+        raise refuse("effort", search.budget / BUDGET, allowed)
     asked = replace(search.question, loss=loss)
     known = Confirmation(asked, search.bench, confirmation.budget, confirmation.looks)
     found = _made(replace(search, question=asked), known, score, answer, course, seed)
