@@ -153,10 +153,11 @@ def bound(
     check_settings(player, problem, horizon, 1, None, 1)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     seconds = math.inf if exact else QUICK_SECONDS
-    found, why_none = [], ""
+    found, why_none = [], {}
     for x in asked_regrets(regrets, problem, horizon):
         known = bounds_at(player, problem, horizon, x, which)
-        why_none = why_no_exact(player, problem, horizon, x, which, seconds)
+        why = why_no_exact(player, problem, horizon, x, which, seconds)
+        why_none[x] = f"{why}; ask with --exact" if "takes" in why else why
         found.append((x, known, exact_at(player, problem, horizon, x, which, seconds)))
     if as_json:
         answers = [{"regret": x, **bounds_to_dict(known), "exact": value} for x, known, value in found]
@@ -164,20 +165,21 @@ def bound(
         about |= {"horizon": horizon, "kind": which, "bounds": answers}  # type: ignore[dict-item]
         print(json.dumps(about, indent=2, allow_nan=False))
         return
-    why_none = f"{why_none}; ask with --exact" if "takes" in why_none else why_none
     _show_bounds(found, which, why_none)
     for text in opt.notes([word], problem.sigma, data):
         opt.console().print(text)
 
 
-def _show_bounds(found: list[tuple[float, Any, float | None]], kind: Lost, why_none: str) -> None:
+def _show_bounds(
+    found: list[tuple[float, Any, float | None]], kind: Lost, why_none: dict[float, str]
+) -> None:
     from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, missing
     from lighttail.report.terminal import plain_table
 
     screen = opt.console()
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
-        table.append(("exact", exact_words(exact, why_none)))
+        table.append(("exact", exact_words(exact, why_none[regret])))
         screen.print(plain_table(f"The chance of {event(kind, regret)}", ("source", "chance"), table))
         for text in missing(known):
             screen.print(text)
