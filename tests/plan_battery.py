@@ -4,7 +4,8 @@
     python tests/plan_battery.py optimality --problems 20 --seed 1
 
 Coverage: the stated limit of the chance (`choice.chance.high`) is held against the truth in the problem that
-the plan calls worst and in a problem drawn from the family. The truth is exact where there is an exact law,
+the plan calls worst, in a problem drawn from the family, and in the two worst problems of a grid that the
+plan does not know. The truth is exact where there is an exact law,
 and otherwise comes from a million paths; a stated limit counts as broken if the truth lies above it, or, with
 simulated truth, if the whole 99 % interval does. The control states what the search saw, without fresh random
 numbers.
@@ -92,15 +93,46 @@ def average_broken(policy: lt.Policy, case: Case, stated: float, paths: int, see
     return proportion(hits, each * len(case.family.members), 0.99).low > stated
 
 
+def sought(case: Case, policy: lt.Policy, seed: int, paths: int = 10_000) -> list[lt.Bandit]:
+    """The two worst problems of a box by brute force, over a grid that the plan does not know: twelve gaps,
+    four heights of the best arm, and either all other arms at the gap or one of them."""
+    family = case.family
+    if family.low is None or family.high is None:
+        return []
+    low, high = np.array(family.low), np.array(family.high)
+    best, widest, least = int(np.argmax(high)), float(high.max() - low.min()), case.loss / case.horizon
+    pool = {}
+    for gap in np.geomspace(1.005 * least, widest, 12) if 1.005 * least < widest else ():
+        for share in (0.0, 0.33, 0.67, 1.0):
+            bottom = min(high[best], max(low[best], low.min() + gap))
+            top = bottom + share * (high[best] - bottom)
+            for near in {1, family.arms - 1}:
+                means = low.copy()
+                means[[arm for arm in range(family.arms) if arm != best][:near]] = top - gap
+                means[best] = top
+                inside = tuple(np.clip(means, low, np.minimum(high, top)).tolist())
+                pool[inside] = family.at(*inside)
+    chances = {problem: chance_in(policy, problem, case, paths, seed) for problem in pool.values()}
+    return sorted(chances, key=lambda problem: -chances[problem])[:2]
+
+
+def chance_in(policy: lt.Policy, problem: lt.Bandit, case: Case, paths: int, seed: int) -> float:
+    exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 0.1)
+    if exact is not None:
+        return exact
+    out = lt.simulate(policy, problem, horizon=case.horizon, paths=paths, seed=seed)
+    return out.exceedance(case.loss).value
+
+
 def judged(
     case: Case, policy: lt.Policy, worst: lt.Bandit, stated: float, paths: int, seed: int
 ) -> list[bool]:
-    """Whether the stated limit is broken: in the worst problem and in one drawn from the family, or on
-    average."""
+    """Whether the stated limit is broken: in the worst problem, in one drawn from the family and in those
+    that brute force finds, or on average."""
     if case.over == "average":
         return [average_broken(policy, case, stated, paths, seed)]
     rng = np.random.default_rng(seed)
-    problems = dict.fromkeys([worst, drawn(case.family, rng)])
+    problems = dict.fromkeys([worst, drawn(case.family, rng), *sought(case, policy, seed)])
     return [broken(policy, problem, case, stated, paths, seed) for problem in problems]
 
 
