@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from numba.core import config
+from numba.core.caching import IndexDataCacheFile
 
 import lighttail
 from lighttail.kernels import compiled
@@ -290,12 +291,11 @@ def fresh(where: pytest.MonkeyPatch, cache: Path) -> Any:
 
 
 @pytest.mark.parametrize("harm", DAMAGES)
-@pytest.mark.parametrize("form", ["nbi", "nbc"])
 def test_a_damaged_file_is_a_note_and_a_compilation(
-    harm: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fresh(monkeypatch, tmp_path)(1.0) == 2.0
-    (file,) = tmp_path.rglob(f"*.{form}")
+    (file,) = tmp_path.rglob("*.nb?")
     DAMAGES[harm](file)
     found = fresh(monkeypatch, tmp_path)
     with pytest.warns(compiled.CacheNote) as said:
@@ -313,14 +313,48 @@ def test_a_damaged_file_is_a_note_and_a_compilation(
     assert sum(again.stats.cache_hits.values()) == 1
 
 
+def kept_at_once(kind: Any, folder: Path) -> list[Any]:
+    """What two processes find afterwards that keep a kernel each at the same time. Both look for a free name
+    before either has written; then the second writes all that it has, and the first its data at last."""
+    one, other = kind(str(folder), "kernel", "stamp"), kind(str(folder), "kernel", "stamp")
+    write = one._save_data
+
+    def late(name: str, data: Any) -> None:
+        """The first process is held up after it has chosen its name."""
+        (folder / one._index_name).unlink(missing_ok=True)  # the second process read the index before
+        other.save("other", "kernel of the other")
+        write(name, data)
+
+    one._save_data = late
+    one.save("one", "kernel of the one")
+    return [one.load("one"), other.load("other")]
+
+
+def test_two_processes_that_compile_at_once_do_not_take_each_others_kernels(tmp_path: Path) -> None:
+    """Control: with numba's index one key leads to the data of the other."""
+    assert kept_at_once(compiled._CheckedFile, tmp_path) == ["kernel of the one", "kernel of the other"]
+    assert kept_at_once(IndexDataCacheFile, tmp_path)[1] == "kernel of the one"
+
+
+def test_kernels_of_other_sources_are_removed(tmp_path: Path) -> None:
+    old, new = (compiled._CheckedFile(str(tmp_path), "kernel", stamp) for stamp in ("old", "new"))
+    old.save("key", "old data")
+    assert new.load("key") is None
+    new.save("key", "new data")
+    assert (old.load("key"), new.load("key")) == (None, "new data")
+    assert len(list(tmp_path.iterdir())) == 1
+    new.flush()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_process_whose_cache_is_damaged_compiles(first_run: Any, folder: Path) -> None:
     """The kernel of a user's own bonus; those of the library are kept in the same way."""
-    (index,) = (folder / "cache").rglob("index.*.nbi")
-    _truncate(index)
+    (file,) = (folder / "cache").rglob("stepping.*.nbc")
+    _truncate(file)
     done = run_child(folder)
     assert done["kernel"] == first_run[1]["kernel"]
     assert (done["hits"], done["misses"]) == (0, 1)
-    assert f"CacheNote: the compiled kernel in {index} is damaged: it is compiled anew" in done["notes"]
+    assert f"CacheNote: the compiled kernel in {file} is damaged: it is compiled anew" in done["notes"]
 
 
 FULL_DISK = """

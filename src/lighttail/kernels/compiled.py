@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from glob import escape
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -33,10 +34,40 @@ def warn_once(text: str) -> None:
 
 
 class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
-    """numba's index and data files, each with the digest of its content."""
+    """One file per kernel, named after the kernel's key, with the key inside and the digest of its content.
+
+    numba keeps an index that gives each key a number, and the data of a number in a file. Two processes that
+    compile at the same time can give one number to two kernels, and the index of one process then leads to
+    the data of the other: a wrong kernel, which runs and gives wrong numbers. Without an index there is
+    nothing to confuse; the worst that can happen is that a kernel is compiled twice.
+    """
 
     def __init__(self, folder: str, name: str, stamp: Any) -> None:
         super().__init__(folder, f"{name}.checked", stamp)  # numba's own files have no digest
+        sources = hashlib.sha256(repr((self._version, stamp)).encode()).hexdigest()[:8]
+        self._base, self._mine = f"{name}.checked.", f"{name}.checked.{sources}."
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a kernel; those of other sources are of no use any more."""
+        for file in Path(self._cache_path).glob(f"{escape(self._base)}*"):
+            if not file.name.startswith(self._mine):
+                file.unlink(missing_ok=True)
+        self._save_data(self._file_of(key), (key, data))
+
+    def load(self, key: Any) -> Any:
+        """The kernel with this key, or None."""
+        try:
+            kept, data = self._load_data(self._file_of(key))
+        except OSError:  # it was never kept, or was removed
+            return None
+        return data if kept == key else None
+
+    def flush(self) -> None:
+        for file in Path(self._cache_path).glob(f"{escape(self._base)}*"):
+            file.unlink(missing_ok=True)
+
+    def _file_of(self, key: Any) -> str:
+        return f"{self._mine}{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
 
     @contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
@@ -45,9 +76,6 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
         whole = content.getvalue()
         with super()._open_for_write(filepath) as file:
             file.write(whole + hashlib.sha256(whole).digest())
-
-    def _load_index(self) -> Any:
-        return super()._load_index() if self._is_whole(Path(self._index_path)) else {}
 
     def _load_data(self, name: str) -> Any:
         if not self._is_whole(Path(self._data_path(name))):
