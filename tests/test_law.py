@@ -174,7 +174,7 @@ def test_whole_rewards_and_few_paths_lose_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tally, "TOP", 4096)
     law = counted(both("heavy noise")[0])
     for q in QS:
-        assert law.quantile(q) == both("heavy noise")[0].quantile(q)
+        assert law.quantile(q, "regret") == both("heavy noise")[0].quantile(q, "regret")
 
 
 def counted(paths: PathsOutcome, layout: Layout | None = None, size: int = 100) -> LawOutcome:
@@ -222,7 +222,7 @@ def test_intervals_cover_the_truth_although_bins_are_wide() -> None:
         for what, (ask, truth) in questions.items():
             if what == "cvar" and turn >= 100:
                 continue  # which is dear
-            for tally_of, sample in [(covered, out.sample()), (control, naive(out.sample()))]:
+            for tally_of, sample in [(covered, out.sample("regret")), (control, naive(out.sample("regret")))]:
                 found = ask(sample, ends)
                 tally_of[what] += int(found.low <= truth <= found.high)
     assert covered.pop("cvar") >= 93

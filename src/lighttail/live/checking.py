@@ -37,5 +37,10 @@ def check_journal(journal: Journal, name: str) -> Checked:
     except (BadInput, LookupError, TypeError, ValueError) as error:
         if isinstance(error, BadInput) and error.field == "name":
             raise
-        raise Damaged(f"the events of {name} do not fit together: {error}") from None
+        raise Damaged(f"the events of {name} do not fit together: {_said(error)}") from None
     return Checked(book.seq, book.last, book.astray)
+
+
+def _said(error: Exception) -> str:
+    """What is wrong, in words: a refusal's own sentence, or the kind of an error that has none."""
+    return " ".join(map(str, error.args)) or type(error).__name__
