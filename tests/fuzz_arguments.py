@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from fuzzing import Answer, call, judge, report, some
 
+from lighttail.live import Office, open_journal
 from lighttail.tails import curve as tail_module
 
 BUDGET = 20_000  # pulls of an estimate, in place of thousands of millions
@@ -112,8 +113,12 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--rebuild": (),
     },
     "report": {},
+    "journal check": {},
+    "journal export": {"--out": ("a.csv", "a.parquet", "a.txt", "kept.db", "a.CSV", *PLACES)},
 }  # fmt: skip
-OFTEN = {"compare": 30, "linear": 15, "tail": 15, "bound": 15, "plan": 10, "paper": 5, "run": 12, "report": 8}
+STORES = ("kept.db",) * 3 + ("missing.db", "good.csv", "folder", "memory", "postgresql://", "taken.txt")
+OFTEN = {"compare": 30, "linear": 15, "tail": 15, "bound": 15, "plan": 10, "paper": 5, "run": 12, "report": 8,
+         "journal check": 3, "journal export": 5}  # fmt: skip
 BARE = (["--help"], ["--version"], ["compair"], ["compare", "--help"], ["run", "--help"], ["-h"], [],
         ["tail", "--help", "x"], ["--nonsense", "3"])  # fmt: skip
 FIRST = {
@@ -127,6 +132,8 @@ FIRST = {
     "paper": ["--only", "table-1", "--paths", "0"],
     "run": ["--workers", "1"],
     "report": [],
+    "journal check": [],
+    "journal export": ["--out", "a.csv"],
 }  # fmt: skip
 STUDY = """name = "s"
 paths = 5
@@ -165,6 +172,9 @@ def furnish(folder: Path) -> None:
     (folder / "cut.npy").write_bytes((folder / "good.npy").read_bytes()[:-9])
     (folder / "study.toml").write_text(STUDY)
     (folder / "broken.toml").write_text("[" * 3000)
+    office = Office(open_journal(str(folder / "kept.db")))
+    office.create("one", "ts:1", ["A", "B"], seed=1)[0].ask(3)
+    office.close()
 
 
 def draw(rng: random.Random) -> list[str]:
@@ -172,13 +182,17 @@ def draw(rng: random.Random) -> list[str]:
     if rng.random() < 0.05:
         return rng.choice((*BARE, [rng.choice(NASTY)]))
     command = rng.choices(list(COMMANDS), [OFTEN.get(name, 10) for name in COMMANDS])[0]
-    known, words = COMMANDS[command], ["compare" if command == "linear" else command]
+    known, words = COMMANDS[command], ["compare"] if command == "linear" else command.split()
     if command == "run":
         words.append(rng.choice(("study.toml",) * 3 + ("broken.toml", "missing.toml", "folder", "good.npy")))
     if command == "report":
         words.append(
             rng.choice(("done", "done", "folder", "mine", "missing", "study.toml", rng.choice(NASTY)))
         )
+    if command.startswith("journal"):
+        words.append(rng.choice((*STORES, rng.choice(NASTY))))
+    if command == "journal export":
+        words.append(rng.choice(("one", "one", "two", rng.choice(NASTY))))
     words += FIRST[command]
     for _ in range(some(rng, 0, 6)) if known else ():
         option = rng.choice(list(known))

@@ -7,11 +7,12 @@ go through `enter`, so that a book that was replayed equals a book that was play
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lighttail.checks import BadInput
+from lighttail.live.errors import Damaged
 from lighttail.live.journal import Event
 from lighttail.live.ledger import FALLBACK, HOLDOUT, SEEN, Ledger, OpenTrial
 from lighttail.live.settings import Settings, place_of, read_settings
@@ -22,10 +23,6 @@ from lighttail.reading.words import parse_policy
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
 FORMAT = 1
 Story = Callable[[int], list[Event]]  # all events of a trial
-
-
-class Damaged(Exception):
-    """The journal is not one that this version wrote: the sentence says which event does not fit."""
 
 
 class Tally:
@@ -270,19 +267,25 @@ class Book:
         return book
 
 
-def replay(events: Iterable[Event]) -> Book:
-    """The book of a whole journal, or of any beginning of one. Memory: open and defaulted trials."""
+def entered_all(events: Iterable[Event]) -> Iterator[Book]:
+    """The book of a journal after each of its events; it is one object. Memory: open and defaulted trials."""
     stories: dict[str, list[Event]] = {}
     book: Book | None = None
     for event in events:
         if book is None:
             book = Book(event)
-            continue
-        book.enter(event, lambda id: stories.get(str(id), []))
-        if event["kind"] in ("ask", "default"):
-            stories.setdefault(event["id"], []).append(event)
-        elif event["kind"] == "tell":
-            del stories[event["id"]]
-    if book is None:
+        else:
+            book.enter(event, lambda id: stories.get(str(id), []))
+            if event["kind"] in ("ask", "default"):
+                stories.setdefault(event["id"], []).append(event)
+            elif event["kind"] == "tell":
+                del stories[event["id"]]
+        yield book
+
+
+def replay(events: Iterable[Event]) -> Book:
+    """The book of a whole journal, or of any beginning of one."""
+    last = deque(entered_all(events), maxlen=1)
+    if not last:
         raise Damaged("there is no event")
-    return book
+    return last[0]

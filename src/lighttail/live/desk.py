@@ -16,8 +16,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
-from lighttail.live.book import Book, Damaged
-from lighttail.live.errors import Refused, unavailable
+from lighttail.live.book import Book
+from lighttail.live.errors import Damaged, Refused, unavailable
 from lighttail.live.journal import Event, Journal, Kept, Turn, event_of
 from lighttail.live.play import MOST_CLOSED, Round
 from lighttail.live.requests import Change, Look, Request, Served, Told, ask_for, tell_of

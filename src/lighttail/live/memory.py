@@ -91,8 +91,18 @@ class MemoryJournal(Journal):
             yield turn
             pages.add(turn.written)
 
-    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
-        return [(row.body, row.digest) for row in self._of(name).rows[after : after + most]]
+    def head(self, name: str) -> tuple[int, bytes]:
+        last = self._of(name).rows[-1]
+        return last.seq, last.digest
+
+    def rows(self, name: str, after: int = 0, most: int = PAGE) -> list[Row]:
+        return self._of(name).rows[after : after + most]
+
+    def stories(self, name: str, first: int, last: int) -> list[Row]:
+        pages = self._of(name)
+        with pages.lock:
+            places = (pages.by_trial.get(trial, []) for trial in range(first, last + 1))
+            return [pages.rows[place] for some in places for place in some]
 
     def snapshot(self, name: str) -> Kept | None:
         return self._of(name).kept

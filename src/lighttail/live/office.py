@@ -12,19 +12,20 @@ from lighttail.checks import EXACT, refuse, whole
 from lighttail.live.book import Book
 from lighttail.live.desk import Clock, Desk
 from lighttail.live.errors import conflict, unavailable, unknown
-from lighttail.live.journal import Event, Journal, event_of
+from lighttail.live.journal import Event, Journal, Reader, event_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.requests import Look
 from lighttail.online.trials import check_names
 from lighttail.reading.words import names_own
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+ADDRESSES = ("postgresql://", "postgres://")
 COMPARED = ("policy", "arms", "dim", "horizon", "settings")
 
 
 def open_journal(store: str) -> Journal:
     """The journal that a text names: `postgresql://...`, `memory`, or the path of a SQLite file."""
-    if store.startswith(("postgresql://", "postgres://")):
+    if store.startswith(ADDRESSES):
         from lighttail.live.postgres import PostgresJournal
 
         return PostgresJournal(store)
@@ -33,6 +34,19 @@ def open_journal(store: str) -> Journal:
     from lighttail.live.sqlite import SqliteJournal
 
     return SqliteJournal(store)
+
+
+def open_reader(store: str) -> Reader:
+    """The journal that a text names, read-only, also while servers write to it."""
+    if store.startswith(ADDRESSES):
+        from lighttail.live.postgres import PostgresReader
+
+        return PostgresReader(store)
+    if store == "memory":
+        raise refuse("store", store, "a file or postgresql://...", found="ends with its process")
+    from lighttail.live.sqlite import SqliteReader
+
+    return SqliteReader(store)
 
 
 class Office:
