@@ -90,10 +90,17 @@ class Desk:
         return ticket
 
     def ask(
-        self, count: Any = None, key: Any = None, unit: Any = None, actions: Any = None, labels: Any = None
+        self,
+        count: Any = None,
+        key: Any = None,
+        unit: Any = None,
+        actions: Any = None,
+        labels: Any = None,
+        about: Any = None,
     ) -> list[Served]:
-        """The next trials, on disk. The same key again gives the same trials."""
-        asked: list[Served] = self.submit(ask_for(count, key, unit, actions, labels)).result()
+        """The next trials, on disk. The same key again gives the same trials. about: a small object that is
+        kept in the journal with each of them (`Experiment.ask`)."""
+        asked: list[Served] = self.submit(ask_for(count, key, unit, actions, labels, about)).result()
         return asked
 
     def tell(self, rewards: Any) -> Told:

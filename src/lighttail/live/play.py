@@ -3,6 +3,7 @@ later."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
@@ -75,6 +76,8 @@ class Round:
         more: Event = {} if ask.key is None else {"key": ask.key}
         if ask.unit is not None:
             more["unit"] = ask.unit
+        if ask.about:
+            more["about"] = ask.about
         made = [self._pull(ask, more | ask.offer) for _ in range(ask.times)]
         if ask.key is not None:
             self._keys[ask.key] = made
@@ -89,6 +92,8 @@ class Round:
             raise conflict("unit", ask.unit, f"{first.get('unit')!r}, as before with the key {ask.key!r}")
         if any(first.get(name) != ask.offer.get(name) for name in ("actions", "labels")):
             raise conflict("actions", ask.offer, f"those given before with the key {ask.key!r}")
+        if not same_json(about := first.get("about", {}), ask.about):
+            raise conflict("about", ask.about, f"{about!r}, as before with the key {ask.key!r}")
         return [served(event, self.book.labels is None) for event in before]
 
     def _check_ask(self, ask: Ask) -> None:
@@ -234,6 +239,11 @@ class Round:
         if look.what == "summary":
             return self.book.summary()
         return self.book.state() if look.what == "state" else None
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same in JSON, where 1 and true differ."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 NONE = "the id of a trial that was asked (no trial was asked yet)"

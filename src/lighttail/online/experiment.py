@@ -11,7 +11,7 @@ import numpy as np
 from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
 from lighttail.online.standing import Standing, plain_rows
-from lighttail.online.state import checked_reward, fields_of, listed
+from lighttail.online.state import checked_about, checked_reward, fields_of, listed
 from lighttail.online.trials import (
     HISTORY,
     MOST_AT_ONCE,
@@ -83,18 +83,20 @@ class Experiment(LiveExperiment):
         self._memo_of: list[tuple[float, ...]] = []
 
     @overload
-    def ask(self) -> Trial: ...
+    def ask(self, count: None = None, *, about: dict[str, Any] | None = None) -> Trial: ...
 
     @overload
-    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int, *, about: dict[str, Any] | None = None) -> list[Trial]: ...
 
-    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+    def ask(self, count: int | None = None, *, about: dict[str, Any] | None = None) -> Trial | list[Trial]:
         """The next pull. With a count, the next pulls in a list, as if `ask()` had been called this often and
-        nothing else in between."""
-        if count is not None:
-            times = whole("count", count, 1, most=MOST_AT_ONCE)
-            with self._lock:
-                return [self.ask() for _ in range(times)]
+        nothing else in between.
+
+        about: what to note about each of these trials while it is open: an object of at most 1,000 bytes as
+            JSON, with text, numbers, True, False and None. The policy never sees it; `about(id)` returns it.
+        """
+        if count is not None or about is not None:
+            return self._ask_more(count, about)
         self._lock.acquire()  # `with` takes twice as long
         try:
             arms, stands = self._arm_of, self._standing
@@ -109,6 +111,15 @@ class Experiment(LiveExperiment):
             return _new(Trial, (self._first + asked, self.arms[arm]))
         finally:
             self._lock.release()
+
+    def _ask_more(self, count: int | None, about: Any) -> Trial | list[Trial]:
+        times = 1 if count is None else whole("count", count, 1, most=MOST_AT_ONCE)
+        noted = None if about is None else checked_about(about)
+        with self._lock:
+            trials = [self.ask() for _ in range(times)]
+            for trial in trials:
+                self._note_about(trial.id, noted)
+        return trials[0] if count is None else trials
 
     def take(self, arm: Label) -> Trial:
         """Record a pull of this arm that the policy did not choose, such as one of a fixed share of traffic.
