@@ -20,7 +20,7 @@ from lighttail.live.book import Book
 from lighttail.live.errors import Damaged, Refused, unavailable
 from lighttail.live.journal import Event, Journal, Kept, Turn, event_of
 from lighttail.live.play import MOST_CLOSED, Round
-from lighttail.live.requests import Change, Look, Request, Served, Told, ask_for, tell_of
+from lighttail.live.requests import Change, Look, Request, Served, Told, arm_change, ask_for, tell_of
 
 Clock = Callable[[], float]
 Then = Callable[[list["Ticket"]], None]
@@ -126,6 +126,14 @@ class Desk:
             raise refuse("settings", settings, "an object with the settings")
         given = {name: value for name, value in settings.items() if value is not None}
         return bool(self.submit(Change("settings", {"settings": given})).result())
+
+    def add(self, arm: Any) -> bool:
+        """Let one more arm join; False if there is such an arm already."""
+        return bool(self.submit(arm_change("add", arm)).result())
+
+    def retire(self, arm: Any) -> bool:
+        """Never choose this arm again, for good; its rewards still count. False if it was retired before."""
+        return bool(self.submit(arm_change("retire", arm)).result())
 
     def alarm(self, **fields: Any) -> bool:
         """Write an alarm into the journal."""

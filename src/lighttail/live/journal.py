@@ -107,8 +107,8 @@ class Turn(ABC):
         """The lines of the asks that came with these keys, in their order."""
 
     @abstractmethod
-    def bodies_of_units(self, units: list[str]) -> list[str]:
-        """The line of the first ask that decided the arm of each of these units."""
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        """The line of the first ask after event `after` that decided the arm of each of these units."""
 
     @abstractmethod
     def bodies_of(self, trial: int) -> list[str]:

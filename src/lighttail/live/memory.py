@@ -18,7 +18,7 @@ class _Pages:
         self.rows: list[Row] = []
         self.by_key: dict[str, list[int]] = defaultdict(list)
         self.by_trial: dict[int, list[int]] = defaultdict(list)
-        self.first_of_unit: dict[str, int] = {}
+        self.by_unit: dict[str, list[int]] = defaultdict(list)
         self.kept: Kept | None = None
         self.lock = RLock()
 
@@ -29,7 +29,7 @@ class _Pages:
             if row.trial is not None:
                 self.by_trial[row.trial].append(place)
             if row.unit is not None:
-                self.first_of_unit.setdefault(row.unit, place)
+                self.by_unit[row.unit].append(place)
         self.rows.extend(rows)
 
 
@@ -46,9 +46,10 @@ class _MemoryTurn(Turn):
         places = sorted(place for key in set(keys) for place in self.pages.by_key.get(key, []))
         return [self.pages.rows[place].body for place in places]
 
-    def bodies_of_units(self, units: list[str]) -> list[str]:
-        first = self.pages.first_of_unit
-        return [self.pages.rows[first[unit]].body for unit in set(units) if unit in first]
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        rows, places = self.pages.rows, self.pages.by_unit
+        later = ([rows[place] for place in places.get(unit, []) if place >= after] for unit in set(units))
+        return [found[0].body for found in later if found]
 
     def bodies_of(self, trial: int) -> list[str]:
         return [self.pages.rows[place].body for place in self.pages.by_trial.get(trial, [])]

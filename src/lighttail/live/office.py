@@ -14,7 +14,7 @@ from lighttail.live.desk import Clock, Desk
 from lighttail.live.errors import conflict, unavailable, unknown
 from lighttail.live.journal import Event, Journal, Reader, event_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.requests import Look
+from lighttail.live.requests import Look, shown_label
 from lighttail.online.trials import check_names
 from lighttail.reading.words import names_own
 
@@ -96,9 +96,8 @@ class Office:
         first: Event = {"seq": 1, "time": float(self.clock()), "kind": "create", "name": check_name(name)}
         first["policy"] = policy
         if arms is not None:
-            first["arms"] = [
-                _shown(label) for label in check_names("arms", arms, 2, "a list of at least two names")
-            ]
+            names = check_names("arms", arms, 2, "a list of at least two names")
+            first["arms"] = [shown_label("arms", label) for label in names]
         if dim is not None:
             first["dim"] = whole("dim", dim, 1)
         first["horizon"] = None if horizon is None else whole("horizon", horizon, 1, most=EXACT)
@@ -153,10 +152,3 @@ def check_name(name: Any) -> str:
     if not isinstance(name, str) or not NAME.fullmatch(name) or name in (".", ".."):
         raise refuse("name", name, "1 to 100 letters, digits, '.', '_' or '-', and not '.' or '..'")
     return name
-
-
-def _shown(label: Any) -> Any:
-    """The name of an arm, which every page and database can show."""
-    if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
-        raise refuse("arms", label, "names without halves of characters")
-    return label

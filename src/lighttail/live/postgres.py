@@ -84,11 +84,10 @@ class _PostgresTurn(Turn):
     def bodies_with(self, keys: list[str]) -> list[str]:
         return self._found("key = ANY(%s) ORDER BY seq", keys)
 
-    def bodies_of_units(self, units: list[str]) -> list[str]:
-        firsts = (
-            "SELECT MIN(seq) FROM lighttail_events WHERE experiment = %s AND unit = ANY(%s) GROUP BY unit"
-        )
-        return self._found(f"seq IN ({firsts})", self.number, units)
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        which = "WHERE experiment = %s AND unit = ANY(%s) AND seq > %s GROUP BY unit"
+        firsts = f"SELECT MIN(seq) FROM lighttail_events {which}"
+        return self._found(f"seq IN ({firsts})", self.number, units, after)
 
     def bodies_of(self, trial: int) -> list[str]:
         return self._found("trial = %s ORDER BY seq", trial)

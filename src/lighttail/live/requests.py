@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from lighttail.checks import array_of, refuse, whole
 from lighttail.online.state import LARGEST, checked_about, checked_reward
-from lighttail.online.trials import Label
+from lighttail.online.trials import Label, check_name
 
 MOST_AT_ONCE = 1_000  # trials per ask, and rewards per tell
 LONGEST_TEXT = 200  # characters of a key or a unit
@@ -51,7 +51,7 @@ class Tell(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A pause, resume, stop, alarm, or new settings."""
+    """A pause, resume, stop, alarm, new settings, or an arm that joins ("add") or leaves ("retire")."""
 
     kind: str
     fields: dict[str, Any]
@@ -86,6 +86,18 @@ def ask_for(
         offer["labels"] = list(labels) if isinstance(labels, Iterable) else labels
     noted = {} if about is None else checked_about(about)
     return Ask(times, None if key is None else text_of("key", key), unit, offer, noted)
+
+
+def arm_change(kind: str, arm: Any) -> Change:
+    """The checked wish that an arm joins ("add") or leaves ("retire")."""
+    return Change(kind, {"arm": shown_label("arm", check_name("arm", arm))})
+
+
+def shown_label(field: str, label: Any) -> Any:
+    """The name of an arm, which every page and database can show."""
+    if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+        raise refuse(field, label, "names without halves of characters")
+    return label
 
 
 def tell_of(rewards: Any) -> Tell:

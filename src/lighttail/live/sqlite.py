@@ -85,8 +85,9 @@ class _SqliteTurn(Turn):
     def bodies_with(self, keys: list[str]) -> list[str]:
         return self._listed("key IN ({}) ORDER BY seq", keys, by="key")
 
-    def bodies_of_units(self, units: list[str]) -> list[str]:
-        mine = f"FROM events INDEXED BY events_unit WHERE experiment = {self.number}"
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        which = f"WHERE experiment = {self.number} AND seq > {int(after)}"
+        mine = f"FROM events INDEXED BY events_unit {which}"
         return self._listed(f"seq IN (SELECT MIN(seq) {mine} AND unit IN ({{}}) GROUP BY unit)", units)
 
     def bodies_of(self, trial: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -13,10 +14,13 @@ from lighttail.course import Beginning
 from lighttail.online.standing import Standing, plain_rows
 from lighttail.online.state import checked_about, checked_reward, fields_of, listed
 from lighttail.online.trials import (
+    ABOUT,
     HISTORY,
     MOST_AT_ONCE,
+    MOST_NAMES,
     Label,
     LiveExperiment,
+    check_name,
     check_names,
     known_horizon,
     or_nan,
@@ -25,6 +29,7 @@ from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
 from lighttail.policies.rehearsal import try_out
 
+RETIRED = "retired"  # the field with the places of retired arms
 _new = tuple.__new__  # faster than calling `Trial`
 
 
@@ -131,10 +136,55 @@ class Experiment(LiveExperiment):
         with self._lock:
             place = self._numbered(arm)
             self._standing.check_takes()
+            if place in self._standing.retired:
+                raise refuse("arm", arm, "an arm in play", found="was retired")
             self._warn_if_over()
             self._standing.take(self._rng, self._pulls_before + len(self._arm_of) + 1.0, place)
             self._taken += 1
             return self._record(place, ())
+
+    def add(self, arm: Label) -> None:
+        """Let one more arm join. It starts without pulls: a policy with an index pulls it at once.
+
+        A policy that has decided among the arms that there were (`SuccessiveElimination`,
+        `ExploreThenCommit`) or counts on their number from the start (`Exp3IX`, `EpsilonGreedy`, `EvenSplit`)
+        refuses.
+        """
+        with self._lock:
+            self._join(arm, self._pulls_before + len(self._arm_of) > 0)
+
+    def _join(self, arm: Any, begun: bool) -> None:
+        """begun: whether there was a pull."""
+        name, arms = check_name("arm", arm), len(self.arms) + 1
+        if name in self.arms:
+            raise refuse("arm", name, "another name than those of the arms so far, retired arms included")
+        self._standing.check_arms_may_change()
+        most = MOST_NAMES if self.horizon is None else min(self.horizon, MOST_NAMES)
+        if arms > most:
+            raise refuse("the number of arms", arms, f"at most {most}")
+        self.policy.check(or_nan(self.horizon), arms)
+        self._standing.add_arm(begun)
+        self.arms.append(name)
+
+    def retire(self, arm: Label) -> None:
+        """Never choose this arm again, for good. Rewards of its open trials still count.
+
+        At least two arms must be left. The policies that refuse `add` refuse this, too.
+        """
+        with self._lock:
+            place = self._numbered(arm)
+            self._standing.check_arms_may_change()
+            if place in self._standing.retired:
+                raise refuse("arm", arm, "an arm in play", found="was retired before")
+            if len(self.arms) - len(self._standing.retired) <= 2:
+                raise refuse("arm", arm, "one of at least three arms in play", found="is one of two")
+            self._standing.retire([*self._standing.retired, place])
+
+    @property
+    def retired(self) -> list[Label]:
+        """The arms that are never chosen again, in their order."""
+        with self._lock:
+            return [self.arms[place] for place in self._standing.retired]
 
     def _record(self, arm: int, memo: tuple[float, ...]) -> Trial:
         id = self._first + len(self._arm_of)
@@ -192,6 +242,9 @@ class Experiment(LiveExperiment):
     def beginning(self) -> Beginning:
         """The state of the experiment, for `simulate(..., start=)`."""
         with self._lock:
+            if self._standing.retired:
+                allowed = "an experiment whose arms are all in play"
+                raise refuse("start", self.retired, allowed, found="has retired arms")
             stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids that are no pulls
             counts, note = stands.arrays()
             kept = [(*self._kept(id - self._first), max(1, id - gap)) for id in self._open_ids()]
@@ -204,6 +257,27 @@ class Experiment(LiveExperiment):
         lists: tuple[Any, Any, Any] = (self._arm_of, self._reward_of, self._memo_of) if told else ([], [], [])
         trials = {"arm": lists[0], "reward": lists[1], "memo": plain_rows(lists[2])}
         return {"arms": self.arms, "trials": trials, "rule": self._standing.to_plain()}
+
+    def _more(self) -> dict[str, Any]:
+        noted = super()._more()
+        if not noted and not self._standing.retired:
+            return {}
+        return {ABOUT: {}, **noted, RETIRED: self._standing.retired}
+
+    @classmethod
+    def _further(cls, state: dict[str, Any]) -> tuple[str, ...]:
+        more = super()._further(state)
+        return (*more, RETIRED) if ABOUT in more else more
+
+    def _restore_retired(self, value: Any) -> None:
+        """Take out arms, by their places, which grow."""
+        last = len(self.arms) - 1
+        places = [whole(RETIRED, place, 0, most=last) for place in listed(RETIRED, value)]
+        if any(later <= sooner for sooner, later in pairwise(places)) or len(places) > last - 1:
+            raise refuse(RETIRED, places, "places that grow, of all arms but two at most")
+        if places:
+            self._standing.check_arms_may_change()
+        self._standing.retire(places)
 
     def _history(self, told: bool) -> dict[str, Any] | None:
         if told:
@@ -232,6 +306,7 @@ class Experiment(LiveExperiment):
     def _restore(self, state: dict[str, Any]) -> None:
         """Continue from the rule and the history of a text, once the lists of trials are there."""
         stands = self._standing
+        self._restore_retired(state.get(RETIRED, []))
         if HISTORY in state:
             replaced, opened = self._restore_counts(state[HISTORY], ("id", "arm", "memo"))
             stands.restore_replaced("history.replaced", replaced)

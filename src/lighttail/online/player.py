@@ -85,6 +85,14 @@ class Player(ABC):
     def check_takes(self) -> None:
         """Raise BadInput if the policy can learn from no pull but those that it chose."""
 
+    @abstractmethod
+    def add(self, arm: Any) -> None:
+        """Let one more arm join. Raises BadInput, and changes nothing, if it may not."""
+
+    @abstractmethod
+    def retire(self, arm: Any) -> None:
+        """Never choose this arm again. Raises BadInput, and changes nothing, if it may not leave."""
+
     def to_plain(self) -> dict[str, Any]:
         """Everything that changes while the policy plays, its random numbers included, as plain values."""
         counts = {"pulls": self.pulls, "taken": self.taken}
@@ -111,6 +119,8 @@ class Player(ABC):
 
 class ArmPlayer(Player):
     """The player of a policy for arms."""
+
+    experiment: Experiment
 
     def __init__(self, policy: Policy, arms: Any, horizon: Any, seed: int) -> None:
         self.experiment = Experiment(policy, arms, horizon, seed)
@@ -153,11 +163,22 @@ class ArmPlayer(Player):
     def check_takes(self) -> None:
         self.standing.check_takes()
 
+    def add(self, arm: Any) -> None:
+        self.experiment._join(arm, self.pulls > 0)
+
+    def retire(self, arm: Any) -> None:
+        self.experiment.retire(arm)
+
     def _rule(self) -> dict[str, Any]:
-        return {**self.standing.to_plain(), "replaced": self.standing.replaced.tolist()}
+        more = {"replaced": self.standing.replaced.tolist(), "arms": self.labels}
+        return {**self.standing.to_plain(), **more, "retired": self.standing.retired}
 
     def _restore_rule(self, rule: Any) -> None:
-        rule = dict(fields_of("rule", rule, ("tried", "heard", "total", "note", "replaced")))
+        names = ("tried", "heard", "total", "note", "replaced", "arms", "retired")
+        rule = dict(fields_of("rule", rule, names))
+        for label in rule.pop("arms")[len(self.labels) :]:
+            self.add(label)
+        self.experiment._restore_retired(rule.pop("retired"))
         self.standing.restore_replaced("rule.replaced", rule.pop("replaced"))
         self.standing.restore_plain(rule)
 
@@ -201,6 +222,12 @@ class LinearPlayer(Player):
 
     def check_amends(self) -> None:
         """A sum of reward * action forgets the old reward."""
+
+    def add(self, arm: Any) -> None:
+        raise refuse("policy", self.experiment.policy, "a policy for arms; a linear one is offered actions")
+
+    def retire(self, arm: Any) -> None:
+        self.add(arm)
 
     def learn(self, place: int, memo: Memo, reward: float) -> None:
         self.experiment._learn_action(memo, reward)

@@ -20,6 +20,7 @@ from lighttail.policies.policy import Pull, State
 from lighttail.rules import learn_nothing
 
 PARTS = ("tried", "heard", "total", "note")
+SETTINGS = ("policy", "horizon", "arms", "params", "retired", "_playing")
 INFINITE = {"inf": math.inf, "-inf": -math.inf}  # JSON has no infinite numbers, so they are written as text
 
 
@@ -27,7 +28,9 @@ class Standing:
     """The state of a policy's rule. `lighttail.rules` explains the arrays."""
 
     def __init__(self, policy: Policy, horizon: float, arms: int) -> None:
-        self.policy, self.arms = policy, arms
+        self.policy, self.horizon, self.arms = policy, horizon, arms
+        self.retired: list[int] = []  # the arms that are never chosen again
+        self._playing: Any = None  # the places of the other arms; None while all arms are in play
         self.rule = policy.rule()
         self.params = policy.params(horizon, arms)
         self._use(np.zeros((3, arms)), np.zeros((arms, max(1, self.rule.notes))))
@@ -47,10 +50,7 @@ class Standing:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle. The views and the rule's functions are made again from it."""
-        return {
-            name: self.__dict__[name]
-            for name in ("policy", "arms", "params", "_counts", "_notes", "replaced")
-        }
+        return {name: self.__dict__[name] for name in (*SETTINGS, "_counts", "_notes", "replaced")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -62,7 +62,10 @@ class Standing:
     def choose(self, rng: Any, t: float) -> int:
         """The arm of round t, which now counts as tried. `memo` becomes the memo of this pull."""
         tried = self.tried
-        arm: int = self._choose(rng, t, tried, self.heard, self.total, self.note, self.params)
+        if self._playing is None:
+            arm: int = self._choose(rng, t, tried, self.heard, self.total, self.note, self.params)
+        else:
+            arm = self._choose_in_play(rng, t)
         if not 0 <= arm < self.arms:
             raise refuse(
                 f"the arm that choose of {type(self.policy).__name__} returns", arm, f"0 to {self.arms - 1}"
@@ -73,6 +76,45 @@ class Standing:
             self.memo = tuple([note[arm, place] for place in self._memo])
         return arm
 
+    def _choose_in_play(self, rng: Any, t: float) -> int:
+        """The arm of round t if some arms are retired: the rule sees the other arms alone."""
+        places = self._playing
+        counts, notes = self._counts[:, places], self._notes[places]
+        tried, heard, total = (memoryview(row) for row in counts)
+        arm = self._choose(rng, t, tried, heard, total, memoryview(notes), self.params)
+        self._notes[places] = notes
+        return int(places[arm])
+
+    def check_arms_may_change(self) -> None:
+        """Raise BadInput if no arm may join or leave while the policy plays."""
+        if not self.policy.arms_may_change:
+            fit = "a policy whose arms may change, such as UCB or Thompson sampling"
+            why = "may have decided for good, or shared its chances, among the arms that there were"
+            raise refuse("policy", self.policy, fit, found=f"{self.policy} {why}")
+
+    def add_arm(self, begun: bool) -> None:
+        """One more arm, which was never tried. begun: whether there was a pull.
+
+        The parameters become those of the larger number of arms, and the kept indices are computed anew.
+        """
+        params = self.policy.params(self.horizon, self.arms + 1)
+        counts, notes = np.pad(self._counts, ((0, 0), (0, 1))), np.pad(self._notes, ((0, 1), (0, 0)))
+        replaced = np.pad(self.replaced, ((0, 1), (0, 0)))
+        notes[-1, 0] = math.inf if begun and self.rule.notes else 0.0
+        self.arms, self.params = self.arms + 1, params
+        self._use(counts, notes)
+        self.replaced = replaced
+        for arm in range(self.arms):
+            if self.heard[arm] > 0.0:
+                self._learn(arm, 0.0, self.tried, self.heard, self.total, self.note, self.params)
+        self.retire(self.retired)
+
+    def retire(self, places: Sequence[int]) -> None:
+        """Never choose these arms again. Their rewards still count."""
+        self.retired = sorted(places)
+        left = [place for place in range(self.arms) if place not in set(places)]
+        self._playing = np.array(left) if places else None
+
     def check_takes(self) -> None:
         """Raise BadInput if the policy can learn from no pull but those that it chose."""
         if self._memo:
@@ -82,7 +124,10 @@ class Standing:
 
     def take(self, rng: Any, t: float, arm: int) -> None:
         """Round t with an arm that somebody else chose: the rule is asked as in every round and overruled."""
-        self._choose(rng, t, self.tried, self.heard, self.total, self.note, self.params)
+        if self._playing is None:
+            self._choose(rng, t, self.tried, self.heard, self.total, self.note, self.params)
+        else:
+            self._choose_in_play(rng, t)
         self.tried[arm] += 1.0
 
     def check_amends(self) -> None:
@@ -185,7 +230,9 @@ class Standing:
         notes = [_row("rule.note", row, self.rule.notes) for row in listed("rule.note", value, self.arms)]
         self._notes[:, : self.rule.notes] = notes
         tried, heard, total = (values.tolist() for values in self._counts)
-        self.policy.check_notes(State(tried, heard, total, notes, self.params, pulls, whole))
+        self.policy.check_notes(
+            State(tried, heard, total, notes, self.params, pulls, whole and not self.retired)
+        )
 
     def restore(self, state: Any, pulls: list[Pull], taken: bool = False) -> None:
         """Continue from what `to_plain` returned. Raises BadInput if the pulls cannot have led to it.

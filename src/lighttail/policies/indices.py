@@ -151,6 +151,7 @@ class Imed(Policy):
 
     scaled: ClassVar[tuple[str, ...]] = ("sigma",)
     amendable: ClassVar[bool] = True
+    arms_may_change: ClassVar[bool] = True
     sigma: float | None = None
 
     def __post_init__(self) -> None:

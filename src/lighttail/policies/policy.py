@@ -47,6 +47,9 @@ class State(NamedTuple):
     whole: bool = True
 
 
+FACTS = ("plays_by", "pulls_every_arm_first", "draws_for_itself", "amendable", "arms_may_change")
+
+
 class Policy(ABC):
     """The members that every policy has: its parameters as floats, and two static functions.
 
@@ -66,7 +69,8 @@ class Policy(ABC):
     learn: ClassVar[Callable[..., None]] = staticmethod(learn_nothing)
     settled: ClassVar[Callable[..., int]] = staticmethod(never_settled)  # see `Rule`
 
-    # The next four facts are used where paths are weighted, split or skipped, and where a reward is replaced.
+    # The next five facts are used where paths are weighted, split or skipped, and where a reward is replaced
+    # or the arms of a live experiment change.
     # A fact that a class does not state is not assumed, and a class that plays by another rule than its base
     # class must state it again.
     # plays_by: "index" (the highest index is pulled), "radius" (the index is mean + the radius of `bonus`),
@@ -78,11 +82,14 @@ class Policy(ABC):
     # Whether nothing but `tried`, `heard` and `total` decides: `choose` and `learn` compute every note anew
     # from them. The reward of a trial may then be replaced (`Experiment.amend`): a sum forgets.
     amendable: ClassVar[bool] = False
+    # Whether arms may join and leave while the policy plays: besides `amendable`, an arm that was never tried
+    # needs no note but an infinite first one, and comes first or is drawn by its prior.
+    arms_may_change: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         _check_static(cls, ("choose", "learn", "settled"))
         nearest = min(_place(cls, name) for name in ("choose", "learn", "settled", "rule"))
-        for fact in ("plays_by", "pulls_every_arm_first", "draws_for_itself", "amendable"):
+        for fact in FACTS:
             if _place(cls, fact) > nearest:  # the fact was stated about another rule
                 setattr(cls, fact, vars(Policy)[fact])
 
@@ -179,6 +186,7 @@ class IndexPolicy(Policy):
     # pulls_every_arm_first is not stated: if the index of a pulled arm is infinite, it ties with new arms.
     draws_for_itself: ClassVar[bool | None] = False
     amendable: ClassVar[bool] = True
+    arms_may_change: ClassVar[bool] = True
     index: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
 
