@@ -6,15 +6,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
 from fastapi.routing import APIRoute
 from starlette.requests import Request
-from starlette.responses import Response
 
 from lighttail.checks import EXACT, BadInput, refuse
-from lighttail.live.errors import Refused, unavailable
+from lighttail.live.errors import UNKNOWN, Refused, status_of, unavailable, unknown
 from lighttail.server.answers import Answer, Pair, Send, json_answer, problem, send_answer
 from lighttail.server.guard import NO_KEY, Guard, check_role
 from lighttail.server.metrics import Meter
@@ -22,6 +21,7 @@ from lighttail.server.reading import Gone, Receive, body_of, check_json, json_of
 
 Scope = Any
 MOST_INSIDE = 2_000  # requests at one moment; the next one is refused with 503
+NO_METHOD = 405
 BEARER: Pair = (b"www-authenticate", b"Bearer")
 HEADERS, MAY = "lighttail.headers", "lighttail.may"
 logger = logging.getLogger("lighttail")
@@ -75,7 +75,10 @@ class Gate:
         if not isinstance(error, BadInput):
             logger.error("a request failed", exc_info=error)
             error = Refused(f"the server made a mistake: {type(error).__name__}", field="server", status=500)
-        more = (BEARER,) if getattr(error, "status", 0) == NO_KEY else ()
+        status = status_of(error)
+        more = (BEARER,) if status == NO_KEY else ()
+        if status == NO_METHOD:
+            more = ((b"allow", str(error.allowed).encode("ascii")),)
         return problem(error, None, *more)
 
 
@@ -125,14 +128,9 @@ def methods_of(request: Request) -> set[str]:
     }
 
 
-async def refused(request: Request, error: Exception) -> Response:
-    """The answer if there is no such route, or none with this method."""
-    status = getattr(error, "status_code", 404)
-    allow = ", ".join(sorted(methods_of(request))) if status == 405 else ""
-    if allow:
-        said = refuse("method", request.method, allow)
-    else:
-        said = refuse("path", request.url.path, "one of the routes that /docs lists")
-    answer = problem(said, status)
-    named = {name.decode(): value.decode() for name, value in answer.headers}
-    return Response(answer.content, status, named | ({"allow": allow} if allow else {}))
+async def refused(request: Request, error: Exception) -> NoReturn:
+    """Refuse a path that no route has, or a method that none of its routes has."""
+    if getattr(error, "status_code", UNKNOWN) == NO_METHOD:
+        allowed = ", ".join(sorted(methods_of(request)))
+        raise Refused(field="method", value=request.method, allowed=allowed, status=NO_METHOD)
+    raise unknown("path", request.url.path, "one of the routes that /docs lists")
