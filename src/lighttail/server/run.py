@@ -32,11 +32,11 @@ def run_server(store: str, host: str, port: int, keys: Any, say: Say) -> None:
     if guarded is None and not is_loopback(host):
         more = "; `lighttail keys add NAME --role manage --keys FILE` makes a key"
         raise refuse("host", host, "a loopback address such as 127.0.0.1 without --keys", more=more)
-    with _listening(host, port) as door:
+    with listening(host, port) as door:
         office = Office(open_journal(store))
         try:
             at = f"http://{_written(host)}:{door.getsockname()[1]}"
-            server = _server_of(made_app(office, guarded, [_written(host)]))
+            server = server_of(made_app(office, guarded, [_written(host)]))
             with _ended_by_signals(server):
                 for line in greeting(at, store, guarded is not None):
                     say(line)
@@ -45,7 +45,7 @@ def run_server(store: str, host: str, port: int, keys: Any, say: Say) -> None:
             office.close()
 
 
-def _server_of(app: Any) -> uvicorn.Server:
+def server_of(app: Any) -> uvicorn.Server:
     tools = importlib.util.find_spec("httptools") is not None
     http: Any = "lighttail.server.protocol:PatientProtocol" if tools else "h11"
     config = uvicorn.Config(
@@ -97,7 +97,7 @@ def _written(host: str) -> str:
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket at which connections wait from now on."""
     try:
         family, kind, number, _, at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
