@@ -1,4 +1,4 @@
-"""What the page on serving promises: its commands work, two workers share an experiment, backups are whole."""
+"""What the page on serving promises: its commands work, workers share an experiment, backups are whole."""
 
 from __future__ import annotations
 
