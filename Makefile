@@ -12,7 +12,7 @@ help:
 	@echo "make test         run every check and test"
 	@echo "make check        ruff and mypy alone"
 	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
-	@echo "make bench-live   the service: events per commit, latency in fsyncs, restart, two servers"
+	@echo "make bench-live   the service: events per commit, latency in fsyncs, HTTP, restart, two servers"
 	@echo "make bench-peers  the same UCB1 in river, MABWiser, PyMAB and lighttail, side by side"
 
 .venv/ready: pyproject.toml

@@ -9,6 +9,7 @@ nasty ones; later values of an option replace earlier ones.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import sys
@@ -113,12 +114,26 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--rebuild": (),
     },
     "report": {},
+    "serve": {"--store": PLACES, "--port": ("8710", "0", "-1", "65536", *HUGE), "--keys": PLACES},
+    "keys": {"--keys": ("keys.json", *PLACES), "--role": ("ask", "read", "manage", "root")},
     "journal check": {},
     "journal export": {"--out": ("a.csv", "a.parquet", "a.txt", "kept.db", "a.CSV", *PLACES)},
 }  # fmt: skip
 STORES = ("kept.db",) * 3 + ("missing.db", "good.csv", "folder", "memory", "postgresql://", "taken.txt")
-OFTEN = {"compare": 30, "linear": 15, "tail": 15, "bound": 15, "plan": 10, "paper": 5, "run": 12, "report": 8,
-         "journal check": 3, "journal export": 5}  # fmt: skip
+OFTEN = {
+    "compare": 30,
+    "linear": 15,
+    "tail": 15,
+    "bound": 15,
+    "plan": 10,
+    "paper": 5,
+    "run": 12,
+    "report": 8,
+    "serve": 3,
+    "keys": 5,
+    "journal check": 3,
+    "journal export": 5,
+}
 BARE = (["--help"], ["--version"], ["compair"], ["compare", "--help"], ["run", "--help"], ["-h"], [],
         ["tail", "--help", "x"], ["--nonsense", "3"])  # fmt: skip
 FIRST = {
@@ -134,6 +149,8 @@ FIRST = {
     "report": [],
     "journal check": [],
     "journal export": ["--out", "a.csv"],
+    "serve": ["--host", "0.0.0.0"],  # refused without keys: nothing may begin to serve here
+    "keys": ["--keys", "keys.json"],
 }  # fmt: skip
 STUDY = """name = "s"
 paths = 5
@@ -171,6 +188,8 @@ def furnish(folder: Path) -> None:
     (folder / "garbage.npy").write_bytes(b"\x93NUMPY garbage")
     (folder / "cut.npy").write_bytes((folder / "good.npy").read_bytes()[:-9])
     (folder / "study.toml").write_text(STUDY)
+    old = {"name": "old", "role": "read", "digest": "0" * 64, "made": "2026-01-01"}
+    (folder / "keys.json").write_text(json.dumps({"format": 1, "keys": [old]}))
     (folder / "broken.toml").write_text("[" * 3000)
     office = Office(open_journal(str(folder / "kept.db")))
     office.create("one", "ts:1", ["A", "B"], seed=1)[0].ask(3)
@@ -193,6 +212,9 @@ def draw(rng: random.Random) -> list[str]:
         words.append(rng.choice((*STORES, rng.choice(NASTY))))
     if command == "journal export":
         words.append(rng.choice(("one", "one", "two", rng.choice(NASTY))))
+    if command == "keys":
+        words.append(rng.choice(("add", "add", "list", "remove", "ad")))
+        words += [rng.choice(("web", "old", "..", rng.choice(NASTY)))] * (words[-1] != "list")
     words += FIRST[command]
     for _ in range(some(rng, 0, 6)) if known else ():
         option = rng.choice(list(known))

@@ -61,6 +61,7 @@ class Desk:
     """The experiment `name` of a journal, for any number of threads.
 
     clock: the time in seconds; if it is set back, the time of events stands still until it has caught up.
+    commits, written: how often this desk has written, and how many events.
     """
 
     def __init__(self, journal: Journal, name: str, clock: Clock = time.time) -> None:
@@ -70,6 +71,7 @@ class Desk:
         self._closed = self._ending = False
         self._book: Book | None = None
         self._kept = 0  # the event of the last snapshot
+        self.commits = self.written = 0
         self._thread = threading.Thread(target=self._work, name=f"desk of {name}", daemon=True)
         self._thread.start()
 
@@ -88,6 +90,11 @@ class Desk:
                 raise unavailable("too many requests are waiting; send the request again later", "server")
             self._queue.put(ticket)
         return ticket
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their turn."""
+        return self._queue.qsize()
 
     def ask(
         self,
@@ -238,6 +245,8 @@ class Desk:
                     except BadInput as error:
                         ticket.error = error
             turn.append(turn.last, round.events)
+        if round.events:
+            self.commits, self.written = self.commits + 1, self.written + len(round.events)
         return played
 
     def _due(self) -> bool:
