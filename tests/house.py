@@ -26,7 +26,7 @@ LAYERS = {
     "Simulation": ("running",),
     "Answers": ("online", "bounds", "tails", "compare", "planning"),
     "Showing": ("report", "paper", "study"),
-    "Service": ("live", "server"),
+    "Service": ("live", "server", "client"),
     "Door": ("cli",),
 }
 ORDER = [room for rooms in LAYERS.values() for room in rooms]

@@ -14,10 +14,11 @@ from lighttail.live import Office
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.journal import PAGE
-from lighttail.live.requests import Ask, Change, ask_for, tell_of
+from lighttail.live.requests import Ask, Change, arm_change, ask_for, tell_of
 from lighttail.server.answers import Answer, json_answer, text_answer
 from lighttail.server.metrics import Meter, experiment_lines
 from lighttail.server.shapes import (
+    ArmsBody,
     AskBody,
     ChangeAnswer,
     ExperimentBody,
@@ -34,6 +35,7 @@ from lighttail.server.shapes import (
 ExperimentName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 After = Annotated[int, Query(ge=0, le=EXACT, description="The number of the last event that is known.")]
 ASK_FIELDS = tuple(AskBody.__annotations__)
+ARMS_FIELDS = tuple(ArmsBody.__annotations__)
 CREATE_FIELDS = tuple(ExperimentBody.__annotations__)
 REWARD_FIELDS = {"id", "reward"}
 MOST_ARMS, MOST_DIM = 10_000, 1_000  # a request must not be able to fill the memory
@@ -111,6 +113,15 @@ class Routes:
     async def stop(self, name: ExperimentName, body: NoBody) -> ChangeAnswer:
         """Give out no more trials, for good; rewards still count."""
         return await self._change(name, body, "stop")
+
+    async def arms(self, name: ExperimentName, body: ArmsBody) -> ChangeAnswer:
+        """Let an arm join, or leave for good."""
+        check_fields(body, ARMS_FIELDS)
+        given = [(kind, arm) for kind, arm in body.items() if arm is not None]
+        if len(given) != 1:
+            raise refuse("body", body, "an object with either add or retire")
+        desk = self._desks.get(name) or await self._opened(name)
+        return {"changed": bool(await desk.answer(arm_change(*given[0])))}
 
     async def state(self, name: ExperimentName) -> Any:
         """What the policy knows, as `Experiment.from_json` reads it."""

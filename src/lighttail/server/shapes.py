@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 from lighttail.live.requests import LONGEST_TEXT, MOST_AT_ONCE
+from lighttail.online.state import LONGEST_ABOUT
 
 ONLY_THESE, AND_MORE = ConfigDict(extra="forbid"), ConfigDict(extra="allow")
 Label = Annotated[str | int, Field(description="The name of an arm.")]
@@ -44,6 +45,12 @@ class AskBody(TypedDict):
     labels: NotRequired[
         Annotated[list[str | int] | None, Field(description="The names of the actions, in their order.")]
     ]
+    about: NotRequired[
+        Annotated[
+            dict[str, str | int | float | bool | None] | None,
+            Field(description=f"What to keep with each trial: at most {LONGEST_ABOUT} bytes."),
+        ]
+    ]
 
 
 @with_config(ONLY_THESE)
@@ -64,6 +71,14 @@ class TellBody(TypedDict):
 @with_config(ONLY_THESE)
 class NoBody(TypedDict):
     """Nothing: an object without fields."""
+
+
+@with_config(ONLY_THESE)
+class ArmsBody(TypedDict):
+    """An arm that joins (`add`) or leaves for good (`retire`): one of the two."""
+
+    add: NotRequired[Label | None]
+    retire: NotRequired[Label | None]
 
 
 class TrialAnswer(TypedDict):
