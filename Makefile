@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays guard-rails clean
 .DEFAULT_GOAL := help
 
 help:
@@ -73,6 +73,9 @@ picture: .venv/ready
 
 layers: .venv/ready
 	$(BIN)/python docs/layers.py
+
+guard-rails: .venv/ready
+	$(BIN)/python docs/guard_rails.py
 
 delays: .venv/ready
 	$(BIN)/python docs/delays.py
