@@ -103,6 +103,11 @@ def test_a_linear_experiment_is_offered_actions(client: Client) -> None:
     assert trial["action"] == offer["actions"][["x", "y"].index(trial["arm"])]  # type: ignore[index]
     refusal(client.post("/v1/experiments/lin/ask", json={}), 400, "actions")
     refusal(client.post(f"{ONE}/ask", json=offer), 400, "actions")
+    for wrong in (5, "x", {"a": 1}, [1], [[1, 2], [3]], [[None, 1]], [["a", 1]], [[10**400, 1]]):
+        refusal(client.post("/v1/experiments/lin/ask", json={"actions": wrong}), 400, "actions")
+    for labels in ("xy", {"x": 1, "y": 2}, ["x"], ["x", "x"], [["x"], ["y"]], ["x", "\ud800"]):
+        text = json.dumps(offer | {"labels": labels})
+        refusal(sent(client, "/v1/experiments/lin/ask", text), 400, "labels")
     many = {"actions": [[0.5] * 2] * 300, "count": 1000}
     refusal(client.post("/v1/experiments/lin/ask", json=many), 400)
     refusal(client.post("/v1/experiments", json=body | {"name": "big", "dim": 10**6}), 400, "dim")
@@ -134,6 +139,7 @@ WRONG = [
     ("", '{"name": "x", "policy": "os:system(1)", "arms": ["A", "B"]}', 400, "policy"),
     ("", '{"name": "x", "policy": "\\ud800", "arms": ["A", "B"]}', 400, None),
     ("", '{"name": "x", "policy": "ts:0.5", "arms": "AB"}', 400, "arms"),
+    ("", '{"name": "x", "policy": "ts:0.5", "arms": [1, "1"]}', 400, "arms"),
     ("", '{"name": "x", "policy": "ts:0.5", "arms": ["A", "B"], "settings": {"window": NaN}}', 400, "body"),
     ("", '{"name": "x", "policy": "ts:0.5", "arms": ["A", "B"], "settings": {"colour": 1}}', 400, None),
     ("/one/ask", '{"count": 0}', 400, "count"),
