@@ -27,21 +27,26 @@ CAPPED, CROSSED, CROWDED = 0, 1, 2  # how a passage ended: at its cap, at its le
 
 
 @register_jitable
+def block_length(root: Any) -> Any:
+    """The whole number below root^2, at least 1 and at most FARTHEST; 1 if the root is not a number."""
+    length = float(math.floor(min(root * root, FARTHEST)))
+    return length if length >= 1.0 else 1.0
+
+
+@register_jitable
 def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
     """The m with 2 w (w + drift m - margin sigma sqrt m) = limit sigma^2 m: most likely a clear block."""
     square = MARGIN * MARGIN + 2.0 * (limit - 2.0 * here * drift / (sigma * sigma))
     if square <= 0.0:
         return FARTHEST
-    root = 2.0 * here / (sigma * (MARGIN + math.sqrt(square)))
-    return float(math.floor(min(root * root, FARTHEST)))
+    return block_length(2.0 * here / (sigma * (MARGIN + math.sqrt(square))))
 
 
 @register_jitable
 def likely_clear_both(here: Any, loss: Any, close: Any) -> Any:
     """The m with 2 (w - loss m)^2 = limit sigma^2 m, if both ends of a block lose a little per pull."""
     scale = close * math.sqrt(0.5)
-    root = 2.0 * here / (scale + math.sqrt(scale * scale + 4.0 * loss * here))
-    return float(math.floor(min(root * root, FARTHEST)))
+    return block_length(2.0 * here / (scale + math.sqrt(scale * scale + 4.0 * loss * here)))
 
 
 @register_jitable
