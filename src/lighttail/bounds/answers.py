@@ -186,7 +186,7 @@ def regret(
 
 
 def _falls_to(risk: float, chance: Chance, start: float) -> float:
-    """The smallest x with chance(x) <= risk, at most a share of 1e-9 too large; 0 if every x > 0 has it."""
+    """The smallest x with chance(x) <= risk, at most 1e-9 of x too large; 0 if this holds for every x > 0."""
     if start <= 0.0:
         return 0.0  # no regret is possible
     high = min(start, sys.float_info.max)
@@ -314,7 +314,7 @@ def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
 
 
 def _integral(chance: Chance, most: float) -> float:
-    """An upper bound on the integral of min(1, chance) from 0 to most: a sum of left values."""
+    """An upper bound on the integral of min(1, chance) from 0 to most: the sum of the values at left ends."""
     if most <= 0.0:
         return 0.0
     points = np.linspace(0.0, most, MEAN_POINTS + 1)
