@@ -141,8 +141,8 @@ def tail_curve(
 ) -> TailCurve:
     """Simulate, estimate, compute and bound P(kind >= x), from where simulation thins out to the end.
 
-    regret: one regret or several whose chances are asked for; the largest one ends the curve. Without it,
-        the regret is a third of the largest possible one, at almost which the curve ends.
+    regret: one regret or several whose chances are asked for; the largest one ends the curve. Without it, a
+        third of the largest possible regret is asked for, and the curve goes on to 95 % of the largest.
     paths: the paths of the plain simulation; 10,000 unless given, fewer at long horizons.
     relative_error, method, most_pulls: as in `tail_probability`, for the regrets that were asked for; the
         other points have a relative error of 0.1 and a tenth of the budget.

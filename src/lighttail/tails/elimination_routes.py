@@ -97,7 +97,7 @@ def _of_leader(task: Task, leader: int, phase: int, radius: Floats) -> Routes | 
 
 
 def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats, heights: Floats) -> Settled:
-    """The cells' table, what a pull of each arm loses more than one of the leader, and `_premium`."""
+    """The cells' table, the loss of a pull above that of the leader's pull, and the result of `_premium`."""
     grid = pulls_tried(phase)
     places = grid[0].astype(int) - 1
     at = heights[:, None, None]
@@ -131,7 +131,7 @@ def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats,
 
 
 def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `settled`, if pulls may lose less than the leader's, which fill the horizon: the price is 0."""
+    """As `settled`, but pulls may lose less than the leader's pulls, which fill the horizon: no price."""
     cells, base = table.cost.shape[0], table.base
 
     def enough(premium: Floats) -> Any:

@@ -1,4 +1,4 @@
-"""The time of an exact law, about, from sizes alone. A law that takes hours or too much memory is refused.
+"""How long an exact law takes, from sizes alone. A law that takes hours or too much memory is refused.
 
 The constants are seconds on one core of a common processor, fitted to measured times (docs/tails.md).
 """
@@ -15,7 +15,7 @@ from lighttail.tails.sums import places
 MOST_SECONDS = 3600.0  # a law that takes longer is refused
 WALK = 1e-7  # seconds of an arm's walk at one level, per steps^1.5
 LEVELS, SCANNED = 160, 250  # levels at which a tail is computed, and levels at which it is bounded
-LAW_LEVELS, LAW_WALK, LAW_SCANNED = 600, 3.0, 3000  # the same for a law, whose walks take LAW_WALK as long
+LAW_LEVELS, LAW_WALK, LAW_SCANNED = 600, 3.0, 3000  # for a law, whose walks take LAW_WALK times as long
 CELL = 1.2e-9  # seconds of Bernoulli arms of one mean, per steps^4 / 12
 PAIR, MANY, UNIT, PLACE, CONVOLVED = 5e-10, 5e-9, 1.5e-9, 2e-8, 1e-9  # seconds per term of a sum over groups
 START, CORES = 0.05, 2  # seconds that every law takes, and the cores that are assumed

@@ -36,7 +36,7 @@ Chances = dict[int, tuple[Estimate, str]]  # the chance at a horizon, and how it
 
 @dataclass(frozen=True)
 class Question:
-    """P(kind >= threshold) after `horizon` pulls; at a shorter horizon, the threshold is as much smaller.
+    """P(kind >= threshold) after `horizon` pulls, and at shorter horizons with the same threshold per pull.
 
     play: simulates, given (horizon, paths, keep).
     """

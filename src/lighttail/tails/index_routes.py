@@ -112,7 +112,7 @@ def index_routes(task: Task) -> Routes | None:
     found = [part for view in views if (part := _around(task, view)) is not None]
     if not found:
         return None
-    if task.policy.plays_by == "posterior":  # its index is assumed: shares compare in one view
+    if task.policy.plays_by == "posterior":  # its index is only assumed: compare within a view
         found = [part.normal() for part in found]
     return together(found)
 

@@ -27,7 +27,7 @@ from lighttail.tails.routes import lucks
 from lighttail.tails.task import Effort, Task
 
 PILOTS, RUNGS = 1024, 4096  # paths that find the next rung at first, and paths played up to it at least
-FEWEST, PULLS = 256, 8_000_000  # paths of a rung: at most PULLS pulls, but always up to FEWEST paths
+FEWEST, PULLS = 256, 8_000_000  # a rung's paths take at most PULLS pulls, but may always be FEWEST
 SEEN = 6  # paths that must reach a rung
 TOP = 0.1  # share of the paths that reach the next rung
 ELITE = 96  # components of a rung at most

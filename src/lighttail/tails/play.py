@@ -132,7 +132,7 @@ def play_paths(
 ) -> Paths:
     """Play this number of paths, a whole number of blocks, in blocks that are numbered from `first`.
 
-    marks: how many of the numbers of pulls 1, 2, 4, ... have their sums kept.
+    marks: the sums are kept after the first `marks` of the numbers of pulls 1, 2, 4, ...
     """
     from lighttail.kernels.errors import check_arms
 

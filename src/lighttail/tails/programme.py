@@ -218,7 +218,7 @@ def programme_law(policy: Policy, problem: Bandit, horizon: int, kind: str) -> t
 
 
 def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
-    """Sorted values without those of chance 0; values that are equal but for rounding count as one."""
+    """Sorted values without values of chance 0; values that differ only by rounding count as one."""
     kept = chances > 0.0
     values, chances = values[kept], chances[kept]
     order = np.argsort(values, kind="stable")

@@ -111,7 +111,7 @@ def _possible(found: TailEstimate, task: Task) -> TailEstimate:
     if found.high <= most:
         return found
     value = min(found.value, most)
-    low = min(found.low, value * found.low / found.value)  # if all of it was above, the ratio stays
+    low = min(found.low, value * found.low / found.value)  # keep the ratio if all was above
     about = found.diagnostics
     about = replace(about, sure_low=min(about.sure_low, low), sure_high=min(about.sure_high, most))
     return replace(found, value=value, low=low, high=most, diagnostics=about)

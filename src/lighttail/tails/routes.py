@@ -64,9 +64,10 @@ def pulls_tried(most: int) -> tuple[Floats, Floats]:
 class Table:
     """The cost of every arm's numbers of pulls, and the tilts that lead to them: [cell, arm, pulls].
 
-    low, high: the tilt that holds the mean down at the last pull, and the tilt that holds the mean up at the
-    pull before; `later` if no tilt is needed. cost: the larger of the two tilts' least log-likelihood
-    ratios; infinite if no rewards meet both conditions. until: how many rewards `low` tilts.
+    pulls, count: see `pulls_tried`. low, high: the tilt that holds the mean down at the last pull, and the
+    tilt that holds the mean up at the pull before; `later` if no tilt is needed. cost: the larger of the two
+    tilts' least log-likelihood ratios; infinite if no rewards meet both conditions. until: how many rewards
+    `low` tilts.
     """
 
     pulls: Floats
@@ -112,7 +113,7 @@ def weighed(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
 
 
 def expected_pulls(base: Floats, pulls: Floats, each: Floats) -> Floats:
-    """The expected pulls of `weighed` alone, for searches, which need nothing else a thousand times."""
+    """The expected pulls of `weighed` alone, which searches need a thousand times."""
     mass, _ = _masses(base, pulls, each)
     total = np.add.reduce(mass, axis=2)
     mass *= pulls
@@ -215,7 +216,7 @@ def settled(
         price = priced(premium)
     logs, expected = weighed(base, table.pulls, price[:, None] - premium[:, None] * gaps)
     share = logs.sum(axis=1) + price * horizon - premium * loss - credit
-    half_a_pull = np.where(np.isfinite(least_gap), 0.5 * least_gap, 0.0)  # the largest possible loss counts
+    half_a_pull = np.where(np.isfinite(least_gap), 0.5 * least_gap, 0.0)  # slack for the largest loss
     lost = (expected * gaps).sum(axis=1) >= loss - 1e-6 * np.abs(loss) - half_a_pull
     kept = (expected.sum(axis=1) <= horizon * (1.0 + 1e-6)) & lost & ~np.isnan(share)
     return price, premium, np.where(kept, share, -math.inf)
