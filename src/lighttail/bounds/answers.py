@@ -193,7 +193,7 @@ def _falls_to(risk: float, chance: Chance, start: float) -> float:
     while not chance(high) <= risk:
         high *= 2.0
         if math.isinf(high):
-            raise refuse("delta", risk, "so large that the bound falls to it at a regret that is a float")
+            raise refuse("delta", risk, "so large that the bound on some finite regret is delta or less")
     while high > 0.0 and chance(high / FASTER) <= risk:
         high /= FASTER
     low = high / FASTER
@@ -289,7 +289,7 @@ class _Certified:
 @functools.lru_cache(maxsize=16)
 def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
     if problem.arms > MOST_ARMS:
-        why = f"the certificate looks at every pair of arms, and there are more than {MOST_ARMS}"
+        why = f"the certificate looks at every pair of arms, and there are more than {MOST_ARMS} arms"
         raise no_bound("the number of arms", problem.arms, f"at most {MOST_ARMS} for a certificate", why)
     known = chances(policy, problem, horizon, sub_gaussian(problem))
     if known is None:

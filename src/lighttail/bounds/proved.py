@@ -175,7 +175,7 @@ def _exp3_ix(
     low, high = _range(problem)
     if upper < high - 1e-12 * max(1.0, abs(high)):
         least = f"at least the largest reward, {high:g}"
-        why = f"Thm 12.1 assumes that upper is {least}, and it is {upper:g}"
+        why = f"Thm 12.1 assumes that upper is {least}, but upper is {upper:g}"
         raise no_bound("upper", upper, f"{least}, as Thm 12.1 assumes", why)
     span = upper - low
 

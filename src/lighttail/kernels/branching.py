@@ -203,7 +203,7 @@ SCORES: dict[str, Callable[[Any], Score]] = {  # by `plays_by` of a policy
     "phases": lambda policy: (
         elimination_score,
         (type(policy.bonus).radius, type(policy.bonus).clock),
-        "what it takes to drop the better arms",
+        "the cost of dropping the better arms",
     ),
     "posterior": lambda policy: (
         posterior_score,

@@ -91,7 +91,7 @@ class Groups:
         found = self._without_noise(ROUNDED * largest)
         if found is None:
             least = max(spread / SHARP, largest / LOST)
-            raise refuse("sigma", self.sigma, f"at least {least:.3g} beside these means and this radius")
+            raise refuse("sigma", self.sigma, f"at least {least:.3g} with these means and this radius")
         return found
 
     def _without_noise(self, rounded: float) -> float | None:

@@ -307,7 +307,7 @@ def _doubt(
     if share > SHARE:
         return f"one path makes up {share:.1%} of the estimate"
     if plan.tight:
-        return "the bound on the weights is too far above the estimate for so few paths"
+        return "the bound on the weights is too far above the estimate for this number of paths"
     if draws_for_itself(task.policy, task.problem, task.horizon):  # all plans miss its own luck
         return "neither plan tilts what the policy itself draws"
     apart = "there is only one plan, and nothing to compare it with"
