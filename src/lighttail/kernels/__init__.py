@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lighttail.delays import Delay
+from lighttail.delays import wait
 from lighttail.kernels import accelerations
 from lighttail.kernels.branching import SCORES, Score, branching_kernel
 from lighttail.kernels.build import digest
@@ -50,9 +50,9 @@ def kernel_for(policy: Policy, problem: Any) -> Kernel:
     return _kernel(make, *parts, *_of_noise(problem))
 
 
-def late_kernel_for(policy: Policy, problem: Any, delay: Delay) -> Kernel:
+def late_kernel_for(policy: Policy, problem: Any) -> Kernel:
     """The kernel that plays any policy with rewards that come late (`lighttail.kernels.generic`)."""
-    return _kernel(late_kernel, policy.rule(), *_of_noise(problem), type(delay).wait)
+    return _kernel(late_kernel, policy.rule(), *_of_noise(problem), wait)
 
 
 def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
