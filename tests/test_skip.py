@@ -314,7 +314,7 @@ class Doubled(lt.Gaussian):
             {"problem": lt.Bandit([2e-322, 8e-322], lt.Gaussian(5e-324))},
             "a noise of 4.94066e-324, whose variance",
         ),
-        ({"problem": lt.Bandit([2e199, 8e199], lt.Gaussian(1e200))}, r"a noise of 1e\+200, whose variance"),
+        ({"problem": lt.Bandit([2e139, 8e139], lt.Gaussian(1e141))}, r"a noise of 1e\+141, whose variance"),
         ({"policy": lt.UCB(Undeclared(0.2))}, r"Undeclared\(0.2\), which does not declare"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
