@@ -13,11 +13,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from lighttail.checks import number, positive, refuse
+from lighttail.noises import Bernoulli, Gaussian, Noise
+
+Floats = npt.NDArray[np.float64]
+Between = tuple[float, float] | None
 
 TUNED_AT = 1000  # rewards of an arm at which the intervals for sub-Gaussian rewards are narrowest
 STEPS = 100  # halvings of an interval, at most
@@ -50,6 +57,21 @@ class Evidence(ABC):
         """The ends of the interval of mean(other) - mean(one), over all pairs of means whose log capitals
         add up to less than `log_limit`."""
 
+    @property
+    @abstractmethod
+    def noise(self) -> Noise:
+        """The noise with which rewards to come are simulated."""
+
+    @abstractmethod
+    def posterior(
+        self, arms: Sequence[Heard], rng: np.random.Generator, count: int, between: Between = None
+    ) -> Floats:
+        """Draws of all means from their posterior law, [draw, arm].
+
+        between: two numbers between which every mean is believed to lie, all values equally likely before
+        rewards are seen. Without them, the prior is the one that the class states.
+        """
+
 
 @dataclass(frozen=True)
 class SubGaussianRewards(Evidence):
@@ -62,6 +84,9 @@ class SubGaussianRewards(Evidence):
 
     tuned_at: the number of rewards of an arm at which its interval is narrowest. The number must be chosen
     before rewards are seen.
+
+    Prior of the means: normal around the mean of all rewards, with the deviation sigma. The posterior law is
+    that of normal rewards: an arm has one more reward, which equals the mean of all rewards.
 
     >>> low, high = SubGaussianRewards(1.0).limits(Heard(1000, 0.0), math.log(1 / 0.05))
     >>> round(high, 4)  # 1.96 / sqrt(1000) = 0.062 would hold at one time alone
@@ -104,6 +129,15 @@ class SubGaussianRewards(Evidence):
         middle = other.total / other.times - one.total / one.times
         return middle - radius, middle + radius
 
+    @property
+    def noise(self) -> Noise:
+        return Gaussian(self.sigma)
+
+    def posterior(
+        self, arms: Sequence[Heard], rng: np.random.Generator, count: int, between: Between = None
+    ) -> Floats:
+        return _normal_posterior(arms, self.sigma, rng, count, between)
+
     def _spread(self, heard: Heard) -> float:
         return self.sigma**2 * (heard.times + self.rho) / heard.times**2
 
@@ -124,6 +158,9 @@ class BoundedRewards(Evidence):
     (q/mu)^x ((1-q)/(1-mu))^(1-x) of a bet q is convex in x, so its expectation is at most that for a coin
     with the same mean, which is 1 (Howard et al. 2021, sub-Bernoulli processes; Waudby-Smith and Ramdas,
     JRSS B 86, 2024, for the view as bets).
+
+    Prior of the means: Beta(1/2, 1/2) for rewards of 0 or 1. Rewards in another range are simulated as normal
+    with half of the range as deviation, which is the most that they can have.
 
     >>> low, high = BoundedRewards(0, 1).limits(Heard(1000, 40.0), math.log(1 / 0.05))
     >>> round(low, 4), round(high, 4)
@@ -173,11 +210,61 @@ class BoundedRewards(Evidence):
         width = self.high - self.low
         return width * _end(inside, middle, -1.0), width * _end(inside, middle, 1.0)
 
+    @property
+    def noise(self) -> Noise:
+        return Bernoulli() if self._coins else Gaussian(0.5 * (self.high - self.low))
+
+    def posterior(
+        self, arms: Sequence[Heard], rng: np.random.Generator, count: int, between: Between = None
+    ) -> Floats:
+        if not self._coins:
+            draws = _normal_posterior(arms, 0.5 * (self.high - self.low), rng, count, between)
+            return np.clip(draws, self.low, self.high)
+        wins, fails = np.array([self._wins(heard) for heard in arms]).T
+        if between is None:
+            return rng.beta(wins + 0.5, fails + 0.5, size=(count, len(arms)))
+        from scipy.stats import beta
+
+        return _cut(beta(wins + 1.0, fails + 1.0), between, rng, (count, len(arms)))
+
+    @property
+    def _coins(self) -> bool:
+        return self.low == 0.0 and self.high == 1.0
+
     def _wins(self, heard: Heard) -> tuple[float, float]:
         """The sum of the rewards, scaled to [0, 1], and the number of rewards minus this sum."""
         wins = (heard.total - heard.times * self.low) / (self.high - self.low)
         wins = min(max(wins, 0.0), float(heard.times))
         return wins, heard.times - wins
+
+
+def _normal_posterior(
+    arms: Sequence[Heard], sigma: float, rng: np.random.Generator, count: int, between: Between
+) -> Floats:
+    """Draws of the means of normal rewards. Without `between`, every arm has one more reward: the mean of all
+    rewards."""
+    times = np.array([heard.times for heard in arms], dtype=np.float64)
+    totals = np.array([heard.total for heard in arms])
+    if between is None:
+        overall = totals.sum() / max(1.0, times.sum())
+        middle, scale = (totals + overall) / (times + 1.0), sigma / np.sqrt(times + 1.0)
+        return np.asarray(middle + scale * rng.standard_normal((count, len(arms))), dtype=np.float64)
+    from scipy.stats import norm
+
+    many = np.maximum(times, 1e-12)  # without a reward, all values between the limits are alike
+    return _cut(norm(totals / many, sigma / np.sqrt(many)), between, rng, (count, len(arms)))
+
+
+def _cut(law: Any, between: tuple[float, float], rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Draws from laws that are cut off outside two numbers, by their quantiles from the nearer side."""
+    low, high = between
+    upper = law.cdf(low) > 0.5  # then the chances above are more exact
+    first = np.where(upper, law.sf(high), law.cdf(low))
+    last = np.where(upper, law.sf(low), law.cdf(high))
+    share = first + (last - first) * rng.random(shape)
+    draws = np.where(upper, law.isf(share), law.ppf(share))
+    draws = np.where(last > first, draws, law.median())  # no chance in between: the nearer limit
+    return np.asarray(np.clip(draws, low, high), dtype=np.float64)
 
 
 def _coin_capital(wins: float, fails: float, share: float) -> float:
