@@ -24,7 +24,7 @@ LAYERS = {
     "Problems": ("problems", "families", "linear", "reading"),
     "Machinery": ("kernels", "outcomes", "gpu"),
     "Simulation": ("running",),
-    "Answers": ("online", "bounds", "tails", "compare", "planning"),
+    "Answers": ("inference", "forecasting", "online", "bounds", "tails", "compare", "planning"),
     "Showing": ("report", "paper", "study"),
     "Service": ("live", "server", "client"),
     "Door": ("cli",),

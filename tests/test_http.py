@@ -13,6 +13,8 @@ from journals import FailingJournal
 from served import FIRST, JSON, Client, client_of, refusal
 
 import lighttail as lt
+from lighttail.live.errors import unavailable
+from lighttail.live.memory import MemoryJournal
 from lighttail.server import gate, reading
 from lighttail.server.reading import LARGEST_BODY, json_of
 
@@ -103,6 +105,11 @@ def test_a_linear_experiment_is_offered_actions(client: Client) -> None:
     assert trial["action"] == offer["actions"][["x", "y"].index(trial["arm"])]  # type: ignore[index]
     refusal(client.post("/v1/experiments/lin/ask", json={}), 400, "actions")
     refusal(client.post(f"{ONE}/ask", json=offer), 400, "actions")
+    for wrong in (5, "x", {"a": 1}, [1], [[1, 2], [3]], [[None, 1]], [["a", 1]], [[10**400, 1]]):
+        refusal(client.post("/v1/experiments/lin/ask", json={"actions": wrong}), 400, "actions")
+    for labels in ("xy", {"x": 1, "y": 2}, ["x"], ["x", "x"], [["x"], ["y"]], ["x", "\ud800"]):
+        text = json.dumps(offer | {"labels": labels})
+        refusal(sent(client, "/v1/experiments/lin/ask", text), 400, "labels")
     many = {"actions": [[0.5] * 2] * 300, "count": 1000}
     refusal(client.post("/v1/experiments/lin/ask", json=many), 400)
     refusal(client.post("/v1/experiments", json=body | {"name": "big", "dim": 10**6}), 400, "dim")
@@ -134,6 +141,7 @@ WRONG = [
     ("", '{"name": "x", "policy": "os:system(1)", "arms": ["A", "B"]}', 400, "policy"),
     ("", '{"name": "x", "policy": "\\ud800", "arms": ["A", "B"]}', 400, None),
     ("", '{"name": "x", "policy": "ts:0.5", "arms": "AB"}', 400, "arms"),
+    ("", '{"name": "x", "policy": "ts:0.5", "arms": [1, "1"]}', 400, "arms"),
     ("", '{"name": "x", "policy": "ts:0.5", "arms": ["A", "B"], "settings": {"window": NaN}}', 400, "body"),
     ("", '{"name": "x", "policy": "ts:0.5", "arms": ["A", "B"], "settings": {"colour": 1}}', 400, None),
     ("/one/ask", '{"count": 0}', 400, "count"),
@@ -167,11 +175,19 @@ WRONG = [
 ]
 
 
+@pytest.fixture(scope="module")
+def steady() -> Iterator[Client]:
+    """A client for tests that change nothing."""
+    with client_of() as made:
+        assert made.post("/v1/experiments", json=FIRST).status_code == 201
+        yield made
+
+
 @pytest.mark.parametrize(("path", "text", "status", "field"), WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_is_named(client: Client, path: str, text: Any, status: int, field: str | None) -> None:
-    before = client.get(f"{ONE}/journal").text
-    refusal(sent(client, f"/v1/experiments{path}", text), status, field)
-    assert client.get(f"{ONE}/journal").text == before
+def test_what_is_wrong_is_named(steady: Client, path: str, text: Any, status: int, field: str | None) -> None:
+    before = steady.get(f"{ONE}/journal").text
+    refusal(sent(steady, f"/v1/experiments{path}", text), status, field)
+    assert steady.get(f"{ONE}/journal").text == before
 
 
 def test_brackets_in_a_text_are_no_depth() -> None:
@@ -269,6 +285,14 @@ def test_metrics_count_what_happened(client: Client) -> None:
     assert found[f'lighttail_http_request_seconds_count{{route="{route}"}}'] == "3"
 
 
-def test_probes(client: Client) -> None:
+def test_probes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
     assert client.get("/readyz").json() == {"status": "ready"}
+
+    def cut(self: Any) -> None:
+        raise unavailable("the database cannot be reached")
+
+    monkeypatch.setattr(MemoryJournal, "names", cut)
+    refusal(client.get("/readyz"), 503, "journal")
+    assert client.get("/healthz").status_code == 200
+    assert client.post(f"{ONE}/ask", json={}).status_code == 200  # an experiment that is known is served

@@ -83,8 +83,10 @@ def test_everything_but_the_probes_needs_a_key(tmp_path: Path, texts: dict[str, 
             answer = client.get("/v1/experiments", headers={"Authorization": given.encode("latin-1")})  # type: ignore[dict-item]
             refusal(answer, 401, "Authorization")
             assert texts["manage"] not in answer.text
-        for path in ("/", "/docs", "/openapi.json"):
+        for path in ("/docs", "/openapi.json"):
             assert client.get(path, headers=held(texts["ask"])).status_code == 200
+        refusal(client.get("/", headers=held(texts["ask"])), 403)  # it names experiments
+        assert client.get("/", headers=held(texts["read"])).status_code == 200
 
 
 def test_the_file_keeps_digests_and_is_read_again(tmp_path: Path, texts: dict[str, str]) -> None:

@@ -94,8 +94,8 @@ class Experiment(LiveExperiment):
     def ask(self, count: int, *, about: dict[str, Any] | None = None) -> list[Trial]: ...
 
     def ask(self, count: int | None = None, *, about: dict[str, Any] | None = None) -> Trial | list[Trial]:
-        """The next pull. With a count, the next pulls in a list, as if `ask()` had been called this often and
-        nothing else in between.
+        """The next pull. With a count, a list of the next pulls, as if `ask()` had been called this often and
+        nothing had happened in between.
 
         about: what to note about each of these trials while it is open: an object of at most 1,000 bytes as
             JSON, with text, numbers, True, False and None. The policy never sees it; `about(id)` returns it.
@@ -110,7 +110,7 @@ class Experiment(LiveExperiment):
             if before == self.horizon:
                 self._warn_if_over()
             arm = stands.choose(self._rng, before + 1.0)
-            arms.append(arm)  # as `_record` does, without the call
+            arms.append(arm)  # what `_record` does, without the call
             self._reward_of.append(None)
             self._memo_of.append(stands.memo)
             return _new(Trial, (self._first + asked, self.arms[arm]))
@@ -127,11 +127,11 @@ class Experiment(LiveExperiment):
         return trials[0] if count is None else trials
 
     def take(self, arm: Label) -> Trial:
-        """Record a pull of this arm that the policy did not choose, such as one of a fixed share of traffic.
+        """Record a pull of this arm that the policy did not choose, such as a fixed share of the traffic.
 
         The pull and its reward count like any other. The policy is asked, too, and overruled, so that its own
         state goes on as in every round. A policy that must know the probability of every pull (`Exp3IX`)
-        refuses.
+        refuses such a pull.
         """
         with self._lock:
             place = self._numbered(arm)
@@ -245,7 +245,7 @@ class Experiment(LiveExperiment):
             if self._standing.retired:
                 allowed = "an experiment whose arms are all in play"
                 raise refuse("start", self.retired, allowed, found="has retired arms")
-            stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids that are no pulls
+            stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids without a pull
             counts, note = stands.arrays()
             kept = [(*self._kept(id - self._first), max(1, id - gap)) for id in self._open_ids()]
             memos = np.array([memo for _, memo, _ in kept]).reshape(len(kept), stands.rule.memo)
@@ -304,7 +304,7 @@ class Experiment(LiveExperiment):
         return experiment
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Continue from the rule and the history of a text, once the lists of trials are there."""
+        """Continue from the rule and the history of a text, after the lists of trials were filled."""
         stands = self._standing
         self._restore_retired(state.get(RETIRED, []))
         if HISTORY in state:
@@ -322,7 +322,7 @@ class Experiment(LiveExperiment):
             stands.restore(state["rule"], pulls, taken=self._taken > 0)
 
     def _older_of(self, opened: dict[str, Any]) -> dict[int, tuple[int, tuple[float, ...]]]:
-        """The arms and the memos of the open trials before the lists."""
+        """The arms and the memos of the open trials that are older than the lists, by id."""
         ids = opened["id"]
         last = len(self.arms) - 1
         arms = listed("history.open.arm", opened["arm"], len(ids))
@@ -337,10 +337,10 @@ class Experiment(LiveExperiment):
 def history_of(
     stands: Standing, before: tuple[int, int], opened: dict[int, tuple[int, tuple[float, ...]]], taken: int
 ) -> dict[str, Any] | None:
-    """What the trials of a text do not say, or None if they say everything.
+    """The history of a text: what its trials do not say; None if they say everything.
 
-    before: the ids and the pulls before the first trial of the text. opened: the arm and the memo of each
-    open trial among these. taken: the pulls that the policy did not choose.
+    before: how many ids and pulls come before the first trial of the text. opened: the arm and the memo of
+    each open trial among them. taken: how many pulls the policy did not choose.
     """
     if before == (0, 0) and taken == 0 and not stands.replaced.any():
         return None

@@ -61,8 +61,12 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
     add_routes(app, Routes(office, meter))
     pages = Pages(app, office)
-    for path, page in (("/", pages.index), ("/docs", pages.docs), ("/openapi.json", pages.openapi)):
-        app.add_api_route(path, page, methods=["GET"], include_in_schema=False, response_model=None)
+    listed = (("/", pages.index, "read"), ("/docs", pages.docs, None), ("/openapi.json", pages.openapi, None))
+    for path, page, role in listed:
+        extra = {"x-role": role}
+        app.add_api_route(
+            path, page, methods=["GET"], include_in_schema=False, response_model=None, openapi_extra=extra
+        )
     return app
 
 

@@ -20,14 +20,13 @@ def document_of(app: FastAPI) -> dict[str, Any]:
             for operation in path.values():
                 if operation.pop("x-role", None) is not None:
                     operation["security"] = [{}, {"key": []}]
-                _optional_body(operation)
+                _optional_body(operation, made["components"]["schemas"])
         app.openapi_schema = made
     return app.openapi_schema
 
 
-def _optional_body(operation: dict[str, Any]) -> None:
-    """Whether a body may be left out: if it has no field that must be given."""
-    body = operation.get("requestBody")
-    if body is not None:
-        words = str(body)
-        body["required"] = not any(name in words for name in ("AskBody", "NoBody"))
+def _optional_body(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Say that a body may be left out if it has no field that must be given."""
+    if (body := operation.get("requestBody")) is not None:
+        name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        body["required"] = bool(schemas[name].get("required"))

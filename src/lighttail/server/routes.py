@@ -14,7 +14,7 @@ from lighttail.live import Office
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.journal import PAGE
-from lighttail.live.requests import Ask, Change, arm_change, ask_for, tell_of
+from lighttail.live.requests import Change, arm_change, ask_for, tell_of
 from lighttail.server.answers import Answer, json_answer, text_answer
 from lighttail.server.metrics import Meter, experiment_lines
 from lighttail.server.shapes import (
@@ -58,9 +58,9 @@ class Routes:
     async def ask(self, name: ExperimentName, body: AskBody) -> TrialsAnswer:
         """Ask for trials."""
         check_fields(body, ASK_FIELDS)
+        if "actions" in body or "labels" in body:
+            check_offer(body)
         wish = ask_for(**body)
-        if wish.offer:
-            check_offer(wish)
         desk = self._desks.get(name) or await self._opened(name)
         trials: list[TrialAnswer] = []
         for trial in await desk.answer(wish):
@@ -194,12 +194,22 @@ def pairs_of(rewards: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def check_offer(wish: Ask) -> None:
-    """Refuse so many trials with so many actions that the journal would grow out of proportion."""
-    numbers = wish.times * sum(map(len, wish.offer.get("actions", ())))
+def check_offer(body: Any) -> None:
+    """Refuse actions and labels that are no lists, and so many trials with so many actions that the journal
+    would grow out of proportion."""
+    rows, labels, count = body.get("actions"), body.get("labels"), body.get("count")
+    if rows is not None and not (isinstance(rows, list) and all(isinstance(row, list) for row in rows)):
+        raise refuse("actions", rows, "a list of lists of numbers, one for each action")
+    if labels is not None and not (isinstance(labels, list) and all(map(can_be_shown, labels))):
+        raise refuse("labels", labels, "a list of names, one for each action")
+    numbers = sum(map(len, rows or ())) * (count if type(count) is int else 1)
     if numbers > MOST_OFFERED:
-        allowed = f"at most {MOST_OFFERED}"
-        raise refuse("count times the numbers of actions", numbers, allowed)
+        raise refuse("count times the numbers of actions", numbers, f"at most {MOST_OFFERED}")
+
+
+def can_be_shown(label: Any) -> bool:
+    """Whether a name has no halves of characters, which no page can show."""
+    return not isinstance(label, str) or not any("\ud800" <= sign <= "\udfff" for sign in label)
 
 
 def check_sizes(body: Any) -> None:
