@@ -21,3 +21,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+
+
+@pytest.fixture(autouse=True)
+def quick_growths(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison plays up to 10^8 pulls per policy to say how a chance falls; `test_growth.py` tests this.
+    Other tests compare for another reason: there 10^6 pulls and no weighted paths have to do."""
+    if request.module.__name__ != "test_growth":
+        monkeypatch.setattr("lighttail.tails.growth.MOST_PULLS", 1_000_000)
+        monkeypatch.setattr("lighttail.tails.growth.FEW_HITS", 0)
