@@ -24,7 +24,7 @@ from lighttail.tails.task import Task
 
 SECONDS = 2.0  # for one exact value
 MOST_PULLS = 100_000_000  # for the paths of one policy, all horizons together
-MOST_PATHS = 1_000_000
+MOST_PER_HORIZON = 1_000_000
 WORTH = 2.0  # more paths are played only if there are more by this factor
 FEW_HITS = 30  # at T: with fewer, weighted paths are tried
 LEVEL = 0.95
@@ -118,7 +118,7 @@ def _more_paths(question: Question, horizons: list[int]) -> int:
         float(horizon) if question.course.late else work_of(question.policy, question.problem, horizon)
         for horizon in horizons
     )
-    return int(min(MOST_PATHS, MOST_PULLS / (work * question.problem.dear)))
+    return int(min(MOST_PER_HORIZON, MOST_PULLS / (work * question.problem.dear)))
 
 
 def _few(question: Question, counted: Chances, paths: int) -> bool:
