@@ -9,6 +9,7 @@ nasty ones; later values of an option replace earlier ones.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import sys
@@ -112,8 +113,21 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--rebuild": (),
     },
     "report": {},
+    "serve": {"--store": PLACES, "--port": ("8710", "0", "-1", "65536", *HUGE), "--keys": PLACES},
+    "keys": {"--keys": ("keys.json", *PLACES), "--role": ("ask", "read", "manage", "root")},
 }  # fmt: skip
-OFTEN = {"compare": 30, "linear": 15, "tail": 15, "bound": 15, "plan": 10, "paper": 5, "run": 12, "report": 8}
+OFTEN = {
+    "compare": 30,
+    "linear": 15,
+    "tail": 15,
+    "bound": 15,
+    "plan": 10,
+    "paper": 5,
+    "run": 12,
+    "report": 8,
+    "serve": 3,
+    "keys": 5,
+}
 BARE = (["--help"], ["--version"], ["compair"], ["compare", "--help"], ["run", "--help"], ["-h"], [],
         ["tail", "--help", "x"], ["--nonsense", "3"])  # fmt: skip
 FIRST = {
@@ -127,6 +141,8 @@ FIRST = {
     "paper": ["--only", "table-1", "--paths", "0"],
     "run": ["--workers", "1"],
     "report": [],
+    "serve": ["--host", "0.0.0.0"],  # refused without keys: nothing may begin to serve here
+    "keys": ["--keys", "keys.json"],
 }  # fmt: skip
 STUDY = """name = "s"
 paths = 5
@@ -164,6 +180,8 @@ def furnish(folder: Path) -> None:
     (folder / "garbage.npy").write_bytes(b"\x93NUMPY garbage")
     (folder / "cut.npy").write_bytes((folder / "good.npy").read_bytes()[:-9])
     (folder / "study.toml").write_text(STUDY)
+    old = {"name": "old", "role": "read", "digest": "0" * 64, "made": "2026-01-01"}
+    (folder / "keys.json").write_text(json.dumps({"format": 1, "keys": [old]}))
     (folder / "broken.toml").write_text("[" * 3000)
 
 
@@ -179,6 +197,9 @@ def draw(rng: random.Random) -> list[str]:
         words.append(
             rng.choice(("done", "done", "folder", "mine", "missing", "study.toml", rng.choice(NASTY)))
         )
+    if command == "keys":
+        words.append(rng.choice(("add", "add", "list", "remove", "ad")))
+        words += [rng.choice(("web", "old", "..", rng.choice(NASTY)))] * (words[-1] != "list")
     words += FIRST[command]
     for _ in range(some(rng, 0, 6)) if known else ():
         option = rng.choice(list(known))

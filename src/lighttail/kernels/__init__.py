@@ -4,9 +4,9 @@ A kernel plays the paths of one block:
 
     kernel(rng, params, world, horizon, rewards, pulls, stop)
 
-`rng` is `stream(generator)`, `params` are the floats of the policy, and `world` those of the problem. The
-kernel fills in `rewards` and `pulls`. `stop`, an array of one integer, ends the call early once it is not 0.
-In each round the shock behind the reward is drawn first, and then whatever the policy draws.
+`rng` is `stream(generator)`, `params` are the numbers of the policy, and `world` are the numbers of the
+problem. The kernel fills in `rewards` and `pulls`. `stop`, an array of one integer, ends the call early once
+the integer is not 0. In each round the shock behind the reward is drawn first; then the policy draws.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _made = cache(lambda make, version, *parts: make(*parts))
 
 
 def _kernel(make: Callable[..., Any], *parts: Any) -> Kernel:
-    """The kernel of a maker around formulas and rules, made once for each version of these."""
+    """The kernel that a maker makes from formulas and rules, once for each version of the formulas."""
     return _made(make, digest(*parts), *parts)  # type: ignore[no-any-return]
 
 

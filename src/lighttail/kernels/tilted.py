@@ -2,8 +2,8 @@
 
 A path draws one component of the mixture and, for every arm, one of the component's choices: a tilt of
 the arm's first rewards, up to a number of pulls that belongs to the choice. All later rewards, and the reward
-of the last round, have the component's second tilt, which is no tilt if the event is one of pseudo regret.
-The weight of a path is the ratio of its likelihood under the true means to that under the whole mixture.
+of the last round, have the component's second tilt, which is 0 if the event is one of pseudo regret. The
+weight of a path is its likelihood under the true means divided by its likelihood under the whole mixture.
 
 The rewards of an arm belong to an exponential family, so that only their number and their sum matter: a tilt
 by `lam` has log-likelihood ratio lam * sum - number * psi.

@@ -5,7 +5,7 @@ other runs until its index is at the index of its rival. A path stops at the one
 than the arm's own walk: the choice that decides the event. The loss only grows, and the loss that is still
 possible only falls, so a leap that ends before the decision has not passed it. While one arm leads, the
 number of pulls until the decision is known. If the luck of the rewards counts, the last round has means of
-its own; what was drawn ahead for the former means is not used. docs/rare-events.md has the proof.
+its own, and rewards that were drawn ahead for other means are not used. docs/rare-events.md has the proof.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lighttail.random.streams import uniform
 
 @register_jitable
 def choices_until(loss: Any, gap: Any, level: Any, most: Any) -> Any:
-    """The first q with loss + q * gap >= level, at least 1; most + 1 if it exceeds `most`."""
+    """The first q >= 1 with loss + q * gap >= level; most + 1 if this q exceeds `most`."""
     if loss + most * gap < level:
         return most + 1.0
     q = max(1.0, float(math.ceil((level - loss) / gap))) if gap > 0.0 else 1.0
@@ -119,7 +119,7 @@ def tilted_skip_kernel(
                 while leads and t < end:
                     if stop[0] != 0:
                         return
-                    # The next choice of this arm that is more than a pull.
+                    # q: the next choice of this arm that decides the event.
                     most = end - t
                     q = most + 1.0
                     if not luck:

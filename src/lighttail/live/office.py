@@ -85,6 +85,9 @@ class Office:
             first["arms"] = [
                 _shown(label) for label in check_names("arms", arms, 2, "a list of at least two names")
             ]
+            if len(set(map(str, first["arms"]))) < len(first["arms"]):
+                allowed = "names that differ as text, because names in JSON are text"
+                raise refuse("arms", first["arms"], allowed)
         if dim is not None:
             first["dim"] = whole("dim", dim, 1)
         first["horizon"] = None if horizon is None else whole("horizon", horizon, 1, most=EXACT)

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS snapshots (
 # SQLite and must wait to get it back, so that one row per step would take longer while callers are busy.
 INSERTS = [
     (size, f"INSERT INTO events VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}")
-    for size in (256, 32, 4, 1)
+    for size in (256, 128, 64, 32, 16, 8, 4, 2, 1)
 ]
 MOST_LISTED = 500  # values of one IN (...)
 

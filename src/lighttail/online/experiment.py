@@ -89,8 +89,8 @@ class Experiment(LiveExperiment):
     def ask(self, count: int) -> list[Trial]: ...
 
     def ask(self, count: int | None = None) -> Trial | list[Trial]:
-        """The next pull. With a count, the next pulls in a list, as if `ask()` had been called this often and
-        nothing else in between."""
+        """The next pull. With a count, a list of the next pulls, as if `ask()` had been called this often and
+        nothing had happened in between."""
         if count is not None:
             times = whole("count", count, 1, most=MOST_AT_ONCE)
             with self._lock:
@@ -103,7 +103,7 @@ class Experiment(LiveExperiment):
             if before == self.horizon:
                 self._warn_if_over()
             arm = stands.choose(self._rng, before + 1.0)
-            arms.append(arm)  # as `_record` does, without the call
+            arms.append(arm)  # what `_record` does, without the call
             self._reward_of.append(None)
             self._memo_of.append(stands.memo)
             return _new(Trial, (self._first + asked, self.arms[arm]))
@@ -111,11 +111,11 @@ class Experiment(LiveExperiment):
             self._lock.release()
 
     def take(self, arm: Label) -> Trial:
-        """Record a pull of this arm that the policy did not choose, such as one of a fixed share of traffic.
+        """Record a pull of this arm that the policy did not choose, such as a fixed share of the traffic.
 
         The pull and its reward count like any other. The policy is asked, too, and overruled, so that its own
         state goes on as in every round. A policy that must know the probability of every pull (`Exp3IX`)
-        refuses.
+        refuses such a pull.
         """
         with self._lock:
             place = self._numbered(arm)
@@ -181,7 +181,7 @@ class Experiment(LiveExperiment):
     def beginning(self) -> Beginning:
         """The state of the experiment, for `simulate(..., start=)`."""
         with self._lock:
-            stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids that are no pulls
+            stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids without a pull
             counts, note = stands.arrays()
             kept = [(*self._kept(id - self._first), max(1, id - gap)) for id in self._open_ids()]
             memos = np.array([memo for _, memo, _ in kept]).reshape(len(kept), stands.rule.memo)
@@ -219,7 +219,7 @@ class Experiment(LiveExperiment):
         return experiment
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Continue from the rule and the history of a text, once the lists of trials are there."""
+        """Continue from the rule and the history of a text, after the lists of trials were filled."""
         stands = self._standing
         if HISTORY in state:
             replaced, opened = self._restore_counts(state[HISTORY], ("id", "arm", "memo"))
@@ -236,7 +236,7 @@ class Experiment(LiveExperiment):
             stands.restore(state["rule"], pulls, taken=self._taken > 0)
 
     def _older_of(self, opened: dict[str, Any]) -> dict[int, tuple[int, tuple[float, ...]]]:
-        """The arms and the memos of the open trials before the lists."""
+        """The arms and the memos of the open trials that are older than the lists, by id."""
         ids = opened["id"]
         last = len(self.arms) - 1
         arms = listed("history.open.arm", opened["arm"], len(ids))
@@ -251,10 +251,10 @@ class Experiment(LiveExperiment):
 def history_of(
     stands: Standing, before: tuple[int, int], opened: dict[int, tuple[int, tuple[float, ...]]], taken: int
 ) -> dict[str, Any] | None:
-    """What the trials of a text do not say, or None if they say everything.
+    """The history of a text: what its trials do not say; None if they say everything.
 
-    before: the ids and the pulls before the first trial of the text. opened: the arm and the memo of each
-    open trial among these. taken: the pulls that the policy did not choose.
+    before: how many ids and pulls come before the first trial of the text. opened: the arm and the memo of
+    each open trial among them. taken: how many pulls the policy did not choose.
     """
     if before == (0, 0) and taken == 0 and not stands.replaced.any():
         return None

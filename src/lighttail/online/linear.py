@@ -1,5 +1,5 @@
-"""A live linear experiment in plain NumPy. It solves the linear system at every ask, and tests compare the
-kernels with it.
+"""A live linear experiment in plain NumPy, which solves the linear system at every ask. Tests compare the
+kernels with this experiment.
 
 An open trial, whose reward has not been told, counts in the V from which widths and draws are computed, so
 that a batch spreads over the actions. theta-hat is computed from the received rewards alone.
@@ -123,7 +123,7 @@ class LinearExperiment(LiveExperiment):
         """The next pull: one of the rows of `actions` (A x dim), or a point of a `BallSet` or `BoxSet`.
 
         labels: different names of the rows (text or whole numbers); by default their places 0, 1, ...
-        count: if it is given, the next pulls in a list, as if `ask` had been called this often in a row.
+        count: if given, the result is a list of the next pulls, as if `ask` had been called this often.
         """
         if count is not None:
             times = whole("count", count, 1, most=MOST_AT_ONCE)
@@ -286,7 +286,7 @@ class LinearExperiment(LiveExperiment):
         self._replace_action(self._action_of[place], old, reward)
 
     def _replace_action(self, entries: Sequence[float], old: float, reward: float) -> None:
-        """theta-hat is V^-1 of a sum, which forgets the old reward, apart from rounding."""
+        """Replace a reward: theta-hat is V^-1 of a sum, in which a term is replaced, up to rounding."""
         action = np.array(entries)
         sums = self._sums + (reward - old) * action
         self._check_sums_with(reward, self._received, sums)
@@ -355,7 +355,7 @@ class LinearExperiment(LiveExperiment):
 
     def _check_sums(self) -> None:
         """Raise BadInput if the sums are not the sums over the trials, apart from the rounding errors of
-        adding them in any order. If the told trials are not known, only the form can be checked."""
+        additions in any order. If the told trials are not known, only the form can be checked."""
         if self._first > 1:
             self._check_form()
             return

@@ -43,7 +43,7 @@ class Standing:
         self.memo: tuple[float, ...] = ()
         self.replaced: Any = np.zeros(
             (self.arms, 2)
-        )  # per arm: how many rewards were replaced, and their sizes
+        )  # per arm: how many rewards were replaced, and the sum of the sizes of old and new rewards
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle. The views and the rule's functions are made again from it."""
@@ -74,33 +74,33 @@ class Standing:
         return arm
 
     def check_takes(self) -> None:
-        """Raise BadInput if the policy can learn from no pull but those that it chose."""
+        """Raise BadInput if the policy can learn only from pulls that it chose."""
         if self._memo:
             fit = "a policy that learns from pulls that it did not choose"
             why = "needs the probability with which it chose the arm of every pull"
             raise refuse("policy", self.policy, fit, found=f"{self.policy} {why}")
 
     def take(self, rng: Any, t: float, arm: int) -> None:
-        """Round t with an arm that somebody else chose: the rule is asked as in every round and overruled."""
+        """Play round t with an arm that the rule did not choose: the rule is asked as usual and overruled."""
         self._choose(rng, t, self.tried, self.heard, self.total, self.note, self.params)
         self.tried[arm] += 1.0
 
     def check_amends(self) -> None:
-        """Raise BadInput if the rule keeps more of a reward than sums, which can be corrected."""
+        """Raise BadInput if the rule keeps more of a reward than sums; only sums can be corrected."""
         if not self.policy.amendable:
             fit = "a policy whose state is sums of rewards, which can be corrected"
             kept = "may have decided for good because of the old reward"
             raise refuse("policy", self.policy, fit, found=f"{self.policy} {kept}")
 
     def amend(self, arm: int, old: float, reward: float) -> None:
-        """Take a reward in place of an old one: a sum of rewards forgets the old one, apart from rounding."""
+        """Replace an old reward in the sum of the arm's rewards, which is then right up to rounding."""
         self.check_amends()
         self.replaced[arm] += (1.0, abs(old) + abs(reward))
         self.total[arm] += reward - old
         self._learn(arm, reward, self.tried, self.heard, self.total, self.note, self.params)
 
     def mark(self) -> tuple[Any, Any, Any]:
-        """What `back` restores: a state to return to if one of several rewards is refused."""
+        """The state to which `back` returns if one of several rewards is refused."""
         return self._counts.copy(), self._notes.copy(), self.replaced.copy()
 
     def back(self, mark: tuple[Any, Any, Any]) -> None:
@@ -145,7 +145,7 @@ class Standing:
         return {**counts, "total": list(self.total), "note": plain_rows(rows)}
 
     def restore_replaced(self, field: str, value: Any) -> None:
-        """Continue with these replaced rewards, a pair per arm: how many, and the sum of their sizes."""
+        """Continue with these replaced rewards, one pair per arm: how many, and the sum of their sizes."""
         rows = listed(field, value, self.arms)
         pairs = [[number(field, entry) for entry in listed(field, row, 2)] for row in rows]
         if any(min(pair) < 0.0 for pair in pairs):
@@ -155,7 +155,7 @@ class Standing:
     def restore_sums(self, state: Any, waiting: list[Pull], pulls: int) -> None:
         """Continue from what `to_plain` returned if the told trials are not known.
 
-        waiting: the open trials. pulls: the number of all pulls, which must be those that the rule counts.
+        waiting: the open trials. pulls: the number of all pulls, which must be the number that the rule has.
         """
         fields_of("rule", state, PARTS)
         tried = [
@@ -188,7 +188,7 @@ class Standing:
         self.policy.check_notes(State(tried, heard, total, notes, self.params, pulls, whole))
 
     def restore(self, state: Any, pulls: list[Pull], taken: bool = False) -> None:
-        """Continue from what `to_plain` returned. Raises BadInput if the pulls cannot have led to it.
+        """Continue from a state of `to_plain`. Raises BadInput if the pulls cannot have led to this state.
 
         taken: whether some of the pulls were not the policy's choice, so that more notes can be right.
         """

@@ -82,7 +82,7 @@ def checked_reward(field: str, value: Any) -> float:
 
 
 def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
-    """`value` as a list of counts. Raises BadInput unless they equal `counts`, which the trials give."""
+    """`value` as a list of counts. Raises BadInput unless they equal `counts`, which the trials show."""
     have = [whole(field, entry, 0) for entry in listed(field, value, len(counts))]
     if have != counts:
         raise refuse(field, have, f"the counts {shortened(counts)} that its trials give")
@@ -92,7 +92,7 @@ def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
 def same_sums(field: str, value: Any, terms: list[list[float]], replaced: list[list[float]]) -> list[float]:
     """`value` as a list of sums. Raises BadInput if it differs from the sums of `terms` beyond rounding.
 
-    replaced: per sum, how many terms were replaced by others, and the sizes of the terms that came and went.
+    replaced: per sum, how many terms were replaced, and the sum of the sizes of the old and the new terms.
     """
     have = [number(field, entry) for entry in listed(field, value, len(terms))]
     for total, parts, (times, size) in zip(have, terms, replaced, strict=True):

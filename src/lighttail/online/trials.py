@@ -32,11 +32,11 @@ from lighttail.online.state import (
 from lighttail.policies import Policy
 
 SMALLEST = -LARGEST  # the smallest reward
-HISTORY = "history"  # the field that says what the trials of a text do not
-MOST_AT_ONCE = 10**6  # pulls per ask
+HISTORY = "history"  # the field of a text for what its trials do not say
+MOST_AT_ONCE = 10**6  # pulls per ask at most
 SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # the fields of the text of every experiment
 LONGEST_REASON = 300  # characters: a longer reason is cut, because a user's class may quote all of its fields
-MOST_NAMES = 10**6  # arms, or actions per round
+MOST_NAMES = 10**6  # arms, or actions per round, at most
 Label = str | int
 
 
@@ -47,7 +47,7 @@ class LiveExperiment(ABC):
     Threads may share an experiment: every method that reads or changes the state holds the lock.
 
     Trial `id` has the place `id - _first` in the lists. An experiment that was restored from a text without
-    told trials knows of the trials before `_first` the open ones alone; their places are negative.
+    told trials knows only the open trials before `_first`; their places are negative.
     """
 
     kind: ClassVar[str]  # the kind of experiment, as the text of `to_json` names it
@@ -60,8 +60,8 @@ class LiveExperiment(ABC):
         self.policy, self.horizon = policy, horizon
         self._rng = _generator(seed)
         self._reward_of: list[float | None] = []
-        self._waiting: list[int] = []  # the ids of the trials that were open when `_open_ids` looked
-        self._looked = 0  # the places at which it looked
+        self._waiting: list[int] = []  # the ids of the trials that were open at the last `_open_ids`
+        self._looked = 0  # how many places of the lists the last `_open_ids` looked at
         self._first = 1  # the id of the trial in the first place of the lists
         self._pulls_before = 0  # pulls before this trial
         self._older: dict[int, Any] = {}  # what is kept of the open trials before this trial
@@ -83,7 +83,7 @@ class LiveExperiment(ABC):
 
     @abstractmethod
     def _replace(self, place: int, old: float, reward: float) -> None:
-        """Let the policy take another reward for the old one. Raises BadInput if it cannot."""
+        """Let the policy replace an old reward by another. Raises BadInput if the policy cannot."""
 
     @abstractmethod
     def _state(self, told: bool) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class LiveExperiment(ABC):
 
     @abstractmethod
     def _history(self, told: bool) -> dict[str, Any] | None:
-        """What the trials of the text do not say; None if they say everything."""
+        """The history: what the trials of the text do not say; None if they say everything."""
 
     @classmethod
     @abstractmethod
@@ -136,7 +136,8 @@ class LiveExperiment(ABC):
 
         From now on the policy knows the sums that it would know if it had been told this reward at first,
         apart from rounding; the choices that it has made stay. A policy that decides for good because of a
-        reward (`SuccessiveElimination`, `ExploreThenCommit`) or adds up more than rewards (`Exp3IX`) refuses.
+        reward (`SuccessiveElimination`, `ExploreThenCommit`) or that adds up more than rewards (`Exp3IX`)
+        refuses to replace a reward.
         """
         reward = float(reward) if isinstance(reward, (bool, np.bool_)) else checked_reward("reward", reward)
         with self._lock:
@@ -149,8 +150,8 @@ class LiveExperiment(ABC):
                 self._reward_of[place] = reward
 
     def _open_ids(self) -> list[int]:
-        """The ids of the open trials, in their order. It looks at the trials that were open at the last look
-        and at those since, so that the work does not grow with the finished trials."""
+        """The ids of the open trials, in their order. Only trials that were open at the last call, and newer
+        trials, are looked at, so that the work does not grow with the finished trials."""
         first, rewards, older = self._first, self._reward_of, self._older
         waiting = [id for id in self._waiting if (id in older if id < first else rewards[id - first] is None)]
         asked = len(rewards)
@@ -159,7 +160,7 @@ class LiveExperiment(ABC):
         return waiting
 
     def _place(self, id: Any) -> int:
-        """The place of a trial: in the lists, or negative if the trial is older than they are."""
+        """The place of a trial in the lists; negative if the trial is older than the lists."""
         asked = self._first - 1 + len(self._reward_of)
         if isinstance(id, bool) or not isinstance(id, Integral) or not 1 <= int(id) <= asked:
             which = f"the ids so far are 1 to {asked}" if asked else "no trial was asked yet"
@@ -211,9 +212,10 @@ class LiveExperiment(ABC):
             raise BadInput(f"{FOREIGN}: it is nested too deeply", field="the text", value=text) from None
 
     def _restore_counts(self, history: Any, columns: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-        """Continue with the counts of a history; returns its `replaced`, and `open` with these columns.
+        """Continue with the counts of a history; returns its fields `replaced` and `open`, the latter with
+        these columns.
 
-        The ids of the open trials are checked: they grow, and they are before the trials of the text.
+        The ids of the open trials are checked: they grow, and they are below the ids of the text's trials.
         """
         fields_of(HISTORY, history, ("ids", "pulls", "taken", "replaced", "open"))
         self._first = 1 + whole("history.ids", history["ids"], 0, most=EXACT)

@@ -19,7 +19,7 @@ from lighttail.noises.level import multiplied, noise_level
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
 
 PAGE = "docs/own-policies.md"
-CLOSE = 1e-9  # relative difference: the last bits of a formula differ less from one machine to another
+CLOSE = 1e-9  # relative difference; the results of a formula on two machines differ by less
 ROUNDING = 2.0**-53  # the relative rounding error of one addition
 HUGE = 1e200  # the size from which numbers are scaled down before they are added, so that no sum is infinite
 
@@ -73,10 +73,10 @@ class Policy(ABC):
     # "phases" (elimination by the radius of `bonus`), "posterior" (Thompson sampling), or "" (anything else).
     plays_by: ClassVar[str] = ""
     pulls_every_arm_first: ClassVar[bool] = False
-    # Whether `choose` draws random numbers for other purposes than ties; None: a trial finds out.
+    # Whether `choose` draws random numbers for other purposes than ties; if None, a trial finds out.
     draws_for_itself: ClassVar[bool | None] = None
     # Whether nothing but `tried`, `heard` and `total` decides: `choose` and `learn` compute every note anew
-    # from them. The reward of a trial may then be replaced (`Experiment.amend`): a sum forgets.
+    # from these. The reward of a trial may then be replaced (`Experiment.amend`): sums can be corrected.
     amendable: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -133,7 +133,7 @@ class Policy(ABC):
         )
 
     def check_notes(self, state: State) -> None:
-        """Raise BadInput if the pulls of a saved state cannot have led to its notes. By default all pass."""
+        """Raise BadInput if the pulls of a saved state cannot have led to its notes; by default, never."""
         return
 
 
@@ -146,8 +146,7 @@ def is_sum(value: float, terms: list[float], times: float = 0.0, size: float = 0
     """Whether a value is the sum of these terms, apart from the rounding errors of adding them in any order.
 
     The tolerance allows for 16 more additions, because the last bits of a term may differ from one machine to
-    another. times, size: how many terms were replaced by others, and the sizes of the terms that came and
-    went.
+    another. times, size: how many terms were replaced, and the sum of the sizes of the old and the new terms.
     """
     largest = max(map(abs, terms), default=0.0)
     if not math.isfinite(largest):

@@ -38,7 +38,7 @@ class ThompsonSampling(Policy):
     The draws are continuous, so there are no ties.
 
     kappa: the assumed standard deviation of the noise. No horizon is needed.
-    prior_mean, prior_sd: where the means of the arms lie, in units of reward. `for_noise` leaves both alone.
+    prior_mean, prior_sd: where the means of the arms lie, in units of reward. `for_noise` changes neither.
 
     >>> policy = ThompsonSampling(kappa=0.8)
     >>> params = policy.params(horizon=math.nan, arms=2)
