@@ -25,6 +25,7 @@ NEEDS = {
     ("POST", f"{ONE}/pause"): "manage",
     ("POST", f"{ONE}/resume"): "manage",
     ("POST", f"{ONE}/stop"): "manage",
+    ("POST", f"{ONE}/arms"): "manage",
     ("GET", f"{ONE}/state"): "read",
     ("GET", f"{ONE}/journal"): "read",
     ("GET", "/metrics"): "read",
