@@ -14,6 +14,7 @@ from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.families import Family, family_of
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.verdict import even_split
 from lighttail.planning.answer import Option, Over, Plan, Point
 from lighttail.planning.bench import Bench
 from lighttail.planning.confirm import Answer, Confirmation
@@ -327,14 +328,12 @@ def _cheapest(search: Search, confirmation: Confirmation, choice: Option) -> Opt
 
 
 def _even(search: Search) -> Option:
-    """The even split, whose loss has no chance in it: arms are pulled in turn, the first ones once more if
-    the horizon is not a multiple of their number."""
+    """The even split, whose loss has no chance in it."""
     question, policy = search.question, EvenSplit()
     family, horizon = question.family, question.horizon
 
     def lost(problem: Bandit) -> float:
-        counts = [horizon // problem.arms + (arm < horizon % problem.arms) for arm in range(problem.arms)]
-        return math.fsum(n * gap for n, gap in zip(counts, problem.gaps, strict=True))
+        return even_split(problem.means, horizon)
 
     worst = max((*family.edges(question.least_gap), *family.members), key=lost)
     losses = np.array([lost(member) for member in family.members])
