@@ -20,6 +20,7 @@ from lighttail.checks import number, refuse
 from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
+from lighttail.planning.edges import edges, has_edge
 from lighttail.planning.question import HIGH, Question, Score, average, mean_of, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -51,12 +52,19 @@ ROUNDS = (
     Round(24, 32, 3, 1024, 5, exact=True),
     Round(24, 64, 2, 4096, 5, exact=True),
 )
+FEW = 12.0  # hits at the limit in the last round below which chances are not counted
 BASE = 200_000  # paths of all rounds together, about
+COUNTED = 2  # rounds with all policies if the edges of curves are sought
+MEANS = Round(24, 128, 1, 64, 0, exact=True)  # for the mean losses at the edges
 
 
 @dataclass
 class Search:
-    """The state of a search: the latest score of every candidate, and the problems watched per curve."""
+    """The state of a search: the latest score of every candidate, and the problems watched per curve.
+
+    known: chances that need not be counted. orders: the problems to look at first, for some candidates.
+    counts: the hits and the paths of the latest round in each problem.
+    """
 
     question: Question
     curves: Sequence[Curve]
@@ -64,23 +72,64 @@ class Search:
     budget: float = BUDGET
     scores: dict[Candidate, Score] = field(default_factory=dict)
     watched: dict[int, tuple[Bandit, ...]] = field(default_factory=dict)
+    known: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
+    orders: dict[Candidate, tuple[Bandit, ...]] = field(default_factory=dict)
+    counts: dict[Candidate, dict[Bandit, Floats]] = field(default_factory=dict)
 
     def run(self) -> list[Score]:
-        """The scores of the last round, the best first."""
+        """The scores of those that may be the answer, the best first."""
         alive = [one for turn, curve in enumerate(self.curves) for one in curve.candidates(turn)]
         if self.question.everywhere:
             self._probe()
+        if not self.by_edges:
+            return self.ranked(self._rounds(alive, 0, len(ROUNDS)))
+        self._rounds(alive, 0, COUNTED)
+        at_edges = edges(self)
+        return self.ranked([*at_edges, *self._without_edge(at_edges)])
+
+    @property
+    def by_edges(self) -> bool:
+        """Whether the allowed chance is too small for the last round to count it."""
+        question = self.question
+        if not question.everywhere or not question.straight or question.asks_for_loss:
+            return False
+        return self.sized(ROUNDS[-1]).hits * question.limit < FEW
+
+    def weighted(self, policy: Policy) -> bool:
+        """Whether the chances of a policy came from weighted paths."""
+        return any(policy == known for known, _ in self.known)
+
+    def _rounds(self, alive: list[Candidate], first: int, until: int) -> list[Score]:
+        """The scores of round `until`, after rounds in which the best candidates go on."""
         latest: list[Score] = []
-        for turn, asked in enumerate(ROUNDS):
-            latest = self.score(
-                alive, self.sized(asked), turn + 1, f"search, round {turn + 1} of {len(ROUNDS)}"
-            )
-            last = turn + 1 == len(ROUNDS)
-            latest = self.ranked(latest) if last else self.kept(latest, asked.kept)
-            alive = [score.candidate for score in latest]
-            if not last:
+        for turn in range(first, until):
+            asked = ROUNDS[turn]
+            label = f"search, round {turn + 1} of {len(ROUNDS)}"
+            latest = self.score(alive, self.sized(asked), turn + 1, label)
+            if turn + 1 < until:
+                latest = self.kept(latest, asked.kept)
+                alive = [score.candidate for score in latest]
                 alive += self._between(latest, 2.0 ** (0.5 ** (turn + 1)))
         return latest
+
+    def _without_edge(self, at_edges: Sequence[Score]) -> list[Score]:
+        """The policies whose chances must be counted, if their mean loss may be below those at the edges."""
+        limit = self.question.limit
+        good = [score for score in at_edges if score.likely(limit)]
+        bar = min((score.mean + CLOSE * score.error for score in good), default=math.inf)
+        rest = [
+            score
+            for score in self.scores.values()
+            if not has_edge(self, score.candidate.curve)
+            and score.mean - CLOSE * score.error <= bar
+            and score.chance.low <= limit
+        ]
+        few = [score.candidate for score in self.kept(rest, ROUNDS[COUNTED].kept)] if rest else []
+        return self._rounds(few, COUNTED, len(ROUNDS)) if few else []
+
+    def score_means(self, candidates: Iterable[Candidate]) -> list[Score]:
+        """The scores of candidates whose chances are known already."""
+        return self.score(candidates, self.sized(MEANS), len(ROUNDS) + 1, "search, mean losses")
 
     def sized(self, asked: Round) -> Round:
         """The round with as many paths as the budget allows: from a quarter to 16 times as many."""
@@ -130,8 +179,10 @@ class Search:
             paths, hits = (fewer(count, self.curves[one.curve]) for count in (asked.paths, asked.hits))
             plays += members_of(one.policy, members, paths, stage)
             look = self._look(one, asked.watched)
-            for problem in look if asked.exact else ():
-                known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
+            for problem in look:
+                known = self.known.get((one.policy, problem))
+                if known is None and asked.exact:
+                    known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
                 if known is not None:
                     exact[one, problem] = known
             asking = tuple(problem for problem in look if (one, problem) not in exact)
@@ -153,6 +204,7 @@ class Search:
             return ()
         before = self.scores.get(one)
         order = before.watched if before is not None else self._neighbour_order(one)
+        order = self.orders.get(one, order)
         return order[:count]
 
     def _neighbour_order(self, one: Candidate) -> tuple[Bandit, ...]:
@@ -183,6 +235,8 @@ class Search:
         chances = known | {
             problem: question.chance(lost) for problem, lost in zip(unknown, drawn, strict=True)
         }
+        hits = [(float(question.reaches(lost).sum()), float(lost.size)) for lost in drawn]
+        self.counts[one] = {problem: np.array(pair) for problem, pair in zip(unknown, hits, strict=True)}
         rest = worst_first(question, unknown, drawn)
         ordered = [*sorted(known, key=lambda problem: -known[problem].value), *rest]
         if not question.asks_for_loss:
