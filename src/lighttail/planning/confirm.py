@@ -32,6 +32,7 @@ CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at,
 STEPS = (0.25, 0.12, 0.06)  # shares by which problems beside the worst differ from it
 LOOKED = (2, 1, (0.2, 0.08))  # finalists, closest and steps if each look takes weighted paths
 SEEN = 8.0  # hits in a longer scan with which chances are counted
+SOON = 1024  # weighted paths of a first look
 GLANCE = 4096  # paths if a chance need not be held against the limit
 HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
@@ -175,10 +176,10 @@ class Confirmation:
         exact = question.exact_chance(policy, problem, EXACT_SECONDS)
         if exact is not None:
             return Answer(exact, "exact", problem)
-        if not decide and self._common(policy, problem):
+        if not decide and self._common(policy, self.suspects(policy, ())[0]):
             return self._counted(policy, [problem], decide, min(budget, GLANCE * question.horizon))
         if question.straight and self._first() * question.horizon > budget:
-            return self._rare(policy, problem, budget)
+            return self._rare(policy, problem, decide, budget)
         return self._counted(policy, [problem], decide, budget)
 
     def _common(self, policy: Policy, problem: Bandit) -> bool:
@@ -215,24 +216,27 @@ class Confirmation:
         worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
         return Answer(chance, "simulated paths", worst)
 
-    def _rare(self, policy: Policy, problem: Bandit, budget: float) -> Answer:
-        """Chances too small to be counted: a certificate, or rare events."""
+    def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
+        """Chances too small to be counted: a certificate, or rare events, at first with few paths."""
         question = self.question
         setting = (policy, problem, question.horizon, question.loss)
         guarantee = bounds_at(*setting, "pseudo_regret").guarantee
         if guarantee is not None and float(guarantee) <= question.limit:
             bound = float(guarantee)
             return Answer(Estimate(bound, 0.0, bound, LEVEL), "certificate: an upper bound", problem)
-        self.looks += 1
-        found = tail_probability(
-            *setting,
-            relative_error=0.1,
-            level=1.0 - 2.0 * self.tail,
-            seed=self.bench.seed_of(problem, FRESH + self.looks),
-            most_pulls=max(1, int(budget)),
-            threads=self.bench.threads,
-        )
-        self.bench.count(found.pulls, "confirming")
+        for pulls in (min(budget, SOON * question.horizon), budget):
+            self.looks += 1
+            found = tail_probability(
+                *setting,
+                relative_error=0.1,
+                level=1.0 - 2.0 * self.tail,
+                seed=self.bench.seed_of(problem, FRESH + self.looks),
+                most_pulls=max(1, int(pulls)),
+                threads=self.bench.threads,
+            )
+            self.bench.count(found.pulls, "confirming")
+            if not decide or not found.low <= question.limit < found.high:
+                break
         chance = Estimate(found.value, found.low, found.high, LEVEL)
         return Answer(chance, f"rare events ({found.method})", problem)
 

@@ -34,6 +34,7 @@ LOOKS = 4  # per curve
 AIM = 0.85  # of the limit: fresh numbers must show that the chance is within the limit
 NEAR = 1.2  # a chance between AIM / NEAR and AIM is near enough
 SLOPE, SLOPES = 3.0, (1.0, 12.0)  # - d ln(chance) / d ln(scale): at first, and what it may be
+WIDER = 5.0  # times less exploration at which hits still say which problem is the worst
 LEAP = 2.0  # ratio of the scales of two looks, at most
 PATHS, ERROR = 1024, 0.15  # of a look: weighted paths, and the relative error with which it ends
 STAGE = 800  # of the random numbers of the looks
@@ -202,24 +203,23 @@ def mean_at(search: Search, turn: int, scale: float) -> float:
 
 
 def worst_at(search: Search, turn: int, scale: float) -> Bandit:
-    """The problem in which the policies near a scale of a curve lost the limit most often, together."""
+    """The problem in which the policies of a curve, from WIDER times below a scale to LEAP times above, lost
+    the limit most often, together: near the edge alone there are too few hits to tell."""
     near = [
-        score
-        for score in on_curve(search, turn)
-        if abs(math.log(score.candidate.scale / scale)) < math.log(LEAP) * 1.01
+        score for score in on_curve(search, turn) if 1.0 / WIDER < score.candidate.scale / scale < 1.01 * LEAP
     ]
     near = near or on_curve(search, turn)
     total: dict[Bandit, Floats] = {}
     for score in near:
         for problem, counts in search.counts.get(score.candidate, {}).items():
             total[problem] = total.get(problem, np.zeros(2)) + counts
-    order = list(dict.fromkeys(problem for score in near for problem in score.watched))
+    order = dict.fromkeys(problem for score in reversed(near) for problem in score.watched)
     return max(order, key=lambda problem: _rate(total.get(problem)))
 
 
 def _rate(counts: Floats | None) -> float:
-    """Hits per path; half a hit stands for what was not seen."""
-    return 0.0 if counts is None else float((counts[0] + 0.5) / (counts[1] + 1.0))
+    """Hits per path; the same if there are none, so that the order decides."""
+    return 0.0 if counts is None else float(counts[0] / counts[1])
 
 
 def again(search: Search, score: Score, problem: Bandit, chance: Estimate) -> list[Score]:
