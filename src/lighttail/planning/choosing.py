@@ -39,15 +39,23 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
 
 
 def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Score]:
-    """The policy at the edge of the same curve in a worse problem, if the scan found a worse problem."""
-    one, limit = score.candidate, search.question.limit
-    if not search.weighted(one.policy):
+    """The policy at the edge of the same curve in a worse problem, if there is a worse problem: one that a
+    scan found for another policy, or one that the scan for this policy finds."""
+    policy, limit = score.candidate.policy, search.question.limit
+    if not search.weighted(policy):
         return []
-    suspects = confirmation.suspects(one.policy, score.watched)
-    seen = confirmation.glimpse(one.policy, suspects[0])
-    if seen is None or seen.value <= WITHIN * limit:
+    if policy not in confirmation.scanned:
+        for problem in dict.fromkeys(found[0] for found in confirmation.scanned.values()):
+            seen = confirmation.look(policy, [problem])[0]
+            if seen.value > WITHIN * limit:
+                return again(search, score, problem, seen)
+    suspects = confirmation.suspects(policy, score.watched)
+    confirmation.look(policy, [one for one in suspects if confirmation.glimpse(policy, one) is None])
+    glimpses = [(one, confirmation.glimpse(policy, one)) for one in suspects]
+    worst, glimpse = max(((one, seen) for one, seen in glimpses if seen), key=lambda pair: pair[1].value)
+    if glimpse.value <= WITHIN * limit:
         return []
-    found = [new for new in again(search, score, suspects[0], seen) if new.chance.value <= limit]
+    found = [new for new in again(search, score, worst, glimpse) if new.chance.value <= limit]
     confirmation.scanned |= {new.candidate.policy: suspects for new in found}
     return found
 

@@ -30,8 +30,8 @@ SCANNED = 256  # paths per problem with which they are found
 FINALISTS = 6  # problems of a quick scan that a longer one looks at
 CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at, too
 STEPS = (0.25, 0.12, 0.06)  # shares by which problems beside the worst differ from it
-LOOKED = (2, 1, (0.2, 0.08))  # finalists, closest and steps if each look takes weighted paths
-SEEN = 8.0  # hits in a longer scan with which chances are counted
+LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weighted paths
+SEEN = 8.0  # hits in a scan with which chances are counted
 SOON = 1024  # weighted paths of a first look
 GLANCE = 4096  # paths if a chance need not be held against the limit
 HITS = 16.0  # expected at the limit in a first look
@@ -90,11 +90,11 @@ class Confirmation:
         pool = question.able([*watched, *edges, *family.members])
         if len(pool) > 1:
             pool = self._scan(policy, pool, SCANNED, SCAN)
-            common = self._share(policy, pool[0], SCANNED) * MORE * SCANNED >= SEEN
+            common = self._share(policy, pool[0], SCANNED) * SCANNED >= SEEN
             looks = not common and self.weighted(policy)
             finalists, close, steps = LOOKED if looks else (FINALISTS, CLOSEST, STEPS)
             closest = sorted(edges, key=lambda problem: max(problem.gaps))[:close]
-            again = question.able([*(watched[:1] if looks else ()), *pool[:finalists], *closest])
+            again = question.able([*(watched[:finalists] if looks else ()), *pool[:finalists], *closest])
             seen = math.ceil(min(3.0 / question.limit, self.budget / (question.horizon * len(again))))
             paths = MORE * SCANNED if common else max(MORE * SCANNED, seen)
             pool = self._scan(policy, again, paths, SCAN + 1, looks)
@@ -111,8 +111,8 @@ class Confirmation:
         """The problems, the worst first: by exact chances if they can be had in a moment, by weighted paths
         if asked so, and otherwise by the same random numbers for every policy."""
         if looks:
-            self._look(policy, pool)
-            return sorted(pool, key=lambda one: -self.looked[policy, one].value)
+            seen = dict(zip(pool, self.look(policy, pool), strict=True))
+            return sorted(pool, key=lambda one: -seen[one].value)
         known = {}
         if stage > SCAN:
             known = {one: self.question.exact_chance(policy, one, EXACT_SCAN) for one in pool}
@@ -143,8 +143,8 @@ class Confirmation:
         lost = self.played.get((policy, problem, MORE * SCANNED, SCAN + 1))
         return None if lost is None else self.question.chance(lost)
 
-    def _look(self, policy: Policy, problems: Sequence[Bandit]) -> None:
-        """Have weighted paths look at the chances that were not looked at before."""
+    def look(self, policy: Policy, problems: Sequence[Bandit]) -> list[Estimate]:
+        """The chances by weighted paths, which look at those that were not looked at before."""
         question, bench = self.question, self.bench
 
         def work(problem: Bandit) -> tuple[Estimate, int]:
@@ -155,6 +155,7 @@ class Confirmation:
             bench.count(found[1], "looking for the worst problem")
 
         bench.together([one for one in problems if (policy, one) not in self.looked], work, done)
+        return [self.looked[policy, problem] for problem in problems]
 
     def chance(self, policy: Policy, watched: Sequence[Bandit], decide: bool = True) -> Answer:
         """The chance in the worst problem, or on average. decide: go on until it is known to be within the

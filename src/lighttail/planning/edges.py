@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 CURVES = 3  # whose edges are sought, at most
 WORSE = 1.25  # times the least mean loss at the guessed edge that a curve may have
-LOOKS = 4  # per curve
+LOOKS = 3  # per curve
 AIM = 0.85  # of the limit: fresh numbers must show that the chance is within the limit
-NEAR = 1.2  # a chance between AIM / NEAR and AIM is near enough
+NEAR = 1.25  # a chance between AIM / NEAR and AIM is near enough
 SLOPE, SLOPES = 3.0, (1.0, 12.0)  # - d ln(chance) / d ln(scale): at first, and what it may be
 WIDER = 5.0  # times less exploration at which hits still say which problem is the worst
 LEAP = 2.0  # ratio of the scales of two looks, at most
@@ -89,12 +89,17 @@ def edges(search: Search) -> list[Score]:
     return on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in best})
 
 
-def on_edges(search: Search, starts: dict[int, tuple[float, Bandit]]) -> list[Score]:
-    """The scores at the edges of these curves. starts: a scale and the problem to look at, for each curve."""
+def on_edges(
+    search: Search, starts: dict[int, tuple[float, Bandit]], before: Sequence[Looked] = ()
+) -> list[Score]:
+    """The scores at the edges of these curves.
+
+    starts: a scale and the problem to look at, for each curve. before: what is known already of one curve.
+    """
     seen: dict[int, list[Looked]] = {}
 
     def work(turn: int) -> list[Looked]:
-        return walk(search, turn, *starts[turn])
+        return walk(search, turn, *starts[turn], before)
 
     def done(turn: int, found: list[Looked]) -> None:
         seen[turn] = found
@@ -122,9 +127,11 @@ def allowed_first(seen: Sequence[Looked], limit: float) -> Looked:
     return min(seen, key=lambda one: one.chance.value)
 
 
-def walk(search: Search, turn: int, scale: float, problem: Bandit) -> list[Looked]:
-    """Looks along a curve, each nearer to its edge."""
-    seen: list[Looked] = []
+def walk(
+    search: Search, turn: int, scale: float, problem: Bandit, before: Sequence[Looked] = ()
+) -> list[Looked]:
+    """Looks along a curve, each nearer to its edge. before: looks that were taken already."""
+    seen = list(before)
     curve, aim = search.curves[turn], AIM * search.question.limit
     least = cheapest_at(search, turn)
     for _ in range(LOOKS):
@@ -227,5 +234,5 @@ def again(search: Search, score: Score, problem: Bandit, chance: Estimate) -> li
     one = score.candidate
     seen = [Looked(one, problem, chance, 0)]
     scale = following(seen, AIM / math.sqrt(NEAR) * search.question.limit)
-    found = on_edges(search, {one.curve: (scale, problem)})
+    found = on_edges(search, {one.curve: (scale, problem)}, seen)
     return [replace(new, watched=(problem, *new.watched)) for new in found if new.candidate != one]

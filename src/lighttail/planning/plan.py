@@ -97,7 +97,7 @@ def plan(
 def _answered(search: Search, course: Course, seed: int, looks: int = 0) -> tuple[Plan, int]:
     """Search, confirm and put the plan together. Returns the plan and the looks that were taken so far."""
     confirmation = Confirmation(
-        search.question, search.bench, CONFIRM * search.budget, looks, search.weighted
+        search.question, search.bench, CONFIRM * search.budget, looks, search.weighted, looked=search.known
     )
     ranked = search.run()
     return _stated(search, confirmation, ranked, course, seed), confirmation.looks

@@ -141,8 +141,8 @@ class Search:
     def _probe(self) -> None:
         """Find, for each curve, the problems of the family in which its chance is highest.
 
-        Too little exploration fails in other problems than too much, so two policies of the curve look. A
-        curve whose pulls take long looks where the first curve does.
+        Too little exploration fails in other problems than too much, so two policies of the curve look. The
+        problems that are worst for all curves together are watched, too: few paths of one policy err often.
         """
         question = self.question
         family = question.family
@@ -160,13 +160,14 @@ class Search:
                 plays += [Play(probe.policy, problem, PROBES, 0) for problem in pool]
                 owners.append(turn)
         losses = self.bench.losses(plays, "looking for the worst problems")
+        seen = [losses[place * len(pool) : (place + 1) * len(pool)] for place in range(len(owners))]
+        together = [np.concatenate([mine[turn] for mine in seen]) for turn in range(len(pool))]
+        usual = worst_first(question, pool, together)[: WATCHED // 2]
         found: dict[int, dict[Bandit, None]] = defaultdict(dict)
-        for place, turn in enumerate(owners):
-            seen = losses[place * len(pool) : (place + 1) * len(pool)]
-            each = WATCHED // owners.count(turn)
-            found[turn] |= dict.fromkeys(worst_first(question, pool, seen)[:each])
-        usual = tuple(next(iter(found.values()), dict.fromkeys(pool[:WATCHED])))
-        self.watched = {turn: tuple(found.get(turn, usual)) for turn in range(len(self.curves))}
+        for turn, mine in zip(owners, seen, strict=True):
+            each = WATCHED // 2 // owners.count(turn)
+            found[turn] |= dict.fromkeys(worst_first(question, pool, mine)[:each])
+        self.watched = {turn: tuple(found[turn] | dict.fromkeys(usual)) for turn in range(len(self.curves))}
 
     def score(self, candidates: Iterable[Candidate], asked: Round, stage: int, label: str) -> list[Score]:
         """Play the candidates; the scores replace those of earlier rounds."""
