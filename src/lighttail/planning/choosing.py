@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.confirm import Answer, Confirmation
-from lighttail.planning.edges import again
+from lighttail.planning.edges import again, sure
 from lighttail.planning.question import Score
 from lighttail.planning.search import ROUNDS, Search, boundary, reachable
 from lighttail.policies import Policy
@@ -42,22 +43,27 @@ def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Sco
     """The policy at the edge of the same curve in a worse problem, if there is a worse problem: one that a
     scan found for another policy, or one that the scan for this policy finds."""
     policy, limit = score.candidate.policy, search.question.limit
-    if not search.weighted(policy):
+    if not search.at_edge(policy):
         return []
     if policy not in confirmation.scanned:
         for problem in dict.fromkeys(found[0] for found in confirmation.scanned.values()):
             seen = confirmation.look(policy, [problem])[0]
-            if seen.value > WITHIN * limit:
+            if _beyond(seen, limit):
                 return again(search, score, problem, seen)
     suspects = confirmation.suspects(policy, score.watched)
     confirmation.look(policy, [one for one in suspects if confirmation.glimpse(policy, one) is None])
     glimpses = [(one, confirmation.glimpse(policy, one)) for one in suspects]
     worst, glimpse = max(((one, seen) for one, seen in glimpses if seen), key=lambda pair: pair[1].value)
-    if glimpse.value <= WITHIN * limit:
+    if not _beyond(glimpse, limit):
         return []
     found = [new for new in again(search, score, worst, glimpse) if new.chance.value <= limit]
     confirmation.scanned |= {new.candidate.policy: suspects for new in found}
     return found
+
+
+def _beyond(chance: Estimate, limit: float) -> bool:
+    """Whether fresh numbers will probably not show that a chance is within the limit."""
+    return chance.value > (limit if sure(chance) else WITHIN * limit)
 
 
 def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> list[Score]:
@@ -73,7 +79,8 @@ def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> l
     if not good:
         return _nearest(search)
     best = good[0]
-    good += [] if search.by_edges else boundary(search, best, target(best), STEPS)[1:]
+    if not search.at_edge(best.candidate.policy):
+        good += boundary(search, best, target(best), STEPS)[1:]
     return sorted(good, key=lambda score: score.mean)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.curves import Candidate
-from lighttail.planning.question import EXACT_SCAN, LEVEL, Floats, Question, Score
+from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, Floats, Question, Score
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.luck import draws_for_itself
@@ -33,6 +33,7 @@ WORSE = 1.25  # times the least mean loss at the guessed edge that a curve may h
 LOOKS = 3  # per curve
 AIM = 0.85  # of the limit: fresh numbers must show that the chance is within the limit
 NEAR = 1.25  # a chance between AIM / NEAR and AIM is near enough
+EXACT_AIM, EXACT_NEAR, EXACT_LOOKS = 0.999, 1.05, 6  # the same if chances are exact, and looks per curve
 SLOPE, SLOPES = 3.0, (1.0, 12.0)  # - d ln(chance) / d ln(scale): at first, and what it may be
 WIDER = 5.0  # times less exploration at which hits still say which problem is the worst
 LEAP = 2.0  # ratio of the scales of two looks, at most
@@ -69,20 +70,34 @@ def look(question: Question, bench: Bench, policy: Policy, problem: Bandit) -> t
     return Estimate(found.value, found.low, found.high, LEVEL), found.pulls
 
 
-def has_edge(search: Search, turn: int) -> bool:
-    """Whether weighted paths can say where a curve crosses the limit, and quickly."""
+def has_edge(search: Search, turn: int, rare: bool) -> bool:
+    """Whether an exact law or, if chances are rare, weighted paths say quickly where a curve crosses the
+    limit."""
     curve, question = search.curves[turn], search.question
     if not curve.scales or curve.dear > 1:
         return False
-    policy, problem = curve.candidates(turn)[0].policy, question.family.members[0]
+    every = curve.candidates(turn)
+    policy, problem = every[len(every) // 2].policy, question.family.members[0]
+    if question.exact_chance(policy, problem, EXACT_SCAN) is not None:
+        return True
     task = Task(policy, problem, question.horizon, question.loss, "pseudo_regret")
-    return task.no_tilts() is None and not draws_for_itself(policy, problem, question.horizon)
+    return rare and task.no_tilts() is None and not draws_for_itself(policy, problem, question.horizon)
+
+
+def sure(chance: Estimate) -> bool:
+    """Whether a chance is exact, so that fresh numbers will not be different."""
+    return chance.high <= chance.value * (1.0 + 2.0 * EXACT_ERROR)
+
+
+def aim_of(chance: Estimate, limit: float) -> float:
+    """The chance to aim at, if a look gave `chance`."""
+    return limit * (EXACT_AIM if sure(chance) else AIM)
 
 
 def edges(search: Search) -> list[Score]:
     """The scores of the policies at the edges of the best curves."""
     turns = {score.candidate.curve for score in search.scores.values()}
-    starts = {turn: guess(search, turn) for turn in turns if has_edge(search, turn)}
+    starts = {turn: guess(search, turn) for turn in turns & search.with_edges}
     means = {turn: mean_at(search, turn, scale) for turn, scale in starts.items()}
     bar = WORSE * min(means.values(), default=0.0)
     best = [turn for turn in sorted(means, key=means.__getitem__) if means[turn] <= bar][:CURVES]
@@ -121,7 +136,8 @@ def on_edges(
 
 def allowed_first(seen: Sequence[Looked], limit: float) -> Looked:
     """The look with the least exploration among those within the limit; otherwise the least chance."""
-    within = [one for one in seen if one.chance.value <= AIM * limit * NEAR**0.25]
+    slack = NEAR**0.25
+    within = [one for one in seen if one.chance.value <= min(limit, slack * aim_of(one.chance, limit))]
     if within:
         return min(within, key=lambda one: one.candidate.scale)
     return min(seen, key=lambda one: one.chance.value)
@@ -132,18 +148,20 @@ def walk(
 ) -> list[Looked]:
     """Looks along a curve, each nearer to its edge. before: looks that were taken already."""
     seen = list(before)
-    curve, aim = search.curves[turn], AIM * search.question.limit
-    least = cheapest_at(search, turn)
-    for _ in range(LOOKS):
+    curve, least = search.curves[turn], cheapest_at(search, turn)
+    for turns in range(EXACT_LOOKS):
+        if turns >= LOOKS and not sure(seen[-1].chance):
+            break
         new = curve.candidates(turn, (min(curve.most, max(curve.least, scale)),))
         if not new or new[0].policy in {one.candidate.policy for one in seen}:
             break
         chance, pulls = look(search.question, search.bench, new[0].policy, problem)
         seen.append(Looked(new[0], problem, chance, pulls))
-        enough = chance.value <= aim and (chance.value >= aim / NEAR or scale <= least)
-        if enough:
+        near = EXACT_NEAR if sure(chance) else NEAR
+        aim = aim_of(chance, search.question.limit)
+        if chance.value <= aim and (chance.value >= aim / near or scale <= least):
             break
-        scale = max(least, following(seen, aim / math.sqrt(NEAR)))
+        scale = max(least, following(seen, aim / math.sqrt(near)))
     return seen
 
 
@@ -233,6 +251,6 @@ def again(search: Search, score: Score, problem: Bandit, chance: Estimate) -> li
     """The edge of the same curve in another problem, in which the chance of a policy turned out higher."""
     one = score.candidate
     seen = [Looked(one, problem, chance, 0)]
-    scale = following(seen, AIM / math.sqrt(NEAR) * search.question.limit)
+    scale = following(seen, aim_of(chance, search.question.limit) / math.sqrt(NEAR))
     found = on_edges(search, {one.curve: (scale, problem)}, seen)
     return [replace(new, watched=(problem, *new.watched)) for new in found if new.candidate != one]

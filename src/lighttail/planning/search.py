@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from lighttail.checks import number, refuse
 from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
-from lighttail.planning.edges import edges, has_edge
+from lighttail.planning.edges import edges, has_edge, sure
 from lighttail.planning.question import HIGH, Question, Score, average, mean_of, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -81,22 +82,27 @@ class Search:
         alive = [one for turn, curve in enumerate(self.curves) for one in curve.candidates(turn)]
         if self.question.everywhere:
             self._probe()
-        if not self.by_edges:
+        if not self.with_edges:
             return self.ranked(self._rounds(alive, 0, len(ROUNDS)))
         self._rounds(alive, 0, COUNTED)
         at_edges = edges(self)
         return self.ranked([*at_edges, *self._without_edge(at_edges)])
 
-    @property
-    def by_edges(self) -> bool:
-        """Whether the allowed chance is too small for the last round to count it."""
+    @cached_property
+    def with_edges(self) -> frozenset[int]:
+        """The curves whose edges can be found."""
         question = self.question
         if not question.everywhere or not question.straight or question.asks_for_loss:
-            return False
-        return self.sized(ROUNDS[-1]).hits * question.limit < FEW
+            return frozenset()
+        rare = self.sized(ROUNDS[-1]).hits * question.limit < FEW  # the last round can hardly count
+        return frozenset(turn for turn in range(len(self.curves)) if has_edge(self, turn, rare))
 
     def weighted(self, policy: Policy) -> bool:
         """Whether the chances of a policy came from weighted paths."""
+        return any(policy == known and not sure(chance) for (known, _), chance in self.known.items())
+
+    def at_edge(self, policy: Policy) -> bool:
+        """Whether a policy was found at the edge of its curve."""
         return any(policy == known for known, _ in self.known)
 
     def _rounds(self, alive: list[Candidate], first: int, until: int) -> list[Score]:
@@ -120,7 +126,7 @@ class Search:
         rest = [
             score
             for score in self.scores.values()
-            if not has_edge(self, score.candidate.curve)
+            if score.candidate.curve not in self.with_edges
             and score.mean - CLOSE * score.error <= bar
             and score.chance.low <= limit
         ]
