@@ -21,7 +21,7 @@ from lighttail.planning.choosing import confirmed, rivals
 from lighttail.planning.confirm import Answer, Confirmation
 from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curves
 from lighttail.planning.question import LEVEL, Question, Score
-from lighttail.planning.search import BUDGET, ROUNDS, Search, check_effort
+from lighttail.planning.search import BUDGET, ROUNDS, Search, check_effort, expected_pulls
 from lighttail.planning.sensitivity import sensitivity
 from lighttail.policies import EvenSplit, Policy
 from lighttail.problems import Bandit
@@ -89,7 +89,7 @@ def plan(
         return _shortest(family, horizon, loss, loss_per_pull, effort, rest)
     question, course, curves = _asked(family, horizon, loss, chance, over, policies, also, delay, batch)
     budget = BUDGET * check_effort(effort)
-    with parts_reporter(progress, int(1.5 * budget), "pulls") as report:
+    with parts_reporter(progress, expected_pulls(question, budget), "pulls") as report:
         bench = _bench(question, course, seed, threads, report)
         return _answered(Search(question, curves, bench, budget), course, seed)[0]
 
@@ -158,7 +158,7 @@ def _long_enough(
     looks, budget = 0, BUDGET * check_effort(effort)
     for _ in range(LONGER):
         question, course, curves = question_at(horizon)
-        with parts_reporter(rest["progress"], int(1.5 * budget), "pulls") as report:
+        with parts_reporter(rest["progress"], expected_pulls(question, budget), "pulls") as report:
             bench = _bench(question, course, rest["seed"], rest["threads"], report)
             found, looks = _answered(Search(question, curves, bench, budget), course, rest["seed"], looks)
         if found.met:

@@ -54,6 +54,7 @@ ROUNDS = (
     Round(24, 64, 2, 4096, 5, exact=True),
 )
 FEW = 12.0  # hits at the limit in the last round below which chances are not counted
+RARE_PULLS = 8e8  # of all looks of weighted paths, about
 BASE = 200_000  # paths of all rounds together, about
 COUNTED = 2  # rounds with all policies if the edges of curves are sought
 MEANS = Round(24, 128, 1, 64, 0, exact=True)  # for the mean losses at the edges
@@ -138,8 +139,8 @@ class Search:
         return self.score(candidates, self.sized(MEANS), len(ROUNDS) + 1, "search, mean losses")
 
     def sized(self, asked: Round) -> Round:
-        """The round with as many paths as the budget allows: from a quarter to 16 times as many."""
-        factor = min(16.0, max(0.25, self.budget / (BASE * self.question.horizon)))
+        """The round with as many paths as the budget allows."""
+        factor = factor_of(self.question, self.budget)
         members = min(asked.members, len(self.question.family.members))
         paths = max(4, round(factor * asked.paths * asked.members / members))
         return asked._replace(members=members, paths=paths, hits=max(32, round(factor * asked.hits)))
@@ -302,6 +303,19 @@ class Search:
             new = curve.candidates(one.curve, (one.scale / step, one.scale * step))
             found |= {fresh.policy: fresh for fresh in new if fresh.policy not in known}
         return list(found.values())
+
+
+def expected_pulls(question: Question, budget: float) -> int:
+    """The pulls that a plan takes, about: a search whose paths are not fewer than the least, and the looks of
+    weighted paths if chances are rare, which cost the same however small the effort is."""
+    paths = BASE * factor_of(question, budget)
+    rare = round(factor_of(question, budget) * ROUNDS[-1].hits) * question.limit < FEW
+    return int(1.5 * paths * question.horizon + (RARE_PULLS if rare else 0.0))
+
+
+def factor_of(question: Question, budget: float) -> float:
+    """By how much more paths the rounds have than they say: from a quarter to 16 times as many."""
+    return min(16.0, max(0.25, budget / (BASE * question.horizon)))
 
 
 def check_effort(effort: Any) -> float:
