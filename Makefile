@@ -55,6 +55,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
+	$(BIN)/python benchmarks/plan.py
 
 bench-live: .venv/ready
 	$(BIN)/python benchmarks/live.py

@@ -177,7 +177,7 @@ def test_grids_and_reachable_chances() -> None:
 def test_bad_input_is_refused_before_anything_is_played(
     change: dict, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lighttail.planning.bench.simulate", lambda *a, **k: pytest.fail("played"))
+    monkeypatch.setattr("lighttail.planning.bench.prepare", lambda *a, **k: pytest.fail("played"))
     given = {"family": PROBLEM, "horizon": 100, "loss": 30.0, "chance": 0.01, "seed": 1} | change
     with pytest.raises(lt.BadInput, match=message):
         lt.plan(given.pop("family"), **given)

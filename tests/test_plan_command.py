@@ -189,7 +189,7 @@ def test_bad_input_is_one_sentence_before_any_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("visits.csv").write_text("day,x\n1,2\n")
-    monkeypatch.setattr("lighttail.planning.bench.simulate", lambda *args, **settings: pytest.fail("work"))
+    monkeypatch.setattr("lighttail.planning.bench.prepare", lambda *args, **settings: pytest.fail("work"))
     assert run(monkeypatch, *words.split()) == 2
     shown = capsys.readouterr()
     assert shown.err.startswith(f"lighttail: {SENTENCES[words]}")

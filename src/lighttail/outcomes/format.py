@@ -45,7 +45,7 @@ def probability(estimate: Estimate) -> tuple[str, str]:
 def chance(value: float) -> str:
     """A chance as a percentage, or as a power of ten below one in a million."""
     if value in (0.0, 1.0):
-        return f"{value:.0%}"
+        return f"{value * 100:.0f} %"
     if value < 1e-6:
         return f"{value:.1e}"
     return f"{100 * value:.3g} %" if value >= 0.01 else f"{100 * value:.2g} %"
@@ -57,7 +57,7 @@ def precise(value: float, like: float | None = None) -> str:
     like: another chance, whose form is used.
     """
     if value in (0.0, 1.0):
-        return f"{value:.0%}"
+        return f"{value * 100:.0f} %"
     if (value if like is None else like) < 1e-4:
         return f"{value:.2e}"
     return f"{100 * value:.{6 if value > 0.999 else 3}g} %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from lighttail.outcomes.comparison import Comparison, Entry
@@ -80,14 +81,20 @@ def _no_better(comparison: Comparison) -> str:
     if not named:
         return ""
     does = "does" if len(named) == 1 else "do"
-    loses = rounded(even_split(problem, horizon))
+    loses = rounded(even_split(problem.means, horizon))
     return f"{listed(named)} {does} no better here than an even split of the pulls, which loses {loses}."
 
 
-def even_split(problem: Problem, horizon: int) -> float:
-    """The mean gap times the horizon: what pulling all arms equally often loses."""
-    best = max(problem.means)
-    return horizon * sum(best - mean for mean in problem.means) / len(problem.means)
+def even_split(means: Sequence[float], horizon: int) -> float:
+    """What pulling the arms in turn loses; the first arms are pulled once more if the arms do not divide the
+    horizon.
+
+    >>> even_split([0.75, 0.25, 0.5], 301)
+    75.0
+    """
+    rounds, left = divmod(horizon, len(means))
+    gaps = [max(means) - mean for mean in means]
+    return rounds * math.fsum(gaps) + math.fsum(gaps[:left])
 
 
 def no_better_than_even(entry: Entry, problem: Problem, horizon: int) -> bool:
@@ -98,9 +105,7 @@ def no_better_than_even(entry: Entry, problem: Problem, horizon: int) -> bool:
     """
     if not problem.means:
         return False
-    gaps = sorted(max(problem.means) - mean for mean in problem.means)
-    rounds, left = divmod(horizon, len(gaps))
-    least = rounds * sum(gaps) + sum(gaps[:left])
+    least = even_split(sorted(problem.means, reverse=True), horizon)
     return least > 0.0 and entry.outcome.mean("pseudo_regret").high >= least * (1.0 - 1e-9)
 
 

@@ -82,7 +82,8 @@ class Plan:
     policy to run, or the one that comes nearest. cheapest: the policy with the least mean loss whatever its
     chance. even: the even split. smallest_loss: a loss that the choice reaches with a chance of at most
     `limit`: `loss` itself if the limit is met, infinite if too few paths can tell. frontier: every policy of
-    the search. misjudged: the choice in another world than planned for.
+    the search. misjudged: the choice in another world than planned for. rivals: whether, if no policy meets
+    the limit, another one may come as near as the choice.
     """
 
     family: Family
@@ -103,6 +104,7 @@ class Plan:
     playing: float  # seconds of the simulations, added up over the threads
     asked_for_loss: bool = False
     asked_for_horizon: bool = False
+    rivals: bool = False
     shown_as: ClassVar[str] = "plan"  # the kind of its report
 
     @property
@@ -141,10 +143,15 @@ class Plan:
             return f"{long}{text}; {self._without_limit()}."
         return (
             f"No policy was found that loses {self.loss:g}{unit} or more with a chance of at most "
-            f"{in_percent(self.limit)}{where}. {one.label}{tuning} comes nearest: it {loses} and "
+            f"{in_percent(self.limit)}{where}. {one.label}{tuning} {self._nearest()}: it {loses} and "
             f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} (at most "
             f"{in_percent(one.chance.high)}). {self.help()}"
         )
+
+    def _nearest(self) -> str:
+        if not self.rivals:
+            return "comes nearest"
+        return "came nearest in these runs, which are too few to tell whether another policy comes nearer"
 
     def _without_limit(self) -> str:
         other = self.cheapest
@@ -202,6 +209,7 @@ class Plan:
         """For JSON. command: the command that made the plan, if it was not a call of `plan`."""
         return {
             "met": self.met,
+            "nearest_is_uncertain": self.rivals,
             "sentence": self.sentence(),
             "family": self.family.about,
             "arms": self.family.arms,

@@ -6,18 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.running.blocks import Job, block_player
+from lighttail.running.kept import KeptPaths, PlayBlock
 from lighttail.running.pool import AHEAD, threads_of, work_on
-from lighttail.running.simulate import simulate
+from lighttail.running.prepare import Prepared, prepare
 
 Floats = npt.NDArray[np.float64]
 Report = Callable[[str, int], None]
+PART = 1 << 22  # pulls that a thread plays before the next task: some ten milliseconds of work
+R = TypeVar("R")
 
 
 class Play(NamedTuple):
@@ -32,12 +36,23 @@ class Play(NamedTuple):
     place: int = 0
 
 
+class Part(NamedTuple):
+    """Some blocks of a play. kept: where the paths of the play go."""
+
+    job: Job
+    player: PlayBlock
+    kept: KeptPaths
+    first: int
+    until: int
+
+
 @dataclass
 class Bench:
     """Plays policies and counts what was played.
 
     late: the arguments delay and batch of `simulate`. report: is told (label, pulls so far). pulls: played so
-    far. playing: seconds in `simulate`, added up over the threads.
+    far. playing: processor seconds in kernels of plain paths. ready: the checks and choices of
+    `simulate` for each policy, which are made once.
     """
 
     horizon: int
@@ -47,23 +62,52 @@ class Bench:
     report: Report | None = None
     pulls: int = 0
     playing: float = 0.0
+    ready: dict[Policy, Prepared] = field(default_factory=dict)
 
     def losses(self, plays: Sequence[Play], label: str = "") -> list[Floats]:
-        """The loss (pseudo regret) of every path of every play."""
-        found: list[Floats] = [np.empty(0)] * len(plays)
+        """The loss (pseudo regret) of every path of every play.
 
-        def send(pool: Any, turn: int, attempt: int) -> Future[tuple[Floats, float]]:
-            return pool.submit(self._play, plays[turn])  # type: ignore[no-any-return]
+        The paths of a play are those of `simulate`. They are played in parts, so that all threads are busy
+        however few plays there are.
+        """
+        kept = [KeptPaths(play.problem, self.horizon, play.paths) for play in plays]
+        stop = np.zeros(1, dtype=np.int64)
 
-        def done(turn: int, result: tuple[Floats, float]) -> None:
-            found[turn], seconds = result
+        def parts() -> Any:
+            for play, room in zip(plays, kept, strict=True):
+                job = self._job(play)
+                player, step = block_player(job), max(1, PART // (job.size * self.horizon))
+                for first in range(0, job.blocks, step):
+                    yield Part(job, player, room, first, min(job.blocks, first + step))
+
+        def fill(part: Part) -> float:
+            begin = time.thread_time()
+            for block in range(part.first, part.until):
+                part.kept.fill(part.player, part.job.size, stop, block, part.job.rows(block, block + 1).stop)
+            return time.thread_time() - begin
+
+        def done(part: Part, seconds: float) -> None:
+            rows = part.job.rows(part.first, part.until)
             self.playing += seconds
-            self.count(plays[turn].paths * self.horizon, label)
+            self.count((rows.stop - rows.start) * self.horizon, label)
 
-        threads = min(self.threads, max(1, len(plays)))
-        place = threads_of(threads)
-        work_on(place, range(len(plays)), send, done, window=lambda: AHEAD * threads, halt=lambda: None)
-        return found
+        self.together(parts(), fill, done, lambda: stop.fill(1))
+        return [room.outcome({}).pseudo_regret for room in kept]
+
+    def together(
+        self,
+        tasks: Any,
+        work: Callable[[Any], R],
+        done: Callable[[Any, R], None],
+        halt: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Do the tasks on all threads; `done` takes each result in this thread."""
+
+        def send(pool: Any, task: Any, attempt: int) -> Future[R]:
+            return pool.submit(work, task)  # type: ignore[no-any-return]
+
+        place, window = threads_of(self.threads), lambda: AHEAD * self.threads
+        work_on(place, tasks, send, done, window=window, halt=halt)
 
     def count(self, pulls: int, label: str) -> None:
         """Add to what was played, and report it."""
@@ -75,18 +119,27 @@ class Bench:
         """A seed for each stage, each place and each set of means."""
         return stage_seed(self.seed, stage, place, problem)
 
-    def _play(self, play: Play) -> tuple[Floats, float]:
-        begin = time.perf_counter()
-        out = simulate(
+    def _job(self, play: Play) -> Job:
+        """The simulation of a play. Its method is the one that is faster for the policy on the first problem
+        on which it was played."""
+        if play.policy not in self.ready:
+            where: Any = (None, 1, "cpu", None)
+            late = (self.late.get("delay"), self.late.get("batch"), None)
+            self.ready[play.policy] = prepare(
+                play.policy, play.problem, self.horizon, 1, 0, "auto", "paths", False, where, late
+            )
+        found = self.ready[play.policy].job
+        seed = self.seed_of(play.problem, play.stage, play.place)
+        return Job(
             play.policy,
             play.problem,
-            horizon=self.horizon,
-            paths=play.paths,
-            seed=self.seed_of(play.problem, play.stage, play.place),
-            threads=1,
-            **self.late,
+            self.horizon,
+            play.paths,
+            seed,
+            found.method,
+            found.size,
+            course=found.course,
         )
-        return out.pseudo_regret, time.perf_counter() - begin
 
 
 def stage_seed(seed: int, stage: int, place: int, problem: Bandit) -> int:

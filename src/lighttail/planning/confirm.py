@@ -8,15 +8,17 @@ next candidate is tried. Every look has a part of the whole error, so that the m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Floats, Play
-from lighttail.planning.question import LEVEL, Question, worst_first
+from lighttail.planning.edges import look
+from lighttail.planning.question import EXACT_SCAN, LEVEL, Question, worst_first
 from lighttail.planning.search import members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -28,7 +30,10 @@ SCANNED = 256  # paths per problem with which they are found
 FINALISTS = 6  # problems of a quick scan that a longer one looks at
 CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at, too
 STEPS = (0.25, 0.12, 0.06)  # shares by which problems beside the worst differ from it
-EXACT_SCAN = 0.3  # seconds for an exact chance in a scan
+LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weighted paths
+SEEN = 8.0  # hits in a scan with which chances are counted
+SOON = 1024  # weighted paths of a first look
+GLANCE = 4096  # paths if a chance need not be held against the limit
 HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
@@ -48,13 +53,21 @@ class Answer:
 
 @dataclass
 class Confirmation:
-    """Confirms choices one after the other. budget: pulls per choice. looks: taken so far, by all choices."""
+    """Confirms choices one after the other.
+
+    budget: pulls per choice. looks: taken so far, by all choices. weighted: whether the chances of a
+    policy are too small to be counted. scanned: the problems in which a choice is confirmed. looked: what
+    weighted paths said, which chooses these problems and is not stated. played: the losses of scans.
+    """
 
     question: Question
     bench: Bench
     budget: float
     looks: int = 0
+    weighted: Callable[[Policy], bool] = lambda policy: False
     scanned: dict[Policy, list[Bandit]] = field(default_factory=dict)
+    looked: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
+    played: dict[Any, Floats] = field(default_factory=dict)
 
     @property
     def tail(self) -> float:
@@ -68,7 +81,7 @@ class Confirmation:
         A quick scan of all problems in which the limit can be lost, then a longer one of those that came
         nearest and of problems whose gap just suffices, in which a quick scan sees nothing: in the longer
         scan a chance at the limit shows itself 19 times in 20. Then problems beside the worst, in smaller and
-        smaller steps.
+        smaller steps. If chances are too small to be counted, weighted paths look at fewer problems.
         """
         if policy in self.scanned:
             return self.scanned[policy]
@@ -77,33 +90,72 @@ class Confirmation:
         pool = question.able([*watched, *edges, *family.members])
         if len(pool) > 1:
             pool = self._scan(policy, pool, SCANNED, SCAN)
-            close = sorted(edges, key=lambda problem: max(problem.gaps))[:CLOSEST]
-            again = question.able([*pool[:FINALISTS], *close])
+            common = self._share(policy, pool[0], SCANNED) * SCANNED >= SEEN
+            looks = not common and self.weighted(policy)
+            finalists, close, steps = LOOKED if looks else (FINALISTS, CLOSEST, STEPS)
+            closest = sorted(edges, key=lambda problem: max(problem.gaps))[:close]
+            again = question.able([*(watched[:finalists] if looks else ()), *pool[:finalists], *closest])
             seen = math.ceil(min(3.0 / question.limit, self.budget / (question.horizon * len(again))))
-            paths = max(MORE * SCANNED, seen)
-            pool = self._scan(policy, again, paths, SCAN + 1)
-            for step in STEPS:
+            paths = MORE * SCANNED if common else max(MORE * SCANNED, seen)
+            pool = self._scan(policy, again, paths, SCAN + 1, looks)
+            for step in steps:
                 beside = question.able([*pool[:SUSPECTS], *family.near(pool[0], step)])
-                pool = self._scan(policy, beside, paths, SCAN + 1) if len(beside) > SUSPECTS else pool
+                if len(beside) > SUSPECTS:
+                    pool = self._scan(policy, beside, paths, SCAN + 1, looks)
         self.scanned[policy] = pool[:SUSPECTS]
         return self.scanned[policy]
 
-    def _scan(self, policy: Policy, pool: list[Bandit], paths: int, stage: int) -> list[Bandit]:
-        """The problems, the worst first: by exact chances if they can be had in a moment, and otherwise by
-        the same random numbers for every policy."""
+    def _scan(
+        self, policy: Policy, pool: list[Bandit], paths: int, stage: int, looks: bool = False
+    ) -> list[Bandit]:
+        """The problems, the worst first: by exact chances if they can be had in a moment, by weighted paths
+        if asked so, and otherwise by the same random numbers for every policy."""
+        if looks:
+            seen = dict(zip(pool, self.look(policy, pool), strict=True))
+            return sorted(pool, key=lambda one: -seen[one].value)
         known = {}
         if stage > SCAN:
             known = {one: self.question.exact_chance(policy, one, EXACT_SCAN) for one in pool}
         rest = [one for one in pool if known.get(one) is None]
-        losses = self.bench.losses(
-            [Play(policy, problem, paths, stage) for problem in rest], "looking for the worst problem"
-        )
-        ranked = worst_first(self.question, rest, losses)
+        ranked = worst_first(self.question, rest, self._losses(policy, rest, paths, stage))
         exact = {one: chance.value for one, chance in known.items() if chance is not None}
         best = sorted(exact, key=lambda one: -exact[one])
         if not best or not ranked:
             return best or ranked
         return [best[0], ranked[0], *best[1:2], *ranked[1:], *best[2:]]
+
+    def _losses(self, policy: Policy, problems: list[Bandit], paths: int, stage: int) -> list[Floats]:
+        """The losses in each problem; what was played before is not played again."""
+        keys = [(policy, problem, paths, stage) for problem in problems]
+        new = [Play(*key) for key in keys if key not in self.played]
+        found = self.bench.losses(new, "looking for the worst problem")
+        self.played |= {tuple(play[:4]): lost for play, lost in zip(new, found, strict=True)}
+        return [self.played[key] for key in keys]
+
+    def _share(self, policy: Policy, problem: Bandit, paths: int) -> float:
+        """The share of the paths of a quick scan that lost the limit."""
+        return float(self.question.reaches(self.played[policy, problem, paths, SCAN]).mean())
+
+    def glimpse(self, policy: Policy, problem: Bandit) -> Estimate | None:
+        """What the scan saw of the chance in one of the suspects, if it saw anything."""
+        if (policy, problem) in self.looked:
+            return self.looked[policy, problem]
+        lost = self.played.get((policy, problem, MORE * SCANNED, SCAN + 1))
+        return None if lost is None else self.question.chance(lost)
+
+    def look(self, policy: Policy, problems: Sequence[Bandit]) -> list[Estimate]:
+        """The chances by weighted paths, which look at those that were not looked at before."""
+        question, bench = self.question, self.bench
+
+        def work(problem: Bandit) -> tuple[Estimate, int]:
+            return look(question, bench, policy, problem)
+
+        def done(problem: Bandit, found: tuple[Estimate, int]) -> None:
+            self.looked[policy, problem] = found[0]
+            bench.count(found[1], "looking for the worst problem")
+
+        bench.together([one for one in problems if (policy, one) not in self.looked], work, done)
+        return [self.looked[policy, problem] for problem in problems]
 
     def chance(self, policy: Policy, watched: Sequence[Bandit], decide: bool = True) -> Answer:
         """The chance in the worst problem, or on average. decide: go on until it is known to be within the
@@ -125,9 +177,16 @@ class Confirmation:
         exact = question.exact_chance(policy, problem, EXACT_SECONDS)
         if exact is not None:
             return Answer(exact, "exact", problem)
+        if not decide and self._common(policy, self.suspects(policy, ())[0]):
+            return self._counted(policy, [problem], decide, min(budget, GLANCE * question.horizon))
         if question.straight and self._first() * question.horizon > budget:
-            return self._rare(policy, problem, budget)
+            return self._rare(policy, problem, decide, budget)
         return self._counted(policy, [problem], decide, budget)
+
+    def _common(self, policy: Policy, problem: Bandit) -> bool:
+        """Whether a scan met losses of the limit so often that they can be counted."""
+        key = (policy, problem, MORE * SCANNED, SCAN + 1)
+        return key in self.played and int(self.question.reaches(self.played[key]).sum()) >= SEEN
 
     def _average(self, policy: Policy, decide: bool) -> Answer:
         return self._counted(policy, list(self.question.family.members), decide, self.budget)
@@ -158,24 +217,27 @@ class Confirmation:
         worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
         return Answer(chance, "simulated paths", worst)
 
-    def _rare(self, policy: Policy, problem: Bandit, budget: float) -> Answer:
-        """Chances too small to be counted: a certificate, or rare events."""
+    def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
+        """Chances too small to be counted: a certificate, or rare events, at first with few paths."""
         question = self.question
         setting = (policy, problem, question.horizon, question.loss)
         guarantee = bounds_at(*setting, "pseudo_regret").guarantee
         if guarantee is not None and float(guarantee) <= question.limit:
             bound = float(guarantee)
             return Answer(Estimate(bound, 0.0, bound, LEVEL), "certificate: an upper bound", problem)
-        self.looks += 1
-        found = tail_probability(
-            *setting,
-            relative_error=0.1,
-            level=1.0 - 2.0 * self.tail,
-            seed=self.bench.seed_of(problem, FRESH + self.looks),
-            most_pulls=max(1, int(budget)),
-            threads=self.bench.threads,
-        )
-        self.bench.count(found.pulls, "confirming")
+        for pulls in (min(budget, SOON * question.horizon), budget):
+            self.looks += 1
+            found = tail_probability(
+                *setting,
+                relative_error=0.1,
+                level=1.0 - 2.0 * self.tail,
+                seed=self.bench.seed_of(problem, FRESH + self.looks),
+                most_pulls=max(1, int(pulls)),
+                threads=self.bench.threads,
+            )
+            self.bench.count(found.pulls, "confirming")
+            if not decide or not found.low <= question.limit < found.high:
+                break
         chance = Estimate(found.value, found.low, found.high, LEVEL)
         return Answer(chance, f"rare events ({found.method})", problem)
 

@@ -14,12 +14,14 @@ from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.families import Family, family_of
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.verdict import even_split
 from lighttail.planning.answer import Option, Over, Plan, Point
 from lighttail.planning.bench import Bench
+from lighttail.planning.choosing import confirmed, rivals
 from lighttail.planning.confirm import Answer, Confirmation
 from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curves
 from lighttail.planning.question import LEVEL, Question, Score
-from lighttail.planning.search import BUDGET, ROUNDS, Search, boundary, check_effort, reachable
+from lighttail.planning.search import BUDGET, ROUNDS, Search, check_effort, expected_pulls
 from lighttail.planning.sensitivity import sensitivity
 from lighttail.policies import EvenSplit, Policy
 from lighttail.problems import Bandit
@@ -27,11 +29,8 @@ from lighttail.reading.words import policy_words
 from lighttail.running.prepare import MOST_THREADS, check_seed, check_settings, fresh_seed, usable_processors
 from lighttail.system.progress import parts_reporter
 
-ATTEMPTS = 6  # choices that are confirmed, at most
-SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if no choice was confirmed
 CONFIRM = 0.25  # of the budget, for one choice
 MEAN_PATHS = 2048  # for the mean loss of a choice
-STEPS = 3  # towards the limit itself
 NAMED = ("chance", "over", "policies", "also", "delay", "batch")
 SHORT = 0.05  # of the budget, for each horizon that is tried
 LONGEST = 10**7  # pulls of an experiment: a plan plays some ten thousand paths
@@ -90,18 +89,26 @@ def plan(
         return _shortest(family, horizon, loss, loss_per_pull, effort, rest)
     question, course, curves = _asked(family, horizon, loss, chance, over, policies, also, delay, batch)
     budget = BUDGET * check_effort(effort)
-    with parts_reporter(progress, int(1.5 * budget), "pulls") as report:
+    with parts_reporter(progress, expected_pulls(question, budget), "pulls") as report:
         bench = _bench(question, course, seed, threads, report)
-        search = Search(question, curves, bench, budget)
-        return _answered(search, Confirmation(question, bench, CONFIRM * budget), course, seed)
+        return _answered(Search(question, curves, bench, budget), course, seed)[0]
 
 
-def _answered(search: Search, confirmation: Confirmation, course: Course, seed: int) -> Plan:
-    """Search, confirm and put the plan together."""
+def _answered(search: Search, course: Course, seed: int, looks: int = 0) -> tuple[Plan, int]:
+    """Search, confirm and put the plan together. Returns the plan and the looks that were taken so far."""
+    confirmation = Confirmation(
+        search.question, search.bench, CONFIRM * search.budget, looks, search.weighted, looked=search.known
+    )
     ranked = search.run()
+    return _stated(search, confirmation, ranked, course, seed), confirmation.looks
+
+
+def _stated(
+    search: Search, confirmation: Confirmation, ranked: list[Score], course: Course, seed: int
+) -> Plan:
     if search.question.asks_for_loss:
         return _smallest_loss(search, confirmation, ranked[0], course, seed)
-    score, answer = _confirmed(search, confirmation, ranked)
+    score, answer = confirmed(search, confirmation, ranked)
     return _made(search, confirmation, score, answer, course, seed)
 
 
@@ -151,13 +158,12 @@ def _long_enough(
     looks, budget = 0, BUDGET * check_effort(effort)
     for _ in range(LONGER):
         question, course, curves = question_at(horizon)
-        with parts_reporter(rest["progress"], int(1.5 * budget), "pulls") as report:
+        with parts_reporter(rest["progress"], expected_pulls(question, budget), "pulls") as report:
             bench = _bench(question, course, rest["seed"], rest["threads"], report)
-            confirmation = Confirmation(question, bench, CONFIRM * budget, looks)
-            found = _answered(Search(question, curves, bench, budget), confirmation, course, rest["seed"])
+            found, looks = _answered(Search(question, curves, bench, budget), course, rest["seed"], looks)
         if found.met:
             break
-        horizon, looks = math.ceil(NEAR * horizon), confirmation.looks
+        horizon = math.ceil(NEAR * horizon)
     return replace(found, asked_for_horizon=True)
 
 
@@ -206,52 +212,6 @@ def _asked(
             check_settings(one.policy, first, pulls, 2, 0, 1)
             course = check_course(one.policy, first, pulls, delay, batch)
     return Question(family, pulls, lost, limit, everywhere, not course.late), course, curves
-
-
-def _confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Answer]:
-    """The first choice that is shown to be allowed; if there is none, the one that came nearest."""
-    question, tried = search.question, list[tuple[Score, Answer]]()
-    order = _order(search, confirmation, ranked)
-    while order and len(tried) < ATTEMPTS:
-        score = order.pop(0)
-        answer = confirmation.chance(score.candidate.policy, score.watched)
-        if answer.chance.high <= question.limit:
-            return score, answer
-        tried.append((score, answer))
-        if not order and len(tried) < ATTEMPTS:
-            order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
-    return min(tried, key=lambda pair: (pair[1].chance.high, pair[1].chance.value))
-
-
-def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> list[Score]:
-    """The scores in the order in which they are confirmed."""
-    question = search.question
-    paths = max(1, int(confirmation.budget / question.horizon))
-    within = reachable(question.limit, paths, confirmation.tail / 4.0)
-
-    def target(score: Score) -> float:
-        return question.limit if score.exact else within
-
-    good = [score for score in ranked if score.chance.value <= target(score)]
-    if not good:
-        return sorted(ranked, key=lambda score: (score.chance.value, score.promised, score.mean))[:2]
-    best = good[0]
-    good += boundary(search, best, target(best), STEPS)[1:]
-    return sorted(good, key=lambda score: score.mean)
-
-
-def _safer(search: Search, first: Score, tried: set[Policy]) -> list[Score]:
-    """Policies of the same curve that explore more."""
-    one = first.candidate
-    if math.isnan(one.scale):
-        return []
-    curve = search.curves[one.curve]
-    new = curve.candidates(one.curve, [one.scale * step for step in SAFER])
-    new = [candidate for candidate in new if candidate.policy not in tried]
-    if not new:
-        return []
-    scores = search.score(new, search.sized(ROUNDS[2]), len(ROUNDS) + 9, "search, safer policies")
-    return sorted(scores, key=lambda score: score.mean)
 
 
 def _option(
@@ -305,6 +265,7 @@ def _made(
         seed,
         bench.pulls,
         bench.playing,
+        rivals=not met and rivals(search, score, answer),
     )
 
 
@@ -327,14 +288,12 @@ def _cheapest(search: Search, confirmation: Confirmation, choice: Option) -> Opt
 
 
 def _even(search: Search) -> Option:
-    """The even split, whose loss has no chance in it: arms are pulled in turn, the first ones once more if
-    the horizon is not a multiple of their number."""
+    """The even split, whose loss has no chance in it."""
     question, policy = search.question, EvenSplit()
     family, horizon = question.family, question.horizon
 
     def lost(problem: Bandit) -> float:
-        counts = [horizon // problem.arms + (arm < horizon % problem.arms) for arm in range(problem.arms)]
-        return math.fsum(n * gap for n, gap in zip(counts, problem.gaps, strict=True))
+        return even_split(problem.means, horizon)
 
     worst = max((*family.edges(question.least_gap), *family.members), key=lost)
     losses = np.array([lost(member) for member in family.members])
@@ -364,7 +323,7 @@ def _smallest_loss(
         allowed = "larger: no loss below the largest possible can be promised at this chance with these paths"
         raise refuse("effort", search.budget / BUDGET, allowed)
     asked = replace(search.question, loss=loss)
-    known = Confirmation(asked, search.bench, confirmation.budget, confirmation.looks)
+    known = replace(confirmation, question=asked, scanned={}, looked={}, played={})
     found = _made(replace(search, question=asked), known, score, answer, course, seed)
     return replace(found, smallest_loss=loss, asked_for_loss=True)
 

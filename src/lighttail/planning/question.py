@@ -21,6 +21,7 @@ from lighttail.tails.known import exact_at
 Floats = npt.NDArray[np.float64]
 LEVEL = 0.95
 HIGH = 0.96  # the quantile by which tails are compared while few paths were played
+EXACT_SCAN = 0.3  # seconds for an exact chance in a scan
 EXACT_ERROR = 1e-5  # relative error of an exact chance
 NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 

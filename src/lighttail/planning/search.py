@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from lighttail.checks import number, refuse
 from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
+from lighttail.planning.edges import edges, has_edge, sure
 from lighttail.planning.question import HIGH, Question, Score, average, mean_of, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -51,12 +53,20 @@ ROUNDS = (
     Round(24, 32, 3, 1024, 5, exact=True),
     Round(24, 64, 2, 4096, 5, exact=True),
 )
+FEW = 12.0  # hits at the limit in the last round below which chances are not counted
+RARE_PULLS = 8e8  # of all looks of weighted paths, about
 BASE = 200_000  # paths of all rounds together, about
+COUNTED = 2  # rounds with all policies if the edges of curves are sought
+MEANS = Round(24, 128, 1, 64, 0, exact=True)  # for the mean losses at the edges
 
 
 @dataclass
 class Search:
-    """The state of a search: the latest score of every candidate, and the problems watched per curve."""
+    """The state of a search: the latest score of every candidate, and the problems watched per curve.
+
+    known: chances that need not be counted. orders: the problems to look at first, for some candidates.
+    counts: the hits and the paths of the latest round in each problem.
+    """
 
     question: Question
     curves: Sequence[Curve]
@@ -64,27 +74,73 @@ class Search:
     budget: float = BUDGET
     scores: dict[Candidate, Score] = field(default_factory=dict)
     watched: dict[int, tuple[Bandit, ...]] = field(default_factory=dict)
+    known: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
+    orders: dict[Candidate, tuple[Bandit, ...]] = field(default_factory=dict)
+    counts: dict[Candidate, dict[Bandit, Floats]] = field(default_factory=dict)
 
     def run(self) -> list[Score]:
-        """The scores of the last round, the best first."""
+        """The scores of those that may be the answer, the best first."""
         alive = [one for turn, curve in enumerate(self.curves) for one in curve.candidates(turn)]
         if self.question.everywhere:
             self._probe()
+        if not self.with_edges:
+            return self.ranked(self._rounds(alive, 0, len(ROUNDS)))
+        self._rounds(alive, 0, COUNTED)
+        at_edges = edges(self)
+        return self.ranked([*at_edges, *self._without_edge(at_edges)])
+
+    @cached_property
+    def with_edges(self) -> frozenset[int]:
+        """The curves whose edges can be found."""
+        question = self.question
+        if not question.everywhere or not question.straight or question.asks_for_loss:
+            return frozenset()
+        rare = self.sized(ROUNDS[-1]).hits * question.limit < FEW  # the last round can hardly count
+        return frozenset(turn for turn in range(len(self.curves)) if has_edge(self, turn, rare))
+
+    def weighted(self, policy: Policy) -> bool:
+        """Whether the chances of a policy came from weighted paths."""
+        return any(policy == known and not sure(chance) for (known, _), chance in self.known.items())
+
+    def at_edge(self, policy: Policy) -> bool:
+        """Whether a policy was found at the edge of its curve."""
+        return any(policy == known for known, _ in self.known)
+
+    def _rounds(self, alive: list[Candidate], first: int, until: int) -> list[Score]:
+        """The scores of round `until`, after rounds in which the best candidates go on."""
         latest: list[Score] = []
-        for turn, asked in enumerate(ROUNDS):
-            latest = self.score(
-                alive, self.sized(asked), turn + 1, f"search, round {turn + 1} of {len(ROUNDS)}"
-            )
-            last = turn + 1 == len(ROUNDS)
-            latest = self.ranked(latest) if last else self.kept(latest, asked.kept)
-            alive = [score.candidate for score in latest]
-            if not last:
+        for turn in range(first, until):
+            asked = ROUNDS[turn]
+            label = f"search, round {turn + 1} of {len(ROUNDS)}"
+            latest = self.score(alive, self.sized(asked), turn + 1, label)
+            if turn + 1 < until:
+                latest = self.kept(latest, asked.kept)
+                alive = [score.candidate for score in latest]
                 alive += self._between(latest, 2.0 ** (0.5 ** (turn + 1)))
         return latest
 
+    def _without_edge(self, at_edges: Sequence[Score]) -> list[Score]:
+        """The policies whose chances must be counted, if their mean loss may be below those at the edges."""
+        limit = self.question.limit
+        good = [score for score in at_edges if score.likely(limit)]
+        bar = min((score.mean + CLOSE * score.error for score in good), default=math.inf)
+        rest = [
+            score
+            for score in self.scores.values()
+            if score.candidate.curve not in self.with_edges
+            and score.mean - CLOSE * score.error <= bar
+            and score.chance.low <= limit
+        ]
+        few = [score.candidate for score in self.kept(rest, ROUNDS[COUNTED].kept)] if rest else []
+        return self._rounds(few, COUNTED, len(ROUNDS)) if few else []
+
+    def score_means(self, candidates: Iterable[Candidate]) -> list[Score]:
+        """The scores of candidates whose chances are known already."""
+        return self.score(candidates, self.sized(MEANS), len(ROUNDS) + 1, "search, mean losses")
+
     def sized(self, asked: Round) -> Round:
-        """The round with as many paths as the budget allows: from a quarter to 16 times as many."""
-        factor = min(16.0, max(0.25, self.budget / (BASE * self.question.horizon)))
+        """The round with as many paths as the budget allows."""
+        factor = factor_of(self.question, self.budget)
         members = min(asked.members, len(self.question.family.members))
         paths = max(4, round(factor * asked.paths * asked.members / members))
         return asked._replace(members=members, paths=paths, hits=max(32, round(factor * asked.hits)))
@@ -92,8 +148,8 @@ class Search:
     def _probe(self) -> None:
         """Find, for each curve, the problems of the family in which its chance is highest.
 
-        Too little exploration fails in other problems than too much, so two policies of the curve look. A
-        curve whose pulls take long looks where the first curve does.
+        Too little exploration fails in other problems than too much, so two policies of the curve look. The
+        problems that are worst for all curves together are watched, too: few paths of one policy err often.
         """
         question = self.question
         family = question.family
@@ -111,13 +167,14 @@ class Search:
                 plays += [Play(probe.policy, problem, PROBES, 0) for problem in pool]
                 owners.append(turn)
         losses = self.bench.losses(plays, "looking for the worst problems")
+        seen = [losses[place * len(pool) : (place + 1) * len(pool)] for place in range(len(owners))]
+        together = [np.concatenate([mine[turn] for mine in seen]) for turn in range(len(pool))]
+        usual = worst_first(question, pool, together)[: WATCHED // 2]
         found: dict[int, dict[Bandit, None]] = defaultdict(dict)
-        for place, turn in enumerate(owners):
-            seen = losses[place * len(pool) : (place + 1) * len(pool)]
-            each = WATCHED // owners.count(turn)
-            found[turn] |= dict.fromkeys(worst_first(question, pool, seen)[:each])
-        usual = tuple(next(iter(found.values()), dict.fromkeys(pool[:WATCHED])))
-        self.watched = {turn: tuple(found.get(turn, usual)) for turn in range(len(self.curves))}
+        for turn, mine in zip(owners, seen, strict=True):
+            each = WATCHED // 2 // owners.count(turn)
+            found[turn] |= dict.fromkeys(worst_first(question, pool, mine)[:each])
+        self.watched = {turn: tuple(found[turn] | dict.fromkeys(usual)) for turn in range(len(self.curves))}
 
     def score(self, candidates: Iterable[Candidate], asked: Round, stage: int, label: str) -> list[Score]:
         """Play the candidates; the scores replace those of earlier rounds."""
@@ -130,8 +187,10 @@ class Search:
             paths, hits = (fewer(count, self.curves[one.curve]) for count in (asked.paths, asked.hits))
             plays += members_of(one.policy, members, paths, stage)
             look = self._look(one, asked.watched)
-            for problem in look if asked.exact else ():
-                known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
+            for problem in look:
+                known = self.known.get((one.policy, problem))
+                if known is None and asked.exact:
+                    known = self.question.exact_chance(one.policy, problem, EXACT_SECONDS)
                 if known is not None:
                     exact[one, problem] = known
             asking = tuple(problem for problem in look if (one, problem) not in exact)
@@ -153,6 +212,7 @@ class Search:
             return ()
         before = self.scores.get(one)
         order = before.watched if before is not None else self._neighbour_order(one)
+        order = self.orders.get(one, order)
         return order[:count]
 
     def _neighbour_order(self, one: Candidate) -> tuple[Bandit, ...]:
@@ -183,6 +243,8 @@ class Search:
         chances = known | {
             problem: question.chance(lost) for problem, lost in zip(unknown, drawn, strict=True)
         }
+        hits = [(float(question.reaches(lost).sum()), float(lost.size)) for lost in drawn]
+        self.counts[one] = {problem: np.array(pair) for problem, pair in zip(unknown, hits, strict=True)}
         rest = worst_first(question, unknown, drawn)
         ordered = [*sorted(known, key=lambda problem: -known[problem].value), *rest]
         if not question.asks_for_loss:
@@ -241,6 +303,19 @@ class Search:
             new = curve.candidates(one.curve, (one.scale / step, one.scale * step))
             found |= {fresh.policy: fresh for fresh in new if fresh.policy not in known}
         return list(found.values())
+
+
+def expected_pulls(question: Question, budget: float) -> int:
+    """The pulls that a plan takes, about: a search whose paths are not fewer than the least, and the looks of
+    weighted paths if chances are rare, which cost the same however small the effort is."""
+    paths = BASE * factor_of(question, budget)
+    rare = round(factor_of(question, budget) * ROUNDS[-1].hits) * question.limit < FEW
+    return int(1.5 * paths * question.horizon + (RARE_PULLS if rare else 0.0))
+
+
+def factor_of(question: Question, budget: float) -> float:
+    """By how much more paths the rounds have than they say: from a quarter to 16 times as many."""
+    return min(16.0, max(0.25, budget / (BASE * question.horizon)))
 
 
 def check_effort(effort: Any) -> float:

@@ -86,7 +86,7 @@ def _misjudged(
         what = "the rates" if what == "the noise" and worst.noise.outcomes == (0.0, 1.0) else what
     plays = members_of(policy, changed[:-1], PATHS, STAGE)
     plays.append(Play(policy, changed[-1], HITS, STAGE))
-    there = replace(bench, horizon=horizon, pulls=0, playing=0.0, report=None)
+    there = replace(bench, horizon=horizon, pulls=0, playing=0.0, report=None, ready={})
     losses = there.losses(plays, "sensitivity")
     bench.count(there.pulls, "sensitivity")
     bench.playing += there.playing

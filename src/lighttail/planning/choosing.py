@@ -1,0 +1,118 @@
+"""From the candidates of a search to the choice: which ones are confirmed, and in which order."""
+
+from __future__ import annotations
+
+import math
+
+from lighttail.outcomes.estimates import Estimate
+from lighttail.planning.confirm import Answer, Confirmation
+from lighttail.planning.edges import again, sure
+from lighttail.planning.question import Score
+from lighttail.planning.search import ROUNDS, Search, boundary, reachable
+from lighttail.policies import Policy
+
+ATTEMPTS = 6  # choices that are confirmed, at most
+SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if no choice was confirmed
+STEPS = 3  # towards the limit itself
+MOVES = 2  # times that the edge of a curve is sought anew, because a worse problem was found
+WITHIN = 0.95  # of the limit: a chance above is not likely to be shown to be within the limit
+HALVING = (12, 6, 3)  # policies among which the nearest is sought if none keeps the limit
+
+
+def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Answer]:
+    """The first choice that is shown to be allowed; if there is none, the one that came nearest."""
+    question, tried = search.question, list[tuple[Score, Answer]]()
+    order, moved = _order(search, confirmation, ranked), list[int]()
+    while order and len(tried) < ATTEMPTS:
+        score = order.pop(0)
+        may = moved.count(score.candidate.curve) < MOVES
+        if may and (better := _moved(search, confirmation, score)):
+            moved.append(score.candidate.curve)
+            order = sorted([*better, *order], key=lambda one: one.mean)
+            continue
+        answer = confirmation.chance(score.candidate.policy, score.watched)
+        if answer.chance.high <= question.limit:
+            return score, answer
+        tried.append((score, answer))
+        if not order and len(tried) < ATTEMPTS:
+            order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
+    return min(tried, key=lambda pair: (pair[1].chance.value, pair[1].chance.high))
+
+
+def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Score]:
+    """The policy at the edge of the same curve in a worse problem, if there is a worse problem: one that a
+    scan found for another policy, or one that the scan for this policy finds."""
+    policy, limit = score.candidate.policy, search.question.limit
+    if not search.at_edge(policy):
+        return []
+    if policy not in confirmation.scanned:
+        for problem in dict.fromkeys(found[0] for found in confirmation.scanned.values()):
+            seen = confirmation.look(policy, [problem])[0]
+            if _beyond(seen, limit):
+                return again(search, score, problem, seen)
+    suspects = confirmation.suspects(policy, score.watched)
+    confirmation.look(policy, [one for one in suspects if confirmation.glimpse(policy, one) is None])
+    glimpses = [(one, confirmation.glimpse(policy, one)) for one in suspects]
+    worst, glimpse = max(((one, seen) for one, seen in glimpses if seen), key=lambda pair: pair[1].value)
+    if not _beyond(glimpse, limit):
+        return []
+    found = [new for new in again(search, score, worst, glimpse) if new.chance.value <= limit]
+    confirmation.scanned |= {new.candidate.policy: suspects for new in found}
+    return found
+
+
+def _beyond(chance: Estimate, limit: float) -> bool:
+    """Whether fresh numbers will probably not show that a chance is within the limit."""
+    return chance.value > (limit if sure(chance) else WITHIN * limit)
+
+
+def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> list[Score]:
+    """The scores in the order in which they are confirmed."""
+    question = search.question
+    paths = max(1, int(confirmation.budget / question.horizon))
+    within = reachable(question.limit, paths, confirmation.tail / 4.0)
+
+    def target(score: Score) -> float:
+        return question.limit if score.exact else within
+
+    good = [score for score in ranked if score.chance.value <= target(score)]
+    if not good:
+        return _nearest(search)
+    best = good[0]
+    if not search.at_edge(best.candidate.policy):
+        good += boundary(search, best, target(best), STEPS)[1:]
+    return sorted(good, key=lambda score: score.mean)
+
+
+def _nearest(search: Search) -> list[Score]:
+    """The policies with the least chances of the whole search, looked at with more and more paths."""
+
+    def rank(score: Score) -> tuple[float, ...]:
+        return score.chance.value, score.promised, score.mean
+
+    found = sorted(search.scores.values(), key=lambda score: (score.chance.low, *rank(score)))[: HALVING[0]]
+    for turn, (asked, kept) in enumerate(zip(ROUNDS[2:], HALVING[1:], strict=True)):
+        stage, label = len(ROUNDS) + 30 + turn, "search, the nearest policy"
+        few = [score.candidate for score in found]
+        found = sorted(search.score(few, search.sized(asked), stage, label), key=rank)[:kept]
+    return found
+
+
+def _safer(search: Search, first: Score, tried: set[Policy]) -> list[Score]:
+    """Policies of the same curve that explore more."""
+    one = first.candidate
+    if math.isnan(one.scale):
+        return []
+    curve = search.curves[one.curve]
+    new = curve.candidates(one.curve, [one.scale * step for step in SAFER])
+    new = [candidate for candidate in new if candidate.policy not in tried]
+    if not new:
+        return []
+    scores = search.score(new, search.sized(ROUNDS[2]), len(ROUNDS) + 9, "search, safer policies")
+    return sorted(scores, key=lambda score: score.mean)
+
+
+def rivals(search: Search, score: Score, answer: Answer) -> bool:
+    """Whether a policy of another curve may come as near to the limit as the one that came nearest."""
+    others = (other for other in search.scores.values() if other.candidate.curve != score.candidate.curve)
+    return any(other.chance.low <= answer.chance.value for other in others)

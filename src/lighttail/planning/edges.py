@@ -1,0 +1,256 @@
+"""The edge of a curve: the least exploration with which a policy still keeps the limit.
+
+If the allowed chance is so small that hardly any path of a search loses the limit, counting cannot say where
+a curve crosses the limit. Weighted paths can (docs/rare-events.md): one look tells a chance to a tenth or so.
+So the hits of all policies of a curve together give a first guess, and a few looks find the edge from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lighttail.outcomes.estimates import Estimate
+from lighttail.planning.curves import Candidate
+from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, Floats, Question, Score
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
+from lighttail.tails.luck import draws_for_itself
+from lighttail.tails.rare import tail_probability
+from lighttail.tails.task import Task
+
+if TYPE_CHECKING:
+    from lighttail.planning.bench import Bench
+    from lighttail.planning.search import Search
+
+CURVES = 3  # whose edges are sought, at most
+WORSE = 1.25  # times the least mean loss at the guessed edge that a curve may have
+LOOKS = 3  # per curve
+AIM = 0.85  # of the limit: fresh numbers must show that the chance is within the limit
+NEAR = 1.25  # a chance between AIM / NEAR and AIM is near enough
+EXACT_AIM, EXACT_NEAR, EXACT_LOOKS = 0.999, 1.05, 6  # the same if chances are exact, and looks per curve
+SLOPE, SLOPES = 3.0, (1.0, 12.0)  # - d ln(chance) / d ln(scale): at first, and what it may be
+WIDER = 5.0  # times less exploration at which hits still say which problem is the worst
+LEAP = 2.0  # ratio of the scales of two looks, at most
+PATHS, ERROR = 1024, 0.15  # of a look: weighted paths, and the relative error with which it ends
+STAGE = 800  # of the random numbers of the looks
+FINE = 2.0**0.25  # ratio of the scales that are tried for a first guess
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a look says of a candidate in a problem, and the pulls that the look took."""
+
+    candidate: Candidate
+    problem: Bandit
+    chance: Estimate
+    pulls: int
+
+
+def look(question: Question, bench: Bench, policy: Policy, problem: Bandit) -> tuple[Estimate, int]:
+    """The chance of losing the limit, exactly or by weighted paths, and the pulls that were played."""
+    exact = question.exact_chance(policy, problem, EXACT_SCAN)
+    if exact is not None:
+        return exact, 0
+    found = tail_probability(
+        policy,
+        problem,
+        question.horizon,
+        question.loss,
+        relative_error=ERROR,
+        seed=bench.seed_of(problem, STAGE),
+        most_pulls=PATHS * question.horizon,
+        threads=1,
+    )
+    return Estimate(found.value, found.low, found.high, LEVEL), found.pulls
+
+
+def has_edge(search: Search, turn: int, rare: bool) -> bool:
+    """Whether an exact law or, if chances are rare, weighted paths say quickly where a curve crosses the
+    limit."""
+    curve, question = search.curves[turn], search.question
+    if not curve.scales or curve.dear > 1:
+        return False
+    every = curve.candidates(turn)
+    policy, problem = every[len(every) // 2].policy, question.family.members[0]
+    if question.exact_chance(policy, problem, EXACT_SCAN) is not None:
+        return True
+    task = Task(policy, problem, question.horizon, question.loss, "pseudo_regret")
+    return rare and task.no_tilts() is None and not draws_for_itself(policy, problem, question.horizon)
+
+
+def sure(chance: Estimate) -> bool:
+    """Whether a chance is exact, so that fresh numbers will not be different."""
+    return chance.high <= chance.value * (1.0 + 2.0 * EXACT_ERROR)
+
+
+def aim_of(chance: Estimate, limit: float) -> float:
+    """The chance to aim at, if a look gave `chance`."""
+    return limit * (EXACT_AIM if sure(chance) else AIM)
+
+
+def edges(search: Search) -> list[Score]:
+    """The scores of the policies at the edges of the best curves."""
+    turns = {score.candidate.curve for score in search.scores.values()}
+    starts = {turn: guess(search, turn) for turn in turns & search.with_edges}
+    means = {turn: mean_at(search, turn, scale) for turn, scale in starts.items()}
+    bar = WORSE * min(means.values(), default=0.0)
+    best = [turn for turn in sorted(means, key=means.__getitem__) if means[turn] <= bar][:CURVES]
+    return on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in best})
+
+
+def on_edges(
+    search: Search, starts: dict[int, tuple[float, Bandit]], before: Sequence[Looked] = ()
+) -> list[Score]:
+    """The scores at the edges of these curves.
+
+    starts: a scale and the problem to look at, for each curve. before: what is known already of one curve.
+    """
+    seen: dict[int, list[Looked]] = {}
+
+    def work(turn: int) -> list[Looked]:
+        return walk(search, turn, *starts[turn], before)
+
+    def done(turn: int, found: list[Looked]) -> None:
+        seen[turn] = found
+        search.bench.count(sum(one.pulls for one in found), "search, the limit itself")
+
+    search.bench.together(sorted(starts), work, done)
+    chosen = []
+    for turn in sorted(seen):
+        search.known |= {(one.candidate.policy, one.problem): one.chance for one in seen[turn]}
+        chosen += [allowed_first(seen[turn], search.question.limit)] if seen[turn] else []
+    for one in chosen:
+        watched = [
+            one.problem,
+            *(each for each in search.watched[one.candidate.curve] if each != one.problem),
+        ]
+        search.orders[one.candidate] = tuple(watched)
+    return search.score_means([one.candidate for one in chosen])
+
+
+def allowed_first(seen: Sequence[Looked], limit: float) -> Looked:
+    """The look with the least exploration among those within the limit; otherwise the least chance."""
+    slack = NEAR**0.25
+    within = [one for one in seen if one.chance.value <= min(limit, slack * aim_of(one.chance, limit))]
+    if within:
+        return min(within, key=lambda one: one.candidate.scale)
+    return min(seen, key=lambda one: one.chance.value)
+
+
+def walk(
+    search: Search, turn: int, scale: float, problem: Bandit, before: Sequence[Looked] = ()
+) -> list[Looked]:
+    """Looks along a curve, each nearer to its edge. before: looks that were taken already."""
+    seen = list(before)
+    curve, least = search.curves[turn], cheapest_at(search, turn)
+    for turns in range(EXACT_LOOKS):
+        if turns >= LOOKS and not sure(seen[-1].chance):
+            break
+        new = curve.candidates(turn, (min(curve.most, max(curve.least, scale)),))
+        if not new or new[0].policy in {one.candidate.policy for one in seen}:
+            break
+        chance, pulls = look(search.question, search.bench, new[0].policy, problem)
+        seen.append(Looked(new[0], problem, chance, pulls))
+        near = EXACT_NEAR if sure(chance) else NEAR
+        aim = aim_of(chance, search.question.limit)
+        if chance.value <= aim and (chance.value >= aim / near or scale <= least):
+            break
+        scale = max(least, following(seen, aim / math.sqrt(near)))
+    return seen
+
+
+def following(seen: Sequence[Looked], aim: float) -> float:
+    """The scale at which the chance is `aim`, on a straight line of ln(chance) over ln(scale).
+
+    The line goes through the nearest looks above and below the aim; if there are none on one side, through
+    the last look, with the slope of the last two.
+    """
+    places = sorted((math.log(one.candidate.scale), math.log(max(1e-300, one.chance.value))) for one in seen)
+    target = math.log(aim)
+    for (x, y), (other, lower) in pairwise(places):
+        if y > target >= lower:
+            return math.exp(x + (other - x) * (y - target) / (y - lower))
+    slope = SLOPE
+    if len(seen) > 1:
+        (x, y), (other, lower) = (
+            (places[0], places[1]) if places[0][1] <= target else (places[-2], places[-1])
+        )
+        slope = min(SLOPES[1], max(SLOPES[0], (y - lower) / max(1e-9, other - x)))
+    x, y = places[0] if places[0][1] <= target else places[-1]
+    step = min(math.log(LEAP), max(-math.log(LEAP), (y - target) / slope))
+    return math.exp(x + step)
+
+
+def guess(search: Search, turn: int) -> float:
+    """A scale near the edge, by the hits of all policies of the curve together.
+
+    The chance at the scale s is taken for aim (s / edge)^-SLOPE; the edge with the largest likelihood is the
+    guess. Policies beyond the safest one are left out, because there the exploration itself loses the limit.
+    Below the scale with the least mean loss nothing is to be gained.
+    """
+    mine, aim = on_curve(search, turn), AIM * search.question.limit
+    safest = min(mine, key=lambda score: (score.high, score.mean)).candidate.scale
+    counted = [score for score in mine if score.candidate.scale <= safest and score.paths > 0]
+    tried = np.array([score.paths for score in counted], dtype=float)
+    hits = tried * np.array([score.chance.value for score in counted])
+    scales = np.array([score.candidate.scale for score in counted])
+    low, high = mine[0].candidate.scale / LEAP, LEAP * mine[-1].candidate.scale
+    count = 1 + round(math.log(high / low, FINE))
+    places = low * FINE ** np.arange(count)
+    with np.errstate(over="ignore"):
+        chance = np.minimum(0.5, aim * (scales[None, :] / places[:, None]) ** -SLOPE)
+    likely = (hits * np.log(chance) + (tried - hits) * np.log1p(-chance)).sum(axis=1)
+    return max(float(places[int(np.argmax(likely))]), cheapest_at(search, turn))
+
+
+def on_curve(search: Search, turn: int) -> list[Score]:
+    """The scores of a curve by scale."""
+    mine = [score for score in search.scores.values() if score.candidate.curve == turn]
+    return sorted(mine, key=lambda score: score.candidate.scale)
+
+
+def cheapest_at(search: Search, turn: int) -> float:
+    """The scale with the least mean loss on a curve."""
+    return min(on_curve(search, turn), key=lambda score: score.mean).candidate.scale
+
+
+def mean_at(search: Search, turn: int, scale: float) -> float:
+    """The mean loss at a scale, between those of the neighbours on the curve."""
+    mine = on_curve(search, turn)
+    places = [math.log(score.candidate.scale) for score in mine]
+    return float(np.interp(math.log(scale), places, [score.mean for score in mine]))
+
+
+def worst_at(search: Search, turn: int, scale: float) -> Bandit:
+    """The problem in which the policies of a curve, from WIDER times below a scale to LEAP times above, lost
+    the limit most often, together: near the edge alone there are too few hits to tell."""
+    near = [
+        score for score in on_curve(search, turn) if 1.0 / WIDER < score.candidate.scale / scale < 1.01 * LEAP
+    ]
+    near = near or on_curve(search, turn)
+    total: dict[Bandit, Floats] = {}
+    for score in near:
+        for problem, counts in search.counts.get(score.candidate, {}).items():
+            total[problem] = total.get(problem, np.zeros(2)) + counts
+    order = dict.fromkeys(problem for score in reversed(near) for problem in score.watched)
+    return max(order, key=lambda problem: _rate(total.get(problem)))
+
+
+def _rate(counts: Floats | None) -> float:
+    """Hits per path; the same if there are none, so that the order decides."""
+    return 0.0 if counts is None else float(counts[0] / counts[1])
+
+
+def again(search: Search, score: Score, problem: Bandit, chance: Estimate) -> list[Score]:
+    """The edge of the same curve in another problem, in which the chance of a policy turned out higher."""
+    one = score.candidate
+    seen = [Looked(one, problem, chance, 0)]
+    scale = following(seen, aim_of(chance, search.question.limit) / math.sqrt(NEAR))
+    found = on_edges(search, {one.curve: (scale, problem)}, seen)
+    return [replace(new, watched=(problem, *new.watched)) for new in found if new.candidate != one]

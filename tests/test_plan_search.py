@@ -1,0 +1,117 @@
+"""Parts of a plan's search: the bench plays what `simulate` plays, and edges of curves are found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lighttail as lt
+from lighttail.outcomes.estimates import Estimate
+from lighttail.planning import edges
+from lighttail.planning.bench import Bench, Play
+from lighttail.planning.curves import shipped_curves
+from lighttail.planning.question import Question
+from lighttail.planning.search import Search
+
+PROBLEM = lt.Bandit([0.2, 0.8])
+HORIZON, LOSS, LIMIT = 200, 60.0, 1e-3
+
+
+def search_of(limit: float = LIMIT, effort: float = 0.01) -> Search:
+    question = Question(lt.families.family_of(PROBLEM), HORIZON, LOSS, limit, True)
+    curves = shipped_curves(question.family, HORIZON)
+    return Search(question, curves, Bench(HORIZON, 1, 2), 2e9 * effort)
+
+
+@pytest.mark.parametrize("late", [{}, {"delay": 10, "batch": 5}], ids=str)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_bench_plays_what_simulate_plays(threads: int, late: dict[str, int]) -> None:
+    bench = Bench(2_000, 5, threads, late)
+    policies = [
+        lt.UCB(lt.LightTailed(0.1)),
+        lt.ThompsonSampling(0.8),
+        lt.SuccessiveElimination(lt.Standard(0.8)),
+    ]
+    plays = [Play(policy, PROBLEM, 600, 7, place) for place, policy in enumerate(policies)]
+    for play, found in zip(plays, bench.losses(plays), strict=True):
+        out = lt.simulate(
+            play.policy, PROBLEM, horizon=2_000, paths=600, seed=bench.seed_of(PROBLEM, 7, play.place), **late
+        )
+        assert np.array_equal(found, out.pseudo_regret)
+    assert bench.pulls == 3 * 600 * 2_000
+    other = lt.simulate(policies[0], PROBLEM, horizon=2_000, paths=600, seed=1, **late)  # control
+    assert not np.array_equal(bench.losses(plays)[0], other.pseudo_regret)
+
+
+@pytest.mark.parametrize("slope", [1.5, 3.0, 8.0])
+@pytest.mark.parametrize("start", [0.05, 0.1, 0.2])
+def test_the_edge_of_a_curve_is_found_in_a_few_looks(
+    slope: float, start: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """chance = aim (scale / 0.1)^-slope: the edge is at 0.1."""
+    search, aim = search_of(), edges.AIM * LIMIT
+    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+
+    def look(question: Question, bench: Bench, policy: lt.UCB, problem: lt.Bandit) -> tuple[Estimate, int]:
+        chance = min(1.0, aim * (policy.bonus.kappa / search.question.family.sigma / 0.1) ** -slope)
+        return Estimate(chance, 0.9 * chance, 1.1 * chance, 0.95), 0
+
+    monkeypatch.setattr(edges, "look", look)
+    seen = edges.walk(search, 0, start, PROBLEM)
+    best = edges.allowed_first(seen, LIMIT)
+    assert len(seen) <= edges.LOOKS
+    assert aim / edges.NEAR**1.5 <= best.chance.value <= LIMIT
+
+
+def test_the_hits_of_a_curve_together_guess_its_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a factor of 2.5 of the scale at which the exact chance is what is aimed at."""
+    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+    search = search_of(effort=0.02)
+    search._probe()
+    search._rounds(search.curves[0].candidates(0), 0, 2)
+    scales = np.geomspace(0.1, 0.4, 12)
+    chances = [lt.exact_tail(lt.UCB(lt.LightTailed(scale)), PROBLEM, HORIZON, LOSS) for scale in scales]
+    edge = scales[np.argmax(np.array(chances) <= edges.AIM * LIMIT)]
+    assert 0.4 <= edges.guess(search, 0) / edge <= 2.5
+    safe = replace(search, question=replace(search.question, limit=0.3))  # control: another limit
+    assert edges.guess(safe, 0) < 0.4 * edge
+
+
+def test_a_small_limit_is_used_up_and_kept() -> None:
+    """The chance of the choice, by the exact law, is within the limit, and not much below it."""
+    assert search_of().with_edges
+    assert not replace(search_of(), question=replace(search_of().question, everywhere=False)).with_edges
+    plan = lt.plan(
+        PROBLEM,
+        horizon=HORIZON,
+        loss=LOSS,
+        chance=LIMIT,
+        seed=1,
+        effort=0.01,
+        policies=[lt.UCB(lt.LightTailed(0.1))],
+    )
+    assert plan.met
+    exact = lt.exact_tail(plan.choice.policy, PROBLEM, HORIZON, LOSS)
+    assert 0.8 * LIMIT <= exact <= LIMIT
+
+
+def test_what_comes_nearest_is_nearest_or_said_to_be_uncertain() -> None:
+    """At the least effort: within a fifth of the least chance of a fine grid, or with a warning."""
+    plan = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=0.001)
+    assert not plan.met
+    assert plan.choice.chance is not None
+    sure = lt.plan(
+        PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=0.001, policies=[lt.UCB(lt.Standard(0.5))]
+    )
+    assert not sure.rivals  # there is no other curve
+    assert "comes nearest" in sure.sentence()
+    if plan.rivals:
+        assert "too few to tell" in plan.sentence()
+    else:
+        kappas = np.geomspace(0.05, 0.5, 8)
+        least = min(lt.exact_tail(lt.UCB(lt.LightTailed(k)), PROBLEM, 60, 3.0) for k in kappas)
+        assert plan.choice.chance.value <= 1.2 * least
+    assert math.isfinite(plan.choice.mean_loss.value)
