@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,6 +120,34 @@ def test_clients_that_are_slow_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> N
                 link.sendall(begun)
                 assert link.recv(100) == b""
         assert server.call("GET", "/healthz")[0] == 200
+
+
+def test_requests_one_after_the_other_and_half_a_connection(server: Server) -> None:
+    """Requests that are sent at once are answered one by one; a client may close its side and still hear."""
+    one = HEAD + b"Content-Length: 2\r\n\r\n{}"
+    assert server.raw(one * 3).count(b"HTTP/1.1 200 ") == 3
+    head = server.raw(b"HEAD /v1/experiments HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert head.endswith(b"\r\n\r\n")
+    assert server.raw(one[:-1]) == b""
+    both = b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    refused(server.raw(HEAD + both), 400)
+    twice = b"GET /v1/experiments HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"
+    assert refused(server.raw(twice), 400)["field"] == "the header Host"
+
+
+def test_clients_that_go_away_leave_no_trace() -> None:
+    with served() as server:
+        server.post("", FIRST)
+        for part in (HEAD, HEAD + b"Content-Length: 2\r\n\r\n{", HEAD + b"Content-Length: 2\r\n\r\n{}"):
+            for linger in (True, False):
+                link = socket.create_connection(("127.0.0.1", server.port))
+                if not linger:  # the system cuts the connection instead of closing it
+                    link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                link.sendall(part)
+                link.close()
+        assert server.call("GET", "/healthz")[0] == 200
+        assert server.end() == (0, "")
 
 
 def test_tricks_with_paths_reach_nothing(server: Server) -> None:

@@ -259,7 +259,7 @@ def branching_kernel(
 ) -> Any:
     """The kernel that runs one repetition and returns (estimate, rounds played, turns).
 
-    parts: the formulas of the score. whole: whether the luck of the rewards counts; the last reward then
+    parts: the formulas of the score. luck: whether the luck of the rewards counts; the last reward then
     decides a path. clock: the value of the clock in the score. lowest, steps: the scores from `lowest` to 0
     are divided into `steps` levels; the event is one level higher. least: the number of paths that a turn
     ends, at least.
@@ -275,7 +275,7 @@ def branching_kernel(
     ) -> Any:
         """Play a path on from its state to its end; returns its level and the rounds played."""
         means, variances, gaps = problem
-        horizon, target, clock, lowest, whole, steps = limits
+        horizon, target, clock, lowest, luck, steps = limits
         arms = means.size
         n, s = state[2 : 2 + arms], state[2 + arms : 2 + 2 * arms]
         note = state[2 + 2 * arms :].reshape((arms, notes))
@@ -293,10 +293,10 @@ def branching_kernel(
             final = settled(note)
             certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
             possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
-            if not whole and certain >= target:
+            if not luck and certain >= target:
                 reach(record, level, steps + 1, state, 1.0)
                 return steps + 1, t - first
-            if (not whole and possible < target) or stop[0] != 0:
+            if (not luck and possible < target) or stop[0] != 0:
                 return level, t - first
             value = reward(z, arm, *world)
             n[arm] += 1.0
@@ -304,7 +304,7 @@ def branching_kernel(
             learn(arm, value, n, n, s, note, params)
             state[0], state[1] = t, loss
             left = horizon - t
-            if whole:
+            if luck:
                 missing = target - (best * t - sum_of(s))
                 if left == 0.0:
                     if missing > 0.0:

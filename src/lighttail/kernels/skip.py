@@ -120,9 +120,9 @@ def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: An
 
 
 @register_jitable
-def eventful(loss: Any, rounds: Any, worst: Any, target: Any, whole: Any) -> Any:
+def eventful(loss: Any, rounds: Any, worst: Any, target: Any, luck: Any) -> Any:
     """Whether the event is decided, now that this loss is reached and `rounds` rounds are left."""
-    return not whole and (loss >= target or loss + worst * rounds < target)
+    return not luck and (loss >= target or loss + worst * rounds < target)
 
 
 def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
@@ -203,7 +203,7 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
         event: gaps, the worst of them, target, and whether nothing is decided before the last round. now: the
         pulls, sums and indices of the arms. The other arguments are those of `passage`, for every arm.
         """
-        gaps, worst, target, whole = event
+        gaps, worst, target, luck = event
         how = CROSSED
         for arm in range(left.size):
             if now[2, arm] <= level if only < 0 else arm != only:
@@ -217,7 +217,7 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
             now[0, arm], now[1, arm], now[2, arm] = state
             loss += (state[0] - before) * gaps[arm]
             t += state[0] - before
-            if how == CROSSED and eventful(loss, end - t, worst, target, whole):
+            if how == CROSSED and eventful(loss, end - t, worst, target, luck):
                 how = CAPPED
             if how != CROSSED:
                 break

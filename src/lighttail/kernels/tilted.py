@@ -96,8 +96,9 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     """The kernel that plays a rule's paths under a mixture.
 
     means, rest: the problem's true means and the other numbers that its noise takes. gaps: the loss of one
-    pull of each arm. target: a path counts if its loss, or with `whole` its regret, reaches this number.
-    full: play every path to its end or to the event, even after the event has become impossible.
+    pull of each arm. luck: whether the luck of the rewards counts. target: a path counts if its loss, or with
+    `luck` its regret, reaches this number. full: play every path to its end or to the event, even after the
+    event has become impossible.
 
     For every path the kernel fills in `own`, the component that the path was drawn from; `log_parts`, the
     log-likelihood ratios of the mixture's groups (-inf if the path does not count); `rounds`, the rounds
@@ -109,7 +110,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
 
     def kernel(
         rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, horizon: Any, target: Any,
-        whole: Any, full: Any, own: Any, log_parts: Any, rounds: Any, score: Any, pulls: Any, totals: Any,
+        luck: Any, full: Any, own: Any, log_parts: Any, rounds: Any, score: Any, pulls: Any, totals: Any,
         stop: Any,
     ) -> None:  # fmt: skip
         arms = means.size
@@ -136,7 +137,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
             hit = decided = False
             while t < horizon and not decided:
                 t += 1
-                if whole and t == horizon:
+                if luck and t == horizon:
                     for k in range(arms):
                         n_end[k], s_end[k], current[k] = n[k], s[k], mixture.later_means[c, k]
                 z = shock(rng, current, *rest)
@@ -145,7 +146,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                     stop[0] = WRONG_ARM
                     return
                 loss += gaps[arm]
-                if not whole:
+                if not luck:
                     final = settled(note)
                     certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
                     possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
@@ -166,7 +167,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                     if stop[0] != 0:
                         return
             rounds[path], own[path] = t, c
-            if whole:
+            if luck:
                 certain = best * horizon - sum_of(s)
                 hit = certain >= target
                 # The last round had the second tilt; `n_end` and `s_end` were kept before that round.

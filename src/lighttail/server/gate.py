@@ -23,6 +23,7 @@ Scope = Any
 MOST_INSIDE = 2_000  # requests at one moment; the next one is refused with 503
 NO_METHOD = 405
 BEARER: Pair = (b"www-authenticate", b"Bearer")
+ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
 HEADERS, MAY = "lighttail.headers", "lighttail.may"
 logger = logging.getLogger("lighttail")
 
@@ -46,7 +47,10 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-            await send(message)
+            try:
+                await send(message)
+            except RuntimeError:  # the messages are in order, so the connection is not: it is closed
+                raise Gone from None
 
         self.meter.inside += 1
         try:
@@ -68,6 +72,8 @@ class Gate:
         if self.meter.inside > MOST_INSIDE:
             raise unavailable("too many requests are being answered; send the request again later", "server")
         headers = scope[HEADERS] = dict(scope["headers"])
+        if len(headers) < len(scope["headers"]):
+            check_once(scope["headers"])
         scope[MAY] = self.guard.admitted(scope["path"], headers)
         await self.app(scope, receive, send)
 
@@ -104,6 +110,16 @@ class PlainRoute(APIRoute):
             given |= numbers_of(scope["query_string"], self.queries)
         answer = await self.endpoint(**given)
         await send_answer(answer if isinstance(answer, Answer) else json_answer(answer), send)
+
+
+def check_once(headers: list[Pair]) -> None:
+    """Refuse a header that is given twice and could be read in two ways."""
+    names = [name for name, _ in headers]
+    for name in ONCE:
+        if names.count(name) > 1:
+            raise refuse(
+                f"the header {name.decode().title()}", None, "given once", found="is given more often"
+            )
 
 
 def numbers_of(query: bytes, known: tuple[str, ...]) -> dict[str, int]:

@@ -70,12 +70,23 @@ def add_key(path: Any, name: Any, role: Any) -> str:
     one_of("role", role, ROLES)
     place = file_path("keys", path)
     with _alone(place):
-        keys = read_keys(place) if place.exists() else []
+        keys = [] if _is_new(place) else read_keys(place)
         if any(key.name == name for key in keys):
             raise refuse("name", name, f"a name that no key in {place} has")
         text = f"lt_{secrets.token_urlsafe(32)}"
         _write(place, [*keys, Key(name, role, digest_of(text), time.strftime("%Y-%m-%d"))])
     return text
+
+
+def _is_new(place: Path) -> bool:
+    """Whether there is no such file yet. False if the file cannot be looked at, too."""
+    try:
+        os.stat(place)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def remove_key(path: Any, name: Any) -> None:

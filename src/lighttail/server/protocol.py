@@ -29,6 +29,13 @@ class PatientProtocol(HttpToolsProtocol):
         self._end()
         super().connection_lost(exc)
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Answer a client that has sent all that it wants to send; close if it waits for no answer."""
+        if self._timer is not None or self.cycle is None or self.cycle.response_complete:
+            return False
+        self.cycle.keep_alive = False
+        return True
+
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._in_head:

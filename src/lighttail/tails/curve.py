@@ -20,12 +20,11 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.running.prepare import check_progress, check_settings
 from lighttail.running.simulate import simulate
-from lighttail.system.progress import parts_reporter
+from lighttail.system.progress import ReportPart, parts_reporter
 from lighttail.tails.known import LATE, KnownBounds, bounds_at, bounds_to_dict, exact_at
-from lighttail.tails.rare import MOST_PULLS, Method, tail_probability
+from lighttail.tails.rare import MOST_PULLS, TailMethod, tail_probability
 from lighttail.tails.task import TailEstimate, Task
 
-Report = Callable[[str, int], None]
 POINTS = 7  # estimated points, from where few simulated paths are left to the end of the curve
 STEPS = 400  # points of the simulated curve at most
 BOUND_POINTS = 48  # points of the curves of the bounds
@@ -132,10 +131,10 @@ def tail_curve(
     paths: int | None = None,
     relative_error: float = 0.05,
     seed: int | None = None,
-    method: Method = "auto",
+    method: TailMethod = "auto",
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
-    progress: bool | Report = False,
+    progress: bool | ReportPart = False,
     delay: DelayLike = None,
     batch: int | None = None,
 ) -> TailCurve:

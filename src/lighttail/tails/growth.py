@@ -24,7 +24,7 @@ from lighttail.tails.task import Task
 
 SECONDS = 2.0  # seconds that one exact value may take
 MOST_PULLS = 100_000_000  # pulls of the paths of one policy, at all horizons together
-MOST_PATHS = 1_000_000  # paths per horizon
+MOST_PER_HORIZON = 1_000_000  # paths per horizon
 WORTH = 2.0  # paths are played again only if their number grows by this factor
 FEW_HITS = 30  # paths that reach the loss at T; if there are fewer, weighted paths are tried
 LEVEL = 0.95  # confidence of the intervals
@@ -118,7 +118,7 @@ def _more_paths(question: Question, horizons: list[int]) -> int:
         float(horizon) if question.course.late else work_of(question.policy, question.problem, horizon)
         for horizon in horizons
     )
-    return int(min(MOST_PATHS, MOST_PULLS / (work * question.problem.dear)))
+    return int(min(MOST_PER_HORIZON, MOST_PULLS / (work * question.problem.dear)))
 
 
 def _few(question: Question, counted: Chances, paths: int) -> bool:

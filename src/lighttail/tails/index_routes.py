@@ -103,7 +103,7 @@ def _settled(task: Task, view: View, levels: Floats, later: Floats) -> Settled:
     never = (view.grid[0] == 0.0) & (levels[:, None, None] < view.unpulled)  # the arm would be pulled
     table = replace(table, cost=np.where(never, math.inf, table.cost))
     gaps, credit = losses(task, later)
-    return table, gaps, *settled(table, gaps, view.horizon, task.target, credit, task.whole)
+    return table, gaps, *settled(table, gaps, view.horizon, task.target, credit, task.luck_counts)
 
 
 def index_routes(task: Task) -> Routes | None:
@@ -124,7 +124,7 @@ def _views(task: Task) -> list[View]:
     if policy.plays_by == "posterior":
         return [_posterior_view(policy, horizon, params, reach) for reach in REACHES]
     times = [horizon]
-    if policy.moving() and not task.whole:
+    if policy.moving() and not task.luck_counts:
         soonest = max(arms + 1, math.ceil(task.target / max(task.problem.gaps)))
         times = sorted({int(t) for t in np.round(np.geomspace(min(soonest, horizon), horizon, TIMES))})
     if policy.plays_by == "radius":

@@ -35,7 +35,7 @@ def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
     if why is None:
         seconds = programme_seconds(*settings, task.kind)
         ways.append((seconds, lambda: programme_tail(*settings, task.target, task.kind)))
-    if not task.whole:
+    if not task.luck_counts:
         why_no_law = why_not_exact(*settings)
         if why_no_law is None:
             seconds = exact_seconds(*settings, task.regret)

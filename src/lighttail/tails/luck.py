@@ -59,7 +59,7 @@ def sure_chance(task: Task) -> float | None:
         pulls, total = _only_path(task.policy, problem, task.horizon)
     except _Drawn:
         return None
-    if task.whole:
+    if task.luck_counts:
         lost = max(problem.means) * task.horizon - float(total.sum())
     else:
         lost = float(np.dot(pulls, problem.gaps))

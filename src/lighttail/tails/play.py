@@ -51,12 +51,12 @@ class Paths:
         return tuple(array[place] for array in kept)
 
 
-PlayBlock = Callable[..., None]  # (generator, paths, slice, stop)
+PlayTilted = Callable[..., None]  # (generator, paths, slice, stop)
 
 
 def block_of_paths(
     task: Task, mixture: Mixture, played: Played, rarity: float = 0.0, full: bool = False
-) -> PlayBlock:
+) -> PlayTilted:
     """A function that plays a block of paths. full: play to the end, even if the event is out of reach."""
     from lighttail.kernels import stream, tilted_kernel_for, tilted_skip_kernel_for
 
@@ -64,7 +64,7 @@ def block_of_paths(
     means, *rest = problem.noise.world(problem.means)
     params = policy.params(task.horizon, problem.arms)
     fixed = (params, means, tuple(rest), mixture, np.array(problem.gaps))
-    ends = (task.horizon, task.target, task.whole)
+    ends = (task.horizon, task.target, task.luck_counts)
     if played == "skip":
         skipping = tilted_skip_kernel_for(policy, problem)
         rarity += MARGIN + EACH * (problem.arms - 2)

@@ -27,11 +27,11 @@ from lighttail.tails.luck import sure_chance
 from lighttail.tails.plan import derived
 from lighttail.tails.splitting import split
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task, certainly
-from lighttail.tails.weighted import FIRST, MOST_PATHS, importance, known_limit, most_paths
+from lighttail.tails.weighted import FIRST, MOST_WEIGHTS, importance, known_limit, most_paths
 
 MOST_ASKED = 10**18  # pulls; a larger budget is cut to this number, which a float can hold
-Method = Literal["auto", "exact", "importance", "plain", "splitting"]
-METHODS: tuple[str, ...] = get_args(Method)
+TailMethod = Literal["auto", "exact", "importance", "plain", "splitting"]
+METHODS: tuple[str, ...] = get_args(TailMethod)
 COUNTED = ("auto", "plain")  # methods that count plain paths, whatever the problem and the delays
 MOST_PULLS = 2_000_000_000  # the budget unless one is given
 AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law at most
@@ -47,7 +47,7 @@ def tail_probability(
     relative_error: float = 0.05,
     level: float = 0.95,
     seed: int | None = None,
-    method: Method = "auto",
+    method: TailMethod = "auto",
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
     progress: bool | Progress = False,
@@ -83,7 +83,7 @@ def tail_probability(
     regret, level = number("regret", regret), confidence("level", level)
     relative_error = positive("relative_error", relative_error)
     most_pulls = min(whole("most_pulls", most_pulls, 1), MOST_ASKED)
-    method = cast(Method, one_of("method", method, METHODS))
+    method = cast(TailMethod, one_of("method", method, METHODS))
     course = check_course(policy, problem, checked.horizon, delay, batch)
     if course.late and method not in COUNTED:
         raise refuse("method", method, (Argument("", COUNTED), " with a delay or a batch"))
@@ -145,10 +145,10 @@ def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
     """Whether there is doubt, and the budget allows enough plain paths to end the doubt."""
     if not found.diagnostics.doubt or found.value <= 0.0:
         return False
-    precision = min(effort.z / effort.relative_error, MOST_PATHS)  # a float can hold its square
+    precision = min(effort.z / effort.relative_error, MOST_WEIGHTS)  # a float can hold its square
     paths = precision**2 / found.value
     work = work_of(task.policy, task.problem, task.horizon)
-    return paths <= MOST_PATHS and paths * work <= effort.most_pulls - found.pulls
+    return paths <= MOST_WEIGHTS and paths * work <= effort.most_pulls - found.pulls
 
 
 def _exact(task: Task, effort: Effort) -> TailEstimate:

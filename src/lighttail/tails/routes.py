@@ -33,7 +33,7 @@ def lucks(task: Task) -> Floats:
     """The lucks that are tried: common tilts of all rewards, from 0 to more than is enough alone."""
     best = max(task.problem.means)
     enough = best - task.target / task.horizon
-    if not task.whole or enough >= best:
+    if not task.luck_counts or enough >= best:
         return np.zeros(1)
     most = min(float(task.family.lam(best, enough)), 0.0)
     return most * np.linspace(0.0, MORE, LUCK)
@@ -46,7 +46,7 @@ def losses(task: Task, later: Floats) -> tuple[Floats, Floats]:
     """
     best = float(task.means.max())
     gaps = best - task.family.mean(task.means, later[:, None])
-    credit = later * (best * task.horizon - task.target) if task.whole else np.zeros(later.size)
+    credit = later * (best * task.horizon - task.target) if task.luck_counts else np.zeros(later.size)
     return gaps, credit
 
 
@@ -175,11 +175,11 @@ def halved(low: Floats, high: Floats, enough: Callable[[Floats], Any], times: in
 
 
 def settled(
-    table: Table, gaps: Floats, horizon: float, loss: float, credit: Floats, whole: bool
+    table: Table, gaps: Floats, horizon: float, loss: float, credit: Floats, to_the_end: bool
 ) -> tuple[Floats, Floats, Floats]:
     """The price, premium and log share of each cell, for sum n <= horizon and sum gap n >= loss.
 
-    gaps: [cell, arm]; credit: [cell]. whole: a path ends with the horizon, so that sum n = horizon.
+    gaps: [cell, arm]; credit: [cell]. to_the_end: a path ends with the horizon, so that sum n = horizon.
     The price per pull and the premium per loss are the smallest with which the arms' expected pulls
     meet both constraints. The log share is
 
@@ -201,10 +201,10 @@ def settled(
         low, high = NOTHING * top, 4.0 * top + premium * np.max(gaps, axis=1)
         free = enough(np.zeros(cells), premium)
         sign = np.where(free, -1.0, 1.0)
-        if free.all() and not whole:
+        if free.all() and not to_the_end:
             return np.zeros(cells)
         low, high = halved(low, high, lambda price: enough(sign * price, premium) != free, HALVINGS)
-        return np.where(free, -low if whole else 0.0, high)
+        return np.where(free, -low if to_the_end else 0.0, high)
 
     least_gap = np.min(np.where(gaps > 0.0, gaps, math.inf), axis=1)
     low, high = NOTHING * top / least_gap, 4.0 * top / least_gap

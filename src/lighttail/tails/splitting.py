@@ -106,7 +106,7 @@ def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) 
     arms = (np.array(problem.means), spread, np.array(problem.gaps))
     stop = np.zeros(1, dtype=np.int64)
     clock = _clock(policy, horizon, params)
-    limits = (horizon, task.target, clock, _lowest(task, clock, spread), task.whole, LEVELS)
+    limits = (horizon, task.target, clock, _lowest(task, clock, spread), task.luck_counts, LEVELS)
     found = np.zeros((count, 3))
 
     def one(place: int, until: int, particles: int = PARTICLES) -> int:
@@ -152,10 +152,10 @@ def _lowest(task: Task, clock: float, spread: Floats) -> float:
     policy, problem = task.policy, task.problem
     make, parts, _ = score_for(policy)
     score = make(*parts)
-    score = with_luck(score) if task.whole else score
+    score = with_luck(score) if task.luck_counts else score
     means, gaps = np.array(problem.means), np.array(problem.gaps)
     state = (np.ones(problem.arms), means, np.zeros((problem.arms, max(1, policy.rule().notes))))
-    lost = 0.0 if task.whole else gaps.sum()
+    lost = 0.0 if task.luck_counts else gaps.sum()
     ahead = (task.target - lost, gaps, clock, float(task.horizon - problem.arms))
     world = (means, spread)
     with np.errstate(all="ignore"):  # a cost that no float can hold is infinite

@@ -113,13 +113,13 @@ class Task:
         return family
 
     @property
-    def whole(self) -> bool:
+    def luck_counts(self) -> bool:
         """Whether the luck of the rewards counts, so that a path is decided by its last reward."""
         return self.kind == "regret"
 
     def certain(self) -> float | None:
         """The probability if it is known to be 0 or 1 without simulation, otherwise None."""
-        if self.whole:  # the regret is largest with the smallest reward at every pull
+        if self.luck_counts:  # the regret is largest with the smallest reward at every pull
             span = self.problem.noise.span(self.problem.means)
             most = math.inf if span is None else (max(self.problem.means) - span[0]) * self.horizon
             return 0.0 if self.target > most else None
@@ -134,7 +134,7 @@ class Task:
     @property
     def every_way_counted(self) -> bool:
         """Whether a plan has every way to the event: if it has no route, the event cannot happen."""
-        return not self.whole and self.problem.arms == 2 and self.policy.plays_by in PAIRED
+        return not self.luck_counts and self.problem.arms == 2 and self.policy.plays_by in PAIRED
 
     def no_tilts(self) -> BadInput | None:
         """The refusal if importance sampling cannot be used for this task, otherwise None."""

@@ -27,7 +27,7 @@ from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds
-MOST_PATHS = 4_000_000  # paths whose weights are kept at most
+MOST_WEIGHTS = 4_000_000  # paths whose weights are kept at most
 DEARER = 2.5  # plain pulls that take about as long as one tilted pull
 SHARE = 0.05  # the largest share of one weight in the sum of all, if an estimate is to be trusted
 UNSEEN = 3.0  # if only untilted paths bound the weights: an unseen weight over the largest weight seen
@@ -112,7 +112,7 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
 
 def _useless_bound(found: TailEstimate, plan: TiltPlan) -> bool:
     """Whether the bound on the weights is so much above the value that the estimate is no better for it."""
-    return found.value <= 0.0 or plan.log_bound - math.log(found.value) > math.log(MOST_PATHS / 100.0)
+    return found.value <= 0.0 or plan.log_bound - math.log(found.value) > math.log(MOST_WEIGHTS / 100.0)
 
 
 def _run(
@@ -166,10 +166,10 @@ def _run(
     return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
 
 
-def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[int, str]:
+def most_paths(effort: Effort, work: float, fitting: int = MOST_WEIGHTS) -> tuple[int, str]:
     """The largest number of paths, each of `work` pulls, and the reason for the limit."""
     limits = [
-        (MOST_PATHS, f"{MOST_PATHS:,} paths were played, which is the largest number that is kept"),
+        (MOST_WEIGHTS, f"{MOST_WEIGHTS:,} paths were played, which is the largest number that is kept"),
         (int(effort.most_pulls / work), f"the budget of {effort.most_pulls:,} pulls was spent"),
         (fitting, "as many paths were played as fit into memory"),
     ]
