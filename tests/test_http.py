@@ -41,7 +41,7 @@ def test_an_experiment_from_its_creation_to_its_end(client: Client) -> None:
     assert {trial["arm"] for trial in asked} <= {"A", "B"}
     rewards = [{"id": "1", "reward": 0.5}, {"id": 2, "reward": True}]
     told = client.post(f"{ONE}/tell", json={"rewards": rewards}).json()
-    assert told == {"counted": 2, "repeated": 0, "late": 0}
+    assert told == {"counted": 2, "repeated": 0}
     assert client.post(f"{ONE}/tell", json={"rewards": rewards}).json()["repeated"] == 2
     summary = client.get(ONE).json()
     assert (summary["open"], sum(summary["tries"].values()), sum(summary["heard"].values())) == (1, 3, 2)

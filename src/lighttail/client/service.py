@@ -150,7 +150,7 @@ class RemoteExperiment:
             for _, written, value in wish.rewards
         ]
         found = self._post("tell", {"rewards": rewards})
-        return Told(found["counted"], found["repeated"], found["late"])
+        return Told(found["counted"], found["repeated"], found.get("late", 0))
 
     def summary(self) -> dict[str, Any]:
         """The experiment in numbers."""

@@ -78,7 +78,8 @@ class Routes:
         counted, repeated, late = await desk.answer(wish)
         if repeated:
             self.meter.repeated[name] += repeated
-        return {"counted": counted, "repeated": repeated, "late": late}
+        told: ToldAnswer = {"counted": counted, "repeated": repeated}
+        return {**told, "late": late} if late else told
 
     async def create(self, body: ExperimentBody) -> Any:
         """Begin an experiment. The same request again changes nothing."""

@@ -97,11 +97,12 @@ class TrialsAnswer(TypedDict):
 
 
 class ToldAnswer(TypedDict):
-    """What became of rewards: counted, known before, or after the window and not counted."""
+    """What became of rewards: counted, known before, or (if there are any) after the window and not
+    counted."""
 
     counted: int
     repeated: int
-    late: int
+    late: NotRequired[int]
 
 
 class ChangeAnswer(TypedDict):
