@@ -322,6 +322,8 @@ def test_nobody_is_there(times: Times) -> None:
     with lt.connect(url, patience=1.0) as service, pytest.raises(Unreachable, match="ConnectionRefused"):
         service["one"].ask()
     assert len(times.pauses) > 3
+    with lt.connect(f"http://{'a' * 300}", patience=1.0) as service, pytest.raises(Unreachable):
+        service.names()
 
 
 @pytest.mark.parametrize("fault", ["html", 301, 404, 500])

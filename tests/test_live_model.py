@@ -294,6 +294,7 @@ class Changing(Service):
             self.retired.add(arm)
             self.units = {unit: one for unit, one in self.units.items() if one != arm}
         self.wrote(1)
+        self.ask(server, None, None, 5, False)  # at once, when a mistake would show
 
     def joined(self, arm: str) -> tuple[bool | None, int | None]:
         """The answer to the wish that an arm joins."""

@@ -83,7 +83,7 @@ class Wire:
                 link.request(method, path, content, self._headers)
                 response = link.getresponse()
                 answer = Answer(response.status, response.read(), _later(response))
-            except (OSError, HTTPException) as error:
+            except (OSError, HTTPException, UnicodeError) as error:  # UnicodeError: no such host can be
                 link.close()
                 if used and isinstance(error, ConnectionError):
                     continue
