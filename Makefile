@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays guard-rails clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,7 +12,7 @@ help:
 	@echo "make test         run every check and test"
 	@echo "make check        ruff and mypy alone"
 	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
-	@echo "make bench-live   the service: events per commit, latency in fsyncs, restart, two servers"
+	@echo "make bench-live   the service: events per commit, latency in fsyncs, HTTP, restart, two servers"
 	@echo "make bench-peers  the same UCB1 in river, MABWiser, PyMAB and lighttail, side by side"
 
 .venv/ready: pyproject.toml
@@ -35,7 +35,7 @@ check: .venv/ready
 
 # Every layer once, without the statistics that take many paths. The first run compiles, which takes longer.
 QUICK := imports conformance formulas words problems noises bounds plain_rules oracle counts tally outcome statistics \
-	online online_state live_parts study_file digest
+	online online_state live_parts http study_file digest
 
 quick: check
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow" $(QUICK:%=tests/test_%.py)
@@ -74,6 +74,9 @@ picture: .venv/ready
 
 layers: .venv/ready
 	$(BIN)/python docs/layers.py
+
+guard-rails: .venv/ready
+	$(BIN)/python docs/guard_rails.py
 
 delays: .venv/ready
 	$(BIN)/python docs/delays.py

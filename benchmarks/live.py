@@ -1,4 +1,4 @@
-"""The service without HTTP: what a commit costs and how many requests share one. `make bench-live` runs it.
+"""The service: what a commit costs, how many requests share one, what HTTP adds. `make bench-live` runs it.
 
 Ratios are within one run on one disk, because disks differ; a time is given in fsyncs of that disk.
 "Durable" means: on disk before the answer. Callers are coroutines of one process, each of which asks, waits,
@@ -19,12 +19,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import http_load
+
 from lighttail.live import Desk, Office, open_journal
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.journal import NO_DIGEST, Event, rows_of
 from lighttail.live.sqlite import SqliteJournal
 
 PAIRS = 12_000  # asks and tells per measurement
+CONNECTIONS, EACH, ROUNDS = 32, 60, 7  # of the measurement over HTTP: asks and tells per connection and round
 MILLION = 10**6
 POLICY = {"policy": "ucb:anytime:0.3", "arms": ["A", "B"], "seed": 1}
 
@@ -171,10 +174,34 @@ def bench_postgres(folder: Path) -> None:
     print(f"PostgreSQL: {both}, {rates[2] / rates[1]:.2f} times (bar: 1.0)")
 
 
+def bench_http(folder: Path) -> None:
+    """32 connections that ask and tell, against 32 that call a route which does nothing. Rounds alternate."""
+    program = Path(__file__).with_name("http_load.py")
+    command = [sys.executable, str(program), "serve", str(folder / "http.db")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        rates = [asyncio.run(_http_round(port, number)) for number in range(ROUNDS)]
+        server.terminate()
+    nothing, pairs = (statistics.median(column) for column in zip(*rates, strict=True))
+    share = statistics.median(pair / empty for empty, pair in rates)
+    both = f"an empty POST {nothing:,.0f}, ask and tell {pairs:,.0f} requests per second"
+    print(f"HTTP, {CONNECTIONS} connections: {both}, {share:.2f} of the empty ones (bar: 0.5)")
+
+
+async def _http_round(port: int, number: int) -> tuple[float, float]:
+    """Requests per second to the empty route, and of asks and tells."""
+    empties = [http_load.empties(2 * EACH) for _ in range(CONNECTIONS)]
+    pairs = [http_load.pairs(EACH, f"{number}-{caller}") for caller in range(CONNECTIONS)]
+    sent = 2 * EACH * CONNECTIONS
+    return await http_load.rate(port, sent, empties), await http_load.rate(port, sent, pairs)
+
+
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="lt", dir=sys.argv[1] if len(sys.argv) == 2 else None))
     try:
         bench_sqlite(folder)
+        bench_http(folder)
         bench_restart(folder)
         bench_postgres(folder)
     finally:

@@ -9,6 +9,7 @@ nasty ones; later values of an option replace earlier ones.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from fuzzing import Answer, call, judge, report, some
 
+from lighttail.live import Office, open_journal
 from lighttail.tails import curve as tail_module
 
 BUDGET = 20_000  # pulls of an estimate, in place of thousands of millions
@@ -112,8 +114,26 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--rebuild": (),
     },
     "report": {},
+    "serve": {"--store": PLACES, "--port": ("8710", "0", "-1", "65536", *HUGE), "--keys": PLACES},
+    "keys": {"--keys": ("keys.json", *PLACES), "--role": ("ask", "read", "manage", "root")},
+    "journal check": {},
+    "journal export": {"--out": ("a.csv", "a.parquet", "a.txt", "kept.db", "a.CSV", *PLACES)},
 }  # fmt: skip
-OFTEN = {"compare": 30, "linear": 15, "tail": 15, "bound": 15, "plan": 10, "paper": 5, "run": 12, "report": 8}
+STORES = ("kept.db",) * 3 + ("missing.db", "good.csv", "folder", "memory", "postgresql://", "taken.txt")
+OFTEN = {
+    "compare": 30,
+    "linear": 15,
+    "tail": 15,
+    "bound": 15,
+    "plan": 10,
+    "paper": 5,
+    "run": 12,
+    "report": 8,
+    "serve": 3,
+    "keys": 5,
+    "journal check": 3,
+    "journal export": 5,
+}
 BARE = (["--help"], ["--version"], ["compair"], ["compare", "--help"], ["run", "--help"], ["-h"], [],
         ["tail", "--help", "x"], ["--nonsense", "3"])  # fmt: skip
 FIRST = {
@@ -127,6 +147,10 @@ FIRST = {
     "paper": ["--only", "table-1", "--paths", "0"],
     "run": ["--workers", "1"],
     "report": [],
+    "journal check": [],
+    "journal export": ["--out", "a.csv"],
+    "serve": ["--host", "0.0.0.0"],  # refused without keys: nothing may begin to serve here
+    "keys": ["--keys", "keys.json"],
 }  # fmt: skip
 STUDY = """name = "s"
 paths = 5
@@ -164,7 +188,12 @@ def furnish(folder: Path) -> None:
     (folder / "garbage.npy").write_bytes(b"\x93NUMPY garbage")
     (folder / "cut.npy").write_bytes((folder / "good.npy").read_bytes()[:-9])
     (folder / "study.toml").write_text(STUDY)
+    old = {"name": "old", "role": "read", "digest": "0" * 64, "made": "2026-01-01"}
+    (folder / "keys.json").write_text(json.dumps({"format": 1, "keys": [old]}))
     (folder / "broken.toml").write_text("[" * 3000)
+    office = Office(open_journal(str(folder / "kept.db")))
+    office.create("one", "ts:1", ["A", "B"], seed=1)[0].ask(3)
+    office.close()
 
 
 def draw(rng: random.Random) -> list[str]:
@@ -172,13 +201,20 @@ def draw(rng: random.Random) -> list[str]:
     if rng.random() < 0.05:
         return rng.choice((*BARE, [rng.choice(NASTY)]))
     command = rng.choices(list(COMMANDS), [OFTEN.get(name, 10) for name in COMMANDS])[0]
-    known, words = COMMANDS[command], ["compare" if command == "linear" else command]
+    known, words = COMMANDS[command], ["compare"] if command == "linear" else command.split()
     if command == "run":
         words.append(rng.choice(("study.toml",) * 3 + ("broken.toml", "missing.toml", "folder", "good.npy")))
     if command == "report":
         words.append(
             rng.choice(("done", "done", "folder", "mine", "missing", "study.toml", rng.choice(NASTY)))
         )
+    if command.startswith("journal"):
+        words.append(rng.choice((*STORES, rng.choice(NASTY))))
+    if command == "journal export":
+        words.append(rng.choice(("one", "one", "two", rng.choice(NASTY))))
+    if command == "keys":
+        words.append(rng.choice(("add", "add", "list", "remove", "ad")))
+        words += [rng.choice(("web", "old", "..", rng.choice(NASTY)))] * (words[-1] != "list")
     words += FIRST[command]
     for _ in range(some(rng, 0, 6)) if known else ():
         option = rng.choice(list(known))

@@ -66,10 +66,11 @@ class Tally:
 
 
 def tree(folder: Path) -> Tree:
-    """All files with their content, and the folders; not the locks, which hold nothing."""
+    """All files with their content, and the folders; not the locks and what SQLite makes beside a file that
+    it reads, which hold nothing."""
     found: Tree = {}
     for path in sorted(folder.rglob("*")):
-        if path.name != ".lock" or path.is_dir():
+        if path.is_dir() or not path.name.endswith((".lock", "-shm", "-wal")):
             found[str(path.relative_to(folder))] = path.read_bytes() if path.is_file() else None
     return found
 

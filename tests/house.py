@@ -24,9 +24,9 @@ LAYERS = {
     "Problems": ("problems", "families", "linear", "reading"),
     "Machinery": ("kernels", "outcomes", "gpu"),
     "Simulation": ("running",),
-    "Answers": ("online", "bounds", "tails", "compare", "planning"),
+    "Answers": ("inference", "forecasting", "online", "bounds", "tails", "compare", "planning"),
     "Showing": ("report", "paper", "study"),
-    "Service": ("live",),
+    "Service": ("live", "server", "client"),
     "Door": ("cli",),
 }
 ORDER = [room for rooms in LAYERS.values() for room in rooms]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import lighttail as lt
-from lighttail.delays import as_delay
+from lighttail.delays import as_delay, wait
 from lighttail.random.streams import block_generator
 from lighttail.running.blocks import block_paths
 
@@ -46,13 +46,13 @@ def play(
         for trial in experiment.open_trials:
             value = float(noise.reward(noise.shock(rng, *world), trial.arm, *world))
             earned[trial.arm] += value
-            wait = math.inf if law.never else first - trial.id
+            late = math.inf if law.never else first - trial.id
             for _ in range(1000):
-                drawn = law.wait(rng, *law.params())
+                drawn = wait(rng, *law.params())
                 if drawn >= first - trial.id:
-                    wait = drawn
+                    late = drawn
                     break
-            coming.append((trial.id + 1 + wait, trial.id - first, trial.id, value))
+            coming.append((trial.id + 1 + late, trial.id - first, trial.id, value))
         for t in range(first + 1, horizon + 1):
             if (t - 1) % batch == 0:
                 due = sorted(entry for entry in coming if entry[0] <= t)
@@ -63,7 +63,7 @@ def play(
             trial = experiment.ask()
             value = float(noise.reward(shock, trial.arm, *world))
             earned[trial.arm] += value
-            coming.append((t + 1 + law.wait(rng, *law.params()), t, trial.id, value))
+            coming.append((t + 1 + wait(rng, *law.params()), t, trial.id, value))
         total = 0.0
         for part in earned:
             total += part

@@ -72,7 +72,8 @@ def test_numbers_are_those_of_simulate(monkeypatch: pytest.MonkeyPatch, tmp_path
     (policy,) = json.loads((tmp_path / "results.json").read_text())["policies"]
     assert policy["mean_loss"] == out.mean().to_dict()
     assert policy["loss_cvar_99"] == out.cvar(0.99).to_dict()
-    assert policy["chance"] == out.exceedance(33.0).to_dict()
+    assert policy["share_of_paths"] == out.exceedance(33.0).to_dict()
+    assert policy["chance"] == policy["growth"]["points"][-1]["chance"]
     assert policy["worst_loss"] == out.pseudo_regret.max()
     html = (tmp_path / "report.html").read_text()
     assert f"{out.mean().value:.1f}" in html

@@ -113,7 +113,8 @@ def test_it_prints_as_a_table_and_its_verdict(comparison: lt.Comparison) -> None
     assert [line.partition("  ")[0] for line in lines[3:5]] == list(comparison)
     assert len({len(line) for line in lines[2:5]}) == 1  # the last column ends where its heading does
     assert lines[-2:] == [comparison.verdict(), EXPLAINED["pseudo_regret"]]
-    assert comparison.verdict().startswith("The chance of losing 100 or more is lowest, below ")
+    lowest = "The chance of losing 100 or more is lowest, 0.0011 % (exact), for UCB + LightTailed(0.2), "
+    assert comparison.verdict().startswith(lowest)
     assert ", for UCB + Standard(0.1)." in comparison.verdict()
     late = lt.compare([LIGHT], PROBLEM, **QUICK, delay=7)
     assert str(late).splitlines()[1] == late.course.words() != ""
@@ -135,6 +136,19 @@ def test_losing_means_the_pseudo_regret_unless_the_regret_is_asked_for(compariso
     assert comparison[LIGHT].mean != other[LIGHT].mean  # negative control
     assert "mean regret" in str(other)
     assert "a regret of 100 or more" in other.verdict()
+
+
+def test_the_shown_chance_is_the_best_known(comparison: lt.Comparison) -> None:
+    for entry in comparison.entries:
+        exact = lt.exact_tail(entry.policy, PROBLEM, QUICK["horizon"], 100.0)
+        assert entry.chance.value == pytest.approx(exact, rel=1e-9)
+        assert entry.chance_source == entry.to_dict()["chance_source"] == "exact"
+        assert entry.to_dict()["chance"] == entry.growth.chances[-1].to_dict()  # one number on the page
+        assert entry.cells()[4][1] == "exact"
+    counted = lt.compare([LIGHT], PROBLEM, **QUICK, growth=False)[LIGHT]
+    assert counted.chance == counted.exceedance  # negative control
+    assert counted.chance_source == "300 paths"
+    assert counted.cells()[4] == ("< 1.22 %", "")
 
 
 def test_the_regret_may_exceed_what_bad_arms_can_lose() -> None:

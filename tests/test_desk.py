@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,8 +18,10 @@ from journals import FailingJournal
 
 import lighttail as lt
 from lighttail.live import Journal, Office
+from lighttail.live import desk as desk_module
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import Refused, status_of
+from lighttail.live.journal import Turn
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.requests import Told, ask_for, tell_of
 
@@ -600,3 +605,37 @@ def test_coroutines_wait_for_a_desk(journal: Journal) -> None:
     assert {told for _, told in found} == {Told(1, 0, 0)}
     assert sum(summary["heard"].values()) == 40
     assert sum(lt.Experiment.from_json(state).pulls.values()) == summary["pulls"] == 41
+
+
+def commits_of_two_callers(monkeypatch: pytest.MonkeyPatch, gathering: float) -> int:
+    """The commits in which two callers ask twenty times each, if a commit takes a while."""
+
+    class Slow(MemoryJournal):
+        @contextmanager
+        def turn(self, name: str) -> Iterator[Turn]:
+            with super().turn(name) as turn:
+                yield turn
+                time.sleep(0.003)
+
+    monkeypatch.setattr(desk_module, "GATHERING", gathering)
+    monkeypatch.setattr(desk_module, "LONGEST_GATHERING", gathering)
+    with desk_of(Slow()) as desk:
+
+        def work() -> None:
+            for _ in range(20):
+                desk.ask()
+
+        callers = [threading.Thread(target=work) for _ in range(2)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        return desk.commits
+
+
+def test_callers_that_come_back_share_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all the patience of the world, two callers need twenty commits and, at the beginning and the end,
+    one or two more; without any, they take turns."""
+    shared = commits_of_two_callers(monkeypatch, 60.0)
+    assert 20 <= shared <= 23
+    assert commits_of_two_callers(monkeypatch, 0.0) > shared  # negative control

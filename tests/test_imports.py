@@ -50,6 +50,7 @@ def test_importing_lighttail_loads_nothing_heavy() -> None:
 def test_importing_the_service_loads_no_database_and_no_web_server() -> None:
     assert loaded_after("import lighttail.live") == set()
     assert loaded_after("import lighttail.live as live; live.open_journal('memory')") == set()
+    assert loaded_after("import lighttail.server.keys") == set()
 
 
 def test_what_is_heavy_is_loaded_where_it_is_used() -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 
@@ -17,55 +22,100 @@ from lighttail.running.pool import postponed_interrupts
 
 PATIENCE = 10.0  # seconds from Ctrl-C to the end of the process, its start-up's size
 
+# Plays what it reads, and says how each call ended; the last interrupt is not caught.
 CHILD = """
-import sys, threading
+import json, sys, threading
 import lighttail as lt
 
-policy, problem = lt.{policy}, lt.Bandit([0.2, 0.8])
-settings = dict(seed=1, method={method!r})
-lt.simulate(policy, problem, horizon=2, paths=1, **settings)  # the kernel is ready
-print("ready", flush=True)
-try:
-    lt.simulate(policy, problem, horizon={horizon}, paths={paths}, **settings, threads=2, progress={progress})
-finally:
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("lighttail")]
-    print("threads left:", left, flush=True)
+def play(method, policy, horizon, paths):
+    policy, problem = eval(policy), lt.Bandit([0.2, 0.8])
+    settings = dict(seed=1, method=method)
+    lt.simulate(policy, problem, horizon=2, paths=1, **settings)  # the kernel is ready
+    print("ready", flush=True)
+    told = (lambda done, total: print("working", flush=True)) if paths > 1 else False
+    try:
+        lt.simulate(policy, problem, horizon=horizon, paths=paths, **settings, threads=2, progress=told)
+    finally:
+        left = [thread.name for thread in threading.enumerate() if thread.name.startswith("lighttail")]
+        print("threads left:", left, flush=True)
+
+for line in sys.stdin:
+    *case, last = json.loads(line)
+    try:
+        play(*case)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        if last:
+            raise
 """
 
 ENDLESS = [
-    ("step", "UCB(lt.LightTailed(0.2))", 10**10, 1),
-    ("step", "SuccessiveElimination(lt.Standard(0.4))", 10**10, 1),
-    ("step", "SuccessiveElimination(lt.Standard(1e6))", 10**10, 1),  # no arm is ever dropped
-    ("step", "ThompsonSampling(0.8)", 10**10, 1),
-    ("step", "Exp3IX()", 10**10, 1),
-    ("step", "UCB(lt.LightTailed(0.2))", 10**5, 10**6),
-    ("step", "UCB(lt.AnyTime(0.2))", 10**5, 10**6),
-    ("step", "UCB(lt.AnyTime(0.2))", 10**10, 1),
-    ("skip", "UCB(lt.LightTailed(0.2))", 10**9, 10**7),
-    ("skip", "UCB(lt.AnyTime(0.2))", 10**13, 1),
+    ("step", "lt.UCB(lt.LightTailed(0.2))", 10**10, 1),
+    ("step", "lt.SuccessiveElimination(lt.Standard(0.4))", 10**10, 1),
+    ("step", "lt.SuccessiveElimination(lt.Standard(1e6))", 10**10, 1),  # no arm is ever dropped
+    ("step", "lt.ThompsonSampling(0.8)", 10**10, 1),
+    ("step", "lt.Exp3IX()", 10**10, 1),
+    ("step", "lt.UCB(lt.LightTailed(0.2))", 10**5, 10**6),
+    ("step", "lt.UCB(lt.AnyTime(0.2))", 10**5, 10**6),
+    ("step", "lt.UCB(lt.AnyTime(0.2))", 10**10, 1),
+    ("skip", "lt.UCB(lt.LightTailed(0.2))", 10**9, 10**7),
+    ("skip", "lt.UCB(lt.AnyTime(0.2))", 10**13, 1),
 ]
 
 
-@pytest.mark.parametrize(("method", "policy", "horizon", "paths"), ENDLESS)
-def test_ctrl_c_ends_it_at_once(method: str, policy: str, horizon: int, paths: int, tmp_path: Path) -> None:
-    progress = "lambda done, total: print('working', flush=True)" if paths > 1 else "False"
-    script = CHILD.format(method=method, policy=policy, horizon=horizon, paths=paths, progress=progress)
-    command = [sys.executable, "-c", script]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=PIPE, text=True) as child:
-        try:
-            assert child.stdout.readline() == "ready\n"
-            if paths > 1:
-                assert child.stdout.readline() == "working\n"
-            else:
-                time.sleep(0.7)  # a single path never reports; give it time to be under way
-            assert child.poll() is None
-            child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=PATIENCE)
-        finally:
-            child.kill()
+@contextmanager
+def start(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process in this folder that plays what it is told."""
+    command = [sys.executable, "-c", CHILD]
+    with subprocess.Popen(command, cwd=folder, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as child:
+        yield child
+        child.kill()
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A process that plays the cases of this module one after the other, and its folder."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    with start(folder) as child:
+        yield child, folder
+
+
+def interrupt(child: subprocess.Popen[str], case: tuple[str, str, int, int], last: bool = False) -> list[str]:
+    """Let the process play, interrupt it, and return what it says from then on."""
+    assert child.poll() is None
+    print(json.dumps([*case, last]), file=child.stdin, flush=True)
+    late = threading.Timer(PATIENCE, child.kill)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        if case[-1] > 1:
+            assert child.stdout.readline() == "working\n"
+        else:
+            time.sleep(0.7)  # a single path never reports; give it time to be under way
+        assert child.poll() is None
+        late.start()
+        child.send_signal(signal.SIGINT)
+        said = list(
+            takewhile(lambda line: line not in ("interrupted\n", ""), iter(child.stdout.readline, ""))
+        )
+    finally:
+        late.cancel()
+    return [line for line in said if line != "working\n"]
+
+
+@pytest.mark.parametrize("case", ENDLESS, ids=str)
+def test_ctrl_c_ends_it_at_once(case: tuple[str, str, int, int], started: Any) -> None:
+    child, folder = started
+    assert interrupt(child, case) == ["threads left: []\n"]
+    assert child.poll() is None  # it was not killed because it took too long
+    assert os.listdir(folder) == []
+
+
+def test_the_process_ends_as_one_that_was_interrupted(tmp_path: Path) -> None:
+    with start(tmp_path) as child:
+        assert interrupt(child, ENDLESS[0], last=True) == ["threads left: []\n"]
+        _, err = child.communicate(timeout=PATIENCE)
     assert child.returncode == -signal.SIGINT
     assert err.rstrip().endswith("KeyboardInterrupt")
-    assert out.splitlines()[-1] == "threads left: []"
     assert os.listdir(tmp_path) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import late
@@ -13,6 +14,9 @@ from cases import MORE_POLICIES, POLICIES, name
 
 import lighttail as lt
 from lighttail.checks import BadInput
+from lighttail.delays import ObservedDelays, wait
+from lighttail.kernels import late_kernel_for
+from lighttail.random.streams import block_generator
 
 PROBLEM = lt.Bandit([0.3, 0.6, 0.5], lt.Bernoulli())
 COURSES: list[dict[str, Any]] = [
@@ -141,6 +145,34 @@ def test_rewards_that_never_come_leave_everything_to_chance() -> None:
 def test_bad_input_is_named(course: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         lt.simulate(lt.UCB(lt.Standard(0.4)), PROBLEM, **({"horizon": 60, "paths": 5, "seed": 1} | course))
+
+
+DRAWS = {  # each law written down a second time, by NumPy's own numbers
+    lt.FixedDelay(7): lambda rng: 7.0,
+    lt.UniformDelay(3, 9): lambda rng: 3.0 + math.floor(7.0 * rng.random()),
+    lt.GeometricDelay(5.0): lambda rng: math.floor(math.log(1.0 - rng.random()) / math.log(5.0 / 6.0)),
+    lt.GeometricDelay(0.0): lambda rng: 0.0,
+    ObservedDelays([0, 3, math.inf]): lambda rng: (0.0, 3.0, math.inf)[math.floor(3.0 * rng.random())],
+}
+
+
+@pytest.mark.parametrize("never", [0.0, 0.3])
+@pytest.mark.parametrize("delay", DRAWS, ids=name)
+def test_a_delay_is_drawn_by_its_law(delay: Any, never: float) -> None:
+    ours, numpys = block_generator(1, 2), block_generator(1, 2)
+    for _ in range(200):
+        lost = never > 0.0 and numpys.random() < never
+        expected = math.inf if lost else DRAWS[delay](numpys)
+        assert wait(ours, *replace(delay, never=never).params()) == expected
+    assert ours.random() == numpys.random()
+
+
+def test_one_kernel_plays_every_delay_and_every_start() -> None:
+    policy = lt.UCB(lt.Standard(0.4))
+    courses = [*COURSES, {"start": halfway(policy)}]
+    for course in courses:
+        lt.simulate(policy, PROBLEM, horizon=60, paths=2, seed=3, **course)
+    assert len(late_kernel_for(policy, PROBLEM).signatures) == 1
 
 
 def test_a_delay_of_ones_own_is_refused() -> None:

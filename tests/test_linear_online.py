@@ -170,9 +170,9 @@ def changed(**changes: Any) -> str:
         ("{}", "not an experiment that lighttail wrote"),
         (
             changed(lighttail="experiment"),
-            "format must be 1 or 2 of a linear experiment, but is 1 of 'experiment'",
+            "format must be 1, 2 or 3 of a linear experiment, but is 1 of 'experiment'",
         ),
-        (changed(format=3), "but is 3 of 'linear experiment'"),
+        (changed(format=4), "but is 4 of 'linear experiment'"),
         (changed(dim=2), "the length of rule.asked must be 2, but is 3"),
         (changed(dim="3"), "dim must be a whole number"),
         (changed(rule={}), "not a whole experiment"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from desks import Clock, book_of, events_of, replayed
@@ -28,6 +28,7 @@ from lighttail.live import Desk, Office
 from lighttail.live.book import Book
 from lighttail.live.errors import status_of
 from lighttail.live.play import Round
+from lighttail.online.standing import Standing
 
 ARMS = ["A", "B", "C"]
 WINDOW, DEFAULT = 20.0, 0.25
@@ -53,7 +54,7 @@ def outcome(call: Callable[[], Any]) -> tuple[Any, int | None]:
 class Service(RuleBasedStateMachine):
     """Two offices on one journal, as two servers on one database."""
 
-    choices = RAILS
+    choices: ClassVar[list[dict[str, Any]]] = RAILS
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,6 +62,7 @@ class Service(RuleBasedStateMachine):
         self.trials: list[dict[str, Any]] = []  # by, arm, time, state, reward, number in the experiment
         self.keys: dict[str, Any] = {}
         self.units: dict[str, str] = {}
+        self.arms, self.retired = list(ARMS), set[str]()
         self.paused = self.stopped = False
         self.time = self.clock.now
         self.written = 1
@@ -102,6 +104,7 @@ class Service(RuleBasedStateMachine):
         """Check who chose, and let the experiment choose or take the same arm."""
         rails, expected = self.rails, None
         assert one.id == len(self.trials) + 1
+        assert one.arm not in self.retired
         if one.by == "holdout":
             assert "holdout" in rails
             assert one.arm == "B"
@@ -130,21 +133,23 @@ class Service(RuleBasedStateMachine):
         key=st.none() | st.sampled_from("klmno"),
         unit=st.none() | st.sampled_from("uvw"),
         count=st.sampled_from([1, 1, 2, 5]),
+        note=st.booleans(),
     )
-    def ask(self, server: int, key: str | None, unit: str | None, count: int) -> None:
+    def ask(self, server: int, key: str | None, unit: str | None, count: int, note: bool) -> None:
         if self.rails.get("sticky") or "holdout" in self.rails:
             unit = unit or "u"
         count = 1 if unit else count
-        answer, status = outcome(lambda: self.desks[server].ask(count, key, unit))
+        about = {"server": server} if note else None
+        answer, status = outcome(lambda: self.desks[server].ask(count, key, unit, about=about))
         if status is not None:
             self.pass_time()
             before = self.keys.get(key or "")
             assert status == 409
-            assert self.stopped or (before is not None and before[1:] != (count, unit))
+            assert self.stopped or (before is not None and before[1:] != (count, unit, about))
             return
         self.pass_time()
         if key in self.keys:
-            assert self.keys[key] == (answer, count, unit)
+            assert self.keys[key] == (answer, count, unit, about)
             return
         assert not self.stopped
         assert len(answer) == count
@@ -152,7 +157,7 @@ class Service(RuleBasedStateMachine):
             self.new_trial(one, unit)
         self.wrote(count)
         if key is not None:
-            self.keys[key] = (answer, count, unit)
+            self.keys[key] = (answer, count, unit, about)
 
     @precondition(lambda self: self.trials)
     @rule(server=st.integers(0, 1), some=st.lists(st.tuples(places, rewards), min_size=1, max_size=4))
@@ -241,7 +246,7 @@ class Service(RuleBasedStateMachine):
         answer, status = outcome(lambda: self.desks[server].ask(1, key, "u"))
         self.journal.broken = False
         known, *asked = self.keys.get(key, (None,))
-        same = asked == [1, "u"]
+        same = asked == [1, "u", None]
         assert (answer, status) == ((known, None) if same else (None, 409 if asked else 503))
 
     # What must always hold
@@ -257,6 +262,7 @@ class Service(RuleBasedStateMachine):
         found = self.desks[0].summary()
         means = {arm: None if math.isnan(mean) else mean for arm, mean in self.policy.means.items()}
         assert (found["tries"], found["means"]) == (self.policy.pulls, means)
+        assert (found["arms"], found["retired"]) == (self.arms, sorted(self.retired, key=self.arms.index))
         assert found["open"] == len(self.policy.open_trials)
         waiting = sum(trial["state"] == "open" for trial in self.trials)
         assert waiting == found["open"] + found["holdout"]["open"] + found["fallback"]["open"]
@@ -267,10 +273,56 @@ class Service(RuleBasedStateMachine):
             desk.close()
 
 
-TestService = Service.TestCase
+class Changing(Service):
+    """A service whose arms join and leave."""
+
+    choices: ClassVar[list[dict[str, Any]]] = [{}, {"sticky": True}, RAILS[1], RAILS[3]]
+
+    @rule(server=st.integers(0, 1), arm=st.sampled_from("ABCDE"), join=st.booleans())
+    def change_arms(self, server: int, arm: str, join: bool) -> None:
+        desk = self.desks[server]
+        changed, status = outcome(lambda: desk.add(arm) if join else desk.retire(arm))
+        self.pass_time()
+        assert (changed, status) == (self.joined(arm) if join else self.left(arm))
+        if not changed:
+            return
+        if join:
+            self.policy.add(arm)
+            self.arms.append(arm)
+        else:
+            self.policy.retire(arm)
+            self.retired.add(arm)
+            self.units = {unit: one for unit, one in self.units.items() if one != arm}
+        self.wrote(1)
+        self.ask(server, None, None, 5, False)  # at once, when a mistake would show
+
+    def joined(self, arm: str) -> tuple[bool | None, int | None]:
+        """The answer to the wish that an arm joins."""
+        if self.stopped or arm in self.retired:
+            return None, 409
+        return arm not in self.arms, None
+
+    def left(self, arm: str) -> tuple[bool | None, int | None]:
+        """The answer to the wish that an arm leaves."""
+        rails = self.rails
+        named = {*rails.get("shares", ()), rails.get("fallback", "A"), rails.get("holdout", {}).get("arm")}
+        if self.stopped:
+            return None, 409
+        if arm not in self.arms:
+            return None, 400
+        if arm in self.retired:
+            return False, None
+        return (None, 409) if arm in named or len(self.arms) - len(self.retired) <= 2 else (True, None)
+
+
+TestService, TestChanging = Service.TestCase, Changing.TestCase
 TestService.settings = settings(
     max_examples=40, stateful_step_count=40, deadline=None, derandomize=True, database=None
 )
+
+
+ONLY_LOOK = settings(TestService.settings, phases=[Phase.generate], report_multiple_bugs=False)
+TestChanging.settings = settings(TestService.settings, max_examples=25)
 
 
 @pytest.mark.parametrize(
@@ -280,6 +332,7 @@ TestService.settings = settings(
         (Round, "_arm_of", lambda self, unit: None),  # no unit sticks
         (Round, "close_due", lambda self: 0),  # no window ends
         (Book, "_amend", lambda self, event, story: None),  # a late reward is not learnt
+        (Standing, "retire", lambda self, places: None),  # a retired arm is chosen again
         (Desk, "_fail", lambda self, tickets, error: None),  # a failed commit is answered
     ],
 )
@@ -289,6 +342,6 @@ def test_a_service_that_errs_is_told_apart(
     """Negative controls."""
     monkeypatch.setattr(kind, method, wrong)
     monkeypatch.setattr(Service, "choices", RAILS[-1:])
-    only_look = settings(TestService.settings, phases=[Phase.generate], report_multiple_bugs=False)
+    monkeypatch.setattr(Changing, "choices", RAILS[:1])
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(Service, settings=only_look)
+        run_state_machine_as_test(Changing if kind is Standing else Service, settings=ONLY_LOOK)

@@ -82,7 +82,7 @@ def changed(**changes: Any) -> str:
         ("[1, 2]", "not an experiment that lighttail wrote"),
         ("{}", "not an experiment that lighttail wrote"),
         ("null", "not an experiment that lighttail wrote"),
-        (changed(format=1), "format must be 2 or 3 of an experiment, but is 1"),
+        (changed(format=1), "format must be 2, 3 or 4 of an experiment, but is 1"),
         (changed(lighttail="outcome"), "but is 2 of 'outcome'"),
         (changed(trials=None), "not a whole experiment"),
         (changed(rule={}), "not a whole experiment"),

@@ -153,7 +153,7 @@ def skipped(task: Task, mixture: Mixture, walks: Hidden, noise: lt.Noise) -> tup
     means, *rest = problem.noise.world(problem.means)
     log_parts, own, rounds = np.empty((1, 2)), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64)
     head = (walks, task.policy.params(task.horizon, problem.arms), means, tuple(rest), mixture)
-    ends = (0.0, task.horizon, task.target, task.whole)
+    ends = (0.0, task.horizon, task.target, task.luck_counts)
     kernel(*head, np.array(problem.gaps), *ends, own, log_parts, rounds, np.zeros(1, dtype=np.int64))
     assert own[0] == drawn(walks.u, mixture.log_p)
     return log_parts[0].tolist(), int(rounds[0])

@@ -22,7 +22,7 @@ def test_python_of_the_readme_prints_what_its_comments_say(capsys: pytest.Captur
     assert str(names["trial"]) in BLOCKS[3]
 
 
-@pytest.mark.parametrize("name", ["own-noises", "choosing-kappa"])
+@pytest.mark.parametrize("name", ["own-noises", "choosing-kappa", "inference"])
 def test_python_of_a_page_prints_what_its_comments_say(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / f"{name}.md").read_text()
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

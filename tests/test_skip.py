@@ -310,6 +310,11 @@ class Doubled(lt.Gaussian):
         ({"problem": lt.Bandit.from_samples({"A": [0.0, 1.0], "B": [1.0]})}, "Resampled noise"),
         ({"problem": lt.Bandit([0.2, 0.8], Doubled())}, "Doubled noise"),
         ({"problem": lt.Bandit([0.2, 0.8], lt.Gaussian(0.0))}, "sigma 0"),
+        (
+            {"problem": lt.Bandit([2e-322, 8e-322], lt.Gaussian(5e-324))},
+            "a noise of 4.94066e-324, whose variance",
+        ),
+        ({"problem": lt.Bandit([2e139, 8e139], lt.Gaussian(1e141))}, r"a noise of 1e\+141, whose variance"),
         ({"policy": lt.UCB(Undeclared(0.2))}, r"Undeclared\(0.2\), which does not declare"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",

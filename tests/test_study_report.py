@@ -327,6 +327,7 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         (["--budget", "soon"], "budget must be a time such as 90s, 10m, 2h or 1d, but is 'soon'"),
         (["--budget", "0"], "budget must be a finite number above 0"),
         (["--workers", "two"], "workers must be a whole number, but is 'two'"),
+        (["--workers", "123456789012345678901"], "workers must be a whole number of at most 10000"),
         (["--workers", "0"], "workers must be a whole number of at least 1, but is 0"),
         (["--executor", "gpu"], "executor must be threads, processes or dask:ADDRESS, but is 'gpu'"),
         (["--device", "tpu"], "device must be cpu"),

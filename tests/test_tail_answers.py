@@ -25,7 +25,7 @@ STILL = lt.Bandit([0.2, 0.8], lt.Gaussian(0.0))
 
 def test_plain_paths_say_that_no_more_are_kept(monkeypatch) -> None:
     for module in (rare, weighted):
-        monkeypatch.setattr(module, "MOST_PATHS", 5000)
+        monkeypatch.setattr(module, "MOST_WEIGHTS", 5000)
     found = lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), TWO, 20, 9.0, method="plain", seed=1)
     assert not found.reached
     assert found.paths == 5000

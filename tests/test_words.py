@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 import lighttail as lt
 from lighttail.checks import BadInput
-from lighttail.reading.words import BY_FIELDS, FORMS, parse_policy
+from lighttail.reading.words import BY_FIELDS, FORMS, NOISES, parse_noise, parse_policy
 
 MADE = {
     "klucb": lt.KlUcb(),
@@ -73,3 +75,29 @@ def test_an_assumed_noise_scales_what_grows_with_it_and_nothing_else() -> None:
     assert scaled["ucb:armoptimal:0.4:0.2"] == lt.UCB(lt.ArmOptimal(0.8, 0.4))
     for word in ("klucb:0.5", "imed", "bayesucb:5", "betats", "egreedy:5:0.1", "etc:20", "evensplit"):
         assert scaled[word] == MADE[word]
+
+
+@dataclass(frozen=True)
+class Skewed(lt.Laplace):
+    """A noise with fields of its own, before and after sigma."""
+
+    sigma: float = 1.0
+    skew: float = 0.5
+    reach: float = 2.0
+
+
+def test_a_noise_takes_the_numbers_of_its_own_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NOISES, "skewed", Skewed)
+    assert parse_noise("skewed", None) == Skewed()
+    assert parse_noise("Skewed:0.1:3", 0.7) == Skewed(0.7, skew=0.1, reach=3.0)
+    assert parse_noise("studentt:4.5", 2.0) == lt.StudentT(4.5, 2.0)
+    assert parse_noise("bernoulli", None) == lt.Bernoulli()
+    for text, sigma, said in (
+        ("skewed:1:2:3", None, "noise must be skewed or studentt:DF or skewed:SKEW:REACH, but is"),
+        ("gaussian:1", None, "noise must be gaussian or studentt:DF or skewed:SKEW:REACH, but is"),
+        ("bernoulli:0.2", None, "sigma must be left out with bernoulli noise, but is '0.2'"),
+        ("bernoulli", 2.0, "sigma must be left out with bernoulli noise, but is 2.0"),
+        ("studentt:x", None, "df must be a number, but is 'x'"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            parse_noise(text, sigma)

@@ -10,6 +10,7 @@
 from lighttail import bounds
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
 from lighttail.checks import BadInput
+from lighttail.client import connect, connect_async
 from lighttail.compare import compare
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.families import Family
@@ -121,6 +122,8 @@ __all__ = [
     "UniformDelay",
     "bounds",
     "compare",
+    "connect",
+    "connect_async",
     "exact_law",
     "exact_tail",
     "highest",

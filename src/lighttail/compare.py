@@ -87,8 +87,8 @@ def compare(
     >>> comparison = lt.compare(policies, lt.Bandit([0.2, 0.8]), horizon=500, paths=5000, seed=1)
     >>> for entry in comparison.entries:
     ...     print(entry)
-    UCB + Standard(0.8): mean loss 10.99 [10.07, 12.08], P(loss >= 100) 0.0158 [0.01253, 0.01965]
-    UCB + LightTailed(0.2): mean loss 12.37 [12.23, 12.62], P(loss >= 100) 0 [0, 0.0007375]
+    UCB + Standard(0.8): mean loss 10.99 [10.07, 12.08], P(loss >= 100) 0.01183 (exact)
+    UCB + LightTailed(0.2): mean loss 12.37 [12.23, 12.62], P(loss >= 100) 1.057e-05 (exact)
     """
     named = _named_policies(policies, problem)
     given: dict[str, Any] = {"horizon": horizon, "paths": paths, "seed": seed, "keep": keep}

@@ -1,9 +1,9 @@
 """Delays: after how many pulls a reward becomes known, if it ever does.
 
 The reward of round t with a delay of d pulls is known before the choice of round t + 1 + d. With a delay of 0
-the reward is known before the next choice. A delay is a frozen dataclass with a static, scalar function
-`wait(rng, *params)`, which draws the delay of one reward: a whole number of pulls as a float, or infinity for
-a reward that never becomes known.
+the reward is known before the next choice. A delay is a frozen dataclass; its `params()` are arguments of the
+scalar function `wait`, which draws the delay of one reward: a whole number of pulls as a float, or infinity
+for a reward that never becomes known.
 
 >>> as_delay(100)
 FixedDelay(pulls=100, never=0.0)
@@ -16,9 +16,9 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,29 +30,27 @@ LONGEST = 10**9  # the longest fixed, uniform or observed delay, in pulls
 ENDLESS = math.inf
 
 
-def fixed_wait(rng: Any, never: float, pulls: float) -> float:
-    """The same number of pulls for every reward."""
-    return math.inf if never > 0.0 and uniform(rng) < never else pulls
+FIXED, UNIFORM, GEOMETRIC, OBSERVED = 0.0, 1.0, 2.0, 3.0  # the laws that `wait` can draw from
+NO_DELAYS = np.zeros(1)  # the array of observed delays for a law that has none
+NO_DELAYS.flags.writeable = False  # as the observed delays are, so that a kernel fits both
 
 
-def uniform_wait(rng: Any, never: float, low: float, high: float) -> float:
-    """A whole number from low to high; each has the same chance."""
+def wait(rng: Any, never: float, law: float, low: float, high: float, delays: Any) -> float:
+    """The delay of one reward, or infinity with the chance `never`.
+
+    All laws are in one function, because a kernel is compiled around this function: one kernel then plays
+    every delay. FIXED: `low`. UNIFORM: a whole number from `low` to `high`; each has the same chance.
+    GEOMETRIC: a draw with P(delay >= d) = exp(low d), by the inverse of the distribution function. OBSERVED:
+    one of `delays`; each has the same chance.
+    """
     if never > 0.0 and uniform(rng) < never:
         return math.inf
-    return low + float(int(uniform(rng) * (high - low + 1.0)))
-
-
-def geometric_wait(rng: Any, never: float, log_stay: float) -> float:
-    """A draw with P(delay >= d) = stay^d, by the inverse of the distribution function. log_stay: ln stay."""
-    if never > 0.0 and uniform(rng) < never:
-        return math.inf
-    return float(int(math.log(1.0 - uniform(rng)) / log_stay)) if log_stay < 0.0 else 0.0
-
-
-def observed_wait(rng: Any, never: float, delays: Any) -> float:
-    """One of the observed delays; each has the same chance."""
-    if never > 0.0 and uniform(rng) < never:
-        return math.inf
+    if law == FIXED:
+        return low
+    if law == UNIFORM:
+        return low + float(int(uniform(rng) * (high - low + 1.0)))
+    if law == GEOMETRIC:
+        return float(int(math.log(1.0 - uniform(rng)) / low)) if low < 0.0 else 0.0
     return delays[int(uniform(rng) * len(delays))]  # type: ignore[no-any-return]
 
 
@@ -66,12 +64,11 @@ def _chance(field: str, value: Any) -> float:
 class Delay(ABC):
     """The members that every delay has. `never` is the chance that a reward never becomes known."""
 
-    wait: ClassVar[Callable[..., float]]
     never: float
 
     @abstractmethod
     def params(self) -> tuple[Any, ...]:
-        """The arguments of `wait` after `rng`: `never`, then floats or an array of floats."""
+        """The arguments of `wait` after `rng`: `never`, the law, its two numbers, and observed delays."""
 
     @property
     @abstractmethod
@@ -109,13 +106,12 @@ class FixedDelay(Delay):
 
     pulls: int = 0
     never: float = 0.0
-    wait = staticmethod(fixed_wait)
 
     def __post_init__(self) -> None:
         accept(self, pulls=lambda field, value: whole(field, value, 0, most=LONGEST), never=_chance)
 
     def params(self) -> tuple[Any, ...]:
-        return self.never, float(self.pulls)
+        return self.never, FIXED, float(self.pulls), 0.0, NO_DELAYS
 
     def short(self) -> str:
         return f"delay {self.pulls:,}" if self.pulls else ""
@@ -138,7 +134,6 @@ class UniformDelay(Delay):
     low: int
     high: int
     never: float = 0.0
-    wait = staticmethod(uniform_wait)
 
     def __post_init__(self) -> None:
         accept(self, low=lambda field, value: whole(field, value, 0, most=LONGEST))
@@ -146,7 +141,7 @@ class UniformDelay(Delay):
         accept(self, high=lambda field, value: whole(field, value, self.low, least, LONGEST), never=_chance)
 
     def params(self) -> tuple[Any, ...]:
-        return self.never, float(self.low), float(self.high)
+        return self.never, UNIFORM, float(self.low), float(self.high), NO_DELAYS
 
     def short(self) -> str:
         return f"delay {self.low:,} to {self.high:,}"
@@ -168,7 +163,6 @@ class GeometricDelay(Delay):
 
     mean: float
     never: float = 0.0
-    wait = staticmethod(geometric_wait)
 
     def __post_init__(self) -> None:
         accept(self, mean=non_negative, never=_chance)
@@ -176,7 +170,8 @@ class GeometricDelay(Delay):
             raise refuse("mean", self.mean, f"at most {LONGEST} pulls")
 
     def params(self) -> tuple[Any, ...]:
-        return self.never, math.log(self.mean) - math.log1p(self.mean) if self.mean > 0.0 else 0.0
+        log_stay = math.log(self.mean) - math.log1p(self.mean) if self.mean > 0.0 else 0.0
+        return self.never, GEOMETRIC, log_stay, 0.0, NO_DELAYS
 
     def short(self) -> str:
         return f"delay {self.mean:,.10g} on average"
@@ -199,14 +194,13 @@ class ObservedDelays(Delay):
 
     delays: npt.NDArray[np.float64]
     never: float = 0.0
-    wait = staticmethod(observed_wait)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delays", _observations(self.delays))
         accept(self, never=_chance)
 
     def params(self) -> tuple[Any, ...]:
-        return self.never, self.delays
+        return self.never, OBSERVED, 0.0, 0.0, self.delays
 
     def short(self) -> str:
         return f"{len(self.delays):,} observed delays"

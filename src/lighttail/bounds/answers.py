@@ -186,14 +186,14 @@ def regret(
 
 
 def _falls_to(risk: float, chance: Chance, start: float) -> float:
-    """The smallest x with chance(x) <= risk, at most a share of 1e-9 too large; 0 if every x > 0 has it."""
+    """The smallest x with chance(x) <= risk, at most 1e-9 of x too large; 0 if this holds for every x > 0."""
     if start <= 0.0:
         return 0.0  # no regret is possible
     high = min(start, sys.float_info.max)
     while not chance(high) <= risk:
         high *= 2.0
         if math.isinf(high):
-            raise refuse("delta", risk, "so large that the bound falls to it at a regret that is a float")
+            raise refuse("delta", risk, "so large that the bound on some finite regret is delta or less")
     while high > 0.0 and chance(high / FASTER) <= risk:
         high /= FASTER
     low = high / FASTER
@@ -289,7 +289,7 @@ class _Certified:
 @functools.lru_cache(maxsize=16)
 def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
     if problem.arms > MOST_ARMS:
-        why = f"the certificate looks at every pair of arms, and there are more than {MOST_ARMS}"
+        why = f"the certificate looks at every pair of arms, and there are more than {MOST_ARMS} arms"
         raise no_bound("the number of arms", problem.arms, f"at most {MOST_ARMS} for a certificate", why)
     known = chances(policy, problem, horizon, sub_gaussian(problem))
     if known is None:
@@ -314,7 +314,7 @@ def _certified(policy: Policy, problem: Bandit, horizon: int) -> _Certified:
 
 
 def _integral(chance: Chance, most: float) -> float:
-    """An upper bound on the integral of min(1, chance) from 0 to most: a sum of left values."""
+    """An upper bound on the integral of min(1, chance) from 0 to most: the sum of the values at left ends."""
     if most <= 0.0:
         return 0.0
     points = np.linspace(0.0, most, MEAN_POINTS + 1)

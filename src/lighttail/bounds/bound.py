@@ -77,7 +77,7 @@ class Asked(NamedTuple):
 def check_question(
     policy: Any, problem: Any, horizon: Any, kind: Any = "pseudo_regret", regret: Any = 0.0
 ) -> Asked:
-    """The arguments of a question. Raises BadInput if no bound can answer it."""
+    """The arguments of a question. Raises BadInput if no bound can answer the question."""
     if not isinstance(policy, Policy):
         raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
     if policy.linear:

@@ -21,7 +21,7 @@ from lighttail.problems import Bandit
 
 
 class Case(NamedTuple):
-    """The question that a theorem answers. rule: by which of the paper's two rules the policy plays."""
+    """The question that a theorem answers. rule: the rule of the paper by which the policy plays."""
 
     policy: Any
     problem: Bandit
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
     @property
     def settings(self) -> tuple[int, int, float, float]:
-        """What most theorems ask for: horizon, arms, sigma and kappa."""
+        """The numbers that most theorems need: horizon, arms, sigma and kappa."""
         return self.horizon, self.arms, self.sigma, self.policy.bonus.kappa
 
 
@@ -147,7 +147,7 @@ def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chan
 def tails(
     policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind
 ) -> dict[str, Chance] | None:
-    """The bounds of the theorems for this policy's tail, by their names; None if there is none."""
+    """The bounds of the theorems on this policy's tail, by the theorems' names; None if there is none."""
     own = OWN_TAILS.get(type(policy))
     if own is not None:
         return own(policy, problem, horizon, sigma, kind)
@@ -175,7 +175,7 @@ def _exp3_ix(
     low, high = _range(problem)
     if upper < high - 1e-12 * max(1.0, abs(high)):
         least = f"at least the largest reward, {high:g}"
-        why = f"Thm 12.1 assumes that upper is {least}, and it is {upper:g}"
+        why = f"Thm 12.1 assumes that upper is {least}, but upper is {upper:g}"
         raise no_bound("upper", upper, f"{least}, as Thm 12.1 assumes", why)
     span = upper - low
 

@@ -21,7 +21,7 @@ import numpy as np
 from lighttail.outcomes.estimates import Floats
 
 EVERY, POINTS = 4096, 12_000  # the grid has every number of pulls up to EVERY, then POINTS in equal ratios
-PRICE_RATIO = 1.08  # the ratio of neighbouring prices; the loss of sharpness is of second order in it
+PRICE_RATIO = 1.08  # the ratio of neighbouring prices; the loss of sharpness is of second order in ln(ratio)
 
 
 class Arm:
@@ -71,7 +71,7 @@ class Arm:
         return out
 
     def mean_pulls(self) -> float:
-        """A bound on the mean number of pulls: 1 + the sum of the chance over m, from left values."""
+        """A bound on the mean number of pulls: 1 + the sum of the chance over m, from values at left ends."""
         return 1.0 + float(np.sum(self.values * np.diff(np.append(self.pulls, self.end))))
 
 
@@ -95,7 +95,7 @@ class Split:
 
     def least(self, regret: float) -> float:
         """The bound on P(pseudo regret >= regret)."""
-        # A number of pulls whose regret equals `regret` up to rounding must count as reaching it.
+        # A number of pulls whose regret equals `regret` up to rounding must count as reaching `regret`.
         budget = regret * (1.0 - 1e-12) - 1e-9 * self.arms[0].gap
         best = 1.0
         for paid in range(len(self.arms) + 1):

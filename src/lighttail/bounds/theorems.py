@@ -2,7 +2,7 @@
 
 Symbols: x is the regret, T the horizon, K the number of arms, sigma the sub-Gaussian parameter of the noise,
 kappa = sigma sqrt(eta) the parameter of the policy, and c = kappa sqrt(T ln T). Means are at most 1 apart.
-Each tail is a tuple of terms whose sum bounds P(regret >= x); the first term is that of the noise. If rule is
+Each tail is a tuple of terms whose sum bounds P(regret >= x); the first term is for the noise. If rule is
 "UCB", the constants are those of the UCB half of the proof. The printed statement has the constants of the SE
 half, which hold for both rules. docs/bounds.md checks the derivations.
 """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import config, cuda
 
-from lighttail.delays import Delay
+from lighttail.delays import wait
 from lighttail.gpu import draws
 from lighttail.gpu.accelerations import unrolled
 from lighttail.gpu.formulas import DRAWS, in_precision, on_device
@@ -32,10 +32,10 @@ def device_kernel_for(policy: Policy, problem: Bandit, real: Any) -> tuple[Any, 
     return _generic(stepping_paths, (rule.notes,), problem.arms, real, digest(*formulas), *formulas), THREADS
 
 
-def late_device_kernel_for(policy: Policy, problem: Bandit, delay: Delay, real: Any) -> tuple[Any, int]:
+def late_device_kernel_for(policy: Policy, problem: Bandit, real: Any) -> tuple[Any, int]:
     """The same for rewards that come late, or for paths that continue from a state."""
     rule, noise = policy.rule(), type(problem.noise)
-    formulas = (rule.choose, rule.learn, noise.shock, noise.reward, type(delay).wait)
+    formulas = (rule.choose, rule.learn, noise.shock, noise.reward, wait)
     sizes = (rule.notes, rule.memo)
     return _generic(late_paths, sizes, problem.arms, real, digest(*formulas), *formulas), THREADS
 

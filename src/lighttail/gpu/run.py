@@ -167,7 +167,7 @@ def _kernel_for(
     waits = tuple(_on_device(part, np.float64) for part in course.delay.params())
     begun = begun_on_device(course, horizon, problem.arms, rule, real)
     queue = queue_on_device(course, horizon, rule.memo, real, size)
-    return *late_device_kernel_for(policy, problem, course.delay, real), (waits, begun, queue)
+    return *late_device_kernel_for(policy, problem, real), (waits, begun, queue)
 
 
 def launch_size(policy: Policy, horizon: int, course: Course, real: Any) -> int:

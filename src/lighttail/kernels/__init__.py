@@ -4,9 +4,9 @@ A kernel plays the paths of one block:
 
     kernel(rng, params, world, horizon, rewards, pulls, stop)
 
-`rng` is `stream(generator)`, `params` are the floats of the policy, and `world` those of the problem. The
-kernel fills in `rewards` and `pulls`. `stop`, an array of one integer, ends the call early once it is not 0.
-In each round the shock behind the reward is drawn first, and then whatever the policy draws.
+`rng` is `stream(generator)`, `params` are the numbers of the policy, and `world` are the numbers of the
+problem. The kernel fills in `rewards` and `pulls`. `stop`, an array of one integer, ends the call early once
+the integer is not 0. In each round the shock behind the reward is drawn first; then the policy draws.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lighttail.delays import Delay
+from lighttail.delays import wait
 from lighttail.kernels import accelerations
 from lighttail.kernels.branching import SCORES, Score, branching_kernel
 from lighttail.kernels.build import digest
@@ -32,7 +32,7 @@ _made = cache(lambda make, version, *parts: make(*parts))
 
 
 def _kernel(make: Callable[..., Any], *parts: Any) -> Kernel:
-    """The kernel of a maker around formulas and rules, made once for each version of these."""
+    """The kernel that a maker makes from formulas and rules, once for each version of the formulas."""
     return _made(make, digest(*parts), *parts)  # type: ignore[no-any-return]
 
 
@@ -50,9 +50,9 @@ def kernel_for(policy: Policy, problem: Any) -> Kernel:
     return _kernel(make, *parts, *_of_noise(problem))
 
 
-def late_kernel_for(policy: Policy, problem: Any, delay: Delay) -> Kernel:
+def late_kernel_for(policy: Policy, problem: Any) -> Kernel:
     """The kernel that plays any policy with rewards that come late (`lighttail.kernels.generic`)."""
-    return _kernel(late_kernel, policy.rule(), *_of_noise(problem), type(delay).wait)
+    return _kernel(late_kernel, policy.rule(), *_of_noise(problem), wait)
 
 
 def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:

@@ -1,7 +1,7 @@
 """The one table of kernels that are faster for a class of policies than the generic kernels, or exact.
 
-Without an entry, or without all of them, the library is slower and gives the same bits (skip-ahead: the same
-laws). A class is looked up by its exact type, because a subclass may play by other rules.
+Without an entry, or without the whole table, the library is slower and gives the same bits (skip-ahead: the
+same laws). A class is looked up by its exact type, because a subclass may play by other rules.
 """
 
 from __future__ import annotations

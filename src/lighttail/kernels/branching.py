@@ -1,4 +1,4 @@
-"""Adaptive multilevel splitting: paths that come close to the event are copied, the others end.
+"""Adaptive multilevel splitting: paths that come close to the event are copied, and other paths end.
 
 Every path has a score, and the level of a path is its highest score so far, in steps. At each turn the paths
 with the lowest level end. Each of them is replaced by a copy of another path from the moment when that path
@@ -152,10 +152,10 @@ def any_index_score(formula: Formula) -> Any:
 
 
 def means_score() -> Any:
-    """The score of a rule about which nothing is known: as if it pulled the highest mean, or at random.
+    """The score of a rule of which nothing is known: as if it pulled the arm with the best mean, or any arm.
 
-    It is minus the lower of two costs to go: the cost of means that favour a bad arm, and one nat per missing
-    pull of the worst arm, about the cost for a rule that explores by itself.
+    The score is minus the lower of two costs to go: the cost of means that favour a bad arm, and one nat per
+    missing pull of the worst arm, which is about the cost for a rule that explores by itself.
     """
 
     @register_jitable
@@ -203,7 +203,7 @@ SCORES: dict[str, Callable[[Any], Score]] = {  # by `plays_by` of a policy
     "phases": lambda policy: (
         elimination_score,
         (type(policy.bonus).radius, type(policy.bonus).clock),
-        "what it takes to drop the better arms",
+        "the cost of dropping the better arms",
     ),
     "posterior": lambda policy: (
         posterior_score,
@@ -215,9 +215,10 @@ SCORES: dict[str, Callable[[Any], Score]] = {  # by `plays_by` of a policy
 
 
 def with_luck(score: Any) -> Any:
-    """The score if the luck of the rewards counts: a part of the missing regret is loss, the rest bad luck.
+    """The score if the luck of the rewards counts: part of the missing regret is loss, the rest is bad luck.
 
-    Luck y in the rewards of the rounds that are left costs y^2 / (2 variance left). The lowest sum counts.
+    Luck y in the rewards of the `left` rounds to come costs y^2 / (2 variance left). The lowest sum of both
+    costs counts.
     """
 
     @register_jitable
@@ -244,7 +245,7 @@ def with_luck(score: Any) -> Any:
 
 @register_jitable
 def reach(record: Any, level: Any, step: Any, state: Any, event: Any) -> None:
-    """Record the state as that in which the path came to the levels above `level`, up to `step`.
+    """Record the state in which the path first came to the levels above `level`, up to `step`.
 
     event: 1.0 if the event itself made the step, otherwise 0.0.
     """
@@ -258,7 +259,7 @@ def branching_kernel(
 ) -> Any:
     """The kernel that runs one repetition and returns (estimate, rounds played, turns).
 
-    parts: the formulas of the score. whole: whether the luck of the rewards counts; the last reward then
+    parts: the formulas of the score. luck: whether the luck of the rewards counts; the last reward then
     decides a path. clock: the value of the clock in the score. lowest, steps: the scores from `lowest` to 0
     are divided into `steps` levels; the event is one level higher. least: the number of paths that a turn
     ends, at least.
@@ -274,12 +275,12 @@ def branching_kernel(
     ) -> Any:
         """Play a path on from its state to its end; returns its level and the rounds played."""
         means, variances, gaps = problem
-        horizon, target, clock, lowest, whole, steps = limits
+        horizon, target, clock, lowest, luck, steps = limits
         arms = means.size
         n, s = state[2 : 2 + arms], state[2 + arms : 2 + 2 * arms]
         note = state[2 + 2 * arms :].reshape((arms, notes))
         worst, best = gaps.max(), means.max()
-        level = int(record[0, -1])  # levels below this one have their record
+        level = int(record[0, -1])  # levels up to this one have their record
         first = state[0]
         while state[0] < horizon:
             t = state[0] + 1.0
@@ -292,10 +293,10 @@ def branching_kernel(
             final = settled(note)
             certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
             possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
-            if not whole and certain >= target:
+            if not luck and certain >= target:
                 reach(record, level, steps + 1, state, 1.0)
                 return steps + 1, t - first
-            if (not whole and possible < target) or stop[0] != 0:
+            if (not luck and possible < target) or stop[0] != 0:
                 return level, t - first
             value = reward(z, arm, *world)
             n[arm] += 1.0
@@ -303,7 +304,7 @@ def branching_kernel(
             learn(arm, value, n, n, s, note, params)
             state[0], state[1] = t, loss
             left = horizon - t
-            if whole:
+            if luck:
                 missing = target - (best * t - sum_of(s))
                 if left == 0.0:
                     if missing > 0.0:
@@ -352,7 +353,7 @@ def branching_kernel(
             for i in range(particles):
                 if level[i] <= bar:
                     other = alive[min(int(uniform(rng) * kept), kept - 1)]
-                    if record[other, bar + 1, -1] == 1.0:  # the event itself was the step above the bar
+                    if record[other, bar + 1, -1] == 1.0:  # the event itself is the record above the bar
                         for j in range(top + 1):
                             copy_row(record[other, j], record[i, j])
                         level[i] = top

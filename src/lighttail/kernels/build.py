@@ -1,8 +1,8 @@
 """From plain scalar functions to a compiled kernel, with an on-disk cache that is never stale.
 
 numba's cache does not notice an edited formula that lives in another file. So the key of a kernel on disk
-holds a digest of everything that the kernel calls (`lighttail.kernels.compiled`). At the end of this module
-is what every kernel does at the end of a path.
+holds a digest of everything that the kernel calls (`lighttail.kernels.compiled`). The last functions of this
+module are what every kernel calls at the end of a path.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from lighttail.random import streams
 Formula = Callable[..., Any]
 BREATH = 1 << 16  # pulls between two looks at the stop flag
 WRONG_ARM = 2  # the value of the stop flag after a rule chose an arm that does not exist
-LIBRARIES = ("math", "numpy", "numba", "builtins")  # what numba compiles by itself
+LIBRARIES = ("math", "numpy", "numba", "builtins")  # modules whose functions numba compiles by itself
 PROCESS = uuid.uuid4().hex
 
 
 def number_apart() -> None:
-    """Give the functions that numba compiles from now on names that no other process gives.
+    """Give the functions that numba compiles from now on names that no other process uses.
 
     numba numbers the functions from 1 in every process, and the number is part of a function's symbol in a
     kernel on disk. A kernel that was compiled in one process could then call a function that was compiled in
     another process, because the linker takes the first symbol of that name. So every process, also a forked
-    one, begins at a random number.
+    process, begins at a random number.
     """
     FunctionIdentity._unique_ids = itertools.count(uuid.uuid4().int >> 68)
 
 
 number_apart()
-if hasattr(os, "register_at_fork"):  # where processes can fork
+if hasattr(os, "register_at_fork"):  # the system can fork processes
     os.register_at_fork(after_in_child=number_apart)
 FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
 
@@ -87,7 +87,7 @@ _first_digest: dict[Formula, str] = {}
 
 
 def jitable(part: Any) -> Any:
-    """A formula in the form in which kernels can call it and all that it calls, or a rule of such formulas.
+    """A formula that kernels can call, together with the functions that it calls; or a rule of such formulas.
 
     numba freezes what a function refers to when numba first compiles the function. So a formula whose
     constants changed since then, as in a notebook, is compiled as a new function.

@@ -1,8 +1,8 @@
-"""Bernoulli arms: where an arm stands as the level falls from one value of the index to the next.
+"""Bernoulli arms: the pulls of an arm while the level falls from one value of the index to the next.
 
-A cell is (n pulls, s successes); every arm has the same index in a cell. While the level falls past one value
-of the index after the other, the cells with this value change from "at or below the level" to "above", and
-the paths that ended there continue. Only positive numbers are added.
+A cell is (n pulls, s successes); every arm has the same index in a cell. When the level falls past a value of
+the index, the cells with this value change from "at or below the level" to "above the level", and the paths
+that ended in these cells continue. Only positive numbers are added.
 """
 
 from __future__ import annotations

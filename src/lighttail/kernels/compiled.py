@@ -48,7 +48,7 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
         self._base, self._mine = f"{name}.checked.", f"{name}.checked.{sources}."
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep a kernel; those of other sources are of no use any more."""
+        """Keep a kernel, and remove the kernels of other versions of the sources, which are useless now."""
         for file in Path(self._cache_path).glob(f"{escape(self._base)}*"):
             if not file.name.startswith(self._mine):
                 file.unlink(missing_ok=True)
@@ -58,7 +58,7 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
         """The kernel with this key, or None."""
         try:
             kept, data = self._load_data(self._file_of(key))
-        except OSError:  # it was never kept, or was removed
+        except OSError:  # the kernel was never kept, or was removed
             return None
         return data if kept == key else None
 
@@ -98,7 +98,7 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache of a function, whose failures are warnings. version: a digest of what it calls."""
+    """numba's cache of a function; failures are warnings. version: a digest of what the function calls."""
 
     def __init__(self, function: Callable[..., Any], version: str) -> None:
         super().__init__(function)

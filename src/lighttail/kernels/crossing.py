@@ -19,9 +19,9 @@ from numba.extending import register_jitable
 
 from lighttail.kernels.build import compiler
 
-SPACING = 0.5  # of the grid, in standard deviations of a step
-ORDERS = 12  # derivatives at the boundary: 0 to 11
-EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)  # B_2, B_4, ..., B_12
+SPACING = 0.5  # distance of the grid's points, in standard deviations of a step
+ORDERS = 12  # number of derivatives at the boundary: of the orders 0 to 11
+EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)  # Bernoulli's numbers B_2, ..., B_12
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 CLEAR = 4  # steps between two searches for walks that will never come back
 
@@ -54,7 +54,7 @@ def below(z: Any) -> Any:
 
 @register_jitable
 def hermite(z: Any, values: Any) -> None:
-    """He_0(z), He_1(z), ...: the r-th derivative of the normal density is (-1)^r He_r times it."""
+    """He_0(z), He_1(z), ...: the r-th derivative of the normal density is (-1)^r He_r times the density."""
     values[0] = 1.0
     values[1] = z
     for r in range(1, values.size - 1):
@@ -63,7 +63,7 @@ def hermite(z: Any, values: Any) -> None:
 
 @register_jitable
 def end_factors(terms: Any, derivatives: Any, factors: Any) -> None:
-    """factors[r] of the r-th derivative of whatever the density is multiplied with."""
+    """Fill factors[r] of the r-th derivative of the function that the density is multiplied by."""
     for r in range(factors.size):
         total = 0.0
         for s in range(factors.size):
@@ -164,8 +164,8 @@ def add_cut(density: Any, begin: Any, spacing: Any, fall: Any, taps: Any, lowest
 def never_back(
     density: Any, touched: Any, low: Any, top: Any, spacing: Any, up: Any, steps: Any, least: Any
 ) -> Any:
-    """The top of the grid without walks that come back with a chance below `least`, and the mass of those of
-    these walks that touched the boundary.
+    """The top of the grid without the walks that come back with a chance below `least`, and the mass of the
+    walks that are left out and have touched the boundary.
 
     If the boundary falls by `up` or more per step, a walk at height y above it comes back with a chance of at
     most exp(-2 up y).

@@ -13,7 +13,7 @@ from lighttail.checks import BadInput, refuse
 from lighttail.kernels.build import WRONG_ARM
 
 CALLED = re.compile(r"<function (\S+) at 0x")  # as numba names a function that it compiles
-LINE = re.compile(r" at (\S+) \((\d+)\)")  # and a line of it
+LINE = re.compile(r" at (\S+) \((\d+)\)")  # as numba names a file and a line
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 NUMBA = ("numba", "numba_cuda")  # the packages whose errors are errors of a compiler
 REASONS = (  # the beginnings of numba's lines that say what is wrong, the most telling first

@@ -18,7 +18,7 @@ from numba.extending import register_jitable
 from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, close_path, kernel_maker
 from lighttail.rules import Rule
 
-PATIENCE = 1000  # draws for a delay that is longer than a trial has been open
+PATIENCE = 1000  # draws at most until a delay is as long as a trial has been open
 
 
 @kernel_maker
@@ -94,7 +94,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
             delay = wait(rng, *waits)
             if delay >= age:
                 return delay
-        return math.inf if waits[0] > 0.0 else age  # a reward that may never come did not come so far
+        return math.inf if waits[0] > 0.0 else age  # the reward may never come
 
     def kernel(
         rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,

@@ -15,9 +15,9 @@ def inverse_kernel(index: Formula) -> Any:
     """kernel(params, clock, at, pulls, low, high, least, out): out[i, j] for at[i] and pulls[j].
 
     If low == high, out is the index of the mean at[i]. Otherwise out is the largest mean between low and high
-    whose index is at most at[i], or infinity if all indices are. With `least`, out is the smallest mean whose
-    index is at least at[i], or minus infinity if all indices are. If there is no such mean, out lies
-    high - low beyond the end.
+    whose index is at most at[i], or infinity if every mean there has such an index. With `least`, out is the
+    smallest mean whose index is at least at[i], or minus infinity if every mean has such an index. If no mean
+    has such an index, out lies high - low beyond the end.
     """
 
     def kernel(

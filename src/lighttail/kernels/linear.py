@@ -60,9 +60,9 @@ def leader_of(index: Any) -> Any:
 
 @register_jitable
 def choose(rng: Any, index: Any, estimate: Any, tie: Any) -> Any:
-    """The action with the highest index; one at random of the actions whose indices differ by rounding alone.
+    """The action with the highest index; if indices differ by rounding alone, one of these actions at random.
 
-    Rounding is at most the share `tie` of the leader's estimate and of what its index adds to the estimate.
+    Rounding is at most the share `tie` of the leader's estimate and of its radius.
     """
     leader = leader_of(index)
     middle = estimate[leader]

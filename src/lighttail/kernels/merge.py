@@ -2,7 +2,7 @@
 
 Arms with the same mean are a group. qs[g, n] is the chance that group g has been pulled n times at the level,
 fs[g, n] is the density of levels at which the group's n-th pull is made. One group makes the pull and the
-other groups stay where they are: the chance is the sum over groups k of fs[k, n_k] times the product of the
+other groups keep their pulls: the chance is the sum over groups k of fs[k, n_k] times the product of the
 other qs[j, n_j], over all n that add up to `total`. Group 0 is the best group, whose gap is 0.
 """
 
@@ -212,7 +212,7 @@ def regrets_of(gaps: Any, total: int) -> Any:
 
 @register_jitable
 def add_lattice(qs: Any, fs: Any, steps: Any, total: Any, weight: Any, law: Any) -> None:
-    """Add, to law[r], `weight` times the density of a regret of r units; the last place takes all above.
+    """Add, to law[r], `weight` times the density of a regret of r units (or more, in the last place).
 
     steps[g]: the gap of group g in units, a whole number. The groups are added one after the other to a table
     of pulls and units.
@@ -252,7 +252,7 @@ TAIL, LAW, LATTICE = 0, 1, 2
 def add_level(
     kind: Any, qs: Any, fs: Any, gaps: Any, units: Any, regret: Any, total: Any, weight: Any, out: Any
 ) -> None:
-    """Add one of the three sums at one level to `out`."""
+    """Add the sum of this kind, a tail, a law or a lattice, at one level to `out`."""
     if kind == TAIL:
         out[0] += weight * tail_of(qs, fs, gaps, regret, total)
     elif kind == LAW:

@@ -23,8 +23,8 @@ from numba.extending import register_jitable
 
 from lighttail.kernels.build import Formula, compiler, kernel_maker
 
-SURE, NEVER = -1, -2  # in place of a block in which the event is decided
-STEP = 0.75  # between points of the grid, in standard deviations of the product of all posterior densities
+SURE, NEVER = -1, -2  # in place of the place of a block in which the event is decided
+STEP = 0.75  # distance of the grid's points, in standard deviations of the product of all posterior densities
 BELOW, ABOVE = 8.5, 10.5  # standard deviations to which the grid follows an arm's draw
 NOTHING = 38.0  # standard deviations beyond which the normal distribution function is 0
 ROOT = math.sqrt(2.0)
@@ -136,7 +136,7 @@ def index_programme(radius: Formula, clock: Formula) -> Any:
                 first, until = undecided(width, partial, sure, most)
                 for i in range(first):
                     found += mass[start + i]
-                # The last arm's index grows with its sum: it loses, ties and then wins.
+                # The last arm's index grows with its sum: the arm first loses, then ties, then wins.
                 low = first
                 while low < until and line[low] < best:
                     low += 1

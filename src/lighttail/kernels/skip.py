@@ -27,21 +27,26 @@ CAPPED, CROSSED, CROWDED = 0, 1, 2  # how a passage ended: at its cap, at its le
 
 
 @register_jitable
+def block_length(root: Any) -> Any:
+    """The whole number below root^2, at least 1 and at most FARTHEST; 1 if the root is not a number."""
+    length = float(math.floor(min(root * root, FARTHEST)))
+    return length if length >= 1.0 else 1.0
+
+
+@register_jitable
 def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
     """The m with 2 w (w + drift m - margin sigma sqrt m) = limit sigma^2 m: most likely a clear block."""
     square = MARGIN * MARGIN + 2.0 * (limit - 2.0 * here * drift / (sigma * sigma))
     if square <= 0.0:
         return FARTHEST
-    root = 2.0 * here / (sigma * (MARGIN + math.sqrt(square)))
-    return float(math.floor(min(root * root, FARTHEST)))
+    return block_length(2.0 * here / (sigma * (MARGIN + math.sqrt(square))))
 
 
 @register_jitable
 def likely_clear_both(here: Any, loss: Any, close: Any) -> Any:
     """The m with 2 (w - loss m)^2 = limit sigma^2 m, if both ends of a block lose a little per pull."""
     scale = close * math.sqrt(0.5)
-    root = 2.0 * here / (scale + math.sqrt(scale * scale + 4.0 * loss * here))
-    return float(math.floor(min(root * root, FARTHEST)))
+    return block_length(2.0 * here / (scale + math.sqrt(scale * scale + 4.0 * loss * here)))
 
 
 @register_jitable
@@ -80,7 +85,7 @@ def put_back(place: Any, height: Any, left: Any, right: Any) -> Any:
 
 @register_jitable
 def wider(points: Any) -> Any:
-    """Twice the room, for points that all lie ahead."""
+    """The points, which all lie ahead, in an array with twice the room."""
     arms, room = points.shape
     more = np.empty((arms, 2 * room))
     for arm in range(arms):
@@ -98,7 +103,7 @@ def more_room(place: Any, height: Any, right: Any) -> Any:
 
 @register_jitable
 def remember(now: Any, then: Any, left: Any) -> None:
-    """Keep where the arms stand before a leap, for `take_back`; none has passed a point yet."""
+    """Keep the arms' state before a leap, for `take_back`; no arm has passed a point yet."""
     for arm in range(left.size):
         left[arm] = 0
         for i in range(now.shape[0]):
@@ -107,7 +112,7 @@ def remember(now: Any, then: Any, left: Any) -> None:
 
 @register_jitable
 def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: Any) -> None:
-    """Put the arms back to where they were before a leap; the points that the leap revealed lie ahead."""
+    """Put the arms back to their state before a leap; the points that the leap revealed lie ahead."""
     for arm in range(left.size):
         right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
         for i in range(now.shape[0]):
@@ -115,9 +120,9 @@ def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: An
 
 
 @register_jitable
-def eventful(loss: Any, rounds: Any, worst: Any, target: Any, whole: Any) -> Any:
+def eventful(loss: Any, rounds: Any, worst: Any, target: Any, luck: Any) -> Any:
     """Whether the event is decided, now that this loss is reached and `rounds` rounds are left."""
-    return not whole and (loss >= target or loss + worst * rounds < target)
+    return not luck and (loss >= target or loss + worst * rounds < target)
 
 
 def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
@@ -198,7 +203,7 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
         event: gaps, the worst of them, target, and whether nothing is decided before the last round. now: the
         pulls, sums and indices of the arms. The other arguments are those of `passage`, for every arm.
         """
-        gaps, worst, target, whole = event
+        gaps, worst, target, luck = event
         how = CROSSED
         for arm in range(left.size):
             if now[2, arm] <= level if only < 0 else arm != only:
@@ -212,7 +217,7 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
             now[0, arm], now[1, arm], now[2, arm] = state
             loss += (state[0] - before) * gaps[arm]
             t += state[0] - before
-            if how == CROSSED and eventful(loss, end - t, worst, target, whole):
+            if how == CROSSED and eventful(loss, end - t, worst, target, luck):
                 how = CAPPED
             if how != CROSSED:
                 break
@@ -240,12 +245,12 @@ def level_kernel(
         rules = (SAFETY + math.log(end), sigma, float(math.floor(min(bend(*params), end))))
         now, then = np.empty((3, arms)), np.empty((3, arms))
         counts, sums, index = now[0], now[1], now[2]
-        never = np.zeros(arms), 0.0, 0.0, True  # there is no event to look for
+        never = np.zeros(arms), 0.0, 0.0, True  # no event is looked for
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
         tied_arms = np.empty(arms, np.int64)
         place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
         width = sigma / math.sqrt(end)
-        aim = top_two(world[0])[0] + radius(end, 0.0, *params)  # about where the horizon ends
+        aim = top_two(world[0])[0] + radius(end, 0.0, *params)  # about the level at the horizon
         for path in range(rewards.size):
             for arm in range(arms):
                 right[arm] = place.shape[1]
@@ -341,7 +346,7 @@ def lead_kernel(
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best, tied_arms))
                 n, sum_here, r = counts[leader], sums[leader], right[leader]
-                growth = -1.0  # of the rivals' best index per round, computed when it is needed
+                growth = -1.0  # growth per round of the rivals' best index; -1 until it is needed
                 while t < end and stop[0] == 0:
                     here = sum_here + n * (radius(n, time, *params) - rival)
                     known = r < RESERVE

@@ -24,7 +24,8 @@ ONE = np.uint64(1)
 def pick_tied(rng: Any, index: Any, best: Any, tied_arms: Any) -> Any:
     """One of the arms whose index is `best`, drawn uniformly. tied_arms: room for a list of these arms.
 
-    Every arm is written to the end of the list, but only a tied arm makes the list longer: nothing to guess.
+    Every arm is written to the end of the list, but only a tied arm makes the list longer: no branch is
+    needed.
     """
     tied = 0
     for arm in range(index.size):
@@ -190,7 +191,7 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
                         leader = pick_tied(rng, index[:arms], rival, tied_arms) if tied > 1 else second
                         total = sums[leader]
                         n = float(pulls[path, leader])
-                    time = clocks[i]  # of the next round
+                    time = clocks[i]  # the clock of the next round
                     for arm in range(arms):
                         index[arm] = mean[arm] + radius(counts[arm], time, *params)
                     index[leader] = -math.inf
@@ -222,7 +223,7 @@ def pull_by_pull(shock: Formula, reward: Formula) -> Any:
 
 
 def at_once(total_of: Formula) -> Any:
-    """The same function, which draws the sum of all these rewards at once."""
+    """As `pull_by_pull`, but the sum of all these rewards is one draw."""
 
     @register_jitable
     def finish(rng: Any, arm: Any, pulls: Any, total: Any, world: Any, stop: Any) -> Any:

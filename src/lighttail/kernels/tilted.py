@@ -2,8 +2,8 @@
 
 A path draws one component of the mixture and, for every arm, one of the component's choices: a tilt of
 the arm's first rewards, up to a number of pulls that belongs to the choice. All later rewards, and the reward
-of the last round, have the component's second tilt, which is no tilt if the event is one of pseudo regret.
-The weight of a path is the ratio of its likelihood under the true means to that under the whole mixture.
+of the last round, have the component's second tilt, which is 0 if the event is one of pseudo regret. The
+weight of a path is its likelihood under the true means divided by its likelihood under the whole mixture.
 
 The rewards of an arm belong to an exponential family, so that only their number and their sum matter: a tilt
 by `lam` has log-likelihood ratio lam * sum - number * psi.
@@ -96,8 +96,9 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     """The kernel that plays a rule's paths under a mixture.
 
     means, rest: the problem's true means and the other numbers that its noise takes. gaps: the loss of one
-    pull of each arm. target: a path counts if its loss, or with `whole` its regret, reaches this number.
-    full: play every path to its end or to the event, even after the event has become impossible.
+    pull of each arm. luck: whether the luck of the rewards counts. target: a path counts if its loss, or with
+    `luck` its regret, reaches this number. full: play every path to its end or to the event, even after the
+    event has become impossible.
 
     For every path the kernel fills in `own`, the component that the path was drawn from; `log_parts`, the
     log-likelihood ratios of the mixture's groups (-inf if the path does not count); `rounds`, the rounds
@@ -109,7 +110,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
 
     def kernel(
         rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, horizon: Any, target: Any,
-        whole: Any, full: Any, own: Any, log_parts: Any, rounds: Any, score: Any, pulls: Any, totals: Any,
+        luck: Any, full: Any, own: Any, log_parts: Any, rounds: Any, score: Any, pulls: Any, totals: Any,
         stop: Any,
     ) -> None:  # fmt: skip
         arms = means.size
@@ -136,7 +137,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
             hit = decided = False
             while t < horizon and not decided:
                 t += 1
-                if whole and t == horizon:
+                if luck and t == horizon:
                     for k in range(arms):
                         n_end[k], s_end[k], current[k] = n[k], s[k], mixture.later_means[c, k]
                 z = shock(rng, current, *rest)
@@ -145,7 +146,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                     stop[0] = WRONG_ARM
                     return
                 loss += gaps[arm]
-                if not whole:
+                if not luck:
                     final = settled(note)
                     certain = loss if final < 0 else loss + gaps[final] * (horizon - t)
                     possible = loss + (worst if final < 0 else gaps[final]) * (horizon - t)
@@ -166,7 +167,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                     if stop[0] != 0:
                         return
             rounds[path], own[path] = t, c
-            if whole:
+            if luck:
                 certain = best * horizon - sum_of(s)
                 hit = certain >= target
                 # The last round had the second tilt; `n_end` and `s_end` were kept before that round.

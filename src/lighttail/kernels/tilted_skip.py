@@ -5,7 +5,7 @@ other runs until its index is at the index of its rival. A path stops at the one
 than the arm's own walk: the choice that decides the event. The loss only grows, and the loss that is still
 possible only falls, so a leap that ends before the decision has not passed it. While one arm leads, the
 number of pulls until the decision is known. If the luck of the rewards counts, the last round has means of
-its own; what was drawn ahead for the former means is not used. docs/rare-events.md has the proof.
+its own, and rewards that were drawn ahead for other means are not used. docs/rare-events.md has the proof.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lighttail.random.streams import uniform
 
 @register_jitable
 def choices_until(loss: Any, gap: Any, level: Any, most: Any) -> Any:
-    """The first q with loss + q * gap >= level, at least 1; most + 1 if it exceeds `most`."""
+    """The first q >= 1 with loss + q * gap >= level; most + 1 if this q exceeds `most`."""
     if loss + most * gap < level:
         return most + 1.0
     q = max(1.0, float(math.ceil((level - loss) / gap))) if gap > 0.0 else 1.0
@@ -63,10 +63,10 @@ def tilted_skip_kernel(
 
     def kernel(
         rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, rarity: Any, horizon: Any,
-        target: Any, whole: Any, own: Any, log_parts: Any, rounds: Any, stop: Any,
+        target: Any, luck: Any, own: Any, log_parts: Any, rounds: Any, stop: Any,
     ) -> None:  # fmt: skip
         arms = means.size
-        end = float(horizon) - 1.0 if whole else float(horizon)  # the last round is played by itself
+        end = float(horizon) - 1.0 if luck else float(horizon)  # the last round is played by itself
         now, then = np.empty((3, arms)), np.empty((3, arms))
         n, s, index = now[0], now[1], now[2]
         left = np.zeros(arms, np.int64)
@@ -74,7 +74,7 @@ def tilted_skip_kernel(
         current = np.empty(arms)
         world = (current,) + rest  # noqa: RUF005  (numba builds no tuple from a starred one)
         worst, best_mean = gaps.max(), means.max()
-        event, never = (gaps, worst, target, whole), (gaps, worst, target, True)
+        event, never = (gaps, worst, target, luck), (gaps, worst, target, True)
         kink = float(math.floor(min(bend(*params), end)))
         right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, skip.ROOM)), np.empty((arms, skip.ROOM))
@@ -119,17 +119,17 @@ def tilted_skip_kernel(
                 while leads and t < end:
                     if stop[0] != 0:
                         return
-                    # The next choice of this arm that is more than a pull.
+                    # q: the next choice of this arm that decides the event.
                     most = end - t
                     q = most + 1.0
-                    if not whole:
+                    if not luck:
                         q = min(q, choices_until(loss, gap, target, most))
                         q = min(q, choices_until_hopeless(loss, gap, worst, target, most))
                     pulls = min(q - 1.0, most)
                     if q == 1.0:
                         pulls = 1.0
                         chosen = loss + gap
-                        if not whole:
+                        if not luck:
                             hit = chosen >= target
                             decided = hit or chosen + worst * (most - 1.0) < target
                             if decided:
@@ -149,10 +149,10 @@ def tilted_skip_kernel(
                             now, rules, place, height, left, right, stop,
                         )  # fmt: skip
                         leads = how != skip.CROSSED
-            rounds[path], own[path] = np.int64(t) + (1 if whole else 0), c
+            rounds[path], own[path] = np.int64(t) + (1 if luck else 0), c
             for k in range(arms):
                 n_end[k], s_end[k] = n[k], s[k]
-            if whole:
+            if luck:
                 best, leader, rival = skip.top_two(index)
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best, tied_arms))

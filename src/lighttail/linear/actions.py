@@ -25,8 +25,8 @@ from lighttail.checks import array_of, file_path, refuse, refuse_file, whole
 from lighttail.random.streams import standard_normal, uniform
 
 Floats = npt.NDArray[np.float64]
-MOST_ACTIONS = 10**6  # actions per round
-LONGEST = 1e50  # the largest entry of an action: larger ones would overflow in V
+MOST_ACTIONS = 10**6  # actions per round at most
+LONGEST = 1e50  # the largest entry of an action: larger entries would overflow in V
 NODES = 4000  # points per integral, which give seven digits
 CHUNK = 1 << 22  # entries of a context file that are read at once
 
@@ -42,7 +42,7 @@ def normal_row(rng: Any, actions: Any, row: int) -> float:
 
 
 def resize_row(actions: Any, row: int, square: float, size: float) -> None:
-    """Give a row, the sum of whose squares is known, the length `size`."""
+    """Scale a row, whose sum of squares is known, to the length `size`."""
     scale = size / math.sqrt(square) if square > 0.0 else 0.0
     for column in range(actions.shape[1]):
         actions[row, column] *= scale

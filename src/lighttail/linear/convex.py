@@ -20,11 +20,11 @@ import numpy.typing as npt
 from lighttail.checks import accept, numbers, positive, refuse, shown, whole
 
 Floats = npt.NDArray[Any]
-MOST_DIM = 10**4  # dimensions: a matrix with more rows would take over a GB
-MOST_STARTS = 10**6  # random starts per search
-STEPS = 2000  # steps at most; most climbs end within ten
-EARLY = 20  # steps, after which only the best climbs continue
-BEST = 4  # climbs that continue
+MOST_DIM = 10**4  # dimensions at most: a matrix with more rows would take over a GB
+MOST_STARTS = 10**6  # random starts per search at most
+STEPS = 2000  # steps of a climb at most; most climbs end within ten steps
+EARLY = 20  # steps after which only the BEST best climbs continue
+BEST = 4  # climbs that continue after EARLY steps
 NUDGE = 1e-4  # the relative change of the width with which the slope of the radius is measured
 
 

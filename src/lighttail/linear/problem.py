@@ -16,7 +16,7 @@ from lighttail.noises import Gaussian, Noise
 from lighttail.problems import MOST_PULLS, Problem
 from lighttail.records import Counts, Losses, Record
 
-MOST_DIM = 10**5  # dimensions: a matrix with this number of rows takes 80 GB
+MOST_DIM = 10**5  # dimensions at most: a matrix with this number of rows takes 80 GB
 SLACK = 1e-9  # a length up to 1 + SLACK counts as 1, because of rounding
 
 

@@ -3,7 +3,7 @@
 
 from lighttail.live.desk import Desk
 from lighttail.live.errors import Refused
-from lighttail.live.journal import Journal
-from lighttail.live.office import Office, open_journal
+from lighttail.live.journal import Journal, Reader
+from lighttail.live.office import Office, open_journal, open_reader
 
-__all__ = ["Desk", "Journal", "Office", "Refused", "open_journal"]
+__all__ = ["Desk", "Journal", "Office", "Reader", "Refused", "open_journal", "open_reader"]

@@ -7,11 +7,12 @@ go through `enter`, so that a book that was replayed equals a book that was play
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from lighttail.checks import BadInput
+from lighttail.checks import BadInput, refuse
+from lighttail.live.errors import Damaged, conflict
 from lighttail.live.journal import Event
 from lighttail.live.ledger import FALLBACK, HOLDOUT, SEEN, Ledger, OpenTrial
 from lighttail.live.settings import Settings, place_of, read_settings
@@ -20,12 +21,8 @@ from lighttail.online.trials import Label
 from lighttail.reading.words import parse_policy
 
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
-FORMAT = 1
+FORMAT = 2
 Story = Callable[[int], list[Event]]  # all events of a trial
-
-
-class Damaged(Exception):
-    """The journal is not one that this version wrote: the sentence says which event does not fit."""
 
 
 class Tally:
@@ -33,6 +30,12 @@ class Tally:
 
     def __init__(self, arms: int) -> None:
         self.tries, self.heard, self.total = [0] * arms, [0] * arms, [0.0] * arms
+
+    def grow(self) -> None:
+        """One more arm."""
+        self.tries.append(0)
+        self.heard.append(0)
+        self.total.append(0.0)
 
     def means(self) -> list[float | None]:
         """The mean reward of each arm; None if nothing was heard."""
@@ -58,6 +61,7 @@ class Book:
         self.first, self.name, self.seed = event, str(event["name"]), int(event["seed"])
         self.player = player_of(event)
         self.labels: list[Label] | None = self.player.labels if isinstance(self.player, ArmPlayer) else None
+        self.retired: dict[int, int] = {}  # the place of each retired arm, and the event that retired it
         self.settings = self._read(event.get("settings"))
         self.ledger = Ledger(self.player.memo)
         arms = len(self.labels or ())
@@ -68,7 +72,15 @@ class Book:
         self.astray = 0
 
     def _read(self, settings: Any) -> Settings:
-        return read_settings(settings, self.labels, self.player)
+        made = read_settings(settings, self.labels, self.player)
+        for place in self.retired:
+            if (name := made.naming(place)) is not None:
+                raise refuse(f"settings.{name}", self.label(place), "an arm in play", found="was retired")
+        return made
+
+    def label(self, place: int) -> Label:
+        """The name of an arm."""
+        return (self.labels or [])[place]
 
     # Events
 
@@ -87,9 +99,23 @@ class Book:
             self.paused = kind == "pause"
         elif kind == "stop":
             self.stopped = True
+        elif kind == "add":
+            self.player.add(event["arm"])
+            for tally in self.apart.values():
+                tally.grow()
+        elif kind == "retire":
+            self._retire(event)
         elif kind != "alarm":
             raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
         self._passed(event)
+
+    def _retire(self, event: Event) -> None:
+        place = place_of("arm", event["arm"], self.labels or ())
+        if (name := self.settings.naming(place)) is not None:
+            allowed = f"an arm without settings.{name}; change this setting first"
+            raise conflict("arm", event["arm"], allowed, found="has it")
+        self.player.retire(self.label(place))
+        self.retired[place] = event["seq"]
 
     def _check_next(self, event: Event) -> None:
         if event.get("seq") != self.seq + 1:
@@ -203,7 +229,9 @@ class Book:
         }
         asks = ("policy", "floor", "sticky", "holdout", "fallback")
         return {
-            **{name: self.first.get(name) for name in ("name", "policy", "arms", "dim", "horizon", "seed")},
+            **{name: self.first.get(name) for name in ("name", "policy", "dim", "horizon", "seed")},
+            "arms": None if self.labels is None else list(self.labels),
+            "retired": [self.label(place) for place in sorted(self.retired)],
             **self._seen(),
             "open": self.ledger.open_seen,
             "pulls": self.player.pulls,
@@ -247,6 +275,7 @@ class Book:
             "counts": dict(self.counts),
             "settings": self.settings.plain,
             "apart": tallies,
+            "retired": [[place, seq] for place, seq in self.retired.items()],
             "player": self.player.to_plain(),
             "open": self.ledger.to_plain(),
         }
@@ -258,8 +287,9 @@ class Book:
         if plain["format"] != FORMAT or plain["order"] != sys.byteorder:
             return None
         book = cls(plain["first"])
+        book.player.restore(plain["player"])  # with the arms of that time
+        book.retired = {int(place): int(seq) for place, seq in plain["retired"]}
         book.settings = book._read(plain["settings"])
-        book.player.restore(plain["player"])
         book.ledger = Ledger.restored(book.player.memo, plain["open"])
         for code, (tries, heard, total) in plain["apart"].items():
             tally = book.apart[int(code)]
@@ -270,19 +300,25 @@ class Book:
         return book
 
 
-def replay(events: Iterable[Event]) -> Book:
-    """The book of a whole journal, or of any beginning of one. Memory: open and defaulted trials."""
+def entered_all(events: Iterable[Event]) -> Iterator[Book]:
+    """The book of a journal after each of its events; it is one object. Memory: open and defaulted trials."""
     stories: dict[str, list[Event]] = {}
     book: Book | None = None
     for event in events:
         if book is None:
             book = Book(event)
-            continue
-        book.enter(event, lambda id: stories.get(str(id), []))
-        if event["kind"] in ("ask", "default"):
-            stories.setdefault(event["id"], []).append(event)
-        elif event["kind"] == "tell":
-            del stories[event["id"]]
-    if book is None:
+        else:
+            book.enter(event, lambda id: stories.get(str(id), []))
+            if event["kind"] in ("ask", "default"):
+                stories.setdefault(event["id"], []).append(event)
+            elif event["kind"] == "tell":
+                del stories[event["id"]]
+        yield book
+
+
+def replay(events: Iterable[Event]) -> Book:
+    """The book of a whole journal, or of any beginning of one."""
+    last = deque(entered_all(events), maxlen=1)
+    if not last:
         raise Damaged("there is no event")
-    return book
+    return last[0]

@@ -1,44 +1,80 @@
-"""Checks a journal: numbers without gaps, digests, and a replay that makes the same choices."""
+"""Checks a journal: numbers without gaps, digests, and a replay that adds up to what servers knew."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from lighttail.checks import BadInput
-from lighttail.live.book import Damaged, replay
-from lighttail.live.journal import NO_DIGEST, Event, Journal, digest_after, event_of
+from lighttail.live.book import FORMAT, Book, entered_all
+from lighttail.live.errors import Damaged
+from lighttail.live.journal import NO_DIGEST, Event, Kept, Reader, digest_after, event_of, row_of
 
 
 class Checked(NamedTuple):
-    """A journal that is whole: its events and trials, and how often a replay chose another arm."""
+    """A journal that is whole: its events, trials and open trials, and how often a replay chose another arm.
+
+    astray: above 0 if this machine computes other bits than the one that played; the journal is followed.
+    """
 
     events: int
     trials: int
+    open: int
     astray: int
 
 
-def checked_events(journal: Journal, name: str) -> Iterator[Event]:
-    """All events of an experiment. Raises Damaged at the first line that is not what was written."""
-    seq, digest = 0, NO_DIGEST
-    while lines := journal.lines(name, seq):
-        for body, kept in lines:
-            seq, digest = seq + 1, digest_after(digest, body)
-            event = event_of(body)
-            if kept != digest or event.get("seq") != seq:
-                raise Damaged(f"event {seq} of {name} was changed, or an event before it is missing")
+class Changed(Damaged):
+    """Something is not as it was written: the sentence names the experiment and the event."""
+
+
+def checked_events(journal: Reader, name: str) -> Iterator[Event]:
+    """The events of an experiment up to the last one at this moment. Raises Changed at the first line that is
+    not what was written."""
+    (last, end), seq, digest = journal.head(name), 0, NO_DIGEST
+    while seq < last and (rows := journal.rows(name, seq)):
+        for row in rows[: last - seq]:
+            seq, digest = seq + 1, digest_after(digest, row.body)
+            if row.digest != digest or row.seq != seq:
+                raise Changed(f"event {seq} of {name} was changed, or an event before it is missing")
+            event = event_of(row.body)
+            if row_of(event, row.body, digest) != row:
+                raise Changed(f"event {seq} of {name} cannot be found by its trial, key and unit")
             yield event
+    if seq < last:
+        raise Changed(f"event {seq + 1} of {name} is missing: there were {last} events")
+    if digest != end:
+        raise Changed(f"event {last} of {name} is not the one that was noted as the last")
 
 
-def check_journal(journal: Journal, name: str) -> Checked:
+def check_journal(journal: Reader, name: str) -> Checked:
     """Check the journal of an experiment. Raises Damaged with a sentence that names the first wrong event."""
+    kept = journal.snapshot(name)
+    book: Book | None = None
     try:
-        book = replay(checked_events(journal, name))
-    except (BadInput, LookupError, TypeError, ValueError) as error:
-        if isinstance(error, BadInput) and error.field == "name":
+        for book in entered_all(checked_events(journal, name)):
+            if kept is not None and kept.seq == book.seq:
+                _check_snapshot(name, book, kept)
+    except Changed:
+        raise
+    except (Damaged, BadInput, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, BadInput) and error.field in ("name", "journal"):  # not there, or not now
             raise
-        raise Damaged(f"the events of {name} do not fit together: {_said(error)}") from None
-    return Checked(book.seq, book.last, book.astray)
+        after = f"event {book.seq + 1 if book else 1} of {name} does not fit the events before it"
+        raise Damaged(f"{after}: {_said(error)}") from None
+    if book is None:
+        raise Damaged(f"event 1 of {name} is missing: there is no event")
+    return Checked(book.seq, book.last, len(book.ledger), book.astray)
+
+
+def _check_snapshot(name: str, book: Book, kept: Kept) -> None:
+    """Raise Changed if a snapshot is not what the events add up to. One of another version is ignored, as a
+    desk ignores it."""
+    plain = json.loads(kept.text)
+    mine = isinstance(plain, dict) and (plain.get("format"), plain.get("order")) == (FORMAT, sys.byteorder)
+    if mine and plain != json.loads(json.dumps(book.to_plain())):
+        raise Changed(f"the snapshot after event {kept.seq} of {name} is not what the events add up to")
 
 
 def _said(error: Exception) -> str:

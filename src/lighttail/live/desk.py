@@ -16,11 +16,11 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
-from lighttail.live.book import Book, Damaged
-from lighttail.live.errors import Refused, unavailable
+from lighttail.live.book import Book
+from lighttail.live.errors import Damaged, Refused, unavailable
 from lighttail.live.journal import Event, Journal, Kept, Turn, event_of
 from lighttail.live.play import MOST_CLOSED, Round
-from lighttail.live.requests import Change, Look, Request, Served, Told, ask_for, tell_of
+from lighttail.live.requests import Change, Look, Request, Served, Told, arm_change, ask_for, tell_of
 
 Clock = Callable[[], float]
 Then = Callable[[list["Ticket"]], None]
@@ -28,6 +28,9 @@ MOST_WAITING = 20_000  # requests that wait; the next one is refused with 503
 MOST_TOGETHER = 1_000  # requests per commit
 SNAPSHOT_EVERY = 10_000  # events
 LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
+GATHERING = 0.5  # how long to wait for callers that were just answered, as a share of the last commit
+LONGEST_GATHERING = 0.01  # seconds
+STEP = 0.0002  # seconds between two looks at who has come
 
 
 class Ticket:
@@ -61,6 +64,7 @@ class Desk:
     """The experiment `name` of a journal, for any number of threads.
 
     clock: the time in seconds; if it is set back, the time of events stands still until it has caught up.
+    commits, written: how often this desk has written, and how many events.
     """
 
     def __init__(self, journal: Journal, name: str, clock: Clock = time.time) -> None:
@@ -70,6 +74,8 @@ class Desk:
         self._closed = self._ending = False
         self._book: Book | None = None
         self._kept = 0  # the event of the last snapshot
+        self.commits = self.written = 0
+        self._expected, self._until = 0, 0.0  # how many callers may come back at once, and until when
         self._thread = threading.Thread(target=self._work, name=f"desk of {name}", daemon=True)
         self._thread.start()
 
@@ -89,11 +95,23 @@ class Desk:
             self._queue.put(ticket)
         return ticket
 
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their turn."""
+        return self._queue.qsize()
+
     def ask(
-        self, count: Any = None, key: Any = None, unit: Any = None, actions: Any = None, labels: Any = None
+        self,
+        count: Any = None,
+        key: Any = None,
+        unit: Any = None,
+        actions: Any = None,
+        labels: Any = None,
+        about: Any = None,
     ) -> list[Served]:
-        """The next trials, on disk. The same key again gives the same trials."""
-        asked: list[Served] = self.submit(ask_for(count, key, unit, actions, labels)).result()
+        """The next trials, on disk. The same key again gives the same trials. about: a small object that is
+        kept in the journal with each of them (`Experiment.ask`)."""
+        asked: list[Served] = self.submit(ask_for(count, key, unit, actions, labels, about)).result()
         return asked
 
     def tell(self, rewards: Any) -> Told:
@@ -119,6 +137,14 @@ class Desk:
             raise refuse("settings", settings, "an object with the settings")
         given = {name: value for name, value in settings.items() if value is not None}
         return bool(self.submit(Change("settings", {"settings": given})).result())
+
+    def add(self, arm: Any) -> bool:
+        """Let one more arm join; False if there is such an arm already."""
+        return bool(self.submit(arm_change("add", arm)).result())
+
+    def retire(self, arm: Any) -> bool:
+        """Never choose this arm again, for good; its rewards still count. False if it was retired before."""
+        return bool(self.submit(arm_change("retire", arm)).result())
 
     def alarm(self, **fields: Any) -> bool:
         """Write an alarm into the journal."""
@@ -151,7 +177,10 @@ class Desk:
         while not self._ending:
             tickets: list[Ticket] = []
             self._collect(tickets, self._patience())
+            self._gather(tickets)
+            begun = time.monotonic()
             self._serve(tickets)
+            self._until += min(GATHERING * (self._until - begun), LONGEST_GATHERING)
             self._keep_snapshot(self._often())
         self._keep_snapshot(1)
 
@@ -165,6 +194,17 @@ class Desk:
                     self._ending = True
                 else:
                     tickets.append(ticket)
+
+    def _gather(self, tickets: list[Ticket]) -> None:
+        """Wait a moment for callers that were answered by the last commit and are likely to ask again: the
+        more of them share the next commit, the fewer commits everybody waits for. Two callers, for example,
+        would otherwise take turns, and each of them would wait for the commits of both."""
+        while 0 < len(tickets) + self._queue.qsize() < self._expected and not self._ending:
+            left = self._until - time.monotonic()
+            if left <= 0.0:
+                break
+            time.sleep(min(left, STEP))
+        self._collect(tickets)
 
     def _patience(self) -> float:
         book = self._book
@@ -189,6 +229,7 @@ class Desk:
                     self._serve([ticket])
                 return
             self._fail(tickets, Refused(f"the server made a mistake: {error!r}", field="server", status=500))
+        self._expected, self._until = self._queue.qsize() + len(tickets), time.monotonic()
         called: dict[Then, list[Ticket]] = {}
         for ticket in tickets:
             ticket._finish()
@@ -223,6 +264,8 @@ class Desk:
                     except BadInput as error:
                         ticket.error = error
             turn.append(turn.last, round.events)
+        if round.events:
+            self.commits, self.written = self.commits + 1, self.written + len(round.events)
         return played
 
     def _due(self) -> bool:

@@ -10,6 +10,10 @@ from lighttail.checks import BadInput
 WRONG, UNKNOWN, CONFLICT, UNAVAILABLE = 400, 404, 409, 503
 
 
+class Damaged(Exception):
+    """A journal is not what a server wrote: the sentence says which event does not fit."""
+
+
 class Refused(BadInput):
     """A request that is refused.
 

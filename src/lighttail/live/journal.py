@@ -63,21 +63,24 @@ def line_of(event: Event) -> str:
 
 def digest_after(before: bytes, body: str) -> bytes:
     """The digest of all lines up to this one, from the digest before it."""
-    return blake2b(body.encode("ascii"), key=before, digest_size=16).digest()
+    return blake2b(body.encode(), key=before, digest_size=16).digest()
+
+
+def row_of(event: Event, body: str, digest: bytes) -> Row:
+    """The row of an event. `key` and `unit` are those of asks; a unit is found by the ask that decided its
+    arm."""
+    trial = event.get("id")
+    unit = event.get("unit") if event.get("by") in BINDING else None
+    return Row(event["seq"], None if trial is None else int(trial), event.get("key"), unit, body, digest)
 
 
 def rows_of(events: Iterable[Event], digest: bytes) -> list[Row]:
-    """The rows of events. `key` and `unit` are those of asks; a unit is found by the ask that decided its
-    arm."""
+    """The rows of events that follow the lines with this digest."""
     rows = []
     for event in events:
         body = line_of(event)
         digest = digest_after(digest, body)
-        trial = event.get("id")
-        unit = event.get("unit") if event.get("by") in BINDING else None
-        rows.append(
-            Row(event["seq"], None if trial is None else int(trial), event.get("key"), unit, body, digest)
-        )
+        rows.append(row_of(event, body, digest))
     return rows
 
 
@@ -104,8 +107,8 @@ class Turn(ABC):
         """The lines of the asks that came with these keys, in their order."""
 
     @abstractmethod
-    def bodies_of_units(self, units: list[str]) -> list[str]:
-        """The line of the first ask that decided the arm of each of these units."""
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        """The line of the first ask after event `after` that decided the arm of each of these units."""
 
     @abstractmethod
     def bodies_of(self, trial: int) -> list[str]:
@@ -137,7 +140,45 @@ class Turn(ABC):
             after += len(bodies)
 
 
-class Journal(ABC):
+class Reader(ABC):
+    """What everybody may read of a journal. No turn is needed, and no writer waits for a reader."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of all experiments, in the order of their creation."""
+
+    @abstractmethod
+    def head(self, name: str) -> tuple[int, bytes]:
+        """The number of the last event, and the digest of all lines up to it, as they were noted beside the
+        events. Raises Refused (404) if there is no such experiment."""
+
+    @abstractmethod
+    def rows(self, name: str, after: int = 0, most: int = PAGE) -> list[Row]:
+        """At most so many events after event `after`, as they are kept. Raises Refused (404) if there is no
+        such experiment."""
+
+    @abstractmethod
+    def stories(self, name: str, first: int, last: int) -> list[Row]:
+        """The events of the trials `first` to `last`, trial by trial, those of a trial in their order."""
+
+    @abstractmethod
+    def snapshot(self, name: str) -> Kept | None:
+        """The snapshot of an experiment, or None if there is none that is whole."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all connections. Nothing is lost without it."""
+
+    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
+        """The lines and digests of at most so many events after event `after`."""
+        return [(row.body, row.digest) for row in self.rows(name, after, most)]
+
+    def check(self) -> None:
+        """Raise Damaged if the place where the journal is kept finds a fault with itself."""
+        return
+
+
+class Journal(Reader):
     """Where the events of all experiments are kept.
 
     shared: whether other processes may append to the same experiments.
@@ -151,33 +192,16 @@ class Journal(ABC):
         taken."""
 
     @abstractmethod
-    def names(self) -> list[str]:
-        """The names of all experiments, in the order of their creation."""
-
-    @abstractmethod
     def turn(self, name: str) -> AbstractContextManager[Turn]:
         """The right to append to an experiment. No other turn of this experiment, in any process, overlaps
         with it. What was appended is on disk when the `with` block has ended, or nothing of it is and the
         block raises. Raises Refused (404) if there is no such experiment."""
 
     @abstractmethod
-    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
-        """The lines and digests of at most so many events after event `after`, for readers: no turn is
-        needed, and no writer waits for a reader."""
-
-    @abstractmethod
-    def snapshot(self, name: str) -> Kept | None:
-        """The snapshot of an experiment, or None if there is none that is whole."""
-
-    @abstractmethod
     def keep(self, name: str, kept: Kept) -> None:
         """Keep a snapshot in place of an older one."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End all connections. Nothing is lost without it."""
 
 
 def text_digest(text: str) -> bytes:
     """The digest of a snapshot."""
-    return blake2b(text.encode("ascii"), digest_size=16).digest()
+    return blake2b(text.encode(), digest_size=16).digest()

@@ -18,7 +18,7 @@ class _Pages:
         self.rows: list[Row] = []
         self.by_key: dict[str, list[int]] = defaultdict(list)
         self.by_trial: dict[int, list[int]] = defaultdict(list)
-        self.first_of_unit: dict[str, int] = {}
+        self.by_unit: dict[str, list[int]] = defaultdict(list)
         self.kept: Kept | None = None
         self.lock = RLock()
 
@@ -29,7 +29,7 @@ class _Pages:
             if row.trial is not None:
                 self.by_trial[row.trial].append(place)
             if row.unit is not None:
-                self.first_of_unit.setdefault(row.unit, place)
+                self.by_unit[row.unit].append(place)
         self.rows.extend(rows)
 
 
@@ -46,9 +46,10 @@ class _MemoryTurn(Turn):
         places = sorted(place for key in set(keys) for place in self.pages.by_key.get(key, []))
         return [self.pages.rows[place].body for place in places]
 
-    def bodies_of_units(self, units: list[str]) -> list[str]:
-        first = self.pages.first_of_unit
-        return [self.pages.rows[first[unit]].body for unit in set(units) if unit in first]
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        rows, places = self.pages.rows, self.pages.by_unit
+        later = ([rows[place] for place in places.get(unit, []) if place >= after] for unit in set(units))
+        return [found[0].body for found in later if found]
 
     def bodies_of(self, trial: int) -> list[str]:
         return [self.pages.rows[place].body for place in self.pages.by_trial.get(trial, [])]
@@ -91,8 +92,18 @@ class MemoryJournal(Journal):
             yield turn
             pages.add(turn.written)
 
-    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
-        return [(row.body, row.digest) for row in self._of(name).rows[after : after + most]]
+    def head(self, name: str) -> tuple[int, bytes]:
+        last = self._of(name).rows[-1]
+        return last.seq, last.digest
+
+    def rows(self, name: str, after: int = 0, most: int = PAGE) -> list[Row]:
+        return self._of(name).rows[after : after + most]
+
+    def stories(self, name: str, first: int, last: int) -> list[Row]:
+        pages = self._of(name)
+        with pages.lock:
+            places = (pages.by_trial.get(trial, []) for trial in range(first, last + 1))
+            return [pages.rows[place] for some in places for place in some]
 
     def snapshot(self, name: str) -> Kept | None:
         return self._of(name).kept

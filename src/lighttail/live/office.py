@@ -12,19 +12,20 @@ from lighttail.checks import EXACT, refuse, whole
 from lighttail.live.book import Book
 from lighttail.live.desk import Clock, Desk
 from lighttail.live.errors import conflict, unavailable, unknown
-from lighttail.live.journal import Event, Journal, event_of
+from lighttail.live.journal import Event, Journal, Reader, event_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.requests import Look
+from lighttail.live.requests import Look, shown_label
 from lighttail.online.trials import check_names
 from lighttail.reading.words import names_own
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+ADDRESSES = ("postgresql://", "postgres://")
 COMPARED = ("policy", "arms", "dim", "horizon", "settings")
 
 
 def open_journal(store: str) -> Journal:
     """The journal that a text names: `postgresql://...`, `memory`, or the path of a SQLite file."""
-    if store.startswith(("postgresql://", "postgres://")):
+    if store.startswith(ADDRESSES):
         from lighttail.live.postgres import PostgresJournal
 
         return PostgresJournal(store)
@@ -33,6 +34,19 @@ def open_journal(store: str) -> Journal:
     from lighttail.live.sqlite import SqliteJournal
 
     return SqliteJournal(store)
+
+
+def open_reader(store: str) -> Reader:
+    """The journal that a text names, read-only, also while servers write to it."""
+    if store.startswith(ADDRESSES):
+        from lighttail.live.postgres import PostgresReader
+
+        return PostgresReader(store)
+    if store == "memory":
+        raise refuse("store", store, "a file or postgresql://...", found="ends with its process")
+    from lighttail.live.sqlite import SqliteReader
+
+    return SqliteReader(store)
 
 
 class Office:
@@ -82,9 +96,11 @@ class Office:
         first: Event = {"seq": 1, "time": float(self.clock()), "kind": "create", "name": check_name(name)}
         first["policy"] = policy
         if arms is not None:
-            first["arms"] = [
-                _shown(label) for label in check_names("arms", arms, 2, "a list of at least two names")
-            ]
+            names = check_names("arms", arms, 2, "a list of at least two names")
+            first["arms"] = [shown_label("arms", label) for label in names]
+            if len(set(map(str, first["arms"]))) < len(first["arms"]):
+                allowed = "names that differ as text, because names in JSON are text"
+                raise refuse("arms", first["arms"], allowed)
         if dim is not None:
             first["dim"] = whole("dim", dim, 1)
         first["horizon"] = None if horizon is None else whole("horizon", horizon, 1, most=EXACT)
@@ -139,10 +155,3 @@ def check_name(name: Any) -> str:
     if not isinstance(name, str) or not NAME.fullmatch(name) or name in (".", ".."):
         raise refuse("name", name, "1 to 100 letters, digits, '.', '_' or '-', and not '.' or '..'")
     return name
-
-
-def _shown(label: Any) -> Any:
-    """The name of an arm, which every page and database can show."""
-    if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
-        raise refuse("arms", label, "names without halves of characters")
-    return label

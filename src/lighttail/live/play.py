@@ -3,6 +3,7 @@ later."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
@@ -11,6 +12,7 @@ from lighttail.live.errors import conflict, unknown
 from lighttail.live.journal import Event, Turn, event_of
 from lighttail.live.ledger import OpenTrial
 from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
+from lighttail.live.settings import place_of
 from lighttail.online.trials import Label
 
 MOST_CLOSED = 2_000  # trials that one commit closes because their window is over
@@ -28,6 +30,7 @@ class Round:
         self.events: list[Event] = []
         self._keys: dict[str, list[Event]] = {}
         self._units: dict[str, Label | None] = {}
+        self._gone: set[Label | None] = set()  # arms that were retired in this round
         self._stories: dict[int, list[Event]] = {}  # what this round adds to the story of a trial
 
     def look_up(self, requests: list[Request]) -> None:
@@ -40,12 +43,20 @@ class Round:
         if self.book.settings.sticky and (units := list({ask.unit for ask in asks if ask.unit is not None})):
             self._find_units(units)
 
-    def _find_units(self, units: list[str]) -> None:
-        found = {event["unit"]: event["arm"] for event in map(event_of, self.turn.bodies_of_units(units))}
+    def _find_units(self, units: list[str], after: int = 0) -> None:
+        """Note the arm to which each unit sticks. A unit whose arm was retired sticks to the first arm that
+        it got since."""
+        found = {
+            event["unit"]: event["arm"] for event in map(event_of, self.turn.bodies_of_units(units, after))
+        }
         self._units |= {unit: found.get(unit) for unit in units}
+        for place, seq in self.book.retired.items():
+            label = self.book.label(place)
+            if moved := [unit for unit, arm in found.items() if arm == label]:
+                self._find_units(moved, seq)
 
     def _arm_of(self, unit: str) -> Label | None:
-        if unit not in self._units:
+        if unit not in self._units or self._units[unit] in self._gone:
             self._find_units([unit])
         return self._units[unit]
 
@@ -75,6 +86,8 @@ class Round:
         more: Event = {} if ask.key is None else {"key": ask.key}
         if ask.unit is not None:
             more["unit"] = ask.unit
+        if ask.about:
+            more["about"] = ask.about
         made = [self._pull(ask, more | ask.offer) for _ in range(ask.times)]
         if ask.key is not None:
             self._keys[ask.key] = made
@@ -89,6 +102,8 @@ class Round:
             raise conflict("unit", ask.unit, f"{first.get('unit')!r}, as before with the key {ask.key!r}")
         if any(first.get(name) != ask.offer.get(name) for name in ("actions", "labels")):
             raise conflict("actions", ask.offer, f"those given before with the key {ask.key!r}")
+        if not same_json(about := first.get("about", {}), ask.about):
+            raise conflict("about", ask.about, f"{about!r}, as before with the key {ask.key!r}")
         return [served(event, self.book.labels is None) for event in before]
 
     def _check_ask(self, ask: Ask) -> None:
@@ -225,15 +240,50 @@ class Round:
             change.kind == "settings" and change.fields["settings"] == book.settings.plain
         ):
             return False
+        if change.kind in ("add", "retire"):
+            return self._change_arms(change.kind, change.fields["arm"])
         event = self._made(change.kind, change.fields)
         book.enter(event, self.story)
         self.events.append(event)
+        return True
+
+    def _change_arms(self, kind: str, arm: Label) -> bool:
+        """Let an arm join or leave; False if it is so already."""
+        book, labels = self.book, self.book.labels or []
+        if book.stopped:
+            raise conflict("experiment", book.name, "one that was not stopped", found="was stopped for good")
+        if not labels:
+            book.player.add(arm)  # refuses
+        same = [place for place, label in enumerate(labels) if str(label) == str(arm)]
+        if kind == "retire":
+            arm = book.label(place_of("arm", arm, labels))
+            if labels.index(arm) in book.retired:
+                return False
+            if len(labels) - len(book.retired) <= 2:
+                more = "; pause or stop the experiment instead"
+                raise conflict(
+                    "arm", arm, "one of at least three", found="is one of two arms in play", more=more
+                )
+        elif same and (labels[same[0]] != arm or same[0] in book.retired):
+            raise conflict("arm", arm, "a name that no arm has, and had", found="was the name of one")
+        elif same:
+            return False
+        event = self._made(kind, {"arm": arm})
+        book.enter(event, self.story)
+        self.events.append(event)
+        if kind == "retire":
+            self._gone.add(arm)
         return True
 
     def _look(self, look: Look) -> Any:
         if look.what == "summary":
             return self.book.summary()
         return self.book.state() if look.what == "state" else None
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same in JSON, where 1 and true differ."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 NONE = "the id of a trial that was asked (no trial was asked yet)"

@@ -14,7 +14,7 @@ from typing import Any
 
 from lighttail.checks import refuse
 from lighttail.live.errors import unavailable, unknown
-from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Row, Turn, text_digest
+from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Reader, Row, Turn, text_digest
 
 FORMAT = 1
 MOST_LINKS = 8  # connections per server
@@ -44,6 +44,8 @@ WRITE = """WITH written AS (
 KEEP = """INSERT INTO lighttail_snapshots SELECT number, %s, %s, %s FROM lighttail_experiments WHERE name = %s
     ON CONFLICT (experiment) DO UPDATE SET seq = EXCLUDED.seq, text = EXCLUDED.text, digest = EXCLUDED.digest
     WHERE lighttail_snapshots.seq < EXCLUDED.seq"""
+ROWS = """SELECT e.seq, trial, key, unit, body, e.digest FROM lighttail_events e
+    JOIN lighttail_experiments ON experiment = number WHERE name = %s"""
 PATIENCE = {  # a server that is gone is noticed, and a lock that its network cut left behind is let go
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -82,11 +84,10 @@ class _PostgresTurn(Turn):
     def bodies_with(self, keys: list[str]) -> list[str]:
         return self._found("key = ANY(%s) ORDER BY seq", keys)
 
-    def bodies_of_units(self, units: list[str]) -> list[str]:
-        firsts = (
-            "SELECT MIN(seq) FROM lighttail_events WHERE experiment = %s AND unit = ANY(%s) GROUP BY unit"
-        )
-        return self._found(f"seq IN ({firsts})", self.number, units)
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        which = "WHERE experiment = %s AND unit = ANY(%s) AND seq > %s GROUP BY unit"
+        firsts = f"SELECT MIN(seq) FROM lighttail_events {which}"
+        return self._found(f"seq IN ({firsts})", self.number, units, after)
 
     def bodies_of(self, trial: int) -> list[str]:
         return self._found("trial = %s ORDER BY seq", trial)
@@ -97,10 +98,11 @@ class _PostgresTurn(Turn):
         self.link.execute(WRITE, {**columns, **more})
 
 
-class PostgresJournal(Journal):
-    """A journal in the database at an address such as `postgresql://user@host/name`."""
+class PostgresReader(Reader):
+    """The journal in the database at an address such as `postgresql://user@host/name`, read-only."""
 
-    shared = True
+    session = f"{SESSION}; SET default_transaction_read_only = on"
+    fit = "the address of a PostgreSQL database with a journal of lighttail"
 
     def __init__(self, address: str) -> None:
         self._psycopg = _psycopg()
@@ -108,24 +110,27 @@ class PostgresJournal(Journal):
         self._idle: LifoQueue[Any] = LifoQueue()
         self._room = BoundedSemaphore(MOST_LINKS)
         try:
-            with self._link() as link:
-                link.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
-                link.execute(TABLES)
-                found = link.execute("SELECT format FROM lighttail_format").fetchall()
-                if not found:
-                    link.execute("INSERT INTO lighttail_format VALUES (%s)", (FORMAT,))
-                elif found != [(FORMAT,)]:
-                    raise refuse(
-                        "store", "the database", f"of format {FORMAT}", found=f"is of format {found[0][0]}"
-                    )
+            self._begin()
         except self._psycopg.Error as error:
+            self.close()
             why = f": {_reason(error)}"
-            fit = "the address of a PostgreSQL database in which tables can be made"
-            raise refuse("store", "postgresql://...", fit, found="is not", more=why) from None
+            raise refuse("store", "postgresql://...", self.fit, found="is not", more=why) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        with self._link() as link:
+            self._check_format(link.execute("SELECT format FROM lighttail_format").fetchall())
+
+    def _check_format(self, found: list[Any]) -> None:
+        if found != [(FORMAT,)]:
+            have = f"is of format {found[0][0]}" if found else "has none"
+            raise refuse("store", "the database", f"of format {FORMAT}", found=have)
 
     def _connected(self) -> Any:
         link = self._psycopg.connect(self._address, **PATIENCE)
-        link.execute(SESSION)
+        link.execute(self.session)
         link.commit()
         return link
 
@@ -171,6 +176,59 @@ class PostgresJournal(Journal):
             why = f"the database cannot be reached or used at this moment ({_reason(error)})"
             raise unavailable(f"{why}; send the request again") from None
 
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        with self._mapped(), self._link(query, values) as (_, found):
+            return list(found)
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._read("SELECT name FROM lighttail_experiments ORDER BY number")]
+
+    def head(self, name: str) -> tuple[int, bytes]:
+        for seq, digest in self._read("SELECT seq, digest FROM lighttail_experiments WHERE name = %s", name):
+            return seq, bytes(digest)
+        raise unknown("name", name, "the name of an experiment")
+
+    def rows(self, name: str, after: int = 0, most: int = PAGE) -> list[Row]:
+        found = self._read(f"{ROWS} AND e.seq > %s ORDER BY e.seq LIMIT %s", name, after, most)
+        if not found:
+            self.head(name)  # raises if there is no such experiment
+        return [_row(*row) for row in found]
+
+    def stories(self, name: str, first: int, last: int) -> list[Row]:
+        found = self._read(f"{ROWS} AND trial BETWEEN %s AND %s ORDER BY trial, e.seq", name, first, last)
+        return [_row(*row) for row in found]
+
+    def snapshot(self, name: str) -> Kept | None:
+        query = """SELECT s.seq, text, s.digest FROM lighttail_snapshots s
+            JOIN lighttail_experiments ON experiment = number WHERE name = %s"""
+        for seq, text, digest in self._read(query, name):
+            if text_digest(text) == bytes(digest):
+                return Kept(seq, text)
+        return None
+
+    def close(self) -> None:
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+
+class PostgresJournal(PostgresReader, Journal):
+    """A journal in the database at an address such as `postgresql://user@host/name`."""
+
+    shared = True
+    session = SESSION
+    fit = "the address of a PostgreSQL database in which tables can be made"
+
+    def _begin(self) -> None:
+        with self._link() as link:
+            link.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            link.execute(TABLES)
+            found = link.execute("SELECT format FROM lighttail_format").fetchall()
+            if found:
+                self._check_format(found)
+            else:
+                link.execute("INSERT INTO lighttail_format VALUES (%s)", (FORMAT,))
+
     def create(self, name: str, event: Event) -> bool:
         query = """INSERT INTO lighttail_experiments (name, seq, digest) VALUES (%s, 0, %s)
             ON CONFLICT (name) DO NOTHING RETURNING number"""
@@ -189,38 +247,13 @@ class PostgresJournal(Journal):
                 raise unknown("name", name, "the name of an experiment")
             yield _PostgresTurn(link, *found[0])
 
-    def _read(self, query: str, *values: Any) -> list[Any]:
-        with self._mapped(), self._link(query, values) as (_, found):
-            return list(found)
-
-    def names(self) -> list[str]:
-        return [name for (name,) in self._read("SELECT name FROM lighttail_experiments ORDER BY number")]
-
-    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
-        query = """SELECT body, e.digest FROM lighttail_events e
-            JOIN lighttail_experiments ON experiment = number
-            WHERE name = %s AND e.seq > %s ORDER BY e.seq LIMIT %s"""
-        found = self._read(query, name, after, most)
-        if not found and not self._read("SELECT 1 FROM lighttail_experiments WHERE name = %s", name):
-            raise unknown("name", name, "the name of an experiment")
-        return [(body, bytes(digest)) for body, digest in found]
-
-    def snapshot(self, name: str) -> Kept | None:
-        query = """SELECT s.seq, text, s.digest FROM lighttail_snapshots s
-            JOIN lighttail_experiments ON experiment = number WHERE name = %s"""
-        for seq, text, digest in self._read(query, name):
-            if text_digest(text) == bytes(digest):
-                return Kept(seq, text)
-        return None
-
     def keep(self, name: str, kept: Kept) -> None:
         with self._mapped(), self._link() as link:
             link.execute(KEEP, (kept.seq, kept.text, text_digest(kept.text), name))
 
-    def close(self) -> None:
-        with suppress(Empty):
-            while True:
-                self._idle.get_nowait().close()
+
+def _row(seq: int, trial: int | None, key: str | None, unit: str | None, body: str, digest: Any) -> Row:
+    return Row(seq, trial, key, unit, body, bytes(digest))
 
 
 def _reason(error: Exception) -> str:

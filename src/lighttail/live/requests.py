@@ -7,8 +7,8 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from lighttail.checks import array_of, refuse, whole
-from lighttail.online.state import LARGEST, checked_reward
-from lighttail.online.trials import Label
+from lighttail.online.state import LARGEST, checked_about, checked_reward
+from lighttail.online.trials import Label, check_name
 
 MOST_AT_ONCE = 1_000  # trials per ask, and rewards per tell
 LONGEST_TEXT = 200  # characters of a key or a unit
@@ -34,12 +34,14 @@ class Told(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """The wish for trials. offer: the actions, and their labels, of a linear experiment."""
+    """The wish for trials. offer: the actions, and their labels, of a linear experiment. about: what the
+    caller notes about each of them; empty if nothing is."""
 
     times: int
     key: str | None
     unit: str | None
     offer: dict[str, Any]
+    about: dict[str, Any]
 
 
 class Tell(NamedTuple):
@@ -49,7 +51,7 @@ class Tell(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A pause, resume, stop, alarm, or new settings."""
+    """A pause, resume, stop, alarm, new settings, or an arm that joins ("add") or leaves ("retire")."""
 
     kind: str
     fields: dict[str, Any]
@@ -65,7 +67,12 @@ Request = Ask | Tell | Change | Look
 
 
 def ask_for(
-    count: Any = None, key: Any = None, unit: Any = None, actions: Any = None, labels: Any = None
+    count: Any = None,
+    key: Any = None,
+    unit: Any = None,
+    actions: Any = None,
+    labels: Any = None,
+    about: Any = None,
 ) -> Ask:
     """A checked wish for trials."""
     times = 1 if count is None else whole("count", count, 1, most=MOST_AT_ONCE)
@@ -77,7 +84,20 @@ def ask_for(
         offer["actions"] = array_of("actions", actions, "rows of numbers").tolist()
     if labels is not None:
         offer["labels"] = list(labels) if isinstance(labels, Iterable) else labels
-    return Ask(times, None if key is None else text_of("key", key), unit, offer)
+    noted = {} if about is None else checked_about(about)
+    return Ask(times, None if key is None else text_of("key", key), unit, offer, noted)
+
+
+def arm_change(kind: str, arm: Any) -> Change:
+    """The checked wish that an arm joins ("add") or leaves ("retire")."""
+    return Change(kind, {"arm": shown_label("arm", check_name("arm", arm))})
+
+
+def shown_label(field: str, label: Any) -> Any:
+    """The name of an arm, which every page and database can show."""
+    if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+        raise refuse(field, label, "names without halves of characters")
+    return label
 
 
 def tell_of(rewards: Any) -> Tell:

@@ -52,6 +52,15 @@ class Settings:
     def needs_unit(self) -> bool:
         return self.sticky or self.holdout is not None
 
+    def naming(self, place: int) -> str | None:
+        """The setting that sends trials to an arm; None if there is none. The first arm is the fall-back if
+        no other is named."""
+        if any(place == arm for arm, _ in self.shares):
+            return "shares"
+        if self.holdout is not None and place == self.holdout[0]:
+            return "holdout"
+        return "fallback" if place == self.fallback else None
+
     def in_holdout(self, experiment: str, unit: str) -> bool:
         """Whether a unit is in the holdout: a hash of unit and experiment decides, so nothing is
         remembered."""

@@ -15,8 +15,8 @@ from threading import RLock
 from typing import Any
 
 from lighttail.checks import file_path, refuse
-from lighttail.live.errors import unavailable, unknown
-from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Row, Turn, text_digest
+from lighttail.live.errors import Damaged, unavailable, unknown
+from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Reader, Row, Turn, text_digest
 
 FORMAT = 1
 APPLICATION = 0x6C747461  # "ltta", which marks the file as a journal of lighttail
@@ -37,9 +37,24 @@ CREATE TABLE IF NOT EXISTS snapshots (
 # SQLite and must wait to get it back, so that one row per step would take longer while callers are busy.
 INSERTS = [
     (size, f"INSERT INTO events VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}")
-    for size in (256, 32, 4, 1)
+    for size in (256, 128, 64, 32, 16, 8, 4, 2, 1)
 ]
+MARKS = ("application_id", "user_version")
+ROWS = """SELECT events.seq, trial, key, unit, body, events.digest FROM events
+    JOIN experiments ON experiment = number WHERE name = ?"""
 MOST_LISTED = 500  # values of one IN (...)
+
+
+def _text(raw: bytes) -> str:
+    """The text of a reader, also if its bytes were damaged: the digest says so in better words."""
+    return raw.decode("utf-8", "replace")
+
+
+def _check_marks(path: Path, known: int, version: int) -> None:
+    if known != APPLICATION:
+        raise refuse("store", str(path), "a journal of lighttail or a file that does not exist")
+    if version != FORMAT:
+        raise refuse("store", str(path), f"of format {FORMAT}", found=f"is of format {version}")
 
 
 def _said(error: sqlite3.Error) -> str:
@@ -70,8 +85,9 @@ class _SqliteTurn(Turn):
     def bodies_with(self, keys: list[str]) -> list[str]:
         return self._listed("key IN ({}) ORDER BY seq", keys, by="key")
 
-    def bodies_of_units(self, units: list[str]) -> list[str]:
-        mine = f"FROM events INDEXED BY events_unit WHERE experiment = {self.number}"
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        which = f"WHERE experiment = {self.number} AND seq > {int(after)}"
+        mine = f"FROM events INDEXED BY events_unit {which}"
         return self._listed(f"seq IN (SELECT MIN(seq) {mine} AND unit IN ({{}}) GROUP BY unit)", units)
 
     def bodies_of(self, trial: int) -> list[str]:
@@ -93,7 +109,73 @@ class _SqliteTurn(Turn):
         )
 
 
-class SqliteJournal(Journal):
+class SqliteReader(Reader):
+    """The journal in a SQLite file, read-only: also while a server writes to it, and without its lock."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = Path(os.path.realpath(file_path("store", path)))
+        if not self.path.is_file():
+            raise refuse("store", str(self.path), "a journal of lighttail", found="is no file")
+        try:
+            with closing(self._reading()) as link:
+                known, version = (link.execute(f"PRAGMA {one}").fetchone()[0] for one in MARKS)
+        except sqlite3.Error as error:
+            raise refuse("store", str(self.path), "a journal of lighttail", more=f": {error}") from None
+        _check_marks(self.path, known, version)
+
+    def _reading(self) -> sqlite3.Connection:
+        link = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)
+        link.text_factory = _text
+        return link
+
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        """What a reader finds, on a connection of its own that cannot write."""
+        try:
+            with closing(self._reading()) as link:
+                return link.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise unavailable(_said(error)) from None
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._read("SELECT name FROM experiments ORDER BY number")]
+
+    def head(self, name: str) -> tuple[int, bytes]:
+        for seq, digest in self._read("SELECT seq, digest FROM experiments WHERE name = ?", name):
+            return seq, digest
+        raise unknown("name", name, "the name of an experiment")
+
+    def rows(self, name: str, after: int = 0, most: int = PAGE) -> list[Row]:
+        found = self._read(f"{ROWS} AND events.seq > ? ORDER BY events.seq LIMIT ?", name, after, most)
+        if not found:
+            self.head(name)  # raises if there is no such experiment
+        return [Row(*row) for row in found]
+
+    def stories(self, name: str, first: int, last: int) -> list[Row]:
+        found = self._read(f"{ROWS} AND trial BETWEEN ? AND ? ORDER BY trial, events.seq", name, first, last)
+        return [Row(*row) for row in found]
+
+    def snapshot(self, name: str) -> Kept | None:
+        query = """SELECT snapshots.seq, text, snapshots.digest FROM snapshots
+            JOIN experiments ON experiment = number WHERE name = ?"""
+        for seq, text, digest in self._read(query, name):
+            if text_digest(text) == digest:
+                return Kept(seq, text)
+        return None
+
+    def check(self) -> None:
+        try:
+            with closing(self._reading()) as link:
+                found = [said for (said,) in link.execute("PRAGMA integrity_check(1)")]
+        except sqlite3.DatabaseError as error:
+            found = [str(error)]
+        if found != ["ok"]:
+            raise Damaged(f"SQLite finds a fault with {self.path}: {' '.join(found[0].split())}")
+
+    def close(self) -> None:
+        """Nothing is to be ended: every read has a connection of its own."""
+
+
+class SqliteJournal(SqliteReader, Journal):
     """A journal in a SQLite file, which is made if there is none."""
 
     def __init__(self, path: Any) -> None:
@@ -109,13 +191,10 @@ class SqliteJournal(Journal):
     def _connected(self) -> sqlite3.Connection:
         try:
             link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            (known,) = link.execute("PRAGMA application_id").fetchone()
+            known, version = (link.execute(f"PRAGMA {one}").fetchone()[0] for one in MARKS)
             (tables,) = link.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-            (version,) = link.execute("PRAGMA user_version").fetchone()
-            if tables and known != APPLICATION:
-                raise refuse("store", str(self.path), "a journal of lighttail or a file that does not exist")
-            if tables and version != FORMAT:
-                raise refuse("store", str(self.path), f"of format {FORMAT}", found=f"is of format {version}")
+            if tables:
+                _check_marks(self.path, known, version)
             link.execute("PRAGMA journal_mode = WAL")
             link.execute("PRAGMA synchronous = FULL")
             marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
@@ -169,33 +248,6 @@ class SqliteJournal(Journal):
             except BaseException:
                 self._rolled_back()
                 raise
-
-    def _read(self, query: str, *values: Any) -> list[Any]:
-        """What a reader finds, on a connection of its own that cannot write."""
-        try:
-            with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as link:
-                return link.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise unavailable(_said(error)) from None
-
-    def names(self) -> list[str]:
-        return [name for (name,) in self._read("SELECT name FROM experiments ORDER BY number")]
-
-    def lines(self, name: str, after: int = 0, most: int = PAGE) -> list[tuple[str, bytes]]:
-        query = """SELECT body, events.digest FROM events JOIN experiments ON experiment = number
-            WHERE name = ? AND events.seq > ? ORDER BY events.seq LIMIT ?"""
-        found = self._read(query, name, after, most)
-        if not found and not self._read("SELECT 1 FROM experiments WHERE name = ?", name):
-            raise unknown("name", name, "the name of an experiment")
-        return found
-
-    def snapshot(self, name: str) -> Kept | None:
-        query = """SELECT snapshots.seq, text, snapshots.digest FROM snapshots
-            JOIN experiments ON experiment = number WHERE name = ?"""
-        for seq, text, digest in self._read(query, name):
-            if text_digest(text) == digest:
-                return Kept(seq, text)
-        return None
 
     def keep(self, name: str, kept: Kept) -> None:
         query = """INSERT OR REPLACE INTO snapshots

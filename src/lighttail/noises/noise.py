@@ -158,8 +158,8 @@ class Noise(ABC):
     def sd(self, means: tuple[float, ...]) -> float:
         """The standard deviation of a reward of the noisiest arm, measured from draws by default.
 
-        The width of the bins of a law depends on it (docs/streaming.md), and so does the method that `auto`
-        chooses (docs/skip-ahead.md).
+        The width of the bins of a law depends on this number (docs/streaming.md), and so does the method that
+        `auto` chooses (docs/skip-ahead.md).
         """
         means = means or (0.0,)
         return max(map(float, rewards_drawn(self, means, range(min(len(means), PILOT_ARMS))).std(axis=1)))

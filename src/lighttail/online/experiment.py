@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -11,12 +12,15 @@ import numpy as np
 from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
 from lighttail.online.standing import Standing, plain_rows
-from lighttail.online.state import checked_reward, fields_of, listed
+from lighttail.online.state import checked_about, checked_reward, fields_of, listed
 from lighttail.online.trials import (
+    ABOUT,
     HISTORY,
     MOST_AT_ONCE,
+    MOST_NAMES,
     Label,
     LiveExperiment,
+    check_name,
     check_names,
     known_horizon,
     or_nan,
@@ -25,6 +29,7 @@ from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
 from lighttail.policies.rehearsal import try_out
 
+RETIRED = "retired"  # the field with the places of retired arms
 _new = tuple.__new__  # faster than calling `Trial`
 
 
@@ -83,18 +88,20 @@ class Experiment(LiveExperiment):
         self._memo_of: list[tuple[float, ...]] = []
 
     @overload
-    def ask(self) -> Trial: ...
+    def ask(self, count: None = None, *, about: dict[str, Any] | None = None) -> Trial: ...
 
     @overload
-    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int, *, about: dict[str, Any] | None = None) -> list[Trial]: ...
 
-    def ask(self, count: int | None = None) -> Trial | list[Trial]:
-        """The next pull. With a count, the next pulls in a list, as if `ask()` had been called this often and
-        nothing else in between."""
-        if count is not None:
-            times = whole("count", count, 1, most=MOST_AT_ONCE)
-            with self._lock:
-                return [self.ask() for _ in range(times)]
+    def ask(self, count: int | None = None, *, about: dict[str, Any] | None = None) -> Trial | list[Trial]:
+        """The next pull. With a count, a list of the next pulls, as if `ask()` had been called this often and
+        nothing had happened in between.
+
+        about: what to note about each of these trials while it is open: an object of at most 1,000 bytes as
+            JSON, with text, numbers, True, False and None. The policy never sees it; `about(id)` returns it.
+        """
+        if count is not None or about is not None:
+            return self._ask_more(count, about)
         self._lock.acquire()  # `with` takes twice as long
         try:
             arms, stands = self._arm_of, self._standing
@@ -103,27 +110,81 @@ class Experiment(LiveExperiment):
             if before == self.horizon:
                 self._warn_if_over()
             arm = stands.choose(self._rng, before + 1.0)
-            arms.append(arm)  # as `_record` does, without the call
+            arms.append(arm)  # what `_record` does, without the call
             self._reward_of.append(None)
             self._memo_of.append(stands.memo)
             return _new(Trial, (self._first + asked, self.arms[arm]))
         finally:
             self._lock.release()
 
+    def _ask_more(self, count: int | None, about: Any) -> Trial | list[Trial]:
+        times = 1 if count is None else whole("count", count, 1, most=MOST_AT_ONCE)
+        noted = None if about is None else checked_about(about)
+        with self._lock:
+            trials = [self.ask() for _ in range(times)]
+            for trial in trials:
+                self._note_about(trial.id, noted)
+        return trials[0] if count is None else trials
+
     def take(self, arm: Label) -> Trial:
-        """Record a pull of this arm that the policy did not choose, such as one of a fixed share of traffic.
+        """Record a pull of this arm that the policy did not choose, such as a fixed share of the traffic.
 
         The pull and its reward count like any other. The policy is asked, too, and overruled, so that its own
         state goes on as in every round. A policy that must know the probability of every pull (`Exp3IX`)
-        refuses.
+        refuses such a pull.
         """
         with self._lock:
             place = self._numbered(arm)
             self._standing.check_takes()
+            if place in self._standing.retired:
+                raise refuse("arm", arm, "an arm in play", found="was retired")
             self._warn_if_over()
             self._standing.take(self._rng, self._pulls_before + len(self._arm_of) + 1.0, place)
             self._taken += 1
             return self._record(place, ())
+
+    def add(self, arm: Label) -> None:
+        """Let one more arm join. It starts without pulls: a policy with an index pulls it at once.
+
+        A policy that has decided among the arms that there were (`SuccessiveElimination`,
+        `ExploreThenCommit`) or counts on their number from the start (`Exp3IX`, `EpsilonGreedy`, `EvenSplit`)
+        refuses.
+        """
+        with self._lock:
+            self._join(arm, self._pulls_before + len(self._arm_of) > 0)
+
+    def _join(self, arm: Any, begun: bool) -> None:
+        """begun: whether there was a pull."""
+        name, arms = check_name("arm", arm), len(self.arms) + 1
+        if name in self.arms:
+            raise refuse("arm", name, "another name than those of the arms so far, retired arms included")
+        self._standing.check_arms_may_change()
+        most = MOST_NAMES if self.horizon is None else min(self.horizon, MOST_NAMES)
+        if arms > most:
+            raise refuse("the number of arms", arms, f"at most {most}")
+        self.policy.check(or_nan(self.horizon), arms)
+        self._standing.add_arm(begun)
+        self.arms.append(name)
+
+    def retire(self, arm: Label) -> None:
+        """Never choose this arm again, for good. Rewards of its open trials still count.
+
+        At least two arms must be left. The policies that refuse `add` refuse this, too.
+        """
+        with self._lock:
+            place = self._numbered(arm)
+            self._standing.check_arms_may_change()
+            if place in self._standing.retired:
+                raise refuse("arm", arm, "an arm in play", found="was retired before")
+            if len(self.arms) - len(self._standing.retired) <= 2:
+                raise refuse("arm", arm, "one of at least three arms in play", found="is one of two")
+            self._standing.retire([*self._standing.retired, place])
+
+    @property
+    def retired(self) -> list[Label]:
+        """The arms that are never chosen again, in their order."""
+        with self._lock:
+            return [self.arms[place] for place in self._standing.retired]
 
     def _record(self, arm: int, memo: tuple[float, ...]) -> Trial:
         id = self._first + len(self._arm_of)
@@ -181,7 +242,10 @@ class Experiment(LiveExperiment):
     def beginning(self) -> Beginning:
         """The state of the experiment, for `simulate(..., start=)`."""
         with self._lock:
-            stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids that are no pulls
+            if self._standing.retired:
+                allowed = "an experiment whose arms are all in play"
+                raise refuse("start", self.retired, allowed, found="has retired arms")
+            stands, gap = self._standing, self._first - 1 - self._pulls_before  # ids without a pull
             counts, note = stands.arrays()
             kept = [(*self._kept(id - self._first), max(1, id - gap)) for id in self._open_ids()]
             memos = np.array([memo for _, memo, _ in kept]).reshape(len(kept), stands.rule.memo)
@@ -193,6 +257,27 @@ class Experiment(LiveExperiment):
         lists: tuple[Any, Any, Any] = (self._arm_of, self._reward_of, self._memo_of) if told else ([], [], [])
         trials = {"arm": lists[0], "reward": lists[1], "memo": plain_rows(lists[2])}
         return {"arms": self.arms, "trials": trials, "rule": self._standing.to_plain()}
+
+    def _more(self) -> dict[str, Any]:
+        noted = super()._more()
+        if not noted and not self._standing.retired:
+            return {}
+        return {ABOUT: {}, **noted, RETIRED: self._standing.retired}
+
+    @classmethod
+    def _further(cls, state: dict[str, Any]) -> tuple[str, ...]:
+        more = super()._further(state)
+        return (*more, RETIRED) if ABOUT in more else more
+
+    def _restore_retired(self, value: Any) -> None:
+        """Take out arms, by their places, which grow."""
+        last = len(self.arms) - 1
+        places = [whole(RETIRED, place, 0, most=last) for place in listed(RETIRED, value)]
+        if any(later <= sooner for sooner, later in pairwise(places)) or len(places) > last - 1:
+            raise refuse(RETIRED, places, "places that grow, of all arms but two at most")
+        if places:
+            self._standing.check_arms_may_change()
+        self._standing.retire(places)
 
     def _history(self, told: bool) -> dict[str, Any] | None:
         if told:
@@ -219,8 +304,9 @@ class Experiment(LiveExperiment):
         return experiment
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Continue from the rule and the history of a text, once the lists of trials are there."""
+        """Continue from the rule and the history of a text, after the lists of trials were filled."""
         stands = self._standing
+        self._restore_retired(state.get(RETIRED, []))
         if HISTORY in state:
             replaced, opened = self._restore_counts(state[HISTORY], ("id", "arm", "memo"))
             stands.restore_replaced("history.replaced", replaced)
@@ -236,7 +322,7 @@ class Experiment(LiveExperiment):
             stands.restore(state["rule"], pulls, taken=self._taken > 0)
 
     def _older_of(self, opened: dict[str, Any]) -> dict[int, tuple[int, tuple[float, ...]]]:
-        """The arms and the memos of the open trials before the lists."""
+        """The arms and the memos of the open trials that are older than the lists, by id."""
         ids = opened["id"]
         last = len(self.arms) - 1
         arms = listed("history.open.arm", opened["arm"], len(ids))
@@ -251,10 +337,10 @@ class Experiment(LiveExperiment):
 def history_of(
     stands: Standing, before: tuple[int, int], opened: dict[int, tuple[int, tuple[float, ...]]], taken: int
 ) -> dict[str, Any] | None:
-    """What the trials of a text do not say, or None if they say everything.
+    """The history of a text: what its trials do not say; None if they say everything.
 
-    before: the ids and the pulls before the first trial of the text. opened: the arm and the memo of each
-    open trial among these. taken: the pulls that the policy did not choose.
+    before: how many ids and pulls come before the first trial of the text. opened: the arm and the memo of
+    each open trial among them. taken: how many pulls the policy did not choose.
     """
     if before == (0, 0) and taken == 0 and not stands.replaced.any():
         return None

@@ -1,5 +1,5 @@
-"""A live linear experiment in plain NumPy. It solves the linear system at every ask, and tests compare the
-kernels with it.
+"""A live linear experiment in plain NumPy, which solves the linear system at every ask. Tests compare the
+kernels with this experiment.
 
 An open trial, whose reward has not been told, counts in the V from which widths and draws are computed, so
 that a batch spreads over the actions. theta-hat is computed from the received rewards alone.
@@ -18,7 +18,7 @@ from lighttail.checks import refuse, whole
 from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import ConvexSet
 from lighttail.linear.policies import TIE, LinearPolicy
-from lighttail.online.state import checked_reward, fields_of, listed
+from lighttail.online.state import checked_about, checked_reward, fields_of, listed
 from lighttail.online.trials import (
     HISTORY,
     MOST_AT_ONCE,
@@ -112,23 +112,32 @@ class LinearExperiment(LiveExperiment):
             return [self._trial(id) for id in self._open_ids()]
 
     @overload
-    def ask(self, actions: Any, labels: Any = None) -> LinearTrial: ...
+    def ask(self, actions: Any, labels: Any = None, *, about: Any = None) -> LinearTrial: ...
 
     @overload
-    def ask(self, actions: Any, labels: Any = None, *, count: int) -> list[LinearTrial]: ...
+    def ask(
+        self, actions: Any, labels: Any = None, *, count: int, about: Any = None
+    ) -> list[LinearTrial]: ...
 
     def ask(
-        self, actions: Any, labels: Any = None, count: int | None = None
+        self, actions: Any, labels: Any = None, count: int | None = None, about: Any = None
     ) -> LinearTrial | list[LinearTrial]:
         """The next pull: one of the rows of `actions` (A x dim), or a point of a `BallSet` or `BoxSet`.
 
         labels: different names of the rows (text or whole numbers); by default their places 0, 1, ...
-        count: if it is given, the next pulls in a list, as if `ask` had been called this often in a row.
+        count: if given, the result is a list of the next pulls, as if `ask` had been called this often.
+        about: what to note about the trial while it is open, as in `Experiment.ask`.
         """
         if count is not None:
             times = whole("count", count, 1, most=MOST_AT_ONCE)
             with self._lock:
-                return [self.ask(actions, labels) for _ in range(times)]
+                return [self.ask(actions, labels, about=about) for _ in range(times)]
+        if about is not None:
+            noted = checked_about(about)
+            with self._lock:
+                trial = self.ask(actions, labels)
+                self._note_about(trial.id, noted)
+                return trial
         if isinstance(actions, ConvexSet):
             self._check_set(actions, labels)
             rows, names = None, None
@@ -286,7 +295,7 @@ class LinearExperiment(LiveExperiment):
         self._replace_action(self._action_of[place], old, reward)
 
     def _replace_action(self, entries: Sequence[float], old: float, reward: float) -> None:
-        """theta-hat is V^-1 of a sum, which forgets the old reward, apart from rounding."""
+        """Replace a reward: theta-hat is V^-1 of a sum, in which a term is replaced, up to rounding."""
         action = np.array(entries)
         sums = self._sums + (reward - old) * action
         self._check_sums_with(reward, self._received, sums)
@@ -355,7 +364,7 @@ class LinearExperiment(LiveExperiment):
 
     def _check_sums(self) -> None:
         """Raise BadInput if the sums are not the sums over the trials, apart from the rounding errors of
-        adding them in any order. If the told trials are not known, only the form can be checked."""
+        additions in any order. If the told trials are not known, only the form can be checked."""
         if self._first > 1:
             self._check_form()
             return

@@ -1,8 +1,8 @@
 """The policy of an experiment without its trials: it chooses and learns, and its user keeps the trials.
 
-`Experiment` remembers every trial. The service (`lighttail.live`) keeps trials in a journal and needs of an
-experiment what its policy knows. A player makes the same choices as an experiment with the same seed, bit by
-bit.
+`Experiment` remembers every trial. The service (`lighttail.live`) keeps trials in a journal and needs only
+what the policy of an experiment knows. A player makes the same choices as an experiment with the same seed,
+bit by bit.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Player(ABC):
 
     @abstractmethod
     def follow(self, chosen: int, place: int) -> Memo:
-        """Count the pull that `choose` just chose as a pull of another place, which a journal says it was."""
+        """Count the pull that `choose` just chose as a pull of another place, the place in a journal."""
 
     @abstractmethod
     def take(self, place: int) -> Memo:
-        """A pull that the policy did not choose."""
+        """Count a pull that the policy did not choose; returns its memo."""
 
     @abstractmethod
     def learn(self, place: int, memo: Memo, reward: float) -> None:
@@ -59,7 +59,7 @@ class Player(ABC):
 
     @abstractmethod
     def mark(self) -> Any:
-        """What `back` returns to, if one of several rewards is refused."""
+        """The state to which `back` returns if one of several rewards is refused."""
 
     @abstractmethod
     def back(self, mark: Any) -> None:
@@ -75,7 +75,7 @@ class Player(ABC):
 
     @abstractmethod
     def _older(self, place: int, memo: Memo) -> Any:
-        """What an experiment keeps of an open trial."""
+        """What an experiment keeps of an open trial that is older than its lists."""
 
     @abstractmethod
     def check_amends(self) -> None:
@@ -83,7 +83,15 @@ class Player(ABC):
 
     @abstractmethod
     def check_takes(self) -> None:
-        """Raise BadInput if the policy can learn from no pull but those that it chose."""
+        """Raise BadInput if the policy can learn only from pulls that it chose."""
+
+    @abstractmethod
+    def add(self, arm: Any) -> None:
+        """Let one more arm join. Raises BadInput, and changes nothing, if it may not."""
+
+    @abstractmethod
+    def retire(self, arm: Any) -> None:
+        """Never choose this arm again. Raises BadInput, and changes nothing, if it may not leave."""
 
     def to_plain(self) -> dict[str, Any]:
         """Everything that changes while the policy plays, its random numbers included, as plain values."""
@@ -111,6 +119,8 @@ class Player(ABC):
 
 class ArmPlayer(Player):
     """The player of a policy for arms."""
+
+    experiment: Experiment
 
     def __init__(self, policy: Policy, arms: Any, horizon: Any, seed: int) -> None:
         self.experiment = Experiment(policy, arms, horizon, seed)
@@ -153,11 +163,22 @@ class ArmPlayer(Player):
     def check_takes(self) -> None:
         self.standing.check_takes()
 
+    def add(self, arm: Any) -> None:
+        self.experiment._join(arm, self.pulls > 0)
+
+    def retire(self, arm: Any) -> None:
+        self.experiment.retire(arm)
+
     def _rule(self) -> dict[str, Any]:
-        return {**self.standing.to_plain(), "replaced": self.standing.replaced.tolist()}
+        more = {"replaced": self.standing.replaced.tolist(), "arms": self.labels}
+        return {**self.standing.to_plain(), **more, "retired": self.standing.retired}
 
     def _restore_rule(self, rule: Any) -> None:
-        rule = dict(fields_of("rule", rule, ("tried", "heard", "total", "note", "replaced")))
+        names = ("tried", "heard", "total", "note", "replaced", "arms", "retired")
+        rule = dict(fields_of("rule", rule, names))
+        for label in rule.pop("arms")[len(self.labels) :]:
+            self.add(label)
+        self.experiment._restore_retired(rule.pop("retired"))
         self.standing.restore_replaced("rule.replaced", rule.pop("replaced"))
         self.standing.restore_plain(rule)
 
@@ -176,7 +197,7 @@ class LinearPlayer(Player):
         self._offered: Any = None
 
     def choose(self, offer: Any = None) -> tuple[int, Label, Memo]:
-        """offer: {"actions": rows, "labels": names or nothing}."""
+        """As in `Player`. offer: {"actions": rows, "labels": names or nothing}."""
         rows = self.experiment._check(offer.get("actions"))
         names = row_names(offer.get("labels"), len(rows))
         self.experiment._pulls_before = self.pulls
@@ -200,7 +221,13 @@ class LinearPlayer(Player):
         raise refuse("policy", self.experiment.policy, "a policy for arms if pulls are chosen by others")
 
     def check_amends(self) -> None:
-        """A sum of reward * action forgets the old reward."""
+        """A reward can always be replaced, because the old reward can be taken from a sum."""
+
+    def add(self, arm: Any) -> None:
+        raise refuse("policy", self.experiment.policy, "a policy for arms; a linear one is offered actions")
+
+    def retire(self, arm: Any) -> None:
+        self.add(arm)
 
     def learn(self, place: int, memo: Memo, reward: float) -> None:
         self.experiment._learn_action(memo, reward)

@@ -20,6 +20,7 @@ from lighttail.policies.policy import Pull, State
 from lighttail.rules import learn_nothing
 
 PARTS = ("tried", "heard", "total", "note")
+SETTINGS = ("policy", "horizon", "arms", "params", "retired", "_playing")
 INFINITE = {"inf": math.inf, "-inf": -math.inf}  # JSON has no infinite numbers, so they are written as text
 
 
@@ -27,7 +28,9 @@ class Standing:
     """The state of a policy's rule. `lighttail.rules` explains the arrays."""
 
     def __init__(self, policy: Policy, horizon: float, arms: int) -> None:
-        self.policy, self.arms = policy, arms
+        self.policy, self.horizon, self.arms = policy, horizon, arms
+        self.retired: list[int] = []  # the arms that are never chosen again
+        self._playing: Any = None  # the places of the other arms; None while all arms are in play
         self.rule = policy.rule()
         self.params = policy.params(horizon, arms)
         self._use(np.zeros((3, arms)), np.zeros((arms, max(1, self.rule.notes))))
@@ -43,14 +46,11 @@ class Standing:
         self.memo: tuple[float, ...] = ()
         self.replaced: Any = np.zeros(
             (self.arms, 2)
-        )  # per arm: how many rewards were replaced, and their sizes
+        )  # per arm: how many rewards were replaced, and the sum of the sizes of old and new rewards
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle. The views and the rule's functions are made again from it."""
-        return {
-            name: self.__dict__[name]
-            for name in ("policy", "arms", "params", "_counts", "_notes", "replaced")
-        }
+        return {name: self.__dict__[name] for name in (*SETTINGS, "_counts", "_notes", "replaced")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -62,7 +62,10 @@ class Standing:
     def choose(self, rng: Any, t: float) -> int:
         """The arm of round t, which now counts as tried. `memo` becomes the memo of this pull."""
         tried = self.tried
-        arm: int = self._choose(rng, t, tried, self.heard, self.total, self.note, self.params)
+        if self._playing is None:
+            arm: int = self._choose(rng, t, tried, self.heard, self.total, self.note, self.params)
+        else:
+            arm = self._choose_in_play(rng, t)
         if not 0 <= arm < self.arms:
             raise refuse(
                 f"the arm that choose of {type(self.policy).__name__} returns", arm, f"0 to {self.arms - 1}"
@@ -73,34 +76,76 @@ class Standing:
             self.memo = tuple([note[arm, place] for place in self._memo])
         return arm
 
+    def _choose_in_play(self, rng: Any, t: float) -> int:
+        """The arm of round t if some arms are retired: the rule sees the other arms alone."""
+        places = self._playing
+        counts, notes = self._counts[:, places], self._notes[places]
+        tried, heard, total = (memoryview(row) for row in counts)
+        arm = self._choose(rng, t, tried, heard, total, memoryview(notes), self.params)
+        self._notes[places] = notes
+        return int(places[arm])
+
+    def check_arms_may_change(self) -> None:
+        """Raise BadInput if no arm may join or leave while the policy plays."""
+        if not self.policy.arms_may_change:
+            fit = "a policy whose arms may change, such as UCB or Thompson sampling"
+            why = "may have decided for good, or shared its chances, among the arms that there were"
+            raise refuse("policy", self.policy, fit, found=f"{self.policy} {why}")
+
+    def add_arm(self, begun: bool) -> None:
+        """One more arm, which was never tried. begun: whether there was a pull.
+
+        The parameters become those of the larger number of arms, and the kept indices are computed anew.
+        """
+        params = self.policy.params(self.horizon, self.arms + 1)
+        counts, notes = np.pad(self._counts, ((0, 0), (0, 1))), np.pad(self._notes, ((0, 1), (0, 0)))
+        replaced = np.pad(self.replaced, ((0, 1), (0, 0)))
+        notes[-1, 0] = math.inf if begun and self.rule.notes else 0.0
+        self.arms, self.params = self.arms + 1, params
+        self._use(counts, notes)
+        self.replaced = replaced
+        for arm in range(self.arms):
+            if self.heard[arm] > 0.0:
+                self._learn(arm, 0.0, self.tried, self.heard, self.total, self.note, self.params)
+        self.retire(self.retired)
+
+    def retire(self, places: Sequence[int]) -> None:
+        """Never choose these arms again. Their rewards still count."""
+        self.retired = sorted(places)
+        left = [place for place in range(self.arms) if place not in set(places)]
+        self._playing = np.array(left) if places else None
+
     def check_takes(self) -> None:
-        """Raise BadInput if the policy can learn from no pull but those that it chose."""
+        """Raise BadInput if the policy can learn only from pulls that it chose."""
         if self._memo:
             fit = "a policy that learns from pulls that it did not choose"
             why = "needs the probability with which it chose the arm of every pull"
             raise refuse("policy", self.policy, fit, found=f"{self.policy} {why}")
 
     def take(self, rng: Any, t: float, arm: int) -> None:
-        """Round t with an arm that somebody else chose: the rule is asked as in every round and overruled."""
-        self._choose(rng, t, self.tried, self.heard, self.total, self.note, self.params)
+        """Play round t with an arm that the rule did not choose: the rule is asked as usual and overruled."""
+        if self._playing is None:
+            self._choose(rng, t, self.tried, self.heard, self.total, self.note, self.params)
+        else:
+            self._choose_in_play(rng, t)
         self.tried[arm] += 1.0
 
     def check_amends(self) -> None:
-        """Raise BadInput if the rule keeps more of a reward than sums, which can be corrected."""
+        """Raise BadInput if the rule keeps more of a reward than sums; only sums can be corrected."""
         if not self.policy.amendable:
             fit = "a policy whose state is sums of rewards, which can be corrected"
             kept = "may have decided for good because of the old reward"
             raise refuse("policy", self.policy, fit, found=f"{self.policy} {kept}")
 
     def amend(self, arm: int, old: float, reward: float) -> None:
-        """Take a reward in place of an old one: a sum of rewards forgets the old one, apart from rounding."""
+        """Replace an old reward in the sum of the arm's rewards, which is then right up to rounding."""
         self.check_amends()
         self.replaced[arm] += (1.0, abs(old) + abs(reward))
         self.total[arm] += reward - old
         self._learn(arm, reward, self.tried, self.heard, self.total, self.note, self.params)
 
     def mark(self) -> tuple[Any, Any, Any]:
-        """What `back` restores: a state to return to if one of several rewards is refused."""
+        """The state to which `back` returns if one of several rewards is refused."""
         return self._counts.copy(), self._notes.copy(), self.replaced.copy()
 
     def back(self, mark: tuple[Any, Any, Any]) -> None:
@@ -145,7 +190,7 @@ class Standing:
         return {**counts, "total": list(self.total), "note": plain_rows(rows)}
 
     def restore_replaced(self, field: str, value: Any) -> None:
-        """Continue with these replaced rewards, a pair per arm: how many, and the sum of their sizes."""
+        """Continue with these replaced rewards, one pair per arm: how many, and the sum of their sizes."""
         rows = listed(field, value, self.arms)
         pairs = [[number(field, entry) for entry in listed(field, row, 2)] for row in rows]
         if any(min(pair) < 0.0 for pair in pairs):
@@ -155,7 +200,7 @@ class Standing:
     def restore_sums(self, state: Any, waiting: list[Pull], pulls: int) -> None:
         """Continue from what `to_plain` returned if the told trials are not known.
 
-        waiting: the open trials. pulls: the number of all pulls, which must be those that the rule counts.
+        waiting: the open trials. pulls: the number of all pulls, which must be the number that the rule has.
         """
         fields_of("rule", state, PARTS)
         tried = [
@@ -185,10 +230,12 @@ class Standing:
         notes = [_row("rule.note", row, self.rule.notes) for row in listed("rule.note", value, self.arms)]
         self._notes[:, : self.rule.notes] = notes
         tried, heard, total = (values.tolist() for values in self._counts)
-        self.policy.check_notes(State(tried, heard, total, notes, self.params, pulls, whole))
+        self.policy.check_notes(
+            State(tried, heard, total, notes, self.params, pulls, whole and not self.retired)
+        )
 
     def restore(self, state: Any, pulls: list[Pull], taken: bool = False) -> None:
-        """Continue from what `to_plain` returned. Raises BadInput if the pulls cannot have led to it.
+        """Continue from a state of `to_plain`. Raises BadInput if the pulls cannot have led to this state.
 
         taken: whether some of the pulls were not the policy's choice, so that more notes can be right.
         """

@@ -18,6 +18,7 @@ from lighttail.policies.policy import is_sum
 
 FOREIGN = "the text is not an experiment that lighttail wrote"
 LARGEST = 1e100  # the largest reward: a sum of such rewards, even times an action, is finite
+LONGEST_ABOUT = 1_000  # bytes, as JSON, of what a caller notes about a trial
 GENERATORS = ("SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937")
 MOST_OF = {  # the largest value of each field of a generator's state
     "state": 2**128 - 1,
@@ -81,8 +82,34 @@ def checked_reward(field: str, value: Any) -> float:
     return reward
 
 
+def checked_about(value: Any) -> dict[str, Any]:
+    """`value` as what a caller notes about a trial: a flat JSON object of at most `LONGEST_ABOUT` bytes.
+
+    >>> checked_about({"page": "/cart", "visits": 3, "member": True})
+    {'page': '/cart', 'visits': 3, 'member': True}
+    """
+    fit = "an object whose values are text, finite numbers, true, false or null"
+    if not isinstance(value, dict):
+        raise refuse("about", value, fit)
+    made: dict[str, Any] = {}
+    for name, entry in value.items():
+        if not isinstance(name, str):
+            raise refuse("a name in about", name, "text")
+        plain = entry is None or isinstance(entry, (str, bool, int, float))
+        if not plain or (isinstance(entry, float) and not math.isfinite(entry)):
+            raise refuse(f"about.{name}", entry, "text, a finite number, true, false or null")
+        made[name] = float(entry) if isinstance(entry, float) else entry
+    try:
+        size = len(json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode())
+    except ValueError:  # half of a character, or a whole number of thousands of digits
+        raise refuse("about", value, f"{fit}, and that UTF-8 can write") from None
+    if size > LONGEST_ABOUT:
+        raise refuse("the size of about", size, f"at most {LONGEST_ABOUT} bytes as JSON")
+    return made
+
+
 def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
-    """`value` as a list of counts. Raises BadInput unless they equal `counts`, which the trials give."""
+    """`value` as a list of counts. Raises BadInput unless they equal `counts`, which the trials show."""
     have = [whole(field, entry, 0) for entry in listed(field, value, len(counts))]
     if have != counts:
         raise refuse(field, have, f"the counts {shortened(counts)} that its trials give")
@@ -92,7 +119,7 @@ def same_counts(field: str, value: Any, counts: list[int]) -> list[int]:
 def same_sums(field: str, value: Any, terms: list[list[float]], replaced: list[list[float]]) -> list[float]:
     """`value` as a list of sums. Raises BadInput if it differs from the sums of `terms` beyond rounding.
 
-    replaced: per sum, how many terms were replaced by others, and the sizes of the terms that came and went.
+    replaced: per sum, how many terms were replaced, and the sum of the sizes of the old and the new terms.
     """
     have = [number(field, entry) for entry in listed(field, value, len(terms))]
     for total, parts, (times, size) in zip(have, terms, replaced, strict=True):

@@ -20,6 +20,7 @@ from lighttail.online.state import (
     FOREIGN,
     GENERATORS,
     LARGEST,
+    checked_about,
     checked_reward,
     decode_generator,
     decode_settings,
@@ -32,11 +33,12 @@ from lighttail.online.state import (
 from lighttail.policies import Policy
 
 SMALLEST = -LARGEST  # the smallest reward
-HISTORY = "history"  # the field that says what the trials of a text do not
-MOST_AT_ONCE = 10**6  # pulls per ask
+HISTORY = "history"  # the field of a text for what its trials do not say
+ABOUT = "about"  # the field with what callers noted about open trials
+MOST_AT_ONCE = 10**6  # pulls per ask at most
 SHARED = ("lighttail", "format", "policy", "horizon", "rng")  # the fields of the text of every experiment
 LONGEST_REASON = 300  # characters: a longer reason is cut, because a user's class may quote all of its fields
-MOST_NAMES = 10**6  # arms, or actions per round
+MOST_NAMES = 10**6  # arms, or actions per round, at most
 Label = str | int
 
 
@@ -47,11 +49,11 @@ class LiveExperiment(ABC):
     Threads may share an experiment: every method that reads or changes the state holds the lock.
 
     Trial `id` has the place `id - _first` in the lists. An experiment that was restored from a text without
-    told trials knows of the trials before `_first` the open ones alone; their places are negative.
+    told trials knows only the open trials before `_first`; their places are negative.
     """
 
     kind: ClassVar[str]  # the kind of experiment, as the text of `to_json` names it
-    version: ClassVar[int]  # the version of the fields of this text; one more if the text has a history
+    version: ClassVar[int]  # the format of this text; one more with a history, two more with notes of callers
     parts: ClassVar[tuple[str, ...]]  # the fields of this text in addition to SHARED
     policy: Policy
     horizon: int | None
@@ -60,12 +62,13 @@ class LiveExperiment(ABC):
         self.policy, self.horizon = policy, horizon
         self._rng = _generator(seed)
         self._reward_of: list[float | None] = []
-        self._waiting: list[int] = []  # the ids of the trials that were open when `_open_ids` looked
-        self._looked = 0  # the places at which it looked
+        self._waiting: list[int] = []  # the ids of the trials that were open at the last `_open_ids`
+        self._looked = 0  # how many places of the lists the last `_open_ids` looked at
         self._first = 1  # the id of the trial in the first place of the lists
         self._pulls_before = 0  # pulls before this trial
         self._older: dict[int, Any] = {}  # what is kept of the open trials before this trial
         self._taken = 0  # pulls that the policy did not choose
+        self._about: dict[int, dict[str, Any]] = {}  # what callers noted about open trials
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,7 +86,7 @@ class LiveExperiment(ABC):
 
     @abstractmethod
     def _replace(self, place: int, old: float, reward: float) -> None:
-        """Let the policy take another reward for the old one. Raises BadInput if it cannot."""
+        """Let the policy replace an old reward by another. Raises BadInput if the policy cannot."""
 
     @abstractmethod
     def _state(self, told: bool) -> dict[str, Any]:
@@ -91,7 +94,7 @@ class LiveExperiment(ABC):
 
     @abstractmethod
     def _history(self, told: bool) -> dict[str, Any] | None:
-        """What the trials of the text do not say; None if they say everything."""
+        """The history: what the trials of the text do not say; None if they say everything."""
 
     @classmethod
     @abstractmethod
@@ -126,6 +129,8 @@ class LiveExperiment(ABC):
                     rewards[place] = reward
                 else:
                     del self._older[self._first + place]
+                if self._about:
+                    self._about.pop(self._first + place, None)
             elif known != reward:
                 raise refuse("reward", reward, f"{known!r}, which was told before for trial {id}")
         finally:
@@ -136,7 +141,8 @@ class LiveExperiment(ABC):
 
         From now on the policy knows the sums that it would know if it had been told this reward at first,
         apart from rounding; the choices that it has made stay. A policy that decides for good because of a
-        reward (`SuccessiveElimination`, `ExploreThenCommit`) or adds up more than rewards (`Exp3IX`) refuses.
+        reward (`SuccessiveElimination`, `ExploreThenCommit`) or that adds up more than rewards (`Exp3IX`)
+        refuses to replace a reward.
         """
         reward = float(reward) if isinstance(reward, (bool, np.bool_)) else checked_reward("reward", reward)
         with self._lock:
@@ -148,9 +154,20 @@ class LiveExperiment(ABC):
                 self._replace(place, known, reward)
                 self._reward_of[place] = reward
 
+    def about(self, id: int) -> dict[str, Any] | None:
+        """What was noted about an open trial with `ask(about=...)`; None if nothing was, or if the trial has
+        its reward."""
+        with self._lock:
+            found = self._about.get(self._first + self._place(id))
+            return None if found is None else dict(found)
+
+    def _note_about(self, id: int, about: dict[str, Any] | None) -> None:
+        if about:
+            self._about[id] = about
+
     def _open_ids(self) -> list[int]:
-        """The ids of the open trials, in their order. It looks at the trials that were open at the last look
-        and at those since, so that the work does not grow with the finished trials."""
+        """The ids of the open trials, in their order. Only trials that were open at the last call, and newer
+        trials, are looked at, so that the work does not grow with the finished trials."""
         first, rewards, older = self._first, self._reward_of, self._older
         waiting = [id for id in self._waiting if (id in older if id < first else rewards[id - first] is None)]
         asked = len(rewards)
@@ -159,7 +176,7 @@ class LiveExperiment(ABC):
         return waiting
 
     def _place(self, id: Any) -> int:
-        """The place of a trial: in the lists, or negative if the trial is older than they are."""
+        """The place of a trial in the lists; negative if the trial is older than the lists."""
         asked = self._first - 1 + len(self._reward_of)
         if isinstance(id, bool) or not isinstance(id, Integral) or not 1 <= int(id) <= asked:
             which = f"the ids so far are 1 to {asked}" if asked else "no trial was asked yet"
@@ -177,15 +194,16 @@ class LiveExperiment(ABC):
         refuses a reward that is told again.
         """
         with self._lock:
-            history = self._history(told)
+            history, more = self._history(told), self._more()
             state = {
                 "lighttail": self.kind,
-                "format": self.version + (history is not None),
+                "format": self.version + (2 if more else history is not None),
                 "policy": encode_settings(self.policy),
                 "horizon": self.horizon,
                 "rng": encode_generator(self._rng),
                 **self._state(told),
                 **({} if history is None else {HISTORY: history}),
+                **more,
             }
             try:
                 return json.dumps(state, allow_nan=False)
@@ -202,18 +220,40 @@ class LiveExperiment(ABC):
                 raise BadInput(FOREIGN, field="the text", value=text)
             cls._check_kind(state["lighttail"], state["format"])
             try:
-                more = (HISTORY,) if state["format"] > cls.version else ()
-                fields_of("the text", state, (*SHARED, *cls.parts, *more))
-                return cls._restored(decode_settings(state["policy"]), state, decode_generator(state["rng"]))
+                fields_of("the text", state, (*SHARED, *cls.parts, *cls._further(state)))
+                made = cls._restored(decode_settings(state["policy"]), state, decode_generator(state["rng"]))
+                made._restore_about(state.get(ABOUT, {}))
+                return made
             except BadInput as error:
                 raise error.within("the text is not a whole experiment", LONGEST_REASON) from None
         except RecursionError:
             raise BadInput(f"{FOREIGN}: it is nested too deeply", field="the text", value=text) from None
 
-    def _restore_counts(self, history: Any, columns: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-        """Continue with the counts of a history; returns its `replaced`, and `open` with these columns.
+    def _more(self) -> dict[str, Any]:
+        """What only the highest format has; empty if a text needs nothing of it."""
+        return {ABOUT: {str(id): about for id, about in self._about.items()}} if self._about else {}
 
-        The ids of the open trials are checked: they grow, and they are before the trials of the text.
+    @classmethod
+    def _further(cls, state: dict[str, Any]) -> tuple[str, ...]:
+        """The fields of a text besides SHARED and `parts`, by its format."""
+        if state["format"] == cls.version + 2:
+            return (*((HISTORY,) if HISTORY in state else ()), ABOUT)
+        return (HISTORY,) if state["format"] > cls.version else ()
+
+    def _restore_about(self, noted: Any) -> None:
+        if not isinstance(noted, dict):
+            raise refuse(ABOUT, noted, "an object with what was noted about open trials")
+        waiting = {str(id): id for id in self._open_ids()} if noted else {}
+        for id, about in noted.items():
+            if id not in waiting:
+                raise refuse("an id in about", id, "the id of an open trial")
+            self._about[waiting[id]] = checked_about(about)
+
+    def _restore_counts(self, history: Any, columns: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+        """Continue with the counts of a history; returns its fields `replaced` and `open`, the latter with
+        these columns.
+
+        The ids of the open trials are checked: they grow, and they are below the ids of the text's trials.
         """
         fields_of(HISTORY, history, ("ids", "pulls", "taken", "replaced", "open"))
         self._first = 1 + whole("history.ids", history["ids"], 0, most=EXACT)
@@ -230,11 +270,11 @@ class LiveExperiment(ABC):
     @classmethod
     def _check_kind(cls, kind: Any, version: Any) -> None:
         """Raise BadInput if the text is of another kind or version. A version of True or 1.0 is not 1."""
-        known = (cls.version, cls.version + 1)
+        known = (cls.version, cls.version + 1, cls.version + 2)
         if kind != cls.kind or type(version) is not int or version not in known:
             article = "an" if cls.kind[0] in "aeiou" else "a"
             found = f"{reprlib.repr(version)} of {reprlib.repr(kind)}"
-            allowed = f"{known[0]} or {known[1]} of {article} {cls.kind}"
+            allowed = f"{known[0]}, {known[1]} or {known[2]} of {article} {cls.kind}"
             raise refuse("format", version, allowed, found=f"is {found}")
 
 

@@ -14,7 +14,7 @@ from lighttail.online.trials import Label, check_names
 from lighttail.system.memory import free_memory, in_bytes
 
 Floats = npt.NDArray[Any]
-MOST_DIM = 10_000  # numbers per action
+MOST_DIM = 10_000  # numbers per action at most
 MATRICES = 6  # matrices of dim x dim numbers that a round keeps in memory at once
 
 

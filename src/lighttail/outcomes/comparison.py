@@ -57,8 +57,18 @@ class Entry:
 
     @cached_property
     def exceedance(self) -> Estimate:
-        """The chance of losing the threshold or more."""
+        """The chance of losing the threshold or more, counted over the paths of the comparison."""
         return self.outcome.exceedance(self.threshold, self.kind)
+
+    @property
+    def chance(self) -> Estimate:
+        """The best answer to the same question: from the exact law or more paths if `growth` has them."""
+        return self.exceedance if self.growth is None else self.growth.chances[-1]
+
+    @property
+    def chance_source(self) -> str:
+        """How `chance` was found: "exact", "5,000 paths" or the method of `tail_probability`."""
+        return f"{self.outcome.paths:,} paths" if self.growth is None else self.growth.sources[-1]
 
     @property
     def worst(self) -> float:
@@ -71,7 +81,7 @@ class Entry:
             "loss_quantile_95": self.quantile_95,
             "loss_quantile_99": self.quantile_99,
             "loss_cvar_99": self.cvar_99,
-            "chance": self.exceedance,
+            "chance": self.chance,
         }
 
     def cells(self) -> list[tuple[str, str]]:
@@ -81,9 +91,17 @@ class Entry:
             interval(self.quantile_95),
             interval(self.quantile_99),
             interval(self.cvar_99),
-            probability(self.exceedance),
+            self.chance_cell(),
             (rounded(self.worst), ""),
         ]
+
+    def chance_cell(self) -> tuple[str, str]:
+        """The chance and its interval, or the word "exact"; if not all from the table's paths, from what."""
+        value, limits = probability(self.chance)
+        if self.chance_source == "exact":
+            return value, "exact"
+        same = self.chance_source == f"{self.outcome.paths:,} paths"
+        return value, limits if same else f"{limits} ({self.chance_source})".strip()
 
     def to_dict(self) -> dict[str, Any]:
         """For `results.json`."""
@@ -92,6 +110,8 @@ class Entry:
             "policy": repr(self.policy),
             "light_tailed_by_theorem": self.light_tailed,
             **{name: estimate.to_dict() for name, estimate in self.estimates().items()},
+            "chance_source": self.chance_source,
+            "share_of_paths": self.exceedance.to_dict(),
             "worst_loss": self.worst,
             "growth": None if self.growth is None else self.growth.to_dict(),
             "settings": self.outcome.settings,
@@ -99,7 +119,8 @@ class Entry:
 
     def __repr__(self) -> str:
         lost = noun(self.kind)
-        return f"{self.label}: mean {lost} {self.mean}, P({lost} >= {self.threshold:g}) {self.exceedance}"
+        chance = f"{self.chance.value:.4g} (exact)" if self.chance_source == "exact" else self.chance
+        return f"{self.label}: mean {lost} {self.mean}, P({lost} >= {self.threshold:g}) {chance}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,9 +128,10 @@ class Comparison:
     """The outcomes of several policies on one problem; printed, it is a table.
 
     entries: one per policy; `comparison[name]` and `comparison[policy]` give the entry of one policy, with
-    its `outcome` and the estimates `mean`, `quantile_95`, `quantile_99`, `cvar_99` and `exceedance` (the
-    chance of losing `threshold` or more). seed: several seeds if their paths are put together.
-    course: when rewards become known. made_by: the call that gives the same numbers again.
+    its `outcome` and the estimates `mean`, `quantile_95`, `quantile_99`, `cvar_99`, `exceedance` (the share
+    of paths that lose `threshold` or more) and `chance` (the best answer to the same question).
+    seed: several seeds if their paths are put together. course: when rewards become known.
+    made_by: the call that gives the same numbers again.
     kind: what counts as lost, "pseudo_regret" or "regret".
     """
 
@@ -185,6 +207,7 @@ class Comparison:
             {
                 "policy": entry.label,
                 **entry.estimates(),
+                "chance_source": entry.chance_source,
                 "worst_loss": entry.worst,
                 "light_tailed_by_theorem": entry.light_tailed,
                 "growth": "" if entry.growth is None else entry.growth.answer,

@@ -33,12 +33,12 @@ def verdict(comparison: Comparison) -> str:
 def _chances(comparison: Comparison) -> str:
     """The lowest and the highest chance of losing the threshold or more, with their limits."""
     entries, lost = comparison.entries, event(comparison.kind, comparison.threshold)
-    values = [entry.exceedance.value for entry in entries]
-    lowest = [entry for entry in entries if entry.exceedance.value == min(values)]
+    values = [_known(entry) for entry in entries]
+    lowest = [entry for entry in entries if _known(entry) == min(values)]
     if len(lowest) == len(entries):
-        each = f"({comparison.paths:,} simulated runs of each policy)"
+        each = f"({lowest[0].chance_source} of each policy)"
         return f"The chance of {lost} is {_limits(lowest[0])} for {listed(lowest)} {each}."
-    highest = [entry for entry in entries if entry.exceedance.value == max(values)]
+    highest = [entry for entry in entries if _known(entry) == max(values)]
     return (
         f"The chance of {lost} is lowest, {_limits(lowest[0])}, for {listed(lowest)}, "
         f"and highest, {_limits(highest[0])}, for {listed(highest)}."
@@ -60,10 +60,17 @@ def _growths(comparison: Comparison) -> str:
     return f"{grows} {'; it '.join(parts)}. {rest}".rstrip()
 
 
+def _known(entry: Entry) -> float:
+    """The chance by which policies are ranked: the upper limit, if no path was counted."""
+    return entry.chance.value or entry.chance.high
+
+
 def _limits(entry: Entry) -> str:
-    found = entry.exceedance
+    found = entry.chance
     if found.value == 0.0:
         return f"below {chance(found.high)}"
+    if entry.chance_source == "exact":
+        return f"{chance(found.value)} (exact)"
     return f"{chance(found.value)} (between {chance(found.low)} and {chance(found.high)})"
 
 
@@ -105,7 +112,7 @@ def no_better_than_even(entry: Entry, problem: Problem, horizon: int) -> bool:
 def listed(entries: Sequence[Entry]) -> str:
     """'A', 'A and B', 'A, B and C'; for many policies, their number and the three that lose most often."""
     if len(entries) > MANY:
-        worst = sorted(entries, key=lambda entry: entry.exceedance.value, reverse=True)[:3]
+        worst = sorted(entries, key=_known, reverse=True)[:3]
         return f"{len(entries)} policies ({'; '.join(entry.label for entry in worst)}; ...)"
     *others, last = (entry.label for entry in entries)
     return f"{', '.join(others)} and {last}" if others else last

@@ -13,8 +13,8 @@ from typing import Any
 from lighttail.random.streams import standard_normal, uniform
 
 HALF_LOG_TWO_PI = 0.9189385332046728
-NEWTON_STEPS = 60  # steps at most
-FRACTION_TERMS = 5000  # terms at most; about the square root of the larger shape is needed
+NEWTON_STEPS = 60  # steps of Newton's method at most
+FRACTION_TERMS = 5000  # terms of a fraction at most; about the square root of the larger shape is needed
 
 
 def log_gamma(x: float) -> float:

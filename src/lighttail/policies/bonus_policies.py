@@ -60,6 +60,7 @@ class UCB(_BonusPolicy, IndexPolicy):
     pulls_every_arm_first: ClassVar[bool] = True
     draws_for_itself: ClassVar[bool | None] = False
     amendable: ClassVar[bool] = True
+    arms_may_change: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

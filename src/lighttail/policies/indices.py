@@ -18,7 +18,7 @@ from lighttail.policies.policy import IndexPolicy, Policy
 from lighttail.rules import Formula, Rule, highest, learn_nothing, mean_heard, never_settled
 
 MOST_POWER = 50.0  # the largest power of ln T in Bayes-UCB, for which its chance 1/(t (ln T)^c) is not 0
-NEWTON_STEPS = 10  # steps at most; eight steps reach the root up to rounding
+NEWTON_STEPS = 10  # steps of Newton's method at most; eight steps reach the root up to rounding
 
 
 def bernoulli_divergence(p: float, q: float) -> float:
@@ -151,6 +151,7 @@ class Imed(Policy):
 
     scaled: ClassVar[tuple[str, ...]] = ("sigma",)
     amendable: ClassVar[bool] = True
+    arms_may_change: ClassVar[bool] = True
     sigma: float | None = None
 
     def __post_init__(self) -> None:

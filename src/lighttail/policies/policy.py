@@ -19,7 +19,7 @@ from lighttail.noises.level import multiplied, noise_level
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
 
 PAGE = "docs/own-policies.md"
-CLOSE = 1e-9  # relative difference: the last bits of a formula differ less from one machine to another
+CLOSE = 1e-9  # relative difference; the results of a formula on two machines differ by less
 ROUNDING = 2.0**-53  # the relative rounding error of one addition
 HUGE = 1e200  # the size from which numbers are scaled down before they are added, so that no sum is infinite
 
@@ -47,6 +47,9 @@ class State(NamedTuple):
     whole: bool = True
 
 
+FACTS = ("plays_by", "pulls_every_arm_first", "draws_for_itself", "amendable", "arms_may_change")
+
+
 class Policy(ABC):
     """The members that every policy has: its parameters as floats, and two static functions.
 
@@ -66,23 +69,27 @@ class Policy(ABC):
     learn: ClassVar[Callable[..., None]] = staticmethod(learn_nothing)
     settled: ClassVar[Callable[..., int]] = staticmethod(never_settled)  # see `Rule`
 
-    # The next four facts are used where paths are weighted, split or skipped, and where a reward is replaced.
+    # The next five facts are used where paths are weighted, split or skipped, and where a reward is replaced
+    # or the arms of a live experiment change.
     # A fact that a class does not state is not assumed, and a class that plays by another rule than its base
     # class must state it again.
     # plays_by: "index" (the highest index is pulled), "radius" (the index is mean + the radius of `bonus`),
     # "phases" (elimination by the radius of `bonus`), "posterior" (Thompson sampling), or "" (anything else).
     plays_by: ClassVar[str] = ""
     pulls_every_arm_first: ClassVar[bool] = False
-    # Whether `choose` draws random numbers for other purposes than ties; None: a trial finds out.
+    # Whether `choose` draws random numbers for other purposes than ties; if None, a trial finds out.
     draws_for_itself: ClassVar[bool | None] = None
     # Whether nothing but `tried`, `heard` and `total` decides: `choose` and `learn` compute every note anew
-    # from them. The reward of a trial may then be replaced (`Experiment.amend`): a sum forgets.
+    # from these. The reward of a trial may then be replaced (`Experiment.amend`): sums can be corrected.
     amendable: ClassVar[bool] = False
+    # Whether arms may join and leave while the policy plays: besides `amendable`, an arm that was never tried
+    # needs no note but an infinite first one, and comes first or is drawn by its prior.
+    arms_may_change: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         _check_static(cls, ("choose", "learn", "settled"))
         nearest = min(_place(cls, name) for name in ("choose", "learn", "settled", "rule"))
-        for fact in ("plays_by", "pulls_every_arm_first", "draws_for_itself", "amendable"):
+        for fact in FACTS:
             if _place(cls, fact) > nearest:  # the fact was stated about another rule
                 setattr(cls, fact, vars(Policy)[fact])
 
@@ -133,7 +140,7 @@ class Policy(ABC):
         )
 
     def check_notes(self, state: State) -> None:
-        """Raise BadInput if the pulls of a saved state cannot have led to its notes. By default all pass."""
+        """Raise BadInput if the pulls of a saved state cannot have led to its notes; by default, never."""
         return
 
 
@@ -146,8 +153,7 @@ def is_sum(value: float, terms: list[float], times: float = 0.0, size: float = 0
     """Whether a value is the sum of these terms, apart from the rounding errors of adding them in any order.
 
     The tolerance allows for 16 more additions, because the last bits of a term may differ from one machine to
-    another. times, size: how many terms were replaced by others, and the sizes of the terms that came and
-    went.
+    another. times, size: how many terms were replaced, and the sum of the sizes of the old and the new terms.
     """
     largest = max(map(abs, terms), default=0.0)
     if not math.isfinite(largest):
@@ -179,6 +185,7 @@ class IndexPolicy(Policy):
     # pulls_every_arm_first is not stated: if the index of a pulled arm is infinite, it ties with new arms.
     draws_for_itself: ClassVar[bool | None] = False
     amendable: ClassVar[bool] = True
+    arms_may_change: ClassVar[bool] = True
     index: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
 

@@ -18,13 +18,13 @@ from lighttail.policies.policy import PAGE, Policy
 from lighttail.rehearsal import ALONE, Misused, TrialGenerator
 from lighttail.rules import Rule
 
-ROUNDS = 200  # rounds per trial; one more per arm
-MOST_TRIED = 1000  # arms: a trial with more arms would take long and find no more mistakes
+ROUNDS = 200  # rounds per trial, to which one per arm is added
+MOST_TRIED = 1000  # arms at most: a trial with more arms would take long and find no more mistakes
 LATEST = 6  # pulls: every reward becomes known before this number of further pulls
 
 
 class Nothing:
-    """The notes of a rule that keeps none."""
+    """The notes of a rule that keeps no notes."""
 
     def __getitem__(self, place: object) -> float:
         raise IndexError

@@ -63,7 +63,7 @@ class EpsilonGreedy(Policy):
     def choose(
         rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
     ) -> int:
-        """An arm with only open pulls counts as pulled. A mean is the mean of the rewards received."""
+        """An arm with only open pulls counts as pulled. Means are means of the rewards received."""
         if uniform(rng) < exploration(t, *params):
             return int(uniform(rng) * len(tried))
         for k in range(len(tried)):

@@ -38,7 +38,7 @@ class ThompsonSampling(Policy):
     The draws are continuous, so there are no ties.
 
     kappa: the assumed standard deviation of the noise. No horizon is needed.
-    prior_mean, prior_sd: where the means of the arms lie, in units of reward. `for_noise` leaves both alone.
+    prior_mean, prior_sd: where the means of the arms lie, in units of reward. `for_noise` changes neither.
 
     >>> policy = ThompsonSampling(kappa=0.8)
     >>> params = policy.params(horizon=math.nan, arms=2)
@@ -51,6 +51,7 @@ class ThompsonSampling(Policy):
     draws_for_itself: ClassVar[bool | None] = True
     scaled: ClassVar[tuple[str, ...]] = ("kappa",)  # the prior is about the means, not about the noise
     amendable: ClassVar[bool] = True
+    arms_may_change: ClassVar[bool] = True
     kappa: float
     prior_mean: float = 0.0
     prior_sd: float = 1.0
@@ -106,6 +107,7 @@ class BetaThompson(Policy):
     """
 
     amendable: ClassVar[bool] = True
+    arms_may_change: ClassVar[bool] = True
     needs_horizon: ClassVar[bool] = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
@@ -146,6 +148,7 @@ class InflatedThompson(Policy):
     notes: ClassVar[int] = 1
     scaled: ClassVar[tuple[str, ...]] = ("kappa",)
     amendable: ClassVar[bool] = True
+    arms_may_change: ClassVar[bool] = True
     kappa: float
 
     def __post_init__(self) -> None:

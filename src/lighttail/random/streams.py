@@ -29,6 +29,6 @@ def block_generator(seed: int, block: int) -> np.random.Generator:
 
 
 def draws_made(generator: np.random.Generator) -> int:
-    """Numbers that a generator has drawn so far, and a constant: SFC64 keeps a counter in its state."""
+    """How many numbers a generator has drawn so far, plus a constant: SFC64 keeps a counter in its state."""
     state: Any = generator.bit_generator.state
     return int(state["state"]["state"][3])

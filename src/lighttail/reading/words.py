@@ -236,7 +236,7 @@ def _as_policy(found: Any) -> Policy:
 
 
 def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) -> Noise:
-    """The noise that the text names: a word, with the degrees of freedom for studentt, or a user's class.
+    """The noise that the text names: a word, with the class's fields besides sigma, or a user's class.
 
     load: as in `parse_policy`.
     """
@@ -246,17 +246,21 @@ def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) ->
         return own.made("noise", text, load, OWN_NOISES)  # type: ignore[no-any-return]
     word, *rest = text.strip().lower().split(":")
     known_word("noise", word, NOISES)
-    if word == "bernoulli":
-        if sigma is not None or rest:
-            given = rest[0] if sigma is None else sigma
-            raise refuse("sigma", given, "left out with bernoulli noise")
-        return Bernoulli()
-    scale = {} if sigma is None else {"sigma": sigma}
-    if word == "studentt" and len(rest) == 1:
-        return StudentT(df=parse_number("df", rest[0]), **scale)
-    if rest:
-        raise refuse("noise", text, f"{word} or studentt:DF")
-    return NOISES[word](**scale)
+    numbers, scaled = _numbers_of(word)
+    if not scaled and (sigma is not None or len(rest) > len(numbers)):
+        given = rest[0] if sigma is None else sigma
+        raise refuse("sigma", given, f"left out with {word} noise")
+    if len(rest) > len(numbers):
+        longer = [":".join((other, *_numbers_of(other)[0])) for other in NOISES if _numbers_of(other)[0]]
+        raise refuse("noise", text, " or ".join((word, *longer)))
+    named = {name.lower(): parse_number(name.lower(), one) for name, one in zip(numbers, rest, strict=False)}
+    return NOISES[word](**named) if sigma is None else NOISES[word](**named, sigma=sigma)
+
+
+def _numbers_of(word: str) -> tuple[list[str], bool]:
+    """The fields of a noise that stand behind its word, as in studentt:DF, and whether it has a sigma."""
+    names = [field.name for field in fields(NOISES[word])]  # type: ignore[arg-type]
+    return [name.upper() for name in names if name != "sigma"], "sigma" in names
 
 
 def parse_course(

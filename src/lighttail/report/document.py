@@ -15,7 +15,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 10
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
 th { border-bottom: 2px solid #555; white-space: normal; vertical-align: bottom }
 th:first-child, td:first-child, .text { text-align: left }
-td:has(.swatch) { white-space: normal; min-width: 17rem }
+td:has(.swatch) { white-space: normal; min-width: 14rem }
 td.words { white-space: normal }
 td.source { white-space: normal }
 td small { display: block; color: #666; font-size: .8em }

@@ -33,7 +33,8 @@ simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.
 <div class="scroll"><table>{head(comparison.headings())}{rows}</table></div>
 <p>{EXPLAINED[comparison.kind]} The brackets contain 95 % intervals.
 “≥” marks a quantile that {comparison.paths:,} paths cannot bound from above. “&lt;” marks the upper limit
-for an event that happened in no path.</p>
+for an event that happened in no path. The chance is exact, or comes from more paths, where a cell says
+so.</p>
 <h2>The chance of a large {lost}</h2>
 {figure(survival, f"The chance that the {lost} is x or more, for each policy")}
 <h2>The {lost} of every path</h2>

@@ -14,7 +14,8 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.figures import LIGHT, OTHER, SETTINGS
 from lighttail.report.tail_words import sentence, subject
-from lighttail.tails.curve import Report, TailCurve, tail_curve
+from lighttail.system.progress import ReportPart
+from lighttail.tails.curve import TailCurve, tail_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ def plot_tail(
     seed: int | None = None,
     ax: Axes | None = None,
     threads: int | None = None,
-    progress: bool | Report = False,
+    progress: bool | ReportPart = False,
 ) -> Figure:
     """Draw P(kind >= x) as it is simulated, estimated, computed exactly if an exact law exists, and bounded.
 

@@ -104,7 +104,7 @@ def block_player(job: Job) -> PlayBlock:
     with in_sentences(policy, problem):
         if late:
             rule = policy.rule()
-            kernel = late_kernel_for(policy, problem, course.delay)
+            kernel = late_kernel_for(policy, problem)
             more = course.arguments(horizon, size, rule.notes, rule.memo)
         else:
             kernel = (skip_kernel_for if job.method == "skip" else kernel_for)(policy, problem)

@@ -23,6 +23,7 @@ PULLS_PER_NUMBER = {"radius": 3.0, "phases": 1.0}
 SHORT = 1000  # below this horizon a path takes microseconds either way: always pull by pull
 LONGEST_TRIED = 10**7  # pulls of a pilot path, which takes a second or two if skipping is slower
 PILOTS = 16  # pilot paths, at most
+SQUARED = 1e-140, 1e140  # the noises whose squares, and products of such squares, are floating-point numbers
 PILOT_NUMBERS = 1 << 16  # random numbers after which no further pilot path is played
 
 
@@ -68,6 +69,9 @@ def why_not_skip(policy: Any, problem: Problem) -> str:
         return f"with {type(noise).__name__} noise, whose sums are not drawn at once"
     if noise.certain:
         return "with sigma 0, where every decision is a matter of rounding"
+    sigma = 1.0 if noise.proxy is None else noise.proxy(*problem.world())
+    if not SQUARED[0] <= sigma <= SQUARED[1]:
+        return f"with a noise of {sigma:g}, whose variance no floating-point number holds"
     if policy.plays_by == "radius" and not policy.bonus.concave:
         return f"with {policy.bonus}, which does not declare that n * radius(n) is concave"
     return ""

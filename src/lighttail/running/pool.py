@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from lighttail.checks import refuse
 from lighttail.reading import own
 from lighttail.running.blocks import Job, Part, play_blocks, probe_of
+from lighttail.system.progress import Report
 
 LISTEN = 0.1  # seconds between two checks for Ctrl-C
 TRIES = 3  # tries per task on an executor
@@ -32,7 +33,6 @@ FEWEST = 8  # tasks in flight before any worker is known
 TASK_SECONDS = 0.1  # the play of a task, which takes far longer than its transfer
 BYTES_PER_SECOND = 20e6  # of a transfer: a task with a large message, such as contexts, should take longer
 EXECUTOR = "a concurrent.futures.Executor, such as ProcessPoolExecutor() or a Dask client's get_executor()"
-Report = Callable[[int, int], None]
 T = TypeVar("T")
 R = TypeVar("R")
 

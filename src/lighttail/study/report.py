@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from lighttail.checks import refuse
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import probability
 from lighttail.outcomes.losing import EXPLAINED, Lost, check_lost, event, noun
 from lighttail.report.document import document, figure
 from lighttail.report.figures import SETTINGS, draw, legend_words, looks
@@ -142,8 +141,8 @@ def _summary(setting: StudyProblem, comparison: Comparison, page: str, command: 
     rows, chances = [f'<tr><td colspan="7">{title}</td></tr>'], {}
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
         cells = entry.cells()
-        rows.append(policy_row(entry, look, [cells[0], cells[2], cells[3], probability(entry.exceedance)]))
-        chances[entry.label] = look, entry.exceedance
+        rows.append(policy_row(entry, look, [cells[0], cells[2], cells[3], cells[4]]))
+        chances[entry.label] = look, entry.chance
     about = {"name": setting.name, "sigma": setting.sigma, "page": page, **comparison.to_dict(command)}
     return Summary(setting, horizon, threshold, page, "\n".join(rows), chances, about)
 

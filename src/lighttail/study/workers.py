@@ -15,7 +15,7 @@ from lighttail.checks import refuse, whole
 from lighttail.gpu.run import Device, device_paths
 from lighttail.running.blocks import Part, worker_name
 from lighttail.running.pool import check_executor, threads_of
-from lighttail.running.prepare import usable_processors
+from lighttail.running.prepare import MOST_THREADS, usable_processors
 from lighttail.study.cells import Piece
 
 QUEUED = 2  # pieces per thread or process that are sent at the same time
@@ -31,7 +31,7 @@ def check_workers(executor: Any, workers: Any, device: str) -> None:
     elif executor not in ("threads", "processes") and not executor.startswith(DASK):
         raise refuse("executor", executor, "threads, processes or dask:ADDRESS")
     if workers is not None:
-        whole("workers", workers, 1)
+        whole("workers", workers, 1, most=MOST_THREADS)
         if not named or executor.startswith(DASK):
             raise refuse("workers", workers, "left out with an executor that has its own")
     if device not in get_args(Device):

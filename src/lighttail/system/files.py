@@ -34,12 +34,12 @@ def in_a_sentence(error: OSError) -> str:
 
 
 @contextmanager
-def whole_file(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, *, durable: bool = False, mode: int = 0o644) -> Iterator[IO[bytes]]:
     """A binary file that takes its name when it is complete. After an error the old file, if any, is
     unchanged.
 
     durable: whether the content must be on the disk before the file takes its name, so that even a power cut
-    leaves no incomplete file.
+    leaves no incomplete file. mode: who may read and write the file.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r} for {path.name!r}")
@@ -51,7 +51,7 @@ def whole_file(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
                 if durable:
                     file.flush()
                     os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)
+            os.chmod(file.name, mode)
             os.replace(file.name, path)
         except BaseException:
             os.unlink(file.name)

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+Report = Callable[[int, int], None]  # takes (done, total)
+ReportPart = Callable[[str, int], None]  # takes (part, done), where `done` counts all parts
 PATIENCE = 0.8  # seconds: a kernel from the cache loads faster than this
 
 
-def reporter(
-    progress: bool | Callable[[int, int], None], label: str, total: int
-) -> AbstractContextManager[Callable[[int, int], None]]:
+def reporter(progress: bool | Report, label: str, total: int) -> AbstractContextManager[Report]:
     """A function that takes (done, total): the user's, the one of a bar, or one that does nothing."""
     if callable(progress):
         return nullcontext(progress)
@@ -22,7 +22,7 @@ def reporter(
 
 
 @contextmanager
-def _labelled(label: str, total: int) -> Iterator[Callable[[int, int], None]]:
+def _labelled(label: str, total: int) -> Iterator[Report]:
     with bar(total) as update:
         update(label, 0)
         yield lambda done, total: update(label, done)
@@ -30,10 +30,9 @@ def _labelled(label: str, total: int) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def parts_reporter(
-    progress: bool | Callable[[str, int], None], total: int, unit: str = "paths"
-) -> Iterator[Callable[[str, int], None] | None]:
-    """`reporter` for work in several parts: the function takes (part, done), where `done` counts all parts.
-    None if there is nothing to call."""
+    progress: bool | ReportPart, total: int, unit: str = "paths"
+) -> Iterator[ReportPart | None]:
+    """`reporter` for work in several parts. None if there is nothing to call."""
     if callable(progress):
         yield progress
     elif progress and sys.stderr.isatty():
@@ -44,7 +43,7 @@ def parts_reporter(
 
 
 @contextmanager
-def bar(total: int, unit: str = "paths") -> Iterator[Callable[[str, int], None]]:
+def bar(total: int, unit: str = "paths") -> Iterator[ReportPart]:
     """A progress bar on stderr, which disappears at the end. The yielded function takes (label, done)."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -20,21 +20,20 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.running.prepare import check_progress, check_settings
 from lighttail.running.simulate import simulate
-from lighttail.system.progress import parts_reporter
+from lighttail.system.progress import ReportPart, parts_reporter
 from lighttail.tails.known import LATE, KnownBounds, bounds_at, bounds_to_dict, exact_at
-from lighttail.tails.rare import MOST_PULLS, Method, tail_probability
+from lighttail.tails.rare import MOST_PULLS, TailMethod, tail_probability
 from lighttail.tails.task import TailEstimate, Task
 
-Report = Callable[[str, int], None]
-POINTS = 7  # regrets from the place where few simulated paths are left to the end
-STEPS = 400  # points of the simulated curve
-BOUND_POINTS = 48
-MOST_ASKED = 1000  # regrets, each of which takes a simulation
+POINTS = 7  # estimated points, from where few simulated paths are left to the end of the curve
+STEPS = 400  # points of the simulated curve at most
+BOUND_POINTS = 48  # points of the curves of the bounds
+MOST_ASKED = 1000  # regrets that may be asked for; each of them takes a simulation
 # Seconds that an exact value may take: at a regret that was asked for, beside bounds, at any other point.
 ASKED_SECONDS, QUICK_SECONDS, CURVE_SECONDS = 30.0, 2.0, 0.3
-SHARE, ROUGH = 1 / 10, 0.1  # of the budget, and relative error, for a point that was not asked for
-SIMULATED_PULLS = 200_000_000
-ROUNDS = 4  # of points, each nearer, until no chance is too small for a float
+SHARE, ROUGH = 1 / 10, 0.1  # share of the budget, and relative error, at a point that was not asked for
+SIMULATED_PULLS = 200_000_000  # pulls of the plain simulation at most, unless paths are given
+ROUNDS = 4  # attempts to place the points, each nearer, until no chance is too small for a float
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class TailPoint:
     bounds: KnownBounds
 
     def to_dict(self) -> dict[str, Any]:
-        """For `results.json`."""
+        """The point for `results.json`."""
         more = {name: getattr(self.estimate, name) for name in ("paths", "pulls", "method", "reached")}
         finite = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -67,8 +66,8 @@ class TailPoint:
 class TailCurve:
     """Everything that the picture shows.
 
-    points: at rising regrets; those in `asked` were asked for and have the whole budget.
-    bound_regrets, certificates, theorems: the bounds as curves; nan if there is none.
+    points: in rising order of regret; the points in `asked` were asked for and have the whole budget.
+    bound_regrets, certificates, theorems: regrets and the bounds at them; nan if there is no bound.
     """
 
     policy: Policy
@@ -86,7 +85,7 @@ class TailCurve:
     course: Course = STRAIGHT
 
     def at(self, regret: float) -> TailPoint:
-        """The point at one of the regrets."""
+        """The point whose regret is this number."""
         for point in self.points:
             if point.regret == regret:
                 return point
@@ -96,7 +95,7 @@ class TailCurve:
         """x, P(kind >= x) in the simulation and its 95 % limits, at up to STEPS values."""
         sample = np.sort(getattr(self.outcome, self.kind))
         values = np.unique(sample)
-        if values.size > STEPS:  # evenly in the logarithm of how many paths are left
+        if values.size > STEPS:  # spread evenly in the logarithm of the number of paths that are left
             left = np.unique(np.round(np.geomspace(1, sample.size, STEPS)).astype(np.int64))
             values = np.unique(sample[sample.size - left])
         hits = sample.size - np.searchsorted(sample, values)
@@ -104,7 +103,7 @@ class TailCurve:
         return values, hits / sample.size, low, high
 
     def to_dict(self, command: str, sentences: Sequence[str]) -> dict[str, Any]:
-        """For `results.json`; what is not known is null."""
+        """The curve for `results.json`; a value that is not known is null."""
         return {
             "command": command,
             "policy": repr(self.policy),
@@ -132,23 +131,23 @@ def tail_curve(
     paths: int | None = None,
     relative_error: float = 0.05,
     seed: int | None = None,
-    method: Method = "auto",
+    method: TailMethod = "auto",
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
-    progress: bool | Report = False,
+    progress: bool | ReportPart = False,
     delay: DelayLike = None,
     batch: int | None = None,
 ) -> TailCurve:
     """Simulate, estimate, compute and bound P(kind >= x), from where simulation thins out to the end.
 
-    regret: one or several whose chance is asked for, the largest of which ends the curve; without it a
-        third of the largest possible, and the curve goes on to almost all of that.
-    paths: of the plain simulation; 10,000 unless given, fewer at long horizons.
-    relative_error, method, most_pulls: as in `tail_probability`, for the regrets that were asked for; for
-        the points between, a relative error of 0.1 and a tenth of the budget will do.
+    regret: one regret or several whose chances are asked for; the largest one ends the curve. Without it, a
+        third of the largest possible regret is asked for, and the curve goes on to 95 % of the largest.
+    paths: the paths of the plain simulation; 10,000 unless given, fewer at long horizons.
+    relative_error, method, most_pulls: as in `tail_probability`, for the regrets that were asked for; the
+        other points have a relative error of 0.1 and a tenth of the budget.
     progress: True shows a bar on a terminal; a function is called with (what is being done, steps done of
         `steps`).
-    delay, batch: as in `simulate`; where rewards come late, nothing is known but what simulation shows.
+    delay, batch: as in `simulate`; if rewards come late, the chances are only counted in simulated paths.
 
     >>> import lighttail as lt
     >>> curve = tail_curve(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8]), 50, 12, seed=1)
@@ -166,7 +165,7 @@ def tail_curve(
     common: dict[str, Any] = {"seed": seed, "threads": threads, "delay": course.delay, "batch": course.batch}
     with parts_reporter(progress, steps(len(asked)), "steps") as report:
         say = report or (lambda label, done: None)
-        common["progress"] = report is not None and (lambda done, total: None)  # says when it compiles
+        common["progress"] = report is not None and (lambda done, total: None)  # compiling is reported
 
         def estimate(x: float, done: int, **effort: Any) -> TailEstimate:
             say(f"the chance of {x:g}", done)
@@ -177,7 +176,7 @@ def tail_curve(
         say("plain simulation", len(asked))
         outcome = simulate(policy, problem, horizon=horizon, paths=paths, **common)
         tilted = not course.late and Task(policy, problem, horizon, 0.0, kind).no_tilts() is None
-        if tilted:  # otherwise plain simulation says it all
+        if tilted:  # otherwise the plain simulation is all that there is
             error, pulls = max(relative_error, ROUGH), max(1, int(most_pulls * SHARE))
             less = {"relative_error": error, "most_pulls": pulls}
             end = math.inf if regret is None else max(asked)
@@ -232,7 +231,7 @@ def _add_between(
     end: float,
     estimate: Callable[[float, int], TailEstimate],
 ) -> None:
-    """Estimate at some regrets up to the end; where a chance is too small for a float, again, less far."""
+    """Add estimates at some regrets up to the end; the end moves if a chance is too small for a float."""
     sample, asked = getattr(outcome, kind), len(estimates)
     last = _last_regret(sample, problem, kind, outcome.horizon, end)
     for _ in range(ROUNDS):
@@ -248,19 +247,19 @@ def _add_between(
 
 
 def _last_regret(sample: Floats, problem: Bandit, kind: Kind, horizon: int, end: float) -> float | None:
-    """Where the points end: at `end` or near the largest regret there can be."""
+    """The regret at which the points end: `end`, or almost the largest possible regret."""
     largest = 0.95 * most_regret(problem, horizon)
     middle = float(np.median(sample))
-    if kind == "regret" and largest == 0.0:  # noise alone, which has no end: twice as far as the sample
+    if kind == "regret" and largest == 0.0:  # only noise, which has no limit: twice as far as the sample
         largest = middle + 2.0 * (float(sample.max()) - middle)
     end = min(end, largest)
     return end if end > middle else None
 
 
 def _regrets_between(sample: Floats, end: float, taken: Iterable[float]) -> list[float]:
-    """From what one path in a hundred reaches, or half-way from the middle to the end, to the end.
+    """Regrets from one that a path in a hundred reaches, or from half-way to the end, up to the end.
 
-    None so near to one that is taken that the two would lie on each other.
+    A regret is left out if its point would lie on the point of a regret that is taken.
     """
     middle, rare = (float(x) for x in np.quantile(sample, [0.5, 0.99]))
     start = min(rare, 0.5 * (middle + end))

@@ -1,9 +1,9 @@
-"""Routes of successive elimination: some arm leads while the others are dropped or stay.
+"""Routes of successive elimination: some arm leads while the other arms are dropped or stay active.
 
-A cell is the leader, the phase up to which the leader's mean is held, and the height of that mean. Another
-arm that is dropped in phase d has a mean of at most height - 2 rad(d) then, and had one of at least
-height - 2 rad(d - 1) a phase earlier. The leader takes what is left of the horizon.
-docs/rare-events.md has the derivation.
+A cell of routes is a leader, a phase up to which the leader's mean is held, and the height of this mean.
+Another arm that is dropped in phase d has a mean of at most height - 2 rad(d) then, and had a mean of at
+least height - 2 rad(d - 1) one phase earlier. The leader takes the remaining pulls of the horizon.
+docs/rare-events.md defines the words and has the derivation.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from lighttail.tails.routes import (
 )
 from lighttail.tails.task import Task
 
-PHASES, HEIGHTS, CLOSER = 18, 25, 13  # phases, and heights of a leader's mean at first and then
-KEPT = 160  # cells at most
+PHASES, HEIGHTS, CLOSER = 18, 25, 13  # phases that are tried, heights of the first grid and of closer ones
+KEPT = 160  # cells that are kept at most
 
 
 def elimination_routes(task: Task) -> Routes | None:
@@ -55,7 +55,7 @@ def elimination_routes(task: Task) -> Routes | None:
 
 
 def _radii(task: Task, phase: int) -> Floats:
-    """After 1, ..., phase phases, all arms active."""
+    """The radius after 1, ..., `phase` phases if all arms are active."""
     policy: Any = task.policy
     arms, params, bonus = task.problem.arms, policy.params(task.horizon, task.problem.arms), policy.bonus
     times = [min(float(task.horizon), float(arms * n)) for n in range(1, phase + 1)]
@@ -97,15 +97,15 @@ def _of_leader(task: Task, leader: int, phase: int, radius: Floats) -> Routes | 
 
 
 def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats, heights: Floats) -> Settled:
-    """The table of the cells, what the others' pulls lose more than the leader's, and the multipliers."""
+    """The cells' table, the loss of a pull above that of the leader's pull, and the result of `_premium`."""
     grid = pulls_tried(phase)
     places = grid[0].astype(int) - 1
     at = heights[:, None, None]
     below = np.repeat(at - 2.0 * radius[places], task.problem.arms, axis=1)
     above = np.repeat(at - 2.0 * radius[np.maximum(0, places - 1)], task.problem.arms, axis=1)
     above[:, :, grid[0] == 1.0] = -math.inf
-    # An arm that is there after the last phase need not be dropped in it, if the leader drops the arm
-    # later anyway or the horizon ends; but the leader leads.
+    # An arm that is active up to the last phase need not be dropped in this phase, if the leader drops the
+    # arm later anyway or the horizon ends; but its mean is not above the leader's.
     later_anyway = (task.means <= task.means[leader]) | (phase >= task.horizon // task.problem.arms)
     below[:, later_anyway, -1] = heights[:, None]
     table = table_of(task.family, task.means, grid, below, above, later)
@@ -119,7 +119,7 @@ def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats,
     cost[:, leader] = math.inf
     cost[:, leader, -1] = np.where(allowed, np.maximum(leads, phase * idle), math.inf)
     low[:, leader, -1], held[:, leader, -1] = lam, True
-    cost[:, leader, -1] += (task.horizon - float(phase)) * idle  # if nobody else had any further pulls
+    cost[:, leader, -1] += (task.horizon - float(phase)) * idle  # as if all other pulls were the leader's
     others = np.arange(task.problem.arms) != leader
     cost[:, others] -= (grid[0] * idle[:, None])[:, None]
     table = replace(table, cost=cost, low=low, held=held, until=float(phase))
@@ -131,7 +131,7 @@ def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats,
 
 
 def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `settled`, where others' pulls may lose less than the leader's and the horizon is kept anyway."""
+    """As `settled`, but pulls may lose less than the leader's pulls, which fill the horizon: no price."""
     cells, base = table.cost.shape[0], table.base
 
     def enough(premium: Floats) -> Any:

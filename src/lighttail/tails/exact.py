@@ -1,9 +1,9 @@
 """The exact law of the pseudo regret of UCB with a bonus that ignores time, for any number of arms.
 
-docs/tails.md derives it. With I_k(n) the index of arm k after n pulls, tau_k(l) the first n with
-I_k(n) <= l, and J_k(n) the least of I_k(1), ..., I_k(n): pull T is the m-th of arm k, while the other
-arms j stand at n_j, exactly if J_k(m - 1) = l and tau_j(l) = n_j for some level l. Given the level the
-arms are independent, so that one integral (Gaussian) or sum (Bernoulli) over the level is the law.
+docs/tails.md derives the law. Let I_k(n) be the index of arm k after n pulls, tau_k(l) the first n with
+I_k(n) <= l, and J_k(n) the least of I_k(1), ..., I_k(n). Pull T is the m-th pull of arm k, while every other
+arm j has n_j pulls, exactly if J_k(m - 1) = l and tau_j(l) = n_j for some level l. Given the level, the arms
+are independent, so the law is one integral (Gaussian) or sum (Bernoulli) over the level.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from lighttail.tails.ties import add_up
 
 SAID = 60.0  # seconds beyond which the user is told the time beforehand
 LEAST = 1e-280  # smaller probabilities are given as 0
-LEAST_OF_LAW, DROPPED = 1e-100, 1e-116  # of a whole law, and the densities that it leaves out
-SHARES = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.4, 0.55, 0.7, 0.82, 0.92, 0.98, 1.0)  # of the largest regret
+LEAST_OF_LAW, DROPPED = 1e-100, 1e-116  # a whole law leaves out smaller chances, and smaller densities
+# Shares of the range of regrets: the tails there show which levels matter for a whole law.
+SHARES = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.4, 0.55, 0.7, 0.82, 0.92, 0.98, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +50,11 @@ class ExactLaw:
 
 
 def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> float:
-    """P(pseudo regret >= regret), exact to 1e-5 of itself; below 1e-280 it is 0.
+    """P(pseudo regret >= regret) with a relative error of at most 1e-5; a chance below 1e-280 is 0.
 
     policy: UCB with a bonus that ignores time (Standard, LightTailed, ArmOptimal, or your own).
-    problem: arms with Gaussian noise or Bernoulli rewards, any number of them; up to five different
-        means, or more whose gaps are multiples of a common unit.
+    problem: any number of arms with Gaussian noise or Bernoulli rewards; up to five different means, or
+        more if their gaps are multiples of a common unit.
 
     >>> import lighttail as lt
     >>> problem = lt.Bandit([0.2, 0.8])
@@ -78,7 +79,7 @@ def exact_tail(policy: Policy, problem: Bandit, horizon: int, regret: float) -> 
 
 
 def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
-    """The whole law of the pseudo regret; of a Gaussian problem, chances below 1e-100 are given as 0."""
+    """The whole law of the pseudo regret; with Gaussian noise, chances below 1e-100 are given as 0."""
     groups = _groups(policy, problem, horizon, None)
     sure = groups.certain_regret()
     if sure is not None:
@@ -104,7 +105,7 @@ def why_not_exact(policy: Policy, problem: Bandit, horizon: int) -> BadInput | N
 
 
 def exact_seconds(policy: Policy, problem: Bandit, horizon: int, regret: float | None = None) -> float:
-    """About how long `exact_tail` takes, or `exact_law` without a regret; infinite if there is no law."""
+    """About how many seconds `exact_tail` takes, or `exact_law` if no regret is given; infinite if no law."""
     try:
         groups = groups_of(policy, problem, horizon, sizes_only=True)
     except BadInput:
@@ -113,7 +114,7 @@ def exact_seconds(policy: Policy, problem: Bandit, horizon: int, regret: float |
 
 
 def _groups(policy: Policy, problem: Bandit, horizon: int, regret: float | None) -> Groups:
-    """The problem by groups of arms, once it is clear that the law can be had."""
+    """The groups of the problem's arms, after a check that the law can be computed."""
     costs.check(groups_of(policy, problem, horizon, sizes_only=True), regret)
     return groups_of(policy, problem, horizon)
 
@@ -136,13 +137,13 @@ def _compile(counted: bool) -> None:
 
 
 def _said(groups: Groups, regret: float | None) -> Any:
-    """Say beforehand how long it takes if that is more than a minute."""
+    """Say beforehand how long the law takes, if this is more than a minute."""
     seconds = costs.seconds(groups, regret)
     return noted(f"the exact law takes {costs.duration(seconds)}", seconds > SAID)
 
 
 def _reached_from(regret: float, problem: Bandit) -> float:
-    """The regret less what rounding may take from a path that reaches it."""
+    """The regret minus the most that rounding may take from a path with this regret."""
     return regret - rounding(regret, "pseudo_regret", np.array(problem.means), 0)
 
 
@@ -154,7 +155,7 @@ def _tail(groups: Groups, least: float) -> Sum:
 
 
 def _law(groups: Groups, problem: Bandit, regrets: Floats, mass: Floats) -> ExactLaw:
-    """Values that are equal but for rounding made one, and tails summed from the far end."""
+    """The law, with values that differ only by rounding merged, and tails summed from the largest value."""
     slack = 1e-9 * groups.smallest_gap
     possible = (regrets >= groups.least_regret * (1.0 - 1e-9) - slack) & (
         regrets <= groups.most_regret * (1.0 + 1e-9) + slack

@@ -1,6 +1,6 @@
-"""About how long an exact law takes, from sizes alone. A law that takes hours or does not fit is refused.
+"""How long an exact law takes, from sizes alone. A law that takes hours or too much memory is refused.
 
-The prices are seconds on one core of a common processor, fitted to times (docs/tails.md).
+The constants are seconds on one core of a common processor, fitted to measured times (docs/tails.md).
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from lighttail.system.memory import free_memory, in_bytes
 from lighttail.tails.groups import MOST_MEANS, Groups
 from lighttail.tails.sums import places
 
-MOST_SECONDS = 3600.0
-WALK = 1e-7  # a walk, per step to the power 1.5
-LEVELS, SCANNED = 160, 250  # levels of a tail, and those whose bounds are looked at
-LAW_LEVELS, LAW_WALK, LAW_SCANNED = 600, 3.0, 3000  # of a law, whose walks are followed farther
-CELL = 1.2e-9  # a cell of Bernoulli rewards, per cell before it
-PAIR, MANY, UNIT, PLACE, CONVOLVED = 5e-10, 5e-9, 1.5e-9, 2e-8, 1e-9
-START, CORES = 0.05, 2
+MOST_SECONDS = 3600.0  # a law that takes longer is refused
+WALK = 1e-7  # seconds of an arm's walk at one level, per steps^1.5
+LEVELS, SCANNED = 160, 250  # levels at which a tail is computed, and levels at which it is bounded
+LAW_LEVELS, LAW_WALK, LAW_SCANNED = 600, 3.0, 3000  # for a law, whose walks take LAW_WALK times as long
+CELL = 1.2e-9  # seconds of Bernoulli arms of one mean, per steps^4 / 12
+PAIR, MANY, UNIT, PLACE, CONVOLVED = 5e-10, 5e-9, 1.5e-9, 2e-8, 1e-9  # seconds per term of a sum over groups
+START, CORES = 0.05, 2  # seconds that every law takes, and the cores that are assumed
 DAY = 86_400.0
 
 
 def seconds(groups: Groups, regret: float | None) -> float:
-    """The time of `exact_tail`, or of `exact_law` if no regret is given."""
+    """About how many seconds `exact_tail` takes, or `exact_law` if no regret is given."""
     if len(groups.means) == 1 or groups.horizon == groups.total_arms:
         return START
     try:
         work = _work(groups, regret)
     except OverflowError:
         return math.inf
-    return START + work / CORES  # a fixed number: what is printed does not depend on the machine
+    return START + work / CORES  # CORES is fixed: what is printed does not depend on the machine
 
 
 def _work(groups: Groups, regret: float | None) -> float:
@@ -49,7 +49,7 @@ def _work(groups: Groups, regret: float | None) -> float:
 
 
 def _merge(groups: Groups, regret: float | None) -> float:
-    """Putting the groups together at one level."""
+    """The seconds that it takes to put the groups together at one level."""
     horizon = float(groups.horizon)
     doubled = sum(1 + math.log2(arms) for arms in groups.arms if arms > 1)
     both = _lattice(groups, regret), _direct(groups, regret)
@@ -57,7 +57,7 @@ def _merge(groups: Groups, regret: float | None) -> float:
 
 
 def _direct(groups: Groups, regret: float | None) -> float:
-    """Through the numbers of pulls."""
+    """The seconds of a sum over the numbers of pulls."""
     kinds, horizon = len(groups.means), float(groups.horizon)
     if kinds > MOST_MEANS:
         return math.inf
@@ -69,7 +69,7 @@ def _direct(groups: Groups, regret: float | None) -> float:
 
 
 def _lattice(groups: Groups, regret: float | None) -> float:
-    """Through the units of a common unit of the gaps."""
+    """The seconds of a sum over pulls and regrets, in a common unit of the gaps."""
     kinds, horizon = len(groups.means), float(groups.horizon)
     units = groups.units() if kinds > 3 else None
     if units is None:
@@ -80,7 +80,7 @@ def _lattice(groups: Groups, regret: float | None) -> float:
 
 
 def on_lattice(groups: Groups, regret: float | None) -> bool:
-    """Whether units are the cheaper way; the regret is in units of the largest gap."""
+    """Whether the sum in common units is the cheaper one. regret: in units of the largest gap."""
     return _lattice(groups, regret) < _direct(groups, regret)
 
 
@@ -111,7 +111,7 @@ def _memory(groups: Groups, regret: float | None) -> float:
 
 
 def duration(takes: float) -> str:
-    """About 5 minutes, about 3 hours.
+    """A time in words.
 
     >>> duration(300.0), duration(1e5), duration(1e6), duration(float("inf"))
     ('about 5 minutes', 'about 28 hours', 'about 12 days', 'more than a year')

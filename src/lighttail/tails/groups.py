@@ -1,4 +1,4 @@
-"""A problem as the exact law sees it: arms of equal means are a group, the best group first."""
+"""A problem as the exact law sees it: arms with equal means form a group, and the best group is the first."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from lighttail.problems import has_arms
 from lighttail.tails.sums import Units, common_unit
 
 MOST_MEANS = 5  # different means, unless their gaps have a common unit
-FARTHEST = 45.0  # standard deviations that nothing is away from its mean
-SHARP = 1e7  # a radius, in units of the noise, beyond which rounding shows in the law
+FARTHEST = 45.0  # standard deviations; no mean reward is this far from its expectation
+SHARP = 1e7  # a range of radii, in units of the noise, beyond which rounding shows in the law
 LOST = 1e12  # means and radii, in units of the noise, beyond which rounding hides the noise
-COINS = (0.0, 1.0)  # Bernoulli rewards
+COINS = (0.0, 1.0)  # the values of Bernoulli rewards
 ROUNDED = 1e-12  # relative; indices that are closer may be equal in a simulation
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """means: falling and different; arms: how many arms have each; sigma: nan with Bernoulli rewards."""
+    """Groups of arms. means: falling; arms: how many arms have each mean; sigma: nan if Bernoulli."""
 
     means: tuple[float, ...]
     arms: tuple[int, ...]
     sigma: float
-    radius: Floats  # after 1, 2, ... pulls; empty where only sizes matter
+    radius: Floats  # after 1, 2, ... pulls; empty if only sizes matter
     horizon: int
 
     @property
@@ -66,16 +66,16 @@ class Groups:
 
     @property
     def least_regret(self) -> float:
-        """Every arm is pulled once."""
+        """The regret if every arm is pulled once and then only the best arm."""
         return float(np.dot(self.gaps, self.arms))
 
     @property
     def most_regret(self) -> float:
-        """The worst arm is pulled whenever it can be."""
+        """The regret if every arm is pulled once and then only the worst arm."""
         return self.least_regret + self.largest_gap * (self.horizon - self.total_arms)
 
     def units(self) -> Units | None:
-        """A common unit of the scaled gaps, and the gaps in it."""
+        """A common unit of the scaled gaps, and these gaps in the unit; None if there is none."""
         return common_unit(self.scaled_gaps.tolist())
 
     def certain_regret(self) -> float | None:
@@ -91,20 +91,20 @@ class Groups:
         found = self._without_noise(ROUNDED * largest)
         if found is None:
             least = max(spread / SHARP, largest / LOST)
-            raise refuse("sigma", self.sigma, f"at least {least:.3g} beside these means and this radius")
+            raise refuse("sigma", self.sigma, f"at least {least:.3g} with these means and this radius")
         return found
 
     def _without_noise(self, rounded: float) -> float | None:
         """The pseudo regret without noise; None if noise or rounding might change a choice."""
         gaps = [float(gap) for gap, arms in zip(self.gaps, self.arms, strict=True) for _ in range(arms)]
-        heap = [(gap - float(self.radius[0]), gap, 1) for gap in gaps]  # the negative index comes first
+        heap = [(gap - float(self.radius[0]), gap, 1) for gap in gaps]  # (best mean - index, gap, pulls)
         heapq.heapify(heap)
         regret = math.fsum(gaps)
         for _ in range(self.horizon - len(gaps)):
             index, gap, n = heapq.heappop(heap)
             other, _, m = heap[0]
             if self.sigma == 0.0 and (other, m) == (index, n) and heap[0][1] == gap:
-                other = math.inf  # arms that are alike: it does not matter which is pulled
+                other = math.inf  # the two arms are alike: it does not matter which one is pulled
             noise = FARTHEST * self.sigma * (1.0 / math.sqrt(n) + 1.0 / math.sqrt(m))
             if other - index <= noise + rounded:
                 return None
@@ -114,7 +114,7 @@ class Groups:
 
 
 def has_law(policy: Any) -> bool:
-    """Whether the law by levels is for this policy: an index mean + radius that ignores time."""
+    """Whether the law by levels covers this policy: its index is mean + radius and ignores time."""
     return isinstance(policy, Policy) and policy.plays_by == "radius" and not policy.moving()  # type: ignore[attr-defined]
 
 

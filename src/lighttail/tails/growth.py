@@ -1,7 +1,7 @@
 """The chances at T/4, T/2 and T from which `lighttail.outcomes.growth` says how a chance falls.
 
 A chance is exact if an exact value takes a second or two. Otherwise paths are counted, first the same number
-of paths as at T, then more; and if hardly any path gets there, rare events are weighted.
+of paths as at T, then more; and if hardly any path reaches the loss, weighted paths are played.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lighttail.tails.known import ERROR, exact_at
 from lighttail.tails.rare import tail_probability
 from lighttail.tails.task import Task
 
-SECONDS = 2.0  # for one exact value
-MOST_PULLS = 100_000_000  # for the paths of one policy, all horizons together
-MOST_PATHS = 1_000_000
-WORTH = 2.0  # more paths are played only if there are more by this factor
-FEW_HITS = 30  # at T: with fewer, weighted paths are tried
-LEVEL = 0.95
+SECONDS = 2.0  # seconds that one exact value may take
+MOST_PULLS = 100_000_000  # pulls of the paths of one policy, at all horizons together
+MOST_PER_HORIZON = 1_000_000  # paths per horizon
+WORTH = 2.0  # paths are played again only if their number grows by this factor
+FEW_HITS = 30  # paths that reach the loss at T; if there are fewer, weighted paths are tried
+LEVEL = 0.95  # confidence of the intervals
 SHORTEST = 10  # pulls of the shortest experiment
 RARE: dict[str, Any] = {"relative_error": 0.05, "most_pulls": 20_000_000}
 
@@ -36,9 +36,9 @@ Chances = dict[int, tuple[Estimate, str]]  # the chance at a horizon, and how it
 
 @dataclass(frozen=True)
 class Question:
-    """P(kind >= threshold) after `horizon` pulls, and the same share of shorter horizons.
+    """P(kind >= threshold) after `horizon` pulls, and at shorter horizons with the same threshold per pull.
 
-    play: simulates (horizon, paths, keep).
+    play: simulates, given (horizon, paths, keep).
     """
 
     policy: Policy
@@ -102,7 +102,7 @@ def _exact(question: Question, horizons: tuple[int, ...]) -> Chances:
 
 
 def _counted(question: Question, horizons: list[int], paths: int, known: dict[int, Outcome]) -> Chances:
-    """The chances from simulated paths. known: outcomes that need not be simulated."""
+    """The chances from simulated paths. known: outcomes that are there already, by horizon."""
     found: Chances = {}
     for horizon in horizons:
         keep = "paths" if paths <= 10_000 else "law"
@@ -118,11 +118,11 @@ def _more_paths(question: Question, horizons: list[int]) -> int:
         float(horizon) if question.course.late else work_of(question.policy, question.problem, horizon)
         for horizon in horizons
     )
-    return int(min(MOST_PATHS, MOST_PULLS / (work * question.problem.dear)))
+    return int(min(MOST_PER_HORIZON, MOST_PULLS / (work * question.problem.dear)))
 
 
 def _few(question: Question, counted: Chances, paths: int) -> bool:
-    """Whether few paths got there at T, and weighted paths exist."""
+    """Whether few paths reached the loss at T, and weighted paths are possible."""
     if not question.simple or question.horizon not in counted:
         return False
     hits = counted[question.horizon][0].value * paths

@@ -1,8 +1,9 @@
 """Routes of policies that pull the arm with the highest index: one level for all arms.
 
-When a path has been decided, all indices stand near one level. An arm that has had n pulls came below the
-level with its n-th reward and was above it before, so its mean reward was at most level - rad(n) after n
-pulls and at least level - rad(n - 1) one pull earlier. docs/rare-events.md has the derivation.
+When the event is decided on a path, all indices are near one level. The index of an arm with n pulls fell
+below the level with the n-th reward and was above the level before, so the arm's mean reward was at most
+level - rad(n) after n pulls and at least level - rad(n - 1) one pull earlier. A cell of routes is one level
+with one luck. docs/rare-events.md defines the words and has the derivation.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import Table, losses, lucks, pulls_tried, routes_of, settled, table_of
 from lighttail.tails.task import Task
 
-SCAN, KEPT = 36, 60  # levels that are looked at first, and that are kept at most
-AROUND = 11.0  # levels whose share is smaller by this factor on a log scale do not matter
-STEP = 1.5  # neighbouring levels differ in the logarithm of a likelihood by about this at most
-TIMES = 5  # moments at which a path of a bonus with a clock may be decided
-REACHES = (0.3, 0.6, 0.9)  # posterior draws that a path may meet, in units of sqrt(2 ln T) deviations
+SCAN, KEPT = 36, 60  # levels of the first grid, and cells that are kept at most
+AROUND = 11.0  # a cell does not matter if its log share is this far below the largest log share
+STEP = 1.5  # the log likelihood changes by about this at most from one level to the next
+TIMES = 5  # moments at which the event may be decided, if the bonus has a clock
+REACHES = (0.3, 0.6, 0.9)  # posterior draws above the posterior mean, in sqrt(2 ln T) deviations
 FAR = 60.0  # standard deviations beyond all means up to which a mean is looked for
 LOOKS = 65  # means at which it is checked that an index rises
-FALLS = 1e-9  # of the index's range over the means: by so much rounding may let an index fall
+FALLS = 1e-9  # share of the index's range by which rounding may let an index fall
 
 
 @dataclass(frozen=True)
 class Straight:
-    """A view in which the mean is slope * level - radius, after n and n - 1 pulls."""
+    """A view (see `View`) in which the mean is slope * level - radius, after n and n - 1 pulls."""
 
     horizon: int
     grid: tuple[Floats, Floats]
@@ -56,8 +57,8 @@ class Straight:
 class Inverted:
     """A view of any index that rises with the mean, found by bisection of the index itself.
 
-    The kernel gives the largest mean whose index is at most a level, or (True) the smallest mean whose index
-    is at least the level; the mean is beyond `ends` if every mean, or no mean, has this property.
+    The kernel gives the largest mean whose index is at most a level or, with True, the smallest mean whose
+    index is at least the level; the mean is beyond `ends` if every mean, or no mean, has this property.
     """
 
     horizon: int
@@ -68,10 +69,10 @@ class Inverted:
     ends: tuple[float, float]
 
     unpulled = math.inf
-    slope = np.ones(1)  # about: it decides how many levels are looked at
+    slope = np.ones(1)  # a rough value, which decides how many levels are looked at
 
     def bounds(self, levels: Floats) -> tuple[Floats, Floats]:
-        once, place = np.unique(levels, return_inverse=True)  # a level comes with several shares of luck
+        once, place = np.unique(levels, return_inverse=True)  # a level comes once with each luck
         below, above = (np.empty((once.size, self.grid[0].size)) for _ in range(2))
         before = np.maximum(1.0, self.grid[0] - 1.0)
         self.kernel(self.params, self.clock, once, self.grid[0], *self.ends, False, below)
@@ -90,19 +91,19 @@ class Inverted:
 View = Straight | Inverted
 
 
-Settled = tuple[Table, Floats, Floats, Floats, Floats]  # with what a pull loses, multipliers and log shares
+Settled = tuple[Table, Floats, Floats, Floats, Floats]  # table, losses per pull, prices, premiums, log shares
 
 
 def _settled(task: Task, view: View, levels: Floats, later: Floats) -> Settled:
-    """What every arm's numbers of pulls cost at these levels, and what follows from that."""
+    """The cells' table at these levels, with losses, prices, premiums and log shares."""
     below, above = (np.repeat(part[:, None, :], task.problem.arms, axis=1) for part in view.bounds(levels))
-    below[:, :, view.grid[0] == 0.0] = math.inf  # an arm without a pull has nothing to show
+    below[:, :, view.grid[0] == 0.0] = math.inf  # an arm without a pull has no mean reward
     above[:, :, view.grid[0] <= 1.0] = -math.inf
     table = table_of(task.family, task.means, view.grid, below, above, later)
-    never = (view.grid[0] == 0.0) & (levels[:, None, None] < view.unpulled)  # such an arm would be pulled
+    never = (view.grid[0] == 0.0) & (levels[:, None, None] < view.unpulled)  # the arm would be pulled
     table = replace(table, cost=np.where(never, math.inf, table.cost))
     gaps, credit = losses(task, later)
-    return table, gaps, *settled(table, gaps, view.horizon, task.target, credit, task.whole)
+    return table, gaps, *settled(table, gaps, view.horizon, task.target, credit, task.luck_counts)
 
 
 def index_routes(task: Task) -> Routes | None:
@@ -111,7 +112,7 @@ def index_routes(task: Task) -> Routes | None:
     found = [part for view in views if (part := _around(task, view)) is not None]
     if not found:
         return None
-    if task.policy.plays_by == "posterior":  # its index is made up: only its own levels compare
+    if task.policy.plays_by == "posterior":  # its index is only assumed: compare within a view
         found = [part.normal() for part in found]
     return together(found)
 
@@ -123,7 +124,7 @@ def _views(task: Task) -> list[View]:
     if policy.plays_by == "posterior":
         return [_posterior_view(policy, horizon, params, reach) for reach in REACHES]
     times = [horizon]
-    if policy.moving() and not task.whole:
+    if policy.moving() and not task.luck_counts:
         soonest = max(arms + 1, math.ceil(task.target / max(task.problem.gaps)))
         times = sorted({int(t) for t in np.round(np.geomspace(min(soonest, horizon), horizon, TIMES))})
     if policy.plays_by == "radius":
@@ -142,11 +143,11 @@ def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> Straig
 
 
 def _posterior_view(policy: Any, horizon: int, params: Any, reach: float) -> Straight:
-    """The index of Thompson sampling is its posterior mean and `reach` times sqrt(2 ln T) deviations:
-    to be passed over in T rounds takes about that."""
+    """A view of Thompson sampling, whose index is the posterior mean plus `reach` times sqrt(2 ln T)
+    deviations: the largest of T draws is about sqrt(2 ln T) deviations above the mean."""
     reach *= math.sqrt(2.0 * math.log(max(2, horizon)))
     tried, count = pulls_tried(horizon)
-    grid = np.append(0.0, tried), np.append(1.0, count)  # unlike UCB, it may never pull an arm
+    grid = np.append(0.0, tried), np.append(1.0, count)  # an arm may never be pulled, unlike by UCB
 
     def bound(n: Floats) -> tuple[Floats, Floats]:
         empty = np.array([policy.posterior_mean(float(k), 0.0, *params) for k in n])
@@ -160,7 +161,7 @@ def _posterior_view(policy: Any, horizon: int, params: Any, reach: float) -> Str
 
 
 def inverted_view(task: Task, horizon: int, params: tuple[float, ...]) -> Inverted | None:
-    """The view of a policy's index at the time `horizon`; None where it does not rise with the mean."""
+    """The view of a policy's index at the time `horizon`; None if the index does not rise with the mean."""
     from lighttail.kernels import inverse_kernel_for
 
     means = task.problem.means
@@ -177,7 +178,7 @@ def inverted_view(task: Task, horizon: int, params: tuple[float, ...]) -> Invert
 
 
 def _around(task: Task, view: View) -> Routes | None:
-    """The routes of the levels that matter, each with the shares of luck that fit it."""
+    """The routes of the cells that matter: levels, each with the lucks that it may need."""
     levels, share = _refined(task, view, _first_levels(task, view))
     level, luck, share = fitting(share)
     if not level.size:
@@ -187,9 +188,9 @@ def _around(task: Task, view: View) -> Routes | None:
 
 
 def needed(share: Floats, premium: Floats) -> Floats:
-    """Log shares [cell, luck] without those of more luck than a cell needs.
+    """Log shares [level or height, luck], which are -inf where the luck is more than is needed.
 
-    A cell that gets where it should without a premium needs no more luck than that.
+    If the event is reached without a premium, more luck is not needed.
     """
     free = premium <= 0.0
     too_much = np.cumsum(free, axis=1) > 1
@@ -197,7 +198,7 @@ def needed(share: Floats, premium: Floats) -> Floats:
 
 
 def fitting(share: Floats) -> tuple[Any, Any, Floats]:
-    """(cell, luck, log share) of what to keep of log shares [cell, luck]."""
+    """(place, luck, log share) of the cells that are kept, from log shares [place, luck]."""
     order = np.argsort(-share, axis=None, kind="stable")[:KEPT]
     cell, luck = np.unravel_index(np.sort(order), share.shape)
     found = share[cell, luck]
@@ -206,7 +207,7 @@ def fitting(share: Floats) -> tuple[Any, Any, Floats]:
 
 
 def _first_levels(task: Task, view: View) -> Floats:
-    """Levels over the whole range where an arm's index may be, dense where indices are."""
+    """Levels over the whole range of the arms' indices, dense where there are many indices."""
     moved = task.family.mean(task.means[:, None], lucks(task)[[0, -1]]).ravel()
     every = view.indices(moved).ravel()
     lowest, highest = np.min(every), np.max(every)
@@ -218,7 +219,7 @@ def _first_levels(task: Task, view: View) -> Floats:
 
 
 def _refined(task: Task, view: View, levels: Floats) -> tuple[Floats, Floats]:
-    """More levels where the share is large, until neighbours are alike; and [level, luck] log shares."""
+    """The levels, more where the share is large, until neighbours are alike; and log shares [level, luck]."""
     share, steep = _shares(task, view, levels)
     for _ in range(12):
         most = share.max(axis=1)
@@ -236,7 +237,7 @@ def _refined(task: Task, view: View, levels: Floats) -> tuple[Floats, Floats]:
 
 
 def _shares(task: Task, view: View, levels: Floats) -> tuple[Floats, Floats]:
-    """[level, luck] log shares, and how fast a path's log-likelihood changes with the level."""
+    """Log shares [level, luck], and how fast a path's log likelihood changes with the level."""
     each = lucks(task)
     later = np.tile(each, levels.size)
     table, gaps, price, premium, share = _settled(task, view, np.repeat(levels, each.size), later)

@@ -35,7 +35,7 @@ def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
     if why is None:
         seconds = programme_seconds(*settings, task.kind)
         ways.append((seconds, lambda: programme_tail(*settings, task.target, task.kind)))
-    if not task.whole:
+    if not task.luck_counts:
         why_no_law = why_not_exact(*settings)
         if why_no_law is None:
             seconds = exact_seconds(*settings, task.regret)
@@ -69,7 +69,7 @@ class KnownBounds:
 
     @property
     def guarantee(self) -> Bound | None:
-        """The smaller of the two."""
+        """The smaller of the two bounds; None if there is none."""
         known = [bound for bound in (self.certificate, self.theorem) if bound is not None]
         return min(known, key=float) if known else None
 
@@ -78,12 +78,12 @@ LATE = KnownBounds(None, None, *["rewards come late"] * 2)
 
 
 def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
-    """The bounds that apply, and the reasons why others do not."""
+    """The bounds that apply, and the reason for each bound that does not apply."""
 
     def ask(question: Question) -> tuple[Bound | None, str]:
         try:
             return question(policy, problem, horizon, regret, kind), ""
-        except BadInput as error:  # the reason, or what is allowed for a field such as a short horizon
+        except BadInput as error:  # why there is no bound, or what is allowed for a field
             return None, error.why if isinstance(error, NoBound) else error.rule
 
     (theorem, no_theorem), (certificate, no_certificate) = ask(bounds.tail), ask(bounds.certificate)
@@ -91,7 +91,7 @@ def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind
 
 
 def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
-    """For JSON: value, source and whether it tells us nothing; or why there is none."""
+    """The bounds for JSON: value, source and whether a bound is vacuous; or why there is no bound."""
     return {
         "certificate": _bound_dict(known.certificate, known.why_no_certificate),
         "theorem": _bound_dict(known.theorem, known.why_no_theorem),
@@ -108,10 +108,10 @@ def exact_at(
         return None
     try:
         found = way[1]()
-    except BadInput:  # too little noise
+    except BadInput:  # the noise is too small for the law
         return None
     possible = regret <= most_regret(problem, horizon)
-    return None if found == 0.0 and possible else found  # smaller than is computed
+    return None if found == 0.0 and possible else found  # a chance too small to compute
 
 
 def why_no_exact(

@@ -1,8 +1,9 @@
-"""Plans that are found without any theory: paths that come far show what paths that come further are like.
+"""Plans that are found without any theory: paths that lose much show what paths that lose more are like.
 
-Plain paths are played; of those that lost most, some become components of a mixture: each tilts every arm
-to the mean that its rewards had in that path. Paths of that mixture come further, and so on up to the event.
-Nothing here knows the policy, so what the derived routes miss is found here, if it is on the way.
+Plain paths are played, and some of the paths that lost most become components of a mixture: each component
+tilts every arm to the mean of the arm's rewards in its path. Paths of this mixture lose more, and so on, from
+rung to rung (a rung is a regret that some paths reach), up to the event. A ladder uses no knowledge of the
+policy, so it may find ways to the event that the derived routes miss.
 
 If no routes are derived, a second ladder starts from arms that look alike (`alike`). Whatever a rule does
 with its rewards, to lose much it must take a bad arm for a good one. So for every bad arm and some levels
@@ -25,25 +26,25 @@ from lighttail.tails.play import Paths, may_skip, play_paths
 from lighttail.tails.routes import lucks
 from lighttail.tails.task import Effort, Task
 
-PILOTS, RUNGS = 1024, 4096  # paths that find the next rung, and that show the way from there, at least
-FEWEST, PULLS = 256, 8_000_000  # paths at least and pulls at most that finding a rung may take
+PILOTS, RUNGS = 1024, 4096  # paths that find the next rung at first, and paths played up to it at least
+FEWEST, PULLS = 256, 8_000_000  # a rung's paths take at most PULLS pulls, but may always be FEWEST
 SEEN = 6  # paths that must reach a rung
-TOP = 0.1  # share of paths that come as far as the next rung
-ELITE = 96  # components
+TOP = 0.1  # share of the paths that reach the next rung
+ELITE = 96  # components of a rung at most
 MOST_RUNGS = 80
-SMALL = 4 * PULLS  # pulls that a ladder may take where the whole budget is less
-AHEAD, BESIDE = 1 << 40, 1 << 50  # the blocks of a ladder, and of one with a start, are numbered from here
-PART = 2.0  # by so much the logarithm of a likelihood must grow to tell an arm's first rewards from the rest
+SMALL = 4 * PULLS  # pulls that a ladder may take even if the whole budget is smaller
+AHEAD, BESIDE = 1 << 40, 1 << 50  # the first block's number in a ladder, and in a ladder with a start
+PART = 2.0  # the least gain in log likelihood if an arm's first rewards have a tilt of their own
 OPEN = 0.1  # share of untilted paths
-LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.2)  # from the bad arm's mean to the best one, and somewhat above
-LUCKS = (0, 3, 6)  # of those that a regret with its luck may have
-MOST_ALIKE = 400  # components of arms that look alike: with many arms some bad ones stand for all
+LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.2)  # 0 is the bad arm's mean, 1 the best mean
+LUCKS = (0, 3, 6)  # the places of the lucks (see `lucks`) that are used
+MOST_ALIKE = 400  # components of arms that look alike, about: with many arms only some bad arms have them
 
 
 def ladder(task: Task, effort: Effort, start: Routes | None = None) -> tuple[Routes | None, int]:
-    """The routes of the last rung, or None where the ladder did not get there; and the pulls it took.
+    """The routes of the last rung, or None if the ladder did not reach the event; and the pulls it took.
 
-    start: the tilts with which it sets out; from plain paths if there are none.
+    start: the routes of the first paths; if there are none, the ladder starts from plain paths.
     """
     climb = _Climb(task, effort, AHEAD if start is None else BESIDE)
     plans: list[Routes] = [] if start is None else [start]
@@ -61,17 +62,17 @@ def ladder(task: Task, effort: Effort, start: Routes | None = None) -> tuple[Rou
             break
         if rung >= task.target:
             return elite, climb.spent
-        plans = [elite, *plans[:1]]  # the last rung's paths, too, lead on from here
+        plans = [elite, *plans[:1]]  # the previous rung's components are kept, too
     return None, climb.spent
 
 
 class _Climb:
-    """Paths played for a ladder, in blocks that nobody else plays."""
+    """The paths that are played for a ladder, in blocks that nothing else plays."""
 
     def __init__(self, task: Task, effort: Effort, block: int) -> None:
         self.task, self.effort = task, effort
         self.rng = np.random.default_rng([effort.seed & (2**64 - 1), 7 if block == AHEAD else 8])
-        self.most = int(max(FEWEST, PULLS / task.horizon))  # paths per rung
+        self.most = int(max(FEWEST, PULLS / task.horizon))  # paths per rung at most
         self.block, self.spent = block, 0
 
     def play(self, task: Task, mixture: Mixture, paths: int, **settings: Any) -> Paths:
@@ -81,7 +82,7 @@ class _Climb:
         return found
 
     def look(self, mixture: Mixture, rung: float) -> tuple[float | None, float]:
-        """The next rung, what some of the paths reach, and the share of those; None where none is higher."""
+        """The next rung and the share of the paths that reach it; None if no rung is higher."""
         score, paths = np.empty(0), min(PILOTS, self.most)
         while True:
             fresh = self.play(self.task, mixture, paths, full=True, label="a second plan")
@@ -89,7 +90,7 @@ class _Climb:
             above = np.count_nonzero(score > rung) if rung < self.task.target else 0
             if above >= SEEN or score.size >= self.most:
                 break
-            paths = min(3 * score.size, self.most)  # the next rung is far: look longer
+            paths = min(3 * score.size, self.most)  # too few paths reach further: play more
         if above < SEEN:
             return None, 0.0
         ordered = np.sort(score)
@@ -99,16 +100,16 @@ class _Climb:
         return wanted, float(np.mean(score >= wanted))
 
     def step(self, mixture: Mixture, rung: float, share: float) -> Routes | None:
-        """What the paths that reach the rung look like."""
+        """The components from paths that reach the rung; None if too few paths do."""
         task = self.task if rung >= self.task.target else replace(self.task, regret=rung)
         paths = int(min(self.most, max(RUNGS, 2.0 * ELITE / share)))
-        marks = 0 if may_skip(task) else max(0, task.horizon.bit_length() - 1)  # whole paths are tilted there
+        marks = 0 if may_skip(task) else max(0, task.horizon.bit_length() - 1)  # 0: one tilt per arm
         hits = self.play(task, mixture, paths, marks=marks, label="a second plan")
         return _elite(hits, task, self.rng)
 
 
 def _elite(hits: Paths, task: Task, rng: np.random.Generator) -> Routes | None:
-    """A component for each of some paths of the event, drawn by their weights."""
+    """One component for each of up to ELITE paths of the event, which are drawn by their weights."""
     log_weight = -np.logaddexp.reduce(hits.log_parts, axis=1)
     on = np.flatnonzero(np.isfinite(log_weight))
     if on.size < SEEN:
@@ -116,7 +117,7 @@ def _elite(hits: Paths, task: Task, rng: np.random.Generator) -> Routes | None:
     above = log_weight[on] - log_weight[on].max()
     weight = np.exp(above)
     while weight.sum() ** 2 / np.sum(weight**2) < min(ELITE, on.size) / 3.0:
-        above *= 0.7  # a few heavy paths alone would show too little
+        above *= 0.7  # flatter weights, since a few heavy paths alone would show too little
         weight = np.exp(above)
     chosen = on[rng.choice(on.size, size=min(ELITE, on.size), p=weight / weight.sum())]
     lam, caps, later = _two_parts(hits.pulls[chosen], hits.totals[chosen], task.means, task.family)
@@ -125,8 +126,10 @@ def _elite(hits: Paths, task: Task, rng: np.random.Generator) -> Routes | None:
 
 
 def _two_parts(n: Floats, totals: Floats, true: Floats, family: Tilts) -> tuple[Floats, Floats, Floats]:
-    """Tilts of an arm's first rewards and of the rest, with how many the first ones are: as they were most
-    likely to look like that. Few rewards may be unlike all that follow: they had to win or lose early."""
+    """The likeliest tilt of an arm's first rewards, the number of these rewards, and the tilt of the others.
+
+    An arm's first rewards may be unlike the others, if the arm had to win or lose early.
+    """
     marks = totals.shape[2] - 1
     cuts = np.minimum(n[:, :, None], np.append(2.0 ** np.arange(marks), np.inf))
     rest, n_rest = totals[:, :, -1:] - totals, n[:, :, None] - cuts
@@ -139,7 +142,7 @@ def _two_parts(n: Floats, totals: Floats, true: Floats, family: Tilts) -> tuple[
 
 
 def _tilt(family: Tilts, true: Floats, n: Floats, total: Floats) -> Floats:
-    """The tilt to the mean that n rewards had; for coins, drawn a little towards the true one."""
+    """The tilt to the mean of n rewards; the mean of coins is first moved a little to the true mean."""
     coins = 0.0 if math.isfinite(float(family.at_most(1.0, -1.0))) else 0.5
     with np.errstate(invalid="ignore", divide="ignore"):
         moved = np.where(n > 0.0, (total + coins * true[:, None]) / (n + coins), true[:, None])
@@ -147,7 +150,7 @@ def _tilt(family: Tilts, true: Floats, n: Floats, total: Floats) -> Floats:
 
 
 def alike(task: Task) -> Routes:
-    """Components under which arms look alike, all in the same shares."""
+    """Components under which arms look alike, all with the same share."""
     means, best = task.means, float(task.means.max())
     luck = lucks(task)
     luck = luck[list(LUCKS)] if luck.size > max(LUCKS) else luck
@@ -170,7 +173,7 @@ def alike(task: Task) -> Routes:
 
 
 def _level_tilts(task: Task, arm: int, level: float, luck: float) -> Floats:
-    """Every arm's tilt: `luck`, or what brings it to the level if that is more."""
+    """Every arm's tilt: `luck`, or the tilt to the level if this is lower (higher for `arm`)."""
     to_level = task.family.lam(task.means, np.full(task.means.size, level))
     down = np.where(task.means > level, np.minimum(to_level, luck), luck)
     down[arm] = max(float(to_level[arm]), luck)

@@ -1,6 +1,6 @@
-"""Gaussian arms: the integral, over the level, of what the arms do at each level (docs/tails.md).
+"""Gaussian arms: the law as an integral over the level (docs/tails.md).
 
-Everything is in units of the noise, and means are measured from the best one.
+Everything is in units of the noise, and means are measured from the best mean.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from lighttail.tails.groups import Groups
 from lighttail.tails.sums import Sum
 
 FARTHEST = 38.0  # standard deviations; a normal number is farther away with a chance of 1e-315
-HOPELESS = 300.0  # standard deviations below which an arm is as good as one far below
+HOPELESS = 300.0  # standard deviations below all levels; a lower mean is raised to this distance
 NEGLIGIBLE = 1e-17  # share of the largest bound below which a level does not matter
-DROPPED = 1e-17  # share of the largest bound that a density may have and be dropped
+DROPPED = 1e-17  # share of the largest bound below which densities are dropped
 KEPT = 1e-8  # share of the answer that all dropped densities may have
 IMPOSSIBLE = 1e-300  # chances below this are 0
 TINIEST = 1e-290  # the least threshold for densities
-MOST_INTERVALS = 32  # of levels; shorter ones than sigma / sqrt(T) are not halved either
-LIKELY = 4  # intervals whose middles are looked at
-PARTS = 3  # of a stretch of levels, to begin with
-TOLERANCE = 3e-8  # relative, of the integral over a panel
-MOST_LEVELS = 20_000
-STEEP, FINEST = 2.5, 12  # the grid is finer where densities fall faster, at most by this factor
+MOST_INTERVALS = 32  # intervals of levels are not halved beyond this number, or below sigma / sqrt(T)
+LIKELY = 4  # intervals with the largest bounds, whose middles are bounded, too
+PARTS = 3  # panels of a stretch of levels at first
+TOLERANCE = 3e-8  # error of a panel, as a share of the whole integral
+MOST_LEVELS = 20_000  # no panel is halved after this number of levels
+STEEP, FINEST = 2.5, 12  # the grid is finer by the factor steepness / STEEP, and at most by FINEST
 
 # Gauss and Kronrod on [-1, 1], from the middle out: a node, and its weight with 15 and with 7 nodes.
 RULE = np.array(
@@ -52,7 +52,7 @@ PLACES, FINE, ROUGH = np.concatenate([RULE[:0:-1] * (-1.0, 1.0, 1.0), RULE]).T.c
 class GaussianArms:
     """Groups of arms with equal means: how far each is below the best, and the radius."""
 
-    offsets: Floats  # 0 for the best group, then below 0
+    offsets: Floats  # mean minus the best mean: 0 for the best group, then below 0
     arms: tuple[int, ...]
     radius: Floats  # after 1, 2, ... pulls
     horizon: int
@@ -60,7 +60,7 @@ class GaussianArms:
 
     @classmethod
     def of(cls, groups: Groups) -> GaussianArms:
-        """In units of the noise; an arm that is far below all levels may be any distance below."""
+        """The groups in units of the noise; a mean that is far below all levels may be raised."""
         radius = (groups.radius - groups.radius[-1]) / groups.sigma
         with np.errstate(over="ignore"):
             offsets = -groups.gaps / groups.sigma
@@ -83,12 +83,12 @@ class GaussianArms:
         return q, f
 
     def _steepness(self, drift: float, least: float) -> float:
-        """How fast, at most, the density of the walk falls above the boundary, where that matters.
+        """The largest rate at which the log density of the walk falls above a boundary that matters.
 
-        A walk that is above a boundary beyond its reach, b after n steps, has a density that falls by
-        b / n per unit there. A density below a boundary rises, and that makes up for the steps that
-        lead down, unless the radius grows; where it grows by so much that no step leads down to the
-        boundary, nothing does.
+        If the boundary after n steps, b, is high, the density above it falls at the rate b / n. If the
+        boundary is low, the density rises above it, which makes up for the steps that lead down, unless
+        the radius grows. If the radius grows so much that no step leads down to the boundary, its growth
+        does not count.
         """
         n = np.arange(1.0, self.steps + 1.0)
         radius = self.radius[: self.steps]
@@ -101,9 +101,9 @@ class GaussianArms:
         return float(np.maximum(away, growth)[matters].max(initial=0.0))
 
     def bound(self, low: float, high: float) -> tuple[Floats, Floats]:
-        """Upper bounds on q and f at the levels between two, but for powers of the horizon.
+        """Upper bounds on q and f at the levels from `low` to `high`, up to powers of the horizon.
 
-        To be at n pulls, an arm's index must be at most the level after n and above it before.
+        An arm has n pulls at a level only if its index is at most the level after n pulls and above before.
         """
         from scipy.special import ndtr
 
@@ -121,12 +121,12 @@ class GaussianArms:
         """Levels outside which pull T is made with a chance of 1e-300 at most."""
         slack = FARTHEST / np.sqrt(np.arange(1.0, self.steps + 1.0))
         radius = self.radius[: self.steps]
-        often = max(1, -(-self.horizon // sum(self.arms)) - 1)  # some arm is above the level so often
+        often = max(1, -(-self.horizon // sum(self.arms)) - 1)  # some arm is above the level this often
         return float((radius - slack).min()), float((radius + slack)[:often].min())
 
 
 def integrate(arms: GaussianArms, sums: Sequence[Sum], target: Sum, least: float | None = None) -> Floats:
-    """The integral of `target` over the level; `sums` are tails that say where levels matter."""
+    """The integral of `target` over the level; `sums` are tails that show which levels matter."""
     stretches: list[tuple[float, float]] = []
     largest = 0.0
     for one in sums:
@@ -147,7 +147,7 @@ def integrate(arms: GaussianArms, sums: Sequence[Sum], target: Sum, least: float
 
 
 def _relevant(arms: GaussianArms, one: Sum) -> tuple[list[tuple[float, float]], float]:
-    """Stretches of levels that matter, and the largest bound: intervals are halved, small bounds dropped."""
+    """Stretches of levels that matter, and the largest bound; intervals with small bounds are dropped."""
     low, high = arms.range()
     if not low < high:
         return [], 0.0
@@ -180,7 +180,7 @@ def _ends(low: float, high: float, parts: int) -> tuple[Floats, Floats]:
 
 
 def _joined(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Neighbours made one, then each stretch cut into a few parts."""
+    """Neighbouring intervals joined into stretches, and each stretch cut into PARTS panels."""
     joined: list[list[float]] = []
     for a, b in sorted(intervals):
         if joined and a <= joined[-1][1] + 1e-9 * (b - a):
@@ -191,7 +191,7 @@ def _joined(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float
 
 
 def _adaptive(arms: GaussianArms, target: Sum, panels: list[tuple[float, float]], least: float) -> Floats:
-    """Gauss-Kronrod sums over panels that are halved until the integral is known well enough."""
+    """Gauss-Kronrod sums over panels that are halved until the error is small enough."""
 
     def at(level: float) -> Floats:
         return target.of(*arms.at(level, least), arms.arms)
@@ -210,7 +210,7 @@ def _adaptive(arms: GaussianArms, target: Sum, panels: list[tuple[float, float]]
             halves = []
             for (a, b), (fine, apart) in zip(panels, found, strict=True):
                 size = np.maximum(target.tails(fine), IMPOSSIBLE)
-                error = size * np.minimum(1.0, apart / size) ** 1.5  # fifteen nodes are better than seven
+                error = size * np.minimum(1.0, apart / size) ** 1.5  # the error of 15 nodes, not of 7
                 if np.any(error > TOLERANCE * total) and levels < MOST_LEVELS:
                     halves += [(a, 0.5 * (a + b)), (0.5 * (a + b), b)]
                 else:

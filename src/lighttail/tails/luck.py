@@ -1,4 +1,4 @@
-"""Which luck a path depends on: that of its rewards, and that of random numbers that the policy draws itself.
+"""The luck that a path depends on: the luck of its rewards, and the luck of the policy's own random numbers.
 
 If rewards have no noise, all paths are the same, unless the policy draws for itself. No tilt of the rewards
 changes the luck of a policy's own draws.
@@ -19,8 +19,8 @@ from lighttail.random.streams import standard_normal, uniform
 from lighttail.rules import highest
 from lighttail.tails.task import Task
 
-MOST = 1_000_000  # pulls times arms that are played in plain Python
-ROUNDS = 2000  # of a trial
+MOST = 1_000_000  # pulls times arms that are played in plain Python at most
+ROUNDS = 2000  # rounds of a trial after the first pull of every arm
 
 
 class _Drawn(Exception):
@@ -28,7 +28,7 @@ class _Drawn(Exception):
 
 
 class _Draws:
-    """In place of random numbers: the first of the arms that tie, and a mark that there was a tie."""
+    """Takes the place of random numbers: the first arm of a tie is chosen, and the tie is noted."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -47,10 +47,10 @@ def without_noise(noise: Noise, means: tuple[float, ...]) -> bool:
 
 
 def sure_chance(task: Task) -> float | None:
-    """P(kind >= regret), 0 or 1, where rewards do not vary and the policy's own luck changes nothing.
+    """P(kind >= regret), 0 or 1, if rewards do not vary and the policy's own luck changes nothing.
 
-    None where rewards vary, or where the policy draws numbers that may change the loss, or where the path is
-    too long to be played here.
+    None if rewards vary, if the policy draws numbers that may change the loss, or if the path is too long to
+    be played here.
     """
     problem = task.problem
     if not without_noise(problem.noise, problem.means) or task.horizon * problem.arms > MOST:
@@ -59,7 +59,7 @@ def sure_chance(task: Task) -> float | None:
         pulls, total = _only_path(task.policy, problem, task.horizon)
     except _Drawn:
         return None
-    if task.whole:
+    if task.luck_counts:
         lost = max(problem.means) * task.horizon - float(total.sum())
     else:
         lost = float(np.dot(pulls, problem.gaps))
@@ -83,7 +83,7 @@ def _only_path(policy: Policy, problem: Any, horizon: int) -> tuple[Any, Any]:
 def _all_alike(index: Any, counts: Any, means: tuple[float, ...]) -> bool:
     """Whether it does not matter which of the arms with the highest index is pulled.
 
-    Arms that were never pulled will all be pulled first; arms of the same mean with as many pulls are alike.
+    Arms that were never pulled will all be pulled first; arms with the same mean and pulls are alike.
     """
     tied = np.flatnonzero(index == index.max())
     pulls = counts[tied]
@@ -91,7 +91,7 @@ def _all_alike(index: Any, counts: Any, means: tuple[float, ...]) -> bool:
 
 
 class Counted:
-    """Random numbers that are counted."""
+    """A source of random numbers that counts its draws."""
 
     def __init__(self) -> None:
         self._source = random.Random(0)
@@ -107,14 +107,15 @@ class Counted:
 
 
 def draws_for_itself(policy: Policy, problem: Any, horizon: int) -> bool:
-    """What the class states; otherwise, whether a trial drew a number after the first pull of every arm.
+    """Whether the policy draws random numbers after the first pull of every arm, other than to break ties.
 
-    The trial's rewards are continuous, so that there are no ties to break.
+    The class may state this; otherwise its formulas or a trial show it. The trial's rewards are continuous,
+    so that there are no ties.
     """
     if policy.draws_for_itself is not None:
         return bool(policy.draws_for_itself)
     if any(names_draws(formula, set()) for formula in (policy.rule().choose, policy.rule().learn)):
-        return True  # perhaps only in rounds that no trial reaches
+        return True  # perhaps it draws only in rounds that no trial reaches
     standing = Standing(policy, horizon, problem.arms)
     rng, luck = Counted(), random.Random(1)
     for t in range(1, min(horizon, ROUNDS + problem.arms) + 1):
@@ -128,7 +129,7 @@ def draws_for_itself(policy: Policy, problem: Any, horizon: int) -> bool:
 
 
 def names_draws(formula: Any, seen: set[Any]) -> bool:
-    """Whether a function, or one that it calls, names a draw; those of `highest` only break ties."""
+    """Whether a function, or a function that it calls, names a draw; draws of `highest` only break ties."""
     from lighttail.kernels.build import names_used
 
     if formula in seen or formula is highest:
@@ -141,7 +142,7 @@ def names_draws(formula: Any, seen: set[Any]) -> bool:
 
 
 def _reward(problem: Any, arm: int, luck: random.Random) -> float:
-    """About the arm's mean, and within the range that the noise states."""
+    """A continuous reward near the arm's mean, within the range that the noise states."""
     mean, span = problem.means[arm], problem.noise.span(problem.means)
     if span is None:
         return float(mean + (problem.noise.sd(problem.means) or 1.0) * luck.gauss(0.0, 1.0))

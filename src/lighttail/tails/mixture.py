@@ -1,4 +1,4 @@
-"""A mixture of tilted laws as the kernel takes it, and how one is put together from routes."""
+"""A mixture of tilted laws as the kernel takes it, and how routes are put together to a mixture."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from lighttail.noises.tilts import Tilts
 from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
 
-DEFENCE = 0.05  # share of paths without a tilt: no weight exceeds its inverse
+DEFENCE = 0.05  # share of paths without a tilt: no weight exceeds 1 / DEFENCE
 
 
 class Mixture(NamedTuple):
-    """The components. Given the component, the arms choose among their tilts independently.
+    """The components of a mixture. In a component, the arms choose among their tilts independently.
 
-    The choice `i` tilts the first caps[component, arm, i] rewards of an arm by lam; all later rewards,
-    and that of the last round of a regret with its luck, are tilted by later_lam.
-    groups: the components groups[g] to groups[g + 1] - 1 are one plan's.
+    The choice `i` tilts the first caps[component, arm, i] rewards of an arm by lam; all later rewards are
+    tilted by later_lam and, for a regret with its luck, also the reward of the last round.
+    groups: the components groups[g] to groups[g + 1] - 1 form one plan; the last group may be untilted.
     """
 
     log_p: Floats  # [component]
@@ -40,8 +40,8 @@ class Routes:
     """One entry per route; an arm chooses among its tilts with probabilities exp(log_q).
 
     log_share: about the logarithm of the chance of the route. later: the tilts of the rewards beyond the
-    caps. log_bound: on the event no weight exceeds its exponential if the routes are drawn
-    in proportion to their shares; nan where no bound is known.
+    caps. log_bound: no weight of the event exceeds exp(log_bound) if the routes are drawn in proportion to
+    their shares; nan if no bound is known.
     """
 
     log_share: Floats  # [route]
@@ -67,12 +67,12 @@ class Routes:
         return None if not kept.any() else self if kept.all() else self.only(kept)
 
     def normal(self) -> Routes:
-        """The same with shares that add up to 1."""
+        """The same routes with shares that add up to 1."""
         return replace(self, log_share=self.log_share - log_sum(self.log_share))
 
 
 def together(parts: list[Routes]) -> Routes:
-    """All routes in one. Routes with fewer choices get choices that are never taken. No bound is known."""
+    """All routes as one. Routes with fewer choices get choices that are never taken. No bound is known."""
     choices = max(part.lam.shape[2] for part in parts)
 
     def widened(values: Floats, filling: float) -> Floats:
@@ -89,10 +89,10 @@ def together(parts: list[Routes]) -> Routes:
 
 
 def mixed(problem: Bandit, family: Tilts, plans: list[Routes], defence: float = DEFENCE) -> Mixture:
-    """The plans in equal shares, each a group of its own, and untilted paths as the last group."""
+    """The mixture of the plans in equal shares. Each plan is a group; untilted paths are the last group."""
     share = math.log((1.0 - defence) / len(plans)) if plans else 0.0
     parts = [replace(part, log_share=part.log_share - log_sum(part.log_share) + share) for part in plans]
-    if defence > 0.0:  # the one route that changes nothing
+    if defence > 0.0:  # a route without tilts
         none, share = np.zeros((1, problem.arms, 1)), math.log(defence) if plans else 0.0
         parts.append(Routes(np.array([share]), none, np.full(none.shape, math.inf), none, none[:, :, 0]))
     found = together(parts)

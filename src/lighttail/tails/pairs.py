@@ -1,7 +1,7 @@
 """Two arms: one route for each number of pulls of the best arm, and a bound on every weight.
 
-To choose the bad arm an (m + 1)-th time takes a_2 S_2 - a_1 S_1 >= b, with S the sums of rewards and a_1,
-a_2, b known for the numbers of pulls. docs/rare-events.md derives what is used here.
+The bad arm is chosen an (m + 1)-th time only if a_2 S_2 - a_1 S_1 >= b, where S are the sums of rewards and
+a_1, a_2 and b depend on the numbers of pulls. docs/rare-events.md derives what is used here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Routes
 from lighttail.tails.task import Task
 
-PRUNED = 1e-12  # share of the bound that routes left out may have together
+PRUNED = 1e-12  # share of the bound that all routes that are left out may have together
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class Ways:
 
 
 def ways(policy: Any, horizon: int, m: int) -> Ways:
-    """How the bad arm of two can be chosen an (m + 1)-th time within the horizon."""
+    """The ways in which the bad arm of two can be chosen an (m + 1)-th time within the horizon."""
     bonus, params = policy.bonus, policy.params(horizon, 2)
 
     def radius(n: float, t: float) -> float:
         return float(bonus.radius(n, bonus.clock(t, *params), *params))
 
-    if policy.plays_by == "radius":  # its index is at least the best arm's
+    if policy.plays_by == "radius":  # the bad arm's index is at least the best arm's
         n = np.arange(1.0, horizon - m)
         least = np.array([radius(k, k + m + 1.0) - radius(float(m), k + m + 1.0) for k in n])
         return Ways(n, np.full(n.size, float(m)), 1.0 / n, np.full(n.size, 1.0 / m), least)
-    # It drops the best arm after phase n, or both are active after phase m.
+    # The best arm is dropped after phase n, or both arms are active after phase m.
     dropped = np.arange(1.0, min(m, horizon - m - 1) + 1.0)
     phases = np.append(dropped, float(m)) if 2 * m < horizon else dropped
     least = np.array([2.0 * radius(k, 2.0 * k) for k in phases])
@@ -51,13 +51,13 @@ def ways(policy: Any, horizon: int, m: int) -> Ways:
 
 
 def pair_tilts(where: Ways, means: tuple[float, float], family: Tilts) -> tuple[Floats, Floats]:
-    """(nu, cost) of every way: lam_1 = -nu a_1 and lam_2 = nu a_2 have, where the constraint holds, a
-    log-likelihood ratio of at least
+    """(nu, cost) of every way. Where the constraint holds, the tilts lam_1 = -nu a_1 and lam_2 = nu a_2 have
+    a log-likelihood ratio of at least
 
         cost(nu) = nu b - n psi_1(-nu a_1) - m psi_2(nu a_2),
 
     a concave function whose highest point is found by bisection of its slope. A way that no rewards
-    allow costs infinitely much.
+    allow has an infinite cost.
     """
 
     def slope(nu: Floats) -> Floats:
@@ -80,7 +80,7 @@ def pair_tilts(where: Ways, means: tuple[float, float], family: Tilts) -> tuple[
 
 
 def pair_routes(task: Task) -> Routes | None:
-    """The routes to a pseudo regret of two arms; None where no rewards lead to it."""
+    """The routes to a pseudo regret of two arms; None if no rewards lead to this regret."""
     problem = task.problem
     bad, best = np.argsort(problem.means, kind="stable")
     m = max(1, math.ceil(task.target / problem.gaps[bad] - 1e-9) - 1)

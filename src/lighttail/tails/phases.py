@@ -1,10 +1,10 @@
 """The exact law of successive elimination on Bernoulli rewards: the programme of `programme.py` in phases.
 
 At the end of a phase every active arm has the same number of pulls, and an arm that was dropped matters only
-through what was lost on it. So a block of states is an array with one axis for the sum of each active arm,
+through the loss on this arm. So a block of states is an array with one axis for the sum of each active arm,
 and a last axis for the rewards of all dropped arms together. The last axis has a single entry for the pseudo
 regret, which does not depend on rewards. A block is known by its active arms and by the pulls of the dropped
-arms: those of each arm for the pseudo regret, and their sum for the regret.
+arms: the pulls of each arm for the pseudo regret, and their sum for the regret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
 
 Key = tuple[tuple[int, ...], tuple[int, ...]]  # active arms, pulls of the dropped arms
-STATE, BLOCK = 2e-8, 6e-5  # seconds per active arm
+STATE, BLOCK = 2e-8, 6e-5  # seconds per active arm of a state, and of a block
 
 
 class Phases:
@@ -33,7 +33,7 @@ class Phases:
         self.means, self.gaps = problem.means, problem.gaps
         self.horizon, self.with_rewards = horizon, kind == "regret"
         self.by_pulls: dict[tuple[int, ...], float] = {}
-        self.by_rest: dict[tuple[int, int], Floats] = {}  # (arm, its pulls to come) -> by rewards so far
+        self.by_rest: dict[tuple[int, int], Floats] = {}  # (arm, its pulls to come) -> chances by rewards
 
     def law(self) -> tuple[Floats, Floats]:
         """The value and the chance of every total of rewards, or of every combination of pulls."""
@@ -93,13 +93,13 @@ class Phases:
                 following[key] = following[key] + part if key in following else part
 
     def _past(self, past: tuple[int, ...], phase: int, dropped: list[int]) -> tuple[int, ...]:
-        """The pulls of the dropped arms, once these arms are dropped as well after this phase."""
+        """The pulls of all dropped arms after these arms are dropped in this phase, too."""
         if self.with_rewards:
             return (past[0] + phase * len(dropped),)
         return tuple(phase if arm in dropped else n for arm, n in enumerate(past))
 
     def _end(self, pulls: dict[int, int], past: tuple[int, ...], arm: int, left: int, mass: Floats) -> None:
-        """Keep states whose pulls are settled: `pulls` of the active arms, `left` of them still to come."""
+        """Keep states whose pulls are decided: `pulls` of the active arms; `arm` has `left` to come."""
         if self.with_rewards:
             totals = reduce(np.add.outer, [np.arange(size) for size in mass.shape])
             chances = np.zeros(self.horizon + 1)
@@ -111,7 +111,7 @@ class Phases:
             self.by_pulls[key] = self.by_pulls.get(key, 0.0) + float(mass.sum())
 
     def _played_out(self, arm: int) -> Floats:
-        """The law of all rewards of the paths that this arm ends."""
+        """The law of the total reward of all paths that are kept for this arm, with its pulls to come."""
         total = np.zeros(self.horizon + 1)
         for left in range(self.horizon, -1, -1):
             total += self.by_rest.get((arm, left), 0.0)
@@ -133,7 +133,7 @@ def pulled(mass: Floats, axis: int, mean: float) -> Floats:
 
 
 def folded(mass: Floats, axis: int) -> Floats:
-    """The same chances with the sum on this axis added to the one on the last axis."""
+    """The same chances with the sum on this axis added to the sum on the last axis."""
     moved = np.moveaxis(mass, axis, 0)
     out = np.zeros((*moved.shape[1:-1], moved.shape[-1] + moved.shape[0] - 1))
     for total, part in enumerate(moved):
@@ -142,7 +142,7 @@ def folded(mass: Floats, axis: int) -> Floats:
 
 
 def phases_size(arms: int, horizon: int, kind: str) -> tuple[float, float]:
-    """About how many seconds the phases take and the most states at once; infinite if there are too many."""
+    """About how many seconds the phases take, and the most states at once; infinite if these are too many."""
     seconds, most = 0.0, 0.0
     for phase in range(1, horizon // 2 + 2):
         states = 0.0

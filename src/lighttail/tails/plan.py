@@ -15,7 +15,7 @@ from lighttail.tails.pairs import pair_routes
 from lighttail.tails.play import may_skip
 from lighttail.tails.task import Task
 
-ROUTES: dict[str, Callable[[Task], Routes | None]] = {  # by what a policy plays by
+ROUTES: dict[str, Callable[[Task], Routes | None]] = {  # by the policy's `plays_by`
     "radius": index_routes,
     "index": index_routes,
     "posterior": index_routes,
@@ -27,8 +27,8 @@ ROUTES: dict[str, Callable[[Task], Routes | None]] = {  # by what a policy plays
 class TiltPlan:
     """A mixture of one or two plans. No weight exceeds exp(log_bound).
 
-    tight: the bound comes from the routes and not from untilted paths. rarity: about -ln of the
-    event's probability.
+    tight: whether the bound comes from the routes and not from untilted paths. rarity: about -ln of
+    the event's probability.
     """
 
     mixture: Mixture
@@ -38,7 +38,7 @@ class TiltPlan:
 
     @property
     def plans(self) -> int:
-        """Groups that are plans: all but the untilted paths."""
+        """The number of plans: all groups but the untilted paths."""
         return int(self.mixture.groups.size) - 1 - (not self.tight)
 
 
@@ -51,8 +51,8 @@ def plan_of(task: Task, found: list[Routes]) -> TiltPlan:
 
 
 def derived(task: Task) -> Routes | None:
-    """The derived routes; None if there are none, which means for `every_way_counted` that the event cannot
-    happen."""
+    """The derived routes; None if there are none. If `every_way_counted` holds, None means that the event
+    cannot happen."""
     find = pair_routes if task.every_way_counted else ROUTES.get(task.policy.plays_by)
     with np.errstate(all="ignore"):  # a cost that no float can hold is infinite: no path goes there
         found = find and find(task)
@@ -61,5 +61,5 @@ def derived(task: Task) -> Routes | None:
 
 
 def uncapped(task: Task, found: Routes) -> Routes:
-    """With all of an arm's rewards tilted alike, where paths may skip ahead."""
+    """The routes with all rewards of an arm tilted alike, if paths may skip ahead."""
     return replace(found, caps=np.full(found.caps.shape, math.inf)) if may_skip(task) else found

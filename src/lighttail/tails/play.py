@@ -18,16 +18,16 @@ from lighttail.tails.mixture import Mixture
 from lighttail.tails.task import Effort, Task
 
 SHORT = 8000  # shorter horizons are always played pull by pull, so that their seeds keep their numbers
-PILOTS = 16
+PILOTS = 16  # paths that show whether skipping ahead is faster
 PULLS_PER_NUMBER = 4.5 / 1.7  # tilted pulls that take as long as one random number of a path that skips ahead
-# By so much the logarithm of a probability may miss that of all routes' shares, and by so much more for each
-# arm beyond the second.
+# How far the logarithm of a probability may be below the logarithm of the sum of all routes' shares: with two
+# arms, and how much further with each further arm.
 MARGIN, EACH = 14.0, 10.0
 
 
 @dataclass(frozen=True)
 class Paths:
-    """What is kept of weighted paths; the last three only where they are played pull by pull.
+    """What is kept of weighted paths; the last three fields only if paths are played pull by pull.
 
     own: the component that a path was drawn from. log_parts: the log-likelihood ratio of each group of
     components, -inf for a path that does not count. score: the loss or regret that a path is certain to have.
@@ -51,20 +51,20 @@ class Paths:
         return tuple(array[place] for array in kept)
 
 
-PlayBlock = Callable[..., None]  # (generator, paths, slice, stop)
+PlayTilted = Callable[..., None]  # (generator, paths, slice, stop)
 
 
 def block_of_paths(
     task: Task, mixture: Mixture, played: Played, rarity: float = 0.0, full: bool = False
-) -> PlayBlock:
-    """A function that plays a block's paths. full: to their end, also where the event is out of reach."""
+) -> PlayTilted:
+    """A function that plays a block of paths. full: play to the end, even if the event is out of reach."""
     from lighttail.kernels import stream, tilted_kernel_for, tilted_skip_kernel_for
 
     policy, problem = task.policy, task.problem
     means, *rest = problem.noise.world(problem.means)
     params = policy.params(task.horizon, problem.arms)
     fixed = (params, means, tuple(rest), mixture, np.array(problem.gaps))
-    ends = (task.horizon, task.target, task.whole)
+    ends = (task.horizon, task.target, task.luck_counts)
     if played == "skip":
         skipping = tilted_skip_kernel_for(policy, problem)
         rarity += MARGIN + EACH * (problem.arms - 2)
@@ -91,10 +91,10 @@ def may_skip(task: Task) -> bool:
 
 
 def choose_played(task: Task, mixture: Mixture, rarity: float) -> tuple[Played, float]:
-    """The faster way, by a rule that no clock and no seed of the caller enters; and the work of a path,
-    in pulls: the horizon at most.
+    """The faster way to play, and the work of a path in pulls, which is at most the horizon.
 
-    A few pilot paths skip ahead; their random numbers and rounds are counted.
+    A few pilot paths skip ahead, and their random numbers and rounds are counted; so the choice depends on no
+    clock and on no seed of the caller.
     """
     if not may_skip(task) or not np.isinf(mixture.caps).all():
         return "step", float(task.horizon)
@@ -112,7 +112,7 @@ def choose_played(task: Task, mixture: Mixture, rarity: float) -> tuple[Played, 
 
 
 def whole_blocks(paths: int, horizon: int, played: Played = "step") -> int:
-    """The smallest number of whole blocks that holds this number of paths, in paths."""
+    """This number of paths, rounded up to whole blocks."""
     size = block_paths(horizon, played)
     return max(1, -(-paths // size)) * size
 
@@ -132,7 +132,7 @@ def play_paths(
 ) -> Paths:
     """Play this number of paths, a whole number of blocks, in blocks that are numbered from `first`.
 
-    marks: numbers of pulls 1, 2, 4, ... after which the sums are kept.
+    marks: the sums are kept after the first `marks` of the numbers of pulls 1, 2, 4, ...
     """
     from lighttail.kernels.errors import check_arms
 

@@ -1,9 +1,9 @@
 """The exact law of both kinds of regret for Bernoulli rewards: a programme over all states, forwards.
 
-What a policy does next depends on the arms' pulls and sums of rewards, of which there are finitely many
-after t rounds: C(t + 2K - 1, 2K - 1) with K arms. Their chances are carried from one round to the next
-(`Layers`), or from phase to phase (`phases.py`). docs/tails.md says how, how exact the result is and how
-far it reaches.
+A policy's next choice depends on the state: the arms' pulls and sums of rewards. With K arms there are
+C(t + 2K - 1, 2K - 1) states after t rounds, and their chances are carried from one round to the next
+(`Layers`), or from phase to phase (`phases.py`). docs/tails.md says how, how exact the result is and which
+horizons are possible.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from lighttail.tails.groups import COINS
 from lighttail.tails.phases import Phases, phases_size
 
 Integers = npt.NDArray[np.int64]
-ROUNDED = 1e-12  # share of a sum of gaps that rounding may take, many times over
+ROUNDED = 1e-12  # many times the share of a sum of gaps that rounding may take
 KINDS = ("pseudo_regret", "regret")
 MEMORY = 4e9  # bytes that a programme may take
-MERGED = 1e-12  # values that differ by this share are one
-STATE, BLOCK, LAYER = 8e-9, 5e-7, 3e-4  # seconds: of a state, of an arm of a block, of a layer
-NORMAL, POINT = 6e-8, 1e-9  # seconds: of two arms' chances, of a point of the grid where there are more arms
+MERGED = 1e-12  # relative; values that differ by less count as one
+STATE, BLOCK, LAYER = 8e-9, 5e-7, 3e-4  # seconds per state, per arm of a block, and per layer
+NORMAL, POINT = 6e-8, 1e-9  # seconds per state for two arms' chances, and per grid point for more arms
 
 
 def multisets(total: int, parts: int) -> float:
-    """C(total + parts, parts), or infinity beyond 1e18, computed at once."""
+    """C(total + parts, parts), or infinity if this is above 1e18."""
     count = 1.0
     for i in range(1, min(parts, total) + 1):
         count *= (max(parts, total) + i) / i
@@ -110,7 +110,7 @@ class Layers:
     ) -> tuple[float, Integers, Integers, Floats]:
         """The mass on the event, and the blocks of the last layer with their mass.
 
-        fates: which blocks are decided. most: the most rewards that are on the event.
+        fates: which blocks are decided. most: the largest total reward with which the event happens.
         """
         from lighttail.kernels import programme_kernel_for
         from lighttail.kernels.programme import SURE
@@ -139,7 +139,7 @@ class Layers:
     def _layer(
         self, t: int, fates: Callable[[Integers, int], Integers] | None
     ) -> tuple[Integers, Integers, int]:
-        """The blocks after t pulls, where each begins or what has become of it, and their size together."""
+        """The blocks after t pulls, the place or the fate of each block, and the size of all together."""
         blocks = compositions(t, self.problem.arms)
         sizes = np.prod(blocks + 1, axis=1)
         if fates is None:
@@ -149,7 +149,7 @@ class Layers:
         return blocks, np.where(fate == 0, np.cumsum(sizes) - sizes, fate), int(sizes.sum())
 
     def _ranks(self, blocks: Integers, total: int, arm: int) -> Integers:
-        """The place of every block's pulls and one more of the arm among all compositions of `total`."""
+        """The place, among all compositions of `total`, of every block after one more pull of the arm."""
         arms = self.problem.arms
         left, rank = np.full(blocks.shape[0], total), np.zeros(blocks.shape[0], dtype=np.int64)
         for k in range(arms - 1):
@@ -193,7 +193,7 @@ def has_programme(policy: Any) -> bool:
 
 
 def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float:
-    """About how many seconds the programme takes, computed at once; infinite if no programme fits."""
+    """About how many seconds the programme takes, from its sizes; infinite if no programme fits."""
     entry = _entry(policy)
     if entry is None or not has_arms(problem):
         return math.inf
@@ -218,7 +218,7 @@ def programme_law(policy: Policy, problem: Bandit, horizon: int, kind: str) -> t
 
 
 def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
-    """Sorted values without those of chance 0; values that are equal but for rounding count as one."""
+    """Sorted values without values of chance 0; values that differ only by rounding count as one."""
     kept = chances > 0.0
     values, chances = values[kept], chances[kept]
     order = np.argsort(values, kind="stable")
@@ -241,7 +241,7 @@ def _layers_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float
 
 
 def _posterior_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:
-    """As for layers, and the arms' chances in each state: from a grid if there are three arms or more."""
+    """As `_layers_cost`, plus the arms' chances in each state, which need a grid from three arms on."""
     seconds, memory = _layers_cost(policy, arms, horizon, kind)
     points = _grid_points(policy, arms, horizon)
     if math.isinf(memory) or math.isinf(points):
@@ -249,14 +249,14 @@ def _posterior_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[fl
     if arms == 2:
         return seconds + NORMAL * multisets(horizon, 4), memory
     table, states = points * horizon * horizon, multisets(horizon, 2 * arms)
-    # The points at which arms that were pulled are looked at, and arms that were not.
+    # The grid points at which arms that were pulled, and arms that were not pulled, are looked at.
     near = 25.0 * math.sqrt(arms) * arms * arms * states
     far = points * arms * min(arms * multisets(horizon, 2 * arms - 2), states)
     return seconds + POINT * (near + far + 10.0 * horizon * table), memory + 8.0 * table
 
 
 def _grid_points(policy: Any, arms: int, horizon: int) -> float:
-    """About how many points the grid of posterior draws has; infinite where their law is no finite number."""
+    """About how many points the grid of posterior draws has; infinite if the posterior is out of range."""
     params = policy.params(horizon, arms)
     widest, least = policy.posterior_sd(0.0, *params), policy.posterior_sd(float(horizon), *params)
     middles = [
@@ -274,7 +274,7 @@ def _phases_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float
     return seconds, 40.0 * states
 
 
-PROGRAMMES: dict[str, _Entry] = {  # by what a policy plays by
+PROGRAMMES: dict[str, _Entry] = {  # by the policy's `plays_by`
     "radius": _Entry(Layers, _layers_cost),
     "phases": _Entry(Phases, _phases_cost),
     "posterior": _Entry(Layers, _posterior_cost),

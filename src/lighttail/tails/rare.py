@@ -1,4 +1,4 @@
-"""The chance of a large regret, down to any level: exact if a law is affordable, otherwise simulated."""
+"""The chance of a large regret, however small: exact if a law is affordable, otherwise simulated."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from lighttail.tails.luck import sure_chance
 from lighttail.tails.plan import derived
 from lighttail.tails.splitting import split
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task, certainly
-from lighttail.tails.weighted import FIRST, MOST_PATHS, importance, known_limit, most_paths
+from lighttail.tails.weighted import FIRST, MOST_WEIGHTS, importance, known_limit, most_paths
 
-MOST_ASKED = 10**18  # pulls of a budget: more would be the same, and no float
-Method = Literal["auto", "exact", "importance", "plain", "splitting"]
-METHODS: tuple[str, ...] = get_args(Method)
+MOST_ASKED = 10**18  # pulls; a larger budget is cut to this number, which a float can hold
+TailMethod = Literal["auto", "exact", "importance", "plain", "splitting"]
+METHODS: tuple[str, ...] = get_args(TailMethod)
 COUNTED = ("auto", "plain")  # methods that count plain paths, whatever the problem and the delays
-MOST_PULLS = 2_000_000_000
+MOST_PULLS = 2_000_000_000  # the budget unless one is given
 AFFORDABLE = 2.0  # seconds that "auto" spends on an exact law at most
 
 
@@ -47,7 +47,7 @@ def tail_probability(
     relative_error: float = 0.05,
     level: float = 0.95,
     seed: int | None = None,
-    method: Method = "auto",
+    method: TailMethod = "auto",
     most_pulls: int = MOST_PULLS,
     threads: int | None = None,
     progress: bool | Progress = False,
@@ -59,13 +59,14 @@ def tail_probability(
     kind: "pseudo_regret" or "regret".
     relative_error: stop once half the interval's width is this share of the value.
     most_pulls: stop at this budget even if the error is larger; the estimate's `reached` is then False.
-    method: "exact" works the chance out (UCB with a bonus that ignores time; Bernoulli rewards at short
+    method: "exact" computes the chance (UCB with a bonus that ignores time; Bernoulli rewards at short
         horizons), "importance" draws paths under tilted laws and weights them (every policy; Gaussian and
         Bernoulli rewards), "plain" counts simulated paths, "splitting" is a slow check of both; "auto" takes
-        an exact law that costs a second or two, otherwise the cheaper of "importance" and "plain". A
-        LinearBandit is simulated plainly. A chance below 2.2e-308 is given as 2.2e-308.
+        an exact law that costs a second or two, otherwise the cheaper of "importance" and "plain". For a
+        LinearBandit plain paths are counted. A chance below 2.2e-308 is given as 2.2e-308.
     seed, threads, progress: as in `simulate`.
-    delay, batch: as in `simulate`; paths whose rewards come late are counted, by "auto" or "plain" alone.
+    delay, batch: as in `simulate`; if rewards come late, "auto" and "plain" count paths, and no other
+        method is possible.
 
     `reached` is a promise: the weights are bounded, or two plans that were found independently agree. If
     they disagree, `diagnostics.doubt` says so and the interval is widened to `sure_low` and `sure_high`.
@@ -82,7 +83,7 @@ def tail_probability(
     regret, level = number("regret", regret), confidence("level", level)
     relative_error = positive("relative_error", relative_error)
     most_pulls = min(whole("most_pulls", most_pulls, 1), MOST_ASKED)
-    method = cast(Method, one_of("method", method, METHODS))
+    method = cast(TailMethod, one_of("method", method, METHODS))
     course = check_course(policy, problem, checked.horizon, delay, batch)
     if course.late and method not in COUNTED:
         raise refuse("method", method, (Argument("", COUNTED), " with a delay or a batch"))
@@ -103,14 +104,14 @@ def tail_probability(
 
 
 def _possible(found: TailEstimate, task: Task) -> TailEstimate:
-    """The same, not above what the chance cannot exceed, whatever the luck of the paths was."""
+    """The estimate, cut at a bound that the chance cannot exceed, whatever the luck of the paths was."""
     if found.method in ("certain", "exact") or found.value <= 0.0:
         return found
     most = known_limit(task)
     if found.high <= most:
         return found
     value = min(found.value, most)
-    low = min(found.low, value * found.low / found.value)  # as far below, where all of it was above
+    low = min(found.low, value * found.low / found.value)  # keep the ratio if all was above
     about = found.diagnostics
     about = replace(about, sure_low=min(about.sure_low, low), sure_high=min(about.sure_high, most))
     return replace(found, value=value, low=low, high=most, diagnostics=about)
@@ -144,10 +145,10 @@ def _better_counted(found: TailEstimate, task: Task, effort: Effort) -> bool:
     """Whether there is doubt, and the budget allows enough plain paths to end the doubt."""
     if not found.diagnostics.doubt or found.value <= 0.0:
         return False
-    precision = min(effort.z / effort.relative_error, MOST_PATHS)  # whose square a float can hold
+    precision = min(effort.z / effort.relative_error, MOST_WEIGHTS)  # a float can hold its square
     paths = precision**2 / found.value
     work = work_of(task.policy, task.problem, task.horizon)
-    return paths <= MOST_PATHS and paths * work <= effort.most_pulls - found.pulls
+    return paths <= MOST_WEIGHTS and paths * work <= effort.most_pulls - found.pulls
 
 
 def _exact(task: Task, effort: Effort) -> TailEstimate:
@@ -159,7 +160,7 @@ def _exact(task: Task, effort: Effort) -> TailEstimate:
 
 def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate:
     chance = answer()
-    if chance == 0.0 and task.problem.noise.outcomes is None:  # possible, but smaller than is computed
+    if chance == 0.0 and task.problem.noise.outcomes is None:  # possible, but too rare to compute
         return replace(certainly(sys.float_info.min, effort.level, "exact"), low=0.0, high=LEAST)
     return certainly(chance, effort.level, "exact", ERROR)
 

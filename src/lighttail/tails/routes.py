@@ -1,9 +1,10 @@
-"""Routes to a large loss: how the arms' rewards would have to look, and how likely that is.
+"""Routes to a large loss: what the arms' rewards would have to be, and how likely such rewards are.
 
-A cell of routes says for every arm and every number of pulls what the arm's rewards must be like: their
-mean over the last pull not above one value, over the pull before not below another. Both are one-sided,
-so an arm that already meets the condition costs nothing. Given the cell, the arms decide on their pulls
-independently, under a price per pull and a premium per loss. docs/rare-events.md derives what is used here.
+A cell of routes says for every arm and every number of pulls n which rewards the arm needs: their mean after
+n pulls is at most one value, and their mean one pull earlier is at least another. Both conditions are
+one-sided, so an arm whose true mean meets them costs nothing. In a cell, the arms choose their pulls
+independently, with a price per pull and a premium per loss. docs/rare-events.md defines the words and
+derives what is used here.
 """
 
 from __future__ import annotations
@@ -20,34 +21,37 @@ from lighttail.outcomes.estimates import Floats
 from lighttail.tails.mixture import Routes
 from lighttail.tails.task import Task
 
-LUCK, MORE = 8, 1.12  # parts of a regret that may be bad luck with the rewards, up to somewhat more than all
-HALVINGS, NOTHING = 25, 1e-12  # of multipliers on a log scale, from next to nothing on
-CHOICES = 12  # tilts of an arm in each direction
-GRID = 50  # numbers of pulls beyond the first few that are tried for an arm
-FEW = 24  # numbers of pulls that are tried one by one
-LEAST = 1e-6  # shares of pulls below this one are not offered as a choice
+LUCK, MORE = 8, 1.12  # lucks that are tried, from 0 to MORE times the luck that is enough alone
+HALVINGS, NOTHING = 25, 1e-12  # bisections of a multiplier, and its lower end in units of the largest cost
+CHOICES = 12  # tilts of an arm in each direction at most
+GRID = 50  # numbers of pulls from FEW on that are tried for an arm
+FEW = 24  # smaller numbers of pulls are tried one by one
+LEAST = 1e-6  # numbers of pulls below this share of the likeliest number are not offered as a choice
 
 
 def lucks(task: Task) -> Floats:
-    """Tilts of all rewards besides those of the route: from none to those that are enough alone."""
+    """The lucks that are tried: common tilts of all rewards, from 0 to more than is enough alone."""
     best = max(task.problem.means)
     enough = best - task.target / task.horizon
-    if not task.whole or enough >= best:
+    if not task.luck_counts or enough >= best:
         return np.zeros(1)
     most = min(float(task.family.lam(best, enough)), 0.0)
     return most * np.linspace(0.0, MORE, LUCK)
 
 
 def losses(task: Task, later: Floats) -> tuple[Floats, Floats]:
-    """What a pull of each arm loses under a tilt, [cell, arm], and the credit of the tilt."""
+    """What a pull of each arm loses under the luck `later`, [cell, arm], and the credit of each cell.
+
+    The credit is the least value of later * (sum of all rewards) on the event.
+    """
     best = float(task.means.max())
     gaps = best - task.family.mean(task.means, later[:, None])
-    credit = later * (best * task.horizon - task.target) if task.whole else np.zeros(later.size)
+    credit = later * (best * task.horizon - task.target) if task.luck_counts else np.zeros(later.size)
     return gaps, credit
 
 
 def pulls_tried(most: int) -> tuple[Floats, Floats]:
-    """Numbers of pulls up to `most`, all small ones and ever fewer, and how many each stands for."""
+    """Numbers of pulls up to `most`, all small and some large ones, and how many numbers each stands for."""
     if most <= FEW + GRID:
         n = np.arange(1.0, most + 1.0)
     else:
@@ -58,11 +62,12 @@ def pulls_tried(most: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class Table:
-    """What every arm's numbers of pulls cost, and the tilts that pay for them: [cell, arm, pulls].
+    """The cost of every arm's numbers of pulls, and the tilts that lead to them: [cell, arm, pulls].
 
-    low, high: the tilts that hold the mean down at the last pull, and up at the pull before, each equal
-    to `later` where nothing is needed. cost: the log-likelihood ratio that the better of both has at
-    least; infinite where no rewards allow it. until: how many rewards `low` tilts.
+    pulls, count: see `pulls_tried`. low, high: the tilt that holds the mean down at the last pull, and the
+    tilt that holds the mean up at the pull before; `later` if no tilt is needed. cost: the larger of the two
+    tilts' least log-likelihood ratios; infinite if no rewards meet both conditions. until: how many rewards
+    `low` tilts.
     """
 
     pulls: Floats
@@ -71,23 +76,23 @@ class Table:
     low: Floats
     high: Floats
     later: Floats  # [cell]
-    held: Any  # [cell, arm, pulls]: whether `low` is the better one
+    held: Any  # [cell, arm, pulls]: whether the cost is that of `low`
     until: float = math.inf
 
     @property
     def base(self) -> Floats:
-        """Log weights of the numbers of pulls before any price."""
+        """Log weights of the numbers of pulls without price and premium."""
         return np.where(np.isfinite(self.cost), -self.cost, -math.inf) + np.log(self.count)
 
     @property
     def top(self) -> Floats:
-        """Above every cost that is finite, per cell."""
+        """A number above all finite costs of each cell."""
         finite = np.isfinite(self.cost)
         return np.max(np.abs(self.cost), where=finite, initial=0.0, axis=(1, 2)) + 10.0  # type: ignore[no-any-return]
 
     @property
     def tilt(self) -> Floats:
-        """The better one of both tilts."""
+        """The tilt of `low` and `high` that has the larger cost."""
         return np.where(self.held, self.low, self.high)
 
     def chances(self, gaps: Floats, price: Floats, premium: Floats) -> Floats:
@@ -108,7 +113,7 @@ def weighed(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
 
 
 def expected_pulls(base: Floats, pulls: Floats, each: Floats) -> Floats:
-    """The second part of `weighed` alone, for searches, which ask for nothing else a thousand times."""
+    """The expected pulls of `weighed` alone, which searches need a thousand times."""
     mass, _ = _masses(base, pulls, each)
     total = np.add.reduce(mass, axis=2)
     mass *= pulls
@@ -116,7 +121,7 @@ def expected_pulls(base: Floats, pulls: Floats, each: Floats) -> Floats:
 
 
 def _masses(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
-    """The weights of the numbers of pulls over the highest weight of each arm, and ln of that weight."""
+    """The weights of the numbers of pulls, divided by each arm's largest weight, and ln of the latter."""
     value = each[:, :, None] * pulls
     np.subtract(base, value, out=value)
     high = np.maximum.reduce(value, axis=2, keepdims=True)
@@ -126,8 +131,8 @@ def _masses(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
 
 
 def rate(family: Tilts, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
-    """The least log-likelihood ratio of n rewards tilted by `lam`, against all tilted by `later`, less
-    what `later` itself adds, on the event that ends at the mean `bound`:
+    """The least log-likelihood ratio of n rewards that are tilted by `lam`, if their mean is at the `bound`
+    or beyond, without the part later * (sum of rewards), which the credit counts:
 
         (lam - later) n bound - n psi(lam).
     """
@@ -137,9 +142,10 @@ def rate(family: Tilts, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> 
 def table_of(
     family: Tilts, means: Floats, grid: tuple[Floats, Floats], below: Floats, above: Floats, later: Floats
 ) -> Table:
-    """below: [cell, arm, pulls], the mean of n rewards is at most that; above: of n - 1, at least that.
+    """The table of cells. below, above: [cell, arm, pulls], the mean of n rewards is at most `below`, and the
+    mean of n - 1 rewards is at least `above`.
 
-    A bound of inf (-inf) asks for nothing. later: [cell], the tilt of all rewards besides.
+    A bound of inf (-inf) is no condition. later: [cell], the tilt of all other rewards.
     """
     n, count = grid
     mean, nu = means[:, None], later[:, None, None]
@@ -153,14 +159,14 @@ def table_of(
     raised = rate(family, mean, high, nu, n - 1.0, np.where(high > nu, at_least, 0.0)) + idle
     cost_high = np.where(high > nu, raised, n * idle)
     impossible = (asked_low & np.isneginf(at_most)) | (asked_high & np.isposinf(at_least))
-    stuck = np.equal(family.mean(mean, np.ones(1)), mean)  # rewards that cannot move
+    stuck = np.equal(family.mean(mean, np.ones(1)), mean)  # no tilt changes these rewards
     impossible |= stuck & ((asked_low & (at_most < mean)) | (asked_high & (at_least > mean)))
     cost = np.where(impossible, math.inf, np.maximum(cost_low, cost_high))
     return Table(n, count, cost, low, high, later, cost_low >= cost_high)
 
 
 def halved(low: Floats, high: Floats, enough: Callable[[Floats], Any], times: int) -> Any:
-    """The ends of intervals after halvings on a log scale; `enough`: whether a value is high enough."""
+    """The ends of intervals after bisections on a log scale. enough: whether a value is high enough."""
     for _ in range(times):
         middle = np.sqrt(low * high)
         above = enough(middle)
@@ -169,13 +175,13 @@ def halved(low: Floats, high: Floats, enough: Callable[[Floats], Any], times: in
 
 
 def settled(
-    table: Table, gaps: Floats, horizon: float, loss: float, credit: Floats, whole: bool
+    table: Table, gaps: Floats, horizon: float, loss: float, credit: Floats, to_the_end: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Multipliers of each cell for sum n <= horizon and sum gap n >= loss, and the cell's log share.
+    """The price, premium and log share of each cell, for sum n <= horizon and sum gap n >= loss.
 
-    gaps: [cell, arm]; credit: [cell]. whole: a path ends with the horizon, so sum n is equal to it.
-    The price of a pull and the premium per loss are the least with which the arms' expected pulls keep
-    both constraints. The log share is
+    gaps: [cell, arm]; credit: [cell]. to_the_end: a path ends with the horizon, so that sum n = horizon.
+    The price per pull and the premium per loss are the smallest with which the arms' expected pulls
+    meet both constraints. The log share is
 
         sum_k ln sum_n exp(-cost - (price - premium gap_k) n) + price horizon - premium loss - credit,
 
@@ -195,10 +201,10 @@ def settled(
         low, high = NOTHING * top, 4.0 * top + premium * np.max(gaps, axis=1)
         free = enough(np.zeros(cells), premium)
         sign = np.where(free, -1.0, 1.0)
-        if free.all() and not whole:
+        if free.all() and not to_the_end:
             return np.zeros(cells)
         low, high = halved(low, high, lambda price: enough(sign * price, premium) != free, HALVINGS)
-        return np.where(free, -low if whole else 0.0, high)
+        return np.where(free, -low if to_the_end else 0.0, high)
 
     least_gap = np.min(np.where(gaps > 0.0, gaps, math.inf), axis=1)
     low, high = NOTHING * top / least_gap, 4.0 * top / least_gap
@@ -210,14 +216,14 @@ def settled(
         price = priced(premium)
     logs, expected = weighed(base, table.pulls, price[:, None] - premium[:, None] * gaps)
     share = logs.sum(axis=1) + price * horizon - premium * loss - credit
-    half_a_pull = np.where(np.isfinite(least_gap), 0.5 * least_gap, 0.0)  # all that is possible is asked for
+    half_a_pull = np.where(np.isfinite(least_gap), 0.5 * least_gap, 0.0)  # slack for the largest loss
     lost = (expected * gaps).sum(axis=1) >= loss - 1e-6 * np.abs(loss) - half_a_pull
     kept = (expected.sum(axis=1) <= horizon * (1.0 + 1e-6)) & lost & ~np.isnan(share)
     return price, premium, np.where(kept, share, -math.inf)
 
 
 def routes_of(table: Table, gaps: Floats, price: Floats, premium: Floats, log_share: Floats) -> Routes:
-    """The tilts that the arms of each cell choose among, and how often."""
+    """The routes: the tilts that the arms of each cell choose among, and how often."""
     cells, arms, _ = table.cost.shape
     shape = (cells, arms, 2 * CHOICES + 1)
     lam, caps = np.zeros(shape), np.full(shape, math.inf)
@@ -229,7 +235,7 @@ def routes_of(table: Table, gaps: Floats, price: Floats, premium: Floats, log_sh
         found = [(nu, math.inf, mass[idle].sum())]
         for part in _parts(held & ~idle, mass):
             found.append((tilt[part[part.size // 2]], table.until, mass[part].sum()))
-        for part in _parts(~held & ~idle, mass):  # what holds after few pulls holds after more
+        for part in _parts(~held & ~idle, mass):  # a tilt for few pulls serves more pulls, too
             found.append((tilt[part[0]], table.pulls[part[0]] - 1.0, mass[part].sum()))
         found = [one for one in found if one[2] > 0.0]
         lam[c, k, : len(found)], caps[c, k, : len(found)], shares = zip(*found, strict=True)
@@ -239,7 +245,7 @@ def routes_of(table: Table, gaps: Floats, price: Floats, premium: Floats, log_sh
 
 
 def _parts(kind: Any, mass: Floats) -> list[Any]:
-    """The places of one kind in at most CHOICES runs, evened out: rare places have runs of their own."""
+    """The places of one kind in at most CHOICES runs of similar size, so that rare places have runs, too."""
     places = np.flatnonzero(kind & (mass > LEAST * mass.max()))
     if places.size <= CHOICES:
         return [np.array([place]) for place in places]

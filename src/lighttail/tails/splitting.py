@@ -1,6 +1,6 @@
 """The chance of a large regret by splitting: a slow check that shares nothing with the tilts.
 
-Only independent repetitions tell how far a repetition may be off, so the interval comes from them.
+Only independent repetitions show how far one repetition may be off, so they give the interval.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lighttail.running.pool import run_blocks
 from lighttail.system.progress import compiling, reporter
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 
-PARTICLES, KILLED, LEVELS = 400, 20, 200
-FIRST, FEWEST, MOST_REPETITIONS = 16, 32, 512  # repetitions: before the first look, and of an answer
-SHARE = 0.2  # of the sum of all repetitions that one may have at most in an answer to be trusted
+PARTICLES, KILLED, LEVELS = 400, 20, 200  # paths, paths that a turn ends at least, and levels of the score
+FIRST, FEWEST, MOST_REPETITIONS = 16, 32, 512  # repetitions before the first look, and limits for an answer
+SHARE = 0.2  # the largest share of one repetition in the sum of all, if an answer is to be trusted
 LONGEST = 10**6  # pulls per path; every repetition plays hundreds of paths
 
 
 def split(task: Task, effort: Effort) -> TailEstimate:
-    """Repetitions of adaptive splitting: the first few show how many are needed, which are then played."""
+    """Repetitions of adaptive splitting: the first few show how many are needed, and these are played."""
     from lighttail.kernels import score_for
 
     if task.horizon > LONGEST:
@@ -77,8 +77,8 @@ def limits_of(values: Floats, level: float) -> tuple[float, float]:
     """Limits for the mean of independent repetitions, whose law is skewed.
 
     T = (mean - mu) / s is not symmetric, but T + a T^2 + a^2 T^3 / 3 + a / (2 n) nearly is, with a = skewness
-    / 3 (Hall 1992): the limits are where that is a quantile of Student's law. A fifth of the risk is kept
-    back, for having looked at the repetitions before there were enough.
+    / 3 (Hall 1992): at the limits this is a quantile of Student's law. A fifth of the risk is kept back,
+    because the repetitions were looked at before there were enough.
     """
     from scipy.special import stdtrit
 
@@ -106,7 +106,7 @@ def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) 
     arms = (np.array(problem.means), spread, np.array(problem.gaps))
     stop = np.zeros(1, dtype=np.int64)
     clock = _clock(policy, horizon, params)
-    limits = (horizon, task.target, clock, _lowest(task, clock, spread), task.whole, LEVELS)
+    limits = (horizon, task.target, clock, _lowest(task, clock, spread), task.luck_counts, LEVELS)
     found = np.zeros((count, 3))
 
     def one(place: int, until: int, particles: int = PARTICLES) -> int:
@@ -126,7 +126,7 @@ def _repeat(task: Task, effort: Effort, spread: Floats, first: int, count: int) 
 
 
 def variances(noise: Noise, means: tuple[float, ...]) -> Floats:
-    """About the variance of one reward of each arm, from a few draws: the score needs no more."""
+    """The variance of a reward of each arm, estimated from a few draws: the score needs no more."""
     world, rng = noise.world(means), np.random.default_rng(0)
     shocks = [noise.shock(rng, *world) for _ in range(2000)]
     rewards = [[noise.reward(shock, arm, *world) for shock in shocks] for arm in range(len(means))]
@@ -135,7 +135,7 @@ def variances(noise: Noise, means: tuple[float, ...]) -> Floats:
 
 
 def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
-    """The time at which the score looks at indices: the end; for Thompson sampling, deviations."""
+    """The clock of the score: its value at the end or, for Thompson sampling, a reach in deviations."""
     if policy.plays_by == "posterior":
         return math.sqrt(2.0 * math.log(horizon))
     if not policy.plays_by:
@@ -145,17 +145,17 @@ def _clock(policy: Any, horizon: int, params: tuple[float, ...]) -> float:
 
 
 def _lowest(task: Task, clock: float, spread: Floats) -> float:
-    """A number below the score of a path that saw each arm's mean once, where scores start."""
+    """The score at which levels start, below that of a path in which each arm has earned its mean once."""
     from lighttail.kernels import score_for
     from lighttail.kernels.branching import with_luck
 
     policy, problem = task.policy, task.problem
     make, parts, _ = score_for(policy)
     score = make(*parts)
-    score = with_luck(score) if task.whole else score
+    score = with_luck(score) if task.luck_counts else score
     means, gaps = np.array(problem.means), np.array(problem.gaps)
     state = (np.ones(problem.arms), means, np.zeros((problem.arms, max(1, policy.rule().notes))))
-    lost = 0.0 if task.whole else gaps.sum()
+    lost = 0.0 if task.luck_counts else gaps.sum()
     ahead = (task.target - lost, gaps, clock, float(task.horizon - problem.arms))
     world = (means, spread)
     with np.errstate(all="ignore"):  # a cost that no float can hold is infinite

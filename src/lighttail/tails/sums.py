@@ -1,4 +1,4 @@
-"""What is summed at every level: a tail or a whole law, over the numbers of pulls of the groups of arms."""
+"""The sums at every level: a tail or a whole law, over the numbers of pulls of the groups of arms."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from lighttail.outcomes.estimates import Floats
 
 CHECKS = 200  # tails of a law whose accuracy is watched
-MOST_UNITS = 100_000  # of a common unit that the largest gap may have
-SAME = 1e-9  # relative; gaps that differ by less have a common unit
+MOST_UNITS = 100_000  # units that the largest gap may have
+SAME = 1e-9  # relative; a gap may differ by this from a whole number of units
 Units = tuple[float, tuple[int, ...]]  # a common unit of the gaps, and the gaps in this unit
 
 
@@ -40,10 +40,10 @@ def common_unit(gaps: Any) -> Units | None:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """A vector of sums at one level: one of the kinds of `lighttail.kernels.merge`.
+    """A vector of sums at one level. kind: one of the kinds of `lighttail.kernels.merge`.
 
-    gaps, regret: in one unit, with what rounding may take from a regret taken off. wholes: the gaps
-    in whole units, of which `cap` or more are one place, for the lattice.
+    gaps, regret: in the same unit, the regret minus what rounding may take. wholes: for the lattice, the
+    gaps in whole units; in a tail, the last place stands for all regrets from `regret` on.
     """
 
     kind: int
@@ -52,10 +52,10 @@ class Sum:
     horizon: int
     size: int
     wholes: tuple[int, ...] = ()
-    order: Any = field(default=None, repr=False)  # of the places of a law, by falling regret
+    order: Any = field(default=None, repr=False)  # the places of a law by falling regret
 
     def settings(self) -> tuple[Any, ...]:
-        """What the kernels are handed."""
+        """The arguments of the kernels."""
         wholes = np.array(self.wholes or (0,) * len(self.gaps), dtype=np.int64)
         return self.gaps, wholes, self.regret, self.horizon
 
@@ -82,7 +82,7 @@ def places(groups: int, pulls: int) -> int:
 
 
 def tail_sum(gaps: Floats, regret: float, horizon: int, units: Units | None = None) -> Sum:
-    """P(pseudo regret >= regret), by the numbers of pulls or, if units are given, by the number of units."""
+    """P(pseudo regret >= regret), summed over pulls or, if units are given, over pulls and units."""
     from lighttail.kernels.merge import LATTICE, TAIL
 
     if units is None:
@@ -92,7 +92,7 @@ def tail_sum(gaps: Floats, regret: float, horizon: int, units: Units | None = No
 
 
 def law_sum(gaps: Floats, horizon: int, units: Units | None = None) -> tuple[Sum, Floats]:
-    """The whole law and the regret at each place, by numbers of pulls or, if units are given, of units."""
+    """The whole law, summed as in `tail_sum`, and the regret at each place."""
     from lighttail.kernels.merge import LATTICE, LAW, regrets_of
 
     if units is not None:

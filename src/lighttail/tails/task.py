@@ -1,4 +1,4 @@
-"""What is asked of a tail, how much effort it may take, and what the answer holds."""
+"""The question about a tail, the effort that the answer may take, and the answer."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from lighttail.running.prepare import Progress
 from lighttail.tails.tilts import check_tilt, tilts_of, why_not_tilted
 
 MOST_PLANNED = 10**7  # pulls per path: a plan looks at every number of pulls
-PAIRED = ("radius", "phases")  # what policies play by whose ways with two arms are all known
+PAIRED = ("radius", "phases")  # `plays_by` of policies of which all ways with two arms are known
 
 
 @dataclass(frozen=True)
 class Diagnostics:
     """Whether to trust an estimate from weights.
 
-    hits: paths on the event. largest_share: the largest weight's share of their sum. kurtosis: of the
-    weights. weight_bound: no weight can exceed it (nan without weights). relative_error: half the
-    interval's width over the value, or the largest share if that is more. sure_low, sure_high: an
-    interval that holds at this number of paths, whatever the law of the weights below their bound
-    (empirical Bernstein) and, where there is doubt, not above a bound that is known without simulation.
-    played: "step" pull by pull, or "skip" where paths skip ahead. opinions: what each of the plans would
-    have answered alone. doubt: a sentence that says why the estimate is not to be trusted; empty if it is.
-    stopped: what ended the run before the relative error was reached; empty if it was reached. score: by
-    what the paths of splitting were split.
+    hits: paths on the event. largest_share: the largest weight's share of the sum of weights. kurtosis: of
+    the weights. weight_bound: no weight can exceed this bound (nan without weights). relative_error: half
+    the interval's width over the value, or the largest share if this is more. sure_low, sure_high: an
+    interval that holds at this number of paths for every law of weights below their bound (empirical
+    Bernstein); if there is doubt, it is cut at a bound that is known without simulation. played: "step"
+    pull by pull, or "skip" if paths skip ahead. opinions: what each plan would have answered alone. doubt:
+    a sentence that says why the estimate is not to be trusted; empty if it can be trusted. stopped: what
+    ended the run before the relative error was reached; empty if it was reached. score: the score by which
+    paths were split.
     """
 
     hits: int
@@ -55,10 +55,10 @@ class Diagnostics:
 class TailEstimate(Estimate):
     """A probability with its interval, how it was found, and what it took.
 
-    reached: whether the answer has the relative error that was asked for and can be trusted: weights that
-    are bounded, or two independent plans that agree, or plain paths, or repetitions that were counted. Where
-    it is False, `diagnostics.doubt` says why the estimate cannot be trusted, or, if the interval is sound
-    but wide, `diagnostics.stopped` says what ended the run.
+    reached: whether the answer has the relative error that was asked for and can be trusted: the weights are
+    bounded, or two independent plans agree, or plain paths or enough repetitions were counted. If `reached`
+    is False, `diagnostics.doubt` says why the estimate cannot be trusted or, if the interval is sound but
+    wide, `diagnostics.stopped` says what ended the run.
     """
 
     paths: int
@@ -70,7 +70,7 @@ class TailEstimate(Estimate):
 
 @dataclass(frozen=True)
 class Effort:
-    """How exact, how sure, from which seed, and at what cost at most."""
+    """The wanted precision and confidence, the seed, and the limits on the work."""
 
     relative_error: float
     level: float
@@ -102,24 +102,24 @@ class Task:
 
     @cached_property
     def target(self) -> float:
-        """The regret less what rounding may take from a path that reaches it."""
+        """The regret minus the most that rounding may take from a path with this regret."""
         return self.regret - rounding(self.regret, self.kind, self.means, self.horizon)
 
     @cached_property
     def family(self) -> Tilts:
-        """The tilts of the rewards, which exist where `no_tilts` has no objection."""
+        """The tilts of the rewards, which exist if `no_tilts` returns None."""
         family = tilts_of(self.problem.noise)
         assert family is not None
         return family
 
     @property
-    def whole(self) -> bool:
+    def luck_counts(self) -> bool:
         """Whether the luck of the rewards counts, so that a path is decided by its last reward."""
         return self.kind == "regret"
 
     def certain(self) -> float | None:
         """The probability if it is known to be 0 or 1 without simulation, otherwise None."""
-        if self.whole:  # the regret is largest with the smallest reward at every pull
+        if self.luck_counts:  # the regret is largest with the smallest reward at every pull
             span = self.problem.noise.span(self.problem.means)
             most = math.inf if span is None else (max(self.problem.means) - span[0]) * self.horizon
             return 0.0 if self.target > most else None
@@ -133,8 +133,8 @@ class Task:
 
     @property
     def every_way_counted(self) -> bool:
-        """Whether a plan has every way to the event, so that no route means that it cannot happen."""
-        return not self.whole and self.problem.arms == 2 and self.policy.plays_by in PAIRED
+        """Whether a plan has every way to the event: if it has no route, the event cannot happen."""
+        return not self.luck_counts and self.problem.arms == 2 and self.policy.plays_by in PAIRED
 
     def no_tilts(self) -> BadInput | None:
         """The refusal if importance sampling cannot be used for this task, otherwise None."""

@@ -1,7 +1,8 @@
-"""Bernoulli arms: the sum, over the values that the index can have, of what the arms do at each value.
+"""Bernoulli arms: the law as a sum over the values that the index can have.
 
-Arms whose indices are equal are pulled in random order (docs/tails.md): an arm that comes to the
-level waits for an exponential time, and whoever is done first is pulled first.
+Arms whose indices are equal are pulled in random order (docs/tails.md): an arm that comes to the level waits
+for an exponential time, and the arm whose time ends first is pulled first. A cell is a number of pulls and a
+number of successes.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from lighttail.running.prepare import usable_processors
 from lighttail.tails.groups import Groups
 from lighttail.tails.sums import Sum
 
-TOGETHER = 128  # values of the index in a batch
+TOGETHER = 128  # values of the index in a batch at most
 PANEL = 12  # nodes of Gauss and Legendre in a stretch of the waiting time
-GROWTH = 1.4  # of a stretch over the one before
+GROWTH = 1.4  # the length of a stretch over the length of the stretch before, at most
 ENOUGH = 40.0  # a waiting time is longer with a chance of exp(-40)
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """Numbers of pulls and successes by falling index, and where each value of the index begins."""
+    """The cells in falling order of the index, and where each value of the index begins."""
 
     pulls: Any
     successes: Any
     starts: Any
-    times: Any  # that an arm may come to each value
+    times: Any  # how often an arm may come to each value
 
     @classmethod
     def of(cls, groups: Groups) -> _Cells:
         pulls = np.repeat(np.arange(1, groups.steps + 1), np.arange(2, groups.steps + 2))
         successes = np.concatenate([np.arange(n + 1) for n in range(1, groups.steps + 1)])
-        # As the simulation works it out: what is equal there is equal here.
+        # The simulation's arithmetic: indices that are equal there are equal here.
         index = successes / pulls.astype(float) + groups.radius[pulls - 1]
         order = np.lexsort((successes, pulls, -index))
         index, pulls, successes = index[order], pulls[order], successes[order]
@@ -49,7 +50,7 @@ class _Cells:
         return cls(pulls, successes, starts, times)
 
     def batches(self) -> Iterator[tuple[int, int]]:
-        """Stretches of values that an arm comes to at most once, and single other values."""
+        """Batches of values that an arm comes to at most once, and single values for all others."""
         several = np.flatnonzero(self.times > 1)
         cuts = np.union1d(np.append(several, several + 1), np.arange(0, self.times.size, TOGETHER))
         cuts = np.unique(np.append(cuts, self.times.size))
@@ -57,7 +58,7 @@ class _Cells:
 
 
 class _Arm:
-    """One arm of a group as the level falls."""
+    """One arm of a group while the level falls."""
 
     def __init__(self, mean: float, steps: int, horizon: int) -> None:
         self.mean, self.horizon = mean, horizon
@@ -97,12 +98,13 @@ def add_up(groups: Groups, target: Sum) -> Floats:
                 total += _once((below, waiting, gone, running), count, target, pool)
             left = below[:, -1] + gone[:, -int(cells.times[last - 1]) :].sum(axis=1)
             if not left.any(axis=1).all():
-                break  # some arm is pulled more often than there are pulls
+                break  # some arm would have more pulls than the horizon allows
     return total
 
 
 def _once(parts: tuple[Floats, ...], arms: Any, target: Sum, pool: ThreadPoolExecutor) -> Floats:
-    """A uniform clock per arm: the integrand is a polynomial, and Gauss and Legendre are exact."""
+    """The sum over values that an arm comes to at most once. A uniform clock makes the integrand a
+    polynomial, for which the nodes of Gauss and Legendre are exact."""
     from lighttail.kernels.merge import merge_ties
 
     nodes, weights = np.polynomial.legendre.leggauss(-(-int(arms.sum()) // 2))
@@ -122,7 +124,7 @@ def _once(parts: tuple[Floats, ...], arms: Any, target: Sum, pool: ThreadPoolExe
 def _often(
     below: Floats, waiting: Floats, gone: Floats, running: Floats, arms: Any, target: Sum, pool: Any
 ) -> Floats:
-    """A value that an arm may come to again and again: an exponential clock, new with every visit.
+    """The sum at a value that an arm may come to several times, with a new waiting time at every visit.
 
     After a time r at this value an arm has made j moves with Poisson's chance exp(-r) r^j / j!.
     """
@@ -145,7 +147,7 @@ def _often(
 
 
 def _times(visits: int, arms: int) -> list[tuple[float, float]]:
-    """Nodes and weights for the time at a value, in stretches that grow."""
+    """Nodes and weights of an integral over the time at a value, in stretches that grow."""
     nodes, weights = np.polynomial.legendre.leggauss(PANEL)
     start, width = 0.0, 1.0 / arms
     found: list[tuple[float, float]] = []

@@ -10,9 +10,9 @@ from lighttail.checks import refuse
 from lighttail.noises import PILOT_ARMS, Noise, rewards_drawn
 from lighttail.noises.tilts import Tilts
 
-SMALLEST = 1e-100  # unit of rewards, so that its square and those of sums are floats
-TRIED, NEAR = 1e-3, 1e-2  # a tilt that is tried, in units of the rewards, and what differences may leave
-ROUNDED = 1e-14  # relative; what rounding does to a difference of means
+SMALLEST = 1e-100  # the smallest unit of rewards: squares of rewards and of their sums are floats
+TRIED, NEAR = 1e-3, 1e-2  # a tilt that is tried, in units of the rewards, and the allowed relative error
+ROUNDED = 1e-14  # the relative error that rounding causes in a difference of means
 LOST = 1e12  # means, in units of the rewards, beyond which rounding hides the noise
 
 
@@ -35,10 +35,10 @@ def why_not_tilted(noise: Noise, means: tuple[float, ...]) -> str | None:
 
 @functools.lru_cache(maxsize=16)
 def check_tilt(noise: Noise, means: tuple[float, ...]) -> None:
-    """Refuse tilts that are not those of the noise, where that shows.
+    """Raise BadInput if the stated tilts visibly do not fit the rewards that the noise draws.
 
     psi'(0) is the mean and psi''(0) the variance of a reward; psi' is the mean of the tilted law, and `lam`
-    leads there. The variance is compared with that of some draws, to a factor of 2.
+    is the tilt to a mean. The variance may differ from that of some draws by a factor of 2.
     """
     family = tilts_of(noise)
     if family is None:

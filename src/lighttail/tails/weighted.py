@@ -1,4 +1,7 @@
-"""Tails by importance sampling: two plans in one mixture, and each path tells what both say."""
+"""Tails by importance sampling: two plans in one mixture, each of which also has an opinion of its own.
+
+The opinion of a plan is its estimate from its own paths alone.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +27,23 @@ from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
 
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds
-MOST_PATHS = 4_000_000  # whose weights are kept
+MOST_WEIGHTS = 4_000_000  # paths whose weights are kept at most
 DEARER = 2.5  # plain pulls that take about as long as one tilted pull
-SHARE = 0.05  # of all weights that one may have at most in an estimate to be trusted
+SHARE = 0.05  # the largest share of one weight in the sum of all, if an estimate is to be trusted
 UNSEEN = 3.0  # if only untilted paths bound the weights: an unseen weight over the largest weight seen
-CONFIRM, AT_LEAST = 4, 1 << 17  # times as many paths may be played to hear a second opinion
-AFRESH = 1 << 36  # the first block of a run that follows another one of the same task
+CONFIRM, AT_LEAST = 4, 1 << 17  # for clear opinions, paths may grow by the factor CONFIRM or to AT_LEAST
+AFRESH = 1 << 36  # the first block of a run that follows another run of the same task
 CLEAR = 0.12  # the relative standard error of an opinion that is clear
 VAGUE = 0.2  # the relative standard error of two opinions together beyond which they do not count
-WITNESS = 0.25  # relative error of splitting where it is asked for its opinion,
-LEAST_OF_WITNESS, MOST_OF_WITNESS = 5_000_000, 20_000_000  # and pulls that it may take
+WITNESS = 0.25  # relative error of splitting if it is asked for its opinion
+LEAST_OF_WITNESS, MOST_OF_WITNESS = 5_000_000, 20_000_000  # limits of the pulls of this splitting
 Opinion = tuple[float, float]  # the logarithm of an estimate, and its relative standard error
 APART, SIGMAS = 1.5, 3.0  # opinions disagree if they differ by this factor and these standard errors
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of paths so far: log_weight of the whole mixture, and for each plan that of its own."""
+    """The weights of the paths so far: log_weight under the whole mixture, log_alone under each plan."""
 
     log_weight: Floats
     own: Floats  # the group that a path was drawn from
@@ -109,7 +112,7 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
 
 def _useless_bound(found: TailEstimate, plan: TiltPlan) -> bool:
     """Whether the bound on the weights is so much above the value that the estimate is no better for it."""
-    return found.value <= 0.0 or plan.log_bound - math.log(found.value) > math.log(MOST_PATHS / 100.0)
+    return found.value <= 0.0 or plan.log_bound - math.log(found.value) > math.log(MOST_WEIGHTS / 100.0)
 
 
 def _run(
@@ -121,7 +124,7 @@ def _run(
     block: int = 0,
     third: bool = False,
 ) -> TailEstimate | None:
-    """Look, and go on, until the error is small and both opinions are clear, or the budget is spent.
+    """Play more paths until the error is small and both opinions are clear, or the budget is spent.
 
     block: the number of the first block, whose random numbers nothing else has used. third: whether splitting
     is asked, too, if the two plans do not confirm each other.
@@ -147,7 +150,7 @@ def _run(
         error = found.diagnostics.relative_error / effort.relative_error
         vague = _vagueness(sample, found.value) if plan.plans > 1 else 0.0
         precise_at = precise_at or (paths if error <= 1.0 else 0)
-        if precise_at:  # what is left is to hear both opinions, within reason
+        if precise_at:  # only the opinions need more paths, which are limited
             most = min(most, max(CONFIRM * precise_at, AT_LEAST))
         wanted = paths * min(8.0, max(2.0, 1.2 * min(8.0, max(error, vague)) ** 2))
         following = whole_blocks(int(min(wanted, most)), task.horizon, played)
@@ -163,10 +166,10 @@ def _run(
     return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
 
 
-def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[int, str]:
+def most_paths(effort: Effort, work: float, fitting: int = MOST_WEIGHTS) -> tuple[int, str]:
     """The largest number of paths, each of `work` pulls, and the reason for the limit."""
     limits = [
-        (MOST_PATHS, f"{MOST_PATHS:,} paths were played, which is the largest number that is kept"),
+        (MOST_WEIGHTS, f"{MOST_WEIGHTS:,} paths were played, which is the largest number that is kept"),
         (int(effort.most_pulls / work), f"the budget of {effort.most_pulls:,} pulls was spent"),
         (fitting, "as many paths were played as fit into memory"),
     ]
@@ -175,7 +178,7 @@ def most_paths(effort: Effort, work: float, fitting: int = MOST_PATHS) -> tuple[
 
 
 def _vagueness(sample: Weights, value: float) -> float:
-    """The error of the vaguer opinion in units of CLEAR, the error that an opinion may have; 0 if the opinion
+    """The error of the vaguer opinion in units of CLEAR, the error that an opinion may have; 0 if one opinion
     will never be clear."""
     opinions = sample.opinions()
     log_value = math.log(value) if value > 0.0 else -math.inf
@@ -198,7 +201,7 @@ def _plain_is_cheaper(sample: Weights, rounds: float, plain: float) -> bool:
 
 
 def _scaled(log_weight: Floats, log_bound: float) -> tuple[Floats, float]:
-    """The weights in units of exp(unit), and that unit: they may be smaller than any float.
+    """The weights divided by exp(unit), and `unit`: the weights may be smaller than any float.
 
     A weight beyond a tight bound comes from a route that was left out because its chance is below
     1e-12 of the bound: it counts as the bound.
@@ -221,10 +224,9 @@ def _estimate(
 ) -> TailEstimate:
     """The estimate from the weights of all paths so far. most: the largest number of paths that is allowed.
 
-    The interval is that of a mean between 0 and the weights' bound. A bound so large that it alone would
-    ask for more paths than there may be is set aside, as is one that only untilted paths give: a few
-    times the largest weight seen stands in, no weight may make up more than the error asked for, and two
-    plans must agree.
+    The interval is that of the mean of numbers between 0 and the weights' bound. If the bound comes from
+    untilted paths, or alone would need more paths than are allowed, then UNSEEN times the largest weight
+    seen replaces the bound, no weight's share may exceed the wanted error, and two plans must agree.
     """
     weights, unit = _scaled(sample.log_weight, plan.log_bound)
     scale, hits = math.exp(unit), int(np.count_nonzero(weights))
@@ -241,7 +243,7 @@ def _estimate(
         error = effort.z * spread / math.sqrt(weights.size) / mean
         error = max(error, (guess.high - guess.low) / (2.0 * mean), 0.0 if helps else share)
         kurtosis = float(np.mean((weights - mean) ** 4)) / spread**4 if spread > 0.0 else math.nan
-    # One interval for each look, so that stopping when it looks good does no harm.
+    # Each look has its share of the risk, so that stopping at a look that seems good does no harm.
     slip = (1.0 - effort.level) / (looks * (looks + 1))
     reach = bernstein(weights, bound, slip)
     top = bernstein(np.zeros(weights.size), math.exp(plan.log_bound), slip) if beyond else 0.0
@@ -262,7 +264,7 @@ def _estimate(
         opinions=tuple(math.exp(log) for log, _ in heard),
         doubt=doubt,
     )
-    # A chance too small for a float is given as the smallest one, not as 0.
+    # A chance too small for a float is given as the smallest float, not as 0.
     least = sys.float_info.min if hits else 0.0
     value = min(1.0, max(least, mean * scale))
     low, high = guess.low * scale, max(least, min(1.0, guess.high * scale))
@@ -305,8 +307,8 @@ def _doubt(
     if share > SHARE:
         return f"one path makes up {share:.1%} of the estimate"
     if plan.tight:
-        return "the bound on the weights is too far above the estimate for so few paths"
-    if draws_for_itself(task.policy, task.problem, task.horizon):  # all may miss the same: its own luck
+        return "the bound on the weights is too far above the estimate for this number of paths"
+    if draws_for_itself(task.policy, task.problem, task.horizon):  # all plans miss its own luck
         return "neither plan tilts what the policy itself draws"
     apart = "there is only one plan, and nothing to compare it with"
     if plan.plans > 1:
@@ -335,7 +337,7 @@ def known_limit(task: Task) -> float:
 
 
 def bernstein(sample: Floats, bound: float, slip: float) -> float:
-    """How far the mean of an outcome in [0, bound] may be from the sample's, but for a chance `slip`.
+    """How far the mean of an outcome in [0, bound] is from the sample mean, except with the chance `slip`.
 
     sqrt(2 V ln(4/slip) / n) + 7 bound ln(4/slip) / (3 (n - 1)), V the sample variance with n - 1
     (Maurer and Pontil 2009, Thm 4, at slip / 2 on each side).

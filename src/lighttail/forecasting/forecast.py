@@ -1,0 +1,237 @@
+"""The law of the loss at the end of an experiment, from its present state.
+
+The means of the arms are not known. Two answers are given: the average over what the rewards say about the
+means (a posterior law with a stated prior), and the worst problem that was found within the confidence
+sequences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lighttail.checks import numbers, positive, refuse, whole
+from lighttail.course import Beginning
+from lighttail.delays import DelayLike
+from lighttail.inference import Evidence, Limits
+from lighttail.inference.evidence import Heard
+from lighttail.outcomes import estimates
+from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import chance, rounded
+from lighttail.running.continued import continued
+from lighttail.running.prepare import check_seed, fresh_seed, usable_processors
+
+Floats = npt.NDArray[np.float64]
+PATHS = 10_000
+MOST_PATHS = 1_000_000
+LEVEL = 0.95
+SCREENED = 10  # the part of the paths with which all candidates for the worst problem are compared
+CONFIRMED = 4  # the part of the paths that the worst candidate is played on, with fresh random numbers
+RISES = (0.25, 0.5, 1.0)  # how far an arm is raised, as a part of the way to its upper limit
+MOST_RAISED = 12  # arms that may be the best arm of a candidate
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an experiment loses by its end, those pulls included that were made before.
+
+    loss: the loss whose chance is asked for. horizon: the pulls at the end. pulls: the pulls so far.
+    losses: of every simulated path, in rising order; each path has its own means, drawn from their posterior.
+    most: the largest loss that was possible on any of these means.
+    so_far: the loss up to now: its posterior mean, and the least and the largest loss of the means within the
+        confidence sequences.
+    worst: the chance on the worst problem that was found within the confidence sequences.
+    worst_means: the means of that problem, by arm.
+    """
+
+    loss: float
+    horizon: int
+    pulls: int
+    losses: Floats = field(repr=False)
+    most: float
+    so_far: Limits
+    worst: Estimate
+    worst_means: dict[Any, float]
+
+    @cached_property
+    def chance(self) -> Estimate:
+        """The chance that the loss at the end is `loss` or more, averaged over the posterior law."""
+        return estimates.exceedance(self.losses, self.loss, LEVEL)
+
+    @cached_property
+    def mean_loss(self) -> Estimate:
+        """The mean loss at the end, averaged over the posterior law."""
+        return estimates.mean(self.losses, (0.0, self.most), LEVEL)
+
+    def quantile(self, share: float) -> Estimate:
+        """The loss that is not exceeded with this chance."""
+        return estimates.quantile(self.losses, share, LEVEL)
+
+    def __str__(self) -> str:
+        lost, found, worst = f"{self.loss:g} or more", self.chance, self.worst
+        return (
+            f"After {self.horizon:,} pulls the experiment will have lost {rounded(self.mean_loss.value)} "
+            f"on average, and {lost} with a chance of {_said(found)}. On the worst problem that was found "
+            f"within the confidence limits, the chance of losing {lost} is {_said(worst)}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the service answers."""
+        return {
+            "loss": self.loss,
+            "horizon": self.horizon,
+            "chance": self.chance.to_dict(),
+            "worst": {**self.worst.to_dict(), "means": {str(arm): m for arm, m in self.worst_means.items()}},
+            "mean_loss": self.mean_loss.to_dict(),
+            "so_far": {"value": self.so_far.value, "low": self.so_far.low, "high": self.so_far.high},
+        }
+
+
+def forecast_from(
+    start: Beginning,
+    arms: Sequence[Any],
+    evidence: Evidence,
+    *,
+    horizon: int,
+    loss: float,
+    paths: int = PATHS,
+    seed: int | None = None,
+    threads: int | None = None,
+    delay: DelayLike = None,
+    between: tuple[float, float] | None = None,
+) -> Forecast:
+    """The forecast of an experiment in the state `start`.
+
+    evidence: what is known about rewards. horizon: the pulls at the end. loss: in units of reward.
+    paths: simulated ends; each has means of its own. delay: of rewards to come, as in `simulate`.
+    between: two numbers between which all means are believed to lie, all values equally likely before rewards
+        are seen. Without them, the prior is that of the evidence.
+    """
+    if not isinstance(evidence, Evidence):
+        raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
+    horizon = whole("horizon", horizon, max(1, start.rounds), f", the pulls so far ({start.rounds:,})")
+    loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
+    seed = fresh_seed() if seed is None else check_seed(seed)
+    use = usable_processors() if threads is None else whole("threads", threads, 1)
+    heard = [
+        Heard(int(times), float(total)) for times, total in zip(start.counts[1], start.counts[2], strict=True)
+    ]
+    for arm, one in zip(arms, heard, strict=True):
+        evidence.check(f"the sum of the rewards of {arm!r}", one)
+    play = _Play(start, evidence, horizon, use, delay)
+    means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
+    losses = np.sort(play.losses(means, seed))
+    limits = [evidence.limits(one, math.log(len(heard) / (1.0 - LEVEL))) for one in heard]
+    worst, worst_means = _worst(play, _candidates(heard, limits, means), loss, paths, seed)
+    tried = start.counts[0]
+    return Forecast(
+        loss=loss,
+        horizon=horizon,
+        pulls=start.rounds,
+        losses=losses,
+        most=float(np.ptp(means, axis=1).max()) * horizon,
+        so_far=_so_far(tried, means, limits),
+        worst=worst,
+        worst_means=dict(zip(arms, worst_means.tolist(), strict=True)),
+    )
+
+
+def _limits(between: Any) -> tuple[float, float] | None:
+    """Two rising numbers, or None."""
+    if between is None:
+        return None
+    allowed = "two numbers, the lower one first"
+    low, high = numbers("between", between, 2, allowed, 2)
+    if not low < high:
+        raise refuse("between", between, allowed)
+    return low, high
+
+
+@dataclass(frozen=True)
+class _Play:
+    """Ends of the experiment on given means."""
+
+    start: Beginning
+    evidence: Evidence
+    horizon: int
+    threads: int
+    delay: DelayLike
+
+    def losses(self, means: Floats, seed: int) -> Floats:
+        """The loss of one path per row of means."""
+        noise, threads = self.evidence.noise, self.threads
+        pulls = continued(
+            self.start, noise, means, self.horizon, seed=seed, threads=threads, delay=self.delay
+        )
+        return lost(pulls, means)
+
+
+def lost(pulls: npt.NDArray[Any], means: Floats) -> Floats:
+    """The pseudo regret of each row: the gaps of its means times its pulls."""
+    gaps = means.max(axis=1, keepdims=True) - means
+    return np.asarray((gaps * pulls).sum(axis=1), dtype=np.float64)
+
+
+def _so_far(tried: Floats, means: Floats, limits: list[tuple[float, float]]) -> Limits:
+    """The loss so far: its posterior mean, and its range over all means within the limits.
+
+    The loss sum_k n_k (max_j mu_j - mu_k) is convex in the means, so that it is largest in a corner: one arm
+    at its upper limit, and the others at their lower limits. It is least if all means within reach are equal
+    to the least possible best mean.
+    """
+    value = float(lost(np.broadcast_to(tried, means.shape), means).mean())
+    low, high = np.array(limits).T
+    top = low.max()
+    least = float((tried * np.maximum(0.0, top - high)).sum())
+    most = 0.0
+    for arm in range(tried.size):
+        corner = low.copy()
+        corner[arm] = high[arm]
+        most = max(most, float((tried * (corner.max() - corner)).sum()))
+    return Limits(value, least, most)
+
+
+def _candidates(heard: list[Heard], limits: list[tuple[float, float]], means: Floats) -> Floats:
+    """Problems within the limits, of which the worst is sought: one arm is raised towards its upper limit,
+    and the others keep their posterior means or are lowered to their lower limits."""
+    middle, spread = means.mean(axis=0), means.std(axis=0)
+    low = np.array([max(one[0], m - 6.0 * s) for one, m, s in zip(limits, middle, spread, strict=True)])
+    high = np.array([min(one[1], m + 6.0 * s) for one, m, s in zip(limits, middle, spread, strict=True)])
+    middle = np.clip(middle, low, high)
+    raised = np.argsort(-high)[:MOST_RAISED]
+    found = []
+    for arm in raised:
+        for share in RISES:
+            for others in (middle, low):
+                candidate = others.copy()
+                candidate[arm] = middle[arm] + share * (high[arm] - middle[arm])
+                found.append(candidate)
+    return np.array(found)
+
+
+def _worst(play: _Play, candidates: Floats, loss: float, paths: int, seed: int) -> tuple[Estimate, Floats]:
+    """The candidate with the highest chance, and its chance from paths that did not choose it."""
+    each = max(20, paths // SCREENED // len(candidates))
+    rows = np.repeat(candidates, each, axis=0)
+    hits = play.losses(rows, _another(seed, 1)).reshape(len(candidates), each)
+    order = np.lexsort((hits.mean(axis=1), (hits >= loss).mean(axis=1)))
+    chosen = candidates[order[-1]]
+    again = play.losses(np.tile(chosen, (max(100, paths // CONFIRMED), 1)), _another(seed, 2))
+    return estimates.exceedance(np.sort(again), loss, LEVEL), chosen
+
+
+def _another(seed: int, stage: int) -> int:
+    """A seed for each stage of a forecast."""
+    state = np.random.SeedSequence([seed, stage]).generate_state(2, np.uint64)
+    return int(state[0]) << 64 | int(state[1])
+
+
+def _said(found: Estimate) -> str:
+    if found.value == 0.0:
+        return f"at most {chance(found.high)}"
+    return f"{chance(found.value)} (between {chance(found.low)} and {chance(found.high)})"

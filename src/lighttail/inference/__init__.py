@@ -1,0 +1,15 @@
+"""What the rewards of a live experiment show, in intervals that hold however often people look
+(docs/inference.md)."""
+
+from lighttail.inference.evidence import BoundedRewards, Evidence, SubGaussianRewards
+from lighttail.inference.sequences import Limits, Sequences, confidence_sequences, share_mismatch
+
+__all__ = [
+    "BoundedRewards",
+    "Evidence",
+    "Limits",
+    "Sequences",
+    "SubGaussianRewards",
+    "confidence_sequences",
+    "share_mismatch",
+]

@@ -1,0 +1,66 @@
+"""Answers on their way out: JSON, refusals with their four fields, and lines that are sent page by page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
+
+from lighttail.checks import BadInput
+from lighttail.live.errors import UNAVAILABLE, status_of
+
+Send = Callable[[Any], Awaitable[None]]
+Pair = tuple[bytes, bytes]
+encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # ASCII: also halves of characters
+JSON = (b"content-type", b"application/json")
+NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+STYLE_ALONE = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
+RETRY = (b"retry-after", b"1")
+KINDS = {
+    "text": b"text/plain; version=0.0.4; charset=utf-8",
+    "html": b"text/html; charset=utf-8",
+    "lines": b"application/x-ndjson",
+}
+
+
+class Answer(NamedTuple):
+    """An answer that is ready: its status, its bytes or pages of bytes, and headers besides their length."""
+
+    status: int
+    content: bytes | AsyncIterator[bytes]
+    headers: tuple[Pair, ...] = (JSON,)
+
+
+def json_answer(value: Any, status: int = 200) -> Answer:
+    """A value as JSON."""
+    return Answer(status, encode(value).encode("ascii"))
+
+
+def text_answer(kind: str, content: bytes | AsyncIterator[bytes]) -> Answer:
+    """Plain text, a page, or lines of JSON."""
+    policy = (STYLE_ALONE,) if kind == "html" else ()
+    return Answer(200, content, ((b"content-type", KINDS[kind]), *policy))
+
+
+def problem(error: BadInput, status: int | None = None, *more: Pair) -> Answer:
+    """A refusal, with its field, value, what is allowed, and one sentence."""
+    status = status_of(error) if status is None else status
+    answer = json_answer({"error": error.to_dict()}, status)
+    later = (RETRY,) if status == UNAVAILABLE else ()
+    return answer._replace(headers=(JSON, *later, *more))
+
+
+async def send_answer(answer: Answer, send: Send) -> None:
+    """Send an answer whole, or page by page."""
+    content = answer.content
+    if isinstance(content, bytes):
+        size = (b"content-length", b"%d" % len(content))
+        headers = [size, *answer.headers, NO_SNIFFING]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+        return
+    headers = [*answer.headers, NO_SNIFFING]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    async for page in content:
+        await send({"type": "http.response.body", "body": page, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,109 @@
+"""The web application: routes with their roles, behind a gate."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+import lighttail
+from lighttail.live import Office
+from lighttail.server.document import document_of
+from lighttail.server.gate import Gate, PlainRoute, refused
+from lighttail.server.guard import Guard
+from lighttail.server.keys import Keys
+from lighttail.server.metrics import Meter
+from lighttail.server.pages import Pages
+from lighttail.server.routes import Routes
+from lighttail.server.shapes import ProblemAnswer, SummaryAnswer
+
+WHY = {
+    400: "The request is wrong.",
+    401: "A key is needed.",
+    403: "The key has another role, or the host or origin is foreign.",
+    404: "There is no such experiment or trial.",
+    408: "The body came too slowly.",
+    409: "The request contradicts what is in the journal.",
+    413: "The body is too large.",
+    415: "The content type is not JSON.",
+    503: "Not now; the same request may be sent again.",
+}
+READS, WRITES = (401, 403, 503), (400, 401, 403, 408, 413, 415, 503)
+EXPERIMENT = "/v1/experiments/{name}"
+
+
+def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastAPI:
+    """The application of an office, which begins to close windows when it starts."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(office.wake)
+        yield
+
+    meter, guard = Meter(), Guard(keys, names)
+    app = FastAPI(
+        title="lighttail",
+        version=lighttail.__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+        middleware=[Middleware(Gate, guard=guard, meter=meter)],
+        exception_handlers={HTTPException: refused},
+    )
+    app.router.route_class = PlainRoute
+    app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
+    add_routes(app, Routes(office, meter))
+    pages = Pages(app, office)
+    listed = (("/", pages.index, "read"), ("/docs", pages.docs, None), ("/openapi.json", pages.openapi, None))
+    for path, page, role in listed:
+        extra = {"x-role": role}
+        app.add_api_route(
+            path, page, methods=["GET"], include_in_schema=False, response_model=None, openapi_extra=extra
+        )
+    return app
+
+
+def add_routes(app: FastAPI, routes: Routes) -> None:
+    """The routes with the roles that they need. The two that are used most come first."""
+    add(app, "POST", f"{EXPERIMENT}/ask", routes.ask, "ask", 404, 409)
+    add(app, "POST", f"{EXPERIMENT}/tell", routes.tell, "ask", 404, 409)
+    made: Any = {"model": SummaryAnswer, "description": "The experiment is there already."}
+    new = {"status_code": 201, "response_model": SummaryAnswer, "responses": {200: made}}
+    add(app, "POST", "/v1/experiments", routes.create, "manage", 409, **new)
+    add(app, "GET", "/v1/experiments", routes.listed, "read")
+    add(app, "GET", EXPERIMENT, routes.summary, "read", 404)
+    for change in (routes.pause, routes.resume, routes.stop):
+        add(app, "POST", f"{EXPERIMENT}/{change.__name__}", change, "manage", 404, 409)
+    add(app, "POST", f"{EXPERIMENT}/arms", routes.arms, "manage", 404, 409)
+    add(app, "GET", f"{EXPERIMENT}/state", routes.state, "read", 404, response_model=dict[str, Any])
+    lines = {"responses": {200: {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}}}}
+    add(app, "GET", f"{EXPERIMENT}/journal", routes.journal, "read", 400, 404, **lines)
+    add(app, "GET", "/healthz", routes.alive, None)
+    add(app, "GET", "/readyz", routes.ready, None)
+    text = {"responses": {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}}
+    add(app, "GET", "/metrics", routes.metrics, "read", **text)
+
+
+def add(
+    app: FastAPI, method: str, path: str, endpoint: Any, role: str | None, *refusals: int, **more: Any
+) -> None:
+    """Add a route. role: what one must be allowed to do. refusals: the statuses besides the usual ones."""
+    usual = WRITES if method == "POST" else READS
+    statuses = sorted({*refusals, *usual})
+    answers: dict[Any, Any] = {
+        status: {"model": ProblemAnswer, "description": WHY[status]} for status in statuses
+    }
+    answers["default"] = {"model": ProblemAnswer, "description": "Any other refusal has the same form."}
+    answers |= more.pop("responses", {})
+    said = str(endpoint.__doc__)
+    needs = f" Needs a key with the role {role}, if the server has keys." if role else ""
+    more |= {"summary": said.partition(".")[0], "description": said + needs}
+    extra = {"x-role": role} if role else {}
+    app.add_api_route(path, endpoint, methods=[method], responses=answers, openapi_extra=extra, **more)

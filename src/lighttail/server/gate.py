@@ -1,0 +1,152 @@
+"""The gate, through which every request comes in, and the route behind it: admission, the body, the answer,
+and the sentence if anything is refused."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NoReturn
+from urllib.parse import parse_qsl
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+
+from lighttail.checks import EXACT, BadInput, refuse
+from lighttail.live.errors import UNKNOWN, Refused, status_of, unavailable, unknown
+from lighttail.server.answers import Answer, Pair, Send, json_answer, problem, send_answer
+from lighttail.server.guard import NO_KEY, Guard, check_role
+from lighttail.server.metrics import Meter
+from lighttail.server.reading import Gone, Receive, body_of, check_json, json_of
+
+Scope = Any
+MOST_INSIDE = 2_000  # requests at one moment; the next one is refused with 503
+NO_METHOD = 405
+BEARER: Pair = (b"www-authenticate", b"Bearer")
+ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
+HEADERS, MAY = "lighttail.headers", "lighttail.may"
+logger = logging.getLogger("lighttail")
+
+
+class Gate:
+    """Admits requests, counts them, and answers whatever goes wrong with a sentence."""
+
+    def __init__(self, app: Any, guard: Guard, meter: Meter) -> None:
+        self.app, self.guard, self.meter = app, guard, meter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun, status = perf_counter(), 0
+        method = scope["method"]
+        if method == "HEAD":  # as GET; the web server leaves the body out
+            scope = {**scope, "method": "GET"}
+
+        async def sending(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            try:
+                await send(message)
+            except RuntimeError:  # the messages are in order, so the connection is not: it is closed
+                raise Gone from None
+
+        self.meter.inside += 1
+        try:
+            await self._admit(scope, receive, sending)
+        except Gone:
+            status = status or 499
+        except Exception as error:
+            if status:  # the answer has begun: the client must see that it is not whole
+                raise
+            await send_answer(self._refusal(error), sending)
+        finally:
+            self.meter.inside -= 1
+            route = getattr(scope.get("route"), "path", "unknown")
+            self.meter.answered(
+                method if route != "unknown" else "any", route, status, perf_counter() - begun
+            )
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.meter.inside > MOST_INSIDE:
+            raise unavailable("too many requests are being answered; send the request again later", "server")
+        headers = scope[HEADERS] = dict(scope["headers"])
+        if len(headers) < len(scope["headers"]):
+            check_once(scope["headers"])
+        scope[MAY] = self.guard.admitted(scope["path"], headers)
+        await self.app(scope, receive, send)
+
+    def _refusal(self, error: Exception) -> Answer:
+        if not isinstance(error, BadInput):
+            logger.error("a request failed", exc_info=error)
+            error = Refused(f"the server made a mistake: {type(error).__name__}", field="server", status=500)
+        status = status_of(error)
+        more = (BEARER,) if status == NO_KEY else ()
+        if status == NO_METHOD:
+            more = ((b"allow", str(error.allowed).encode("ascii")),)
+        return problem(error, None, *more)
+
+
+class PlainRoute(APIRoute):
+    """A route whose arguments FastAPI documents and does not check: the checks of the desk are the same for
+    every caller, their sentences are our own, and no second model of a body is built."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        super().__init__(path, endpoint, **more)
+        self.role: str | None = (more.get("openapi_extra") or {}).get("x-role")
+        names = self.dependant.query_params
+        self.queries = tuple(field.name for field in names)
+        self.app = self._answer
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        check_role(scope[MAY], self.role)
+        given = scope["path_params"]
+        if scope["method"] == "POST":
+            headers = scope[HEADERS]
+            check_json(headers)
+            given["body"] = json_of(await body_of(receive, headers))
+        elif self.queries:
+            given |= numbers_of(scope["query_string"], self.queries)
+        answer = await self.endpoint(**given)
+        await send_answer(answer if isinstance(answer, Answer) else json_answer(answer), send)
+
+
+def check_once(headers: list[Pair]) -> None:
+    """Refuse a header that is given twice and could be read in two ways."""
+    names = [name for name, _ in headers]
+    for name in ONCE:
+        if names.count(name) > 1:
+            raise refuse(
+                f"the header {name.decode().title()}", None, "given once", found="is given more often"
+            )
+
+
+def numbers_of(query: bytes, known: tuple[str, ...]) -> dict[str, int]:
+    """The whole numbers of a query. Raises BadInput for any other name or value."""
+    found: dict[str, int] = {}
+    for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
+        if name not in known or name in found:
+            raise refuse("the query", name, f"one of {', '.join(known)}, once")
+        if not (value.isascii() and value.isdigit() and len(value) <= 16 and int(value) <= EXACT):
+            raise refuse(name, value, f"a whole number from 0 to {EXACT}")
+        found[name] = int(value)
+    return found
+
+
+def methods_of(request: Request) -> set[str]:
+    """The methods that the routes of a path have."""
+    return {
+        method
+        for route in request.app.routes
+        if isinstance(route, APIRoute) and route.path_regex.match(request.url.path)
+        for method in route.methods or ()
+    }
+
+
+async def refused(request: Request, error: Exception) -> NoReturn:
+    """Refuse a path that no route has, or a method that none of its routes has."""
+    if getattr(error, "status_code", UNKNOWN) == NO_METHOD:
+        allowed = ", ".join(sorted(methods_of(request)))
+        raise Refused(field="method", value=request.method, allowed=allowed, status=NO_METHOD)
+    raise unknown("path", request.url.path, "one of the routes that /docs lists")

@@ -1,0 +1,69 @@
+"""Who may come in: holders of a key or, without keys, programs of this machine that are no foreign web
+page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lighttail.live.errors import Refused
+from lighttail.server.keys import MAY, Keys
+from lighttail.server.reading import Headers
+
+OPEN = ("/healthz", "/readyz")  # for probes, which have no key
+HERE = ("localhost", "127.0.0.1", "[::1]")
+NO_KEY, FORBIDDEN = 401, 403
+ALL = MAY["manage"]
+
+
+class Guard:
+    """Admits requests. names: the hosts besides this machine's own names under which it is reached."""
+
+    def __init__(self, keys: Keys | None = None, names: Any = ()) -> None:
+        self.keys = keys
+        self.names = {*HERE, *(str(name).lower() for name in names)}
+
+    def admitted(self, path: str, headers: Headers) -> set[str]:
+        """What the sender of a request may do. Raises Refused (401, 403) if it may not come in."""
+        if path in OPEN:
+            return ALL
+        if self.keys is not None:
+            return self._holder(self.keys, headers.get(b"authorization", b""))
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if name_of(host) not in self.names:
+            allowed = f"a name of this server ({', '.join(sorted(self.names))})"
+            raise Refused(field="Host", value=host, allowed=allowed, status=FORBIDDEN)
+        origin = headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1").lower() != f"http://{host}":
+            shown = origin.decode("latin-1")
+            allowed = f"http://{host}, or left out: no page of another server may use this one"
+            raise Refused(field="Origin", value=shown, allowed=allowed, status=FORBIDDEN)
+        return ALL
+
+    def _holder(self, keys: Keys, given: bytes) -> set[str]:
+        """What the holder of a key may do. The refusal does not repeat the key."""
+        kind, _, text = given.decode("latin-1").partition(" ")
+        key = keys.find(text.strip()) if kind.lower() == "bearer" else None
+        if key is None:
+            found = "names none of them" if given else "is missing"
+            allowed = "'Bearer' and a key of this server"
+            raise Refused(field="Authorization", allowed=allowed, found=found, status=NO_KEY)
+        return MAY[key.role]
+
+
+def check_role(may: set[str], role: str | None) -> None:
+    """Raise Refused (403) unless one may do what the role stands for. None: whoever was admitted may."""
+    if role is not None and role not in may:
+        allowed = (
+            f"a key with the role {role}" if role == "manage" else f"a key with the role {role} or manage"
+        )
+        raise Refused(field="Authorization", allowed=allowed, found="has another role", status=FORBIDDEN)
+
+
+def name_of(host: str) -> str:
+    """The name of a host without its port.
+
+    >>> name_of("localhost:8710"), name_of("[::1]:8710"), name_of("[::1]")
+    ('localhost', '[::1]', '[::1]')
+    """
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host

@@ -1,0 +1,129 @@
+"""The body of a request: read within a limit of bytes and seconds, and understood as JSON without
+surprises."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+from lighttail.checks import BadInput, refuse
+from lighttail.live.errors import Refused
+
+Receive = Callable[[], Awaitable[Any]]
+Headers = dict[bytes, bytes]
+LARGEST_BODY = 2**20  # bytes
+LONGEST_READ = 10.0  # seconds for all of a body
+DEEPEST = 16  # lists and objects within one another
+TIMEOUT, TOO_LARGE, NOT_JSON = 408, 413, 415
+STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+INNERMOST = re.compile(rb"\[\]|\{\}")
+NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+class Gone(Exception):
+    """The client has closed the connection: there is nobody to answer."""
+
+
+async def body_of(receive: Receive, headers: Headers) -> bytes:
+    """All bytes of the body. Raises Refused (413, 408) if there are too many or they come too slowly."""
+    if (told := headers.get(b"content-length")) is not None and told.isdigit() and len(told) < 19:
+        _check_size(int(told))
+    try:
+        async with asyncio.timeout(LONGEST_READ):
+            return await _all_of(receive)
+    except TimeoutError:
+        why = f"the body must be complete within {LONGEST_READ:g} seconds, but was not"
+        raise Refused(why, field="body", status=TIMEOUT) from None
+
+
+async def _all_of(receive: Receive) -> bytes:
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    _check_size(len(body))
+    if message["type"] == "http.request" and not message.get("more_body"):
+        return body
+    parts, size = [body], len(body)
+    while message.get("more_body"):
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        _check_size(size)
+    if message["type"] == "http.disconnect":
+        raise Gone
+    return b"".join(parts)
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_BODY:
+        allowed = f"at most {LARGEST_BODY} bytes"
+        raise Refused(field="the size of the body", value=size, allowed=allowed, status=TOO_LARGE)
+
+
+def check_json(headers: Headers) -> None:
+    """Raise Refused (415) unless the content type is JSON, which no form of a foreign web page can send."""
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind != b"application/json":
+        shown = kind.decode("latin-1") or None
+        raise Refused(field="Content-Type", value=shown, allowed="application/json", status=NOT_JSON)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise refuse("body", word, "JSON, which has no such number")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise refuse("a field of the body", twice, "named once")
+    return made
+
+
+_decode = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_once).decode
+
+
+def json_of(body: bytes) -> Any:
+    """The value of a JSON text. An empty text counts as an object without fields.
+
+    >>> json_of(b'{"key": "visit 1"}')
+    {'key': 'visit 1'}
+    """
+    if not body:
+        return {}
+    try:
+        text = body.decode("utf-8")
+        if body.count(b"[") + body.count(b"{") > DEEPEST:
+            _check_depth(body)
+        return _decode(text)
+    except UnicodeDecodeError:
+        raise refuse("body", None, "JSON in UTF-8", found="is not") from None
+    except json.JSONDecodeError as error:
+        where = f"is not, at line {error.lineno}, column {error.colno}"
+        raise refuse("body", None, "JSON", found=where) from None
+    except RecursionError:
+        raise _too_deep() from None
+    except BadInput:
+        raise
+    except ValueError:  # a whole number of thousands of digits
+        raise refuse("body", None, "JSON with shorter numbers", found="is not") from None
+
+
+def _check_depth(body: bytes) -> None:
+    """Refuse lists and objects that are nested too deeply, before anything is built from them: what is left
+    if the innermost brackets are taken away, one level after another."""
+    left = STRINGS.sub(b"", body).translate(None, NO_BRACKETS)
+    for _ in range(DEEPEST):
+        if not left:
+            return
+        left = INNERMOST.sub(b"", left)
+    if left:
+        raise _too_deep()
+
+
+def _too_deep() -> Refused:
+    allowed = f"at most {DEEPEST} lists and objects within one another"
+    return Refused(field="body", allowed=allowed, found="has more")

@@ -1,0 +1,224 @@
+"""The routes: each turns a request into a question to a desk, and the desk's answer into JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from starlette.concurrency import run_in_threadpool
+
+from lighttail.checks import EXACT, refuse
+from lighttail.live import Office
+from lighttail.live.awaiting import AsyncDesk
+from lighttail.live.errors import unavailable
+from lighttail.live.journal import PAGE
+from lighttail.live.requests import Change, arm_change, ask_for, tell_of
+from lighttail.server.answers import Answer, json_answer, text_answer
+from lighttail.server.metrics import Meter, experiment_lines
+from lighttail.server.shapes import (
+    ArmsBody,
+    AskBody,
+    ChangeAnswer,
+    ExperimentBody,
+    HealthAnswer,
+    ListAnswer,
+    NoBody,
+    SummaryAnswer,
+    TellBody,
+    ToldAnswer,
+    TrialAnswer,
+    TrialsAnswer,
+)
+
+ExperimentName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+After = Annotated[int, Query(ge=0, le=EXACT, description="The number of the last event that is known.")]
+ASK_FIELDS = tuple(AskBody.__annotations__)
+ARMS_FIELDS = tuple(ArmsBody.__annotations__)
+CREATE_FIELDS = tuple(ExperimentBody.__annotations__)
+REWARD_FIELDS = {"id", "reward"}
+MOST_ARMS, MOST_DIM = 10_000, 1_000  # a request must not be able to fill the memory
+MOST_OFFERED = 500_000  # numbers: each trial of a linear experiment is kept with all of its actions
+PATIENCE = 5.0  # seconds for a look at the journal
+
+
+class Routes:
+    """The routes of an office. A body is an object; what is in it is checked here and by the desk."""
+
+    def __init__(self, office: Office, meter: Meter) -> None:
+        self.office, self.meter = office, meter
+        self._desks: dict[str, AsyncDesk] = {}
+
+    async def _opened(self, name: str) -> AsyncDesk:
+        """The desk of an experiment. Finding it may ask a database, for which no other request waits."""
+        desk = await run_in_threadpool(self.office.desk, name)
+        return self._desks.setdefault(name, AsyncDesk(desk))
+
+    async def ask(self, name: ExperimentName, body: AskBody) -> TrialsAnswer:
+        """Ask for trials."""
+        check_fields(body, ASK_FIELDS)
+        if "actions" in body or "labels" in body:
+            check_offer(body)
+        wish = ask_for(**body)
+        desk = self._desks.get(name) or await self._opened(name)
+        trials: list[TrialAnswer] = []
+        for trial in await desk.answer(wish):
+            one: TrialAnswer = {"id": str(trial.id), "arm": trial.arm, "by": trial.by}
+            if trial.action is not None:
+                one["action"] = list(trial.action)
+            trials.append(one)
+        return {"trials": trials}
+
+    async def tell(self, name: ExperimentName, body: TellBody) -> ToldAnswer:
+        """Tell rewards: all of them are counted, or none."""
+        check_fields(body, ("rewards",), ("rewards",))
+        wish = tell_of(pairs_of(body["rewards"]))
+        desk = self._desks.get(name) or await self._opened(name)
+        counted, repeated, late = await desk.answer(wish)
+        if repeated:
+            self.meter.repeated[name] += repeated
+        told: ToldAnswer = {"counted": counted, "repeated": repeated}
+        return {**told, "late": late} if late else told
+
+    async def create(self, body: ExperimentBody) -> Any:
+        """Begin an experiment. The same request again changes nothing."""
+        check_fields(body, CREATE_FIELDS, ("name", "policy"))
+        check_sizes(body)
+        desk, new = await run_in_threadpool(lambda: self.office.create(**body))
+        waiting = self._desks.setdefault(desk.name, AsyncDesk(desk))
+        return json_answer(await waiting.summary(), 201 if new else 200)
+
+    async def listed(self) -> ListAnswer:
+        """List the experiments."""
+        return {"experiments": await run_in_threadpool(self.office.names)}
+
+    async def summary(self, name: ExperimentName) -> SummaryAnswer:
+        """Show an experiment in numbers."""
+        found: Any = await (self._desks.get(name) or await self._opened(name)).summary()
+        return found  # type: ignore[no-any-return]
+
+    async def _change(self, name: str, body: Any, kind: str) -> ChangeAnswer:
+        check_fields(body, ())
+        desk = self._desks.get(name) or await self._opened(name)
+        return {"changed": bool(await desk.answer(Change(kind, {})))}
+
+    async def pause(self, name: ExperimentName, body: NoBody) -> ChangeAnswer:
+        """Serve the fall-back arm from now on; rewards still count."""
+        return await self._change(name, body, "pause")
+
+    async def resume(self, name: ExperimentName, body: NoBody) -> ChangeAnswer:
+        """Let the policy choose again."""
+        return await self._change(name, body, "resume")
+
+    async def stop(self, name: ExperimentName, body: NoBody) -> ChangeAnswer:
+        """Give out no more trials, for good; rewards still count."""
+        return await self._change(name, body, "stop")
+
+    async def arms(self, name: ExperimentName, body: ArmsBody) -> ChangeAnswer:
+        """Let an arm join, or leave for good."""
+        check_fields(body, ARMS_FIELDS)
+        given = [(kind, arm) for kind, arm in body.items() if arm is not None]
+        if len(given) != 1:
+            raise refuse("body", body, "an object with either add or retire")
+        desk = self._desks.get(name) or await self._opened(name)
+        return {"changed": bool(await desk.answer(arm_change(*given[0])))}
+
+    async def state(self, name: ExperimentName) -> Any:
+        """What the policy knows, as `Experiment.from_json` reads it."""
+        text = await (self._desks.get(name) or await self._opened(name)).state()
+        return Answer(200, text.encode("ascii", "backslashreplace"))
+
+    async def journal(self, name: ExperimentName, after: After = 0) -> Any:
+        """The events after a number, one line of JSON for each."""
+        first = await run_in_threadpool(self.office.journal.lines, name, after, PAGE)
+        return text_answer("lines", self._pages(name, after, first))
+
+    async def _pages(self, name: str, after: int, lines: list[tuple[str, bytes]]) -> AsyncIterator[bytes]:
+        while lines:
+            yield "".join(f"{body}\n" for body, _ in lines).encode("ascii")
+            after += len(lines)
+            full = len(lines) == PAGE
+            lines = await run_in_threadpool(self.office.journal.lines, name, after, PAGE) if full else []
+
+    async def alive(self) -> HealthAnswer:
+        """Say that the server is there."""
+        return {"status": "ok"}
+
+    async def ready(self) -> HealthAnswer:
+        """Say whether the journal can be reached."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await run_in_threadpool(self.office.names)
+        except TimeoutError:
+            raise unavailable("the journal does not answer") from None
+        return {"status": "ready"}
+
+    async def metrics(self) -> Any:
+        """The counts of the server and of its experiments, for Prometheus."""
+        names = await run_in_threadpool(self.office.names)
+        found = await asyncio.gather(*map(self._numbers, names), return_exceptions=True)
+        whole = [one for one in found if isinstance(one, dict)]
+        lines = [*self.meter.lines(), *experiment_lines(whole)]
+        return text_answer("text", ("\n".join(lines) + "\n").encode("ascii", "replace"))
+
+    async def _numbers(self, name: str) -> dict[str, Any]:
+        waiting = self._desks.get(name) or await self._opened(name)
+        desk = waiting.desk
+        here = {"commits": desk.commits, "written": desk.written, "waiting": desk.waiting}
+        async with asyncio.timeout(PATIENCE):
+            return {**await waiting.summary(), **here, "repeated": self.meter.repeated[name]}
+
+
+def check_fields(body: Any, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> None:
+    """Refuse a body that is no object, has a field that is not known, or lacks one that is needed."""
+    if not isinstance(body, dict):
+        raise refuse("body", body, "an object")
+    for name in body:
+        if name not in known:
+            allowed = f"one of {', '.join(known)}" if known else "left out: the body has no fields"
+            raise refuse("a field of the body", name, allowed)
+    for name in needed:
+        if body.get(name) is None:
+            raise refuse(name, None, "given")
+
+
+def pairs_of(rewards: Any) -> list[tuple[Any, Any]]:
+    """The ids and rewards of a list of objects."""
+    if not isinstance(rewards, list):
+        raise refuse("rewards", rewards, "a list of objects with id and reward")
+    found = []
+    for place, one in enumerate(rewards):
+        if not isinstance(one, dict) or one.keys() != REWARD_FIELDS:
+            raise refuse(f"rewards[{place}]", one, "an object with the fields id and reward, and no other")
+        found.append((one["id"], one["reward"]))
+    return found
+
+
+def check_offer(body: Any) -> None:
+    """Refuse actions and labels that are no lists, and so many trials with so many actions that the journal
+    would grow out of proportion."""
+    rows, labels, count = body.get("actions"), body.get("labels"), body.get("count")
+    if rows is not None and not (isinstance(rows, list) and all(isinstance(row, list) for row in rows)):
+        raise refuse("actions", rows, "a list of lists of numbers, one for each action")
+    if labels is not None and not (isinstance(labels, list) and all(map(can_be_shown, labels))):
+        raise refuse("labels", labels, "a list of names, one for each action")
+    numbers = sum(map(len, rows or ())) * (count if type(count) is int else 1)
+    if numbers > MOST_OFFERED:
+        raise refuse("count times the numbers of actions", numbers, f"at most {MOST_OFFERED}")
+
+
+def can_be_shown(label: Any) -> bool:
+    """Whether a name has no halves of characters, which no page can show."""
+    return not isinstance(label, str) or not any("\ud800" <= sign <= "\udfff" for sign in label)
+
+
+def check_sizes(body: Any) -> None:
+    """Refuse an experiment that would fill the memory."""
+    arms, dim = body.get("arms"), body.get("dim")
+    if arms is not None and not isinstance(arms, list):
+        raise refuse("arms", arms, "a list of at least two names")
+    if arms is not None and len(arms) > MOST_ARMS:
+        raise refuse("the number of arms", len(arms), f"at most {MOST_ARMS}")
+    if isinstance(dim, int) and dim > MOST_DIM:
+        raise refuse("dim", dim, f"at most {MOST_DIM}")

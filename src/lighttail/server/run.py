@@ -1,0 +1,139 @@
+"""Running the server: the address, the signals that end it, and what is said on the screen."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import ipaddress
+import json
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from lighttail.checks import refuse, whole
+from lighttail.live import Office, open_journal
+from lighttail.server.app import made_app
+from lighttail.server.keys import Keys
+
+Say = Callable[[str], Any]
+BACKLOG = 2048  # connections that wait to be taken
+LONGEST_GOODBYE = 30  # seconds in which accepted requests are finished
+KEEP_ALIVE = 65  # seconds that an idle connection is kept
+
+
+def run_server(store: str, host: str, port: int, keys: Any, say: Say) -> None:
+    """Serve until SIGTERM or Ctrl-C; then finish what was accepted, and return."""
+    port = whole("port", port, 0, most=65535)
+    guarded = None if keys is None else Keys(keys)
+    if guarded is None and not is_loopback(host):
+        more = "; `lighttail keys add NAME --role manage --keys FILE` makes a key"
+        raise refuse("host", host, "a loopback address such as 127.0.0.1 without --keys", more=more)
+    with listening(host, port) as door:
+        office = Office(open_journal(store))
+        try:
+            at = f"http://{_written(host)}:{door.getsockname()[1]}"
+            server = server_of(made_app(office, guarded, [_written(host)]))
+            with _ended_by_signals(server):
+                for line in greeting(at, store, guarded is not None):
+                    say(line)
+                server.run(sockets=[door])
+        finally:
+            office.close()
+
+
+def server_of(app: Any) -> uvicorn.Server:
+    tools = importlib.util.find_spec("httptools") is not None
+    http: Any = "lighttail.server.protocol:PatientProtocol" if tools else "h11"
+    config = uvicorn.Config(
+        app,
+        http=http,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=LONGEST_GOODBYE,
+    )
+    return uvicorn.Server(config)
+
+
+@contextmanager
+def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C end the server, and not the process: uvicorn sends a signal again when it has
+    ended, which would give another exit status than 0."""
+
+    def end(*_: Any) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _written(host: str) -> str:
+    """A host as it stands in an address."""
+    return f"[{host}]" if ":" in host else host
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket at which connections wait from now on."""
+    try:
+        family, kind, number, _, at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if not host:
+            raise OSError
+    except (OSError, UnicodeError):
+        raise refuse("host", host, "a name or an address of this machine") from None
+    with socket.socket(family, kind, number) as door:
+        try:
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            door.bind(at)
+            door.listen(BACKLOG)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                more = "; --port 0 takes any free one"
+                raise refuse("port", port, "a free port", found=f"{port} is in use", more=more) from None
+            if error.errno == errno.EACCES:
+                raise refuse("port", port, "a port that this user may open, such as 8710") from None
+            raise refuse("host", host, "an address of this machine") from None
+        yield door
+
+
+def greeting(at: str, store: str, keys: bool) -> list[str]:
+    """What is said when the server begins: where it is, and three lines to try."""
+    shown = "a PostgreSQL database" if "://" in store else store
+    held = "-H 'Content-Type: application/json'" + (' -H "Authorization: Bearer $KEY"' if keys else "")
+
+    def line(path: str, body: Any) -> str:
+        return f"  curl {at}/v1/experiments{path} {held} -d '{json.dumps(body)}'"
+
+    begin = {"name": "first", "policy": "ucb:anytime:0.5", "arms": ["A", "B"]}
+    return [
+        f"lighttail serves the experiments of {shown} at {at} (Ctrl-C ends it).",
+        "Begin an experiment, ask for an arm, and tell its reward:",
+        line("", begin),
+        line("/first/ask", {"key": "visit 1"}),
+        line("/first/tell", {"rewards": [{"id": "1", "reward": 1}]}),
+        f"All routes: {at}/docs",
+    ]

@@ -1,0 +1,152 @@
+"""What requests and answers look like: types for the code, and the OpenAPI document for everybody else."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
+
+from lighttail.live.requests import LONGEST_TEXT, MOST_AT_ONCE
+from lighttail.online.state import LONGEST_ABOUT
+
+ONLY_THESE, AND_MORE = ConfigDict(extra="forbid"), ConfigDict(extra="allow")
+Label = Annotated[str | int, Field(description="The name of an arm.")]
+Id = Annotated[str, Field(description="The id of a trial.", examples=["1"])]
+ShortText = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+
+
+@with_config(ONLY_THESE)
+class ExperimentBody(TypedDict):
+    """An experiment to begin. With a policy for arms `arms` is needed; with a linear policy, `dim`."""
+
+    name: Name
+    policy: Annotated[
+        str, Field(description="A shipped policy in words.", examples=["ucb:anytime:0.5", "ts:0.5"])
+    ]
+    arms: NotRequired[Annotated[list[str | int] | None, Field(examples=[["control", "blue"]])]]
+    dim: NotRequired[Annotated[int | None, Field(ge=1)]]
+    horizon: NotRequired[Annotated[int | None, Field(ge=1)]]
+    seed: NotRequired[Annotated[int | None, Field(ge=0)]]
+    settings: NotRequired[Annotated[dict[str, Any] | None, Field(description="The guard rails.")]]
+
+
+@with_config(ONLY_THESE)
+class AskBody(TypedDict):
+    """A wish for trials. The same `key` again gives the same answer."""
+
+    key: NotRequired[ShortText | None]
+    unit: NotRequired[ShortText | None]
+    count: NotRequired[Annotated[int | None, Field(ge=1, le=MOST_AT_ONCE)]]
+    actions: NotRequired[
+        Annotated[list[list[float]] | None, Field(description="One row per action of a linear experiment.")]
+    ]
+    labels: NotRequired[
+        Annotated[list[str | int] | None, Field(description="The names of the actions, in their order.")]
+    ]
+    about: NotRequired[
+        Annotated[
+            dict[str, str | int | float | bool | None] | None,
+            Field(description=f"What to keep with each trial: at most {LONGEST_ABOUT} bytes."),
+        ]
+    ]
+
+
+@with_config(ONLY_THESE)
+class RewardBody(TypedDict):
+    """The reward of a trial; `true` counts as 1 and `false` as 0."""
+
+    id: Annotated[str | int, Field(description="The id of a trial, as text or as a number.")]
+    reward: float | bool
+
+
+@with_config(ONLY_THESE)
+class TellBody(TypedDict):
+    """Rewards, of which all are counted or none."""
+
+    rewards: Annotated[list[RewardBody], Field(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+@with_config(ONLY_THESE)
+class NoBody(TypedDict):
+    """Nothing: an object without fields."""
+
+
+@with_config(ONLY_THESE)
+class ArmsBody(TypedDict):
+    """An arm that joins (`add`) or leaves for good (`retire`): one of the two."""
+
+    add: NotRequired[Label | None]
+    retire: NotRequired[Label | None]
+
+
+class TrialAnswer(TypedDict):
+    """A trial. `by`: who chose the arm (policy, floor, sticky, holdout or fallback)."""
+
+    id: Id
+    arm: Label
+    by: str
+    action: NotRequired[list[float]]
+
+
+class TrialsAnswer(TypedDict):
+    """The trials that were asked for, which are on disk."""
+
+    trials: list[TrialAnswer]
+
+
+class ToldAnswer(TypedDict):
+    """What became of rewards: counted, known before, or (if there are any) after the window and not
+    counted."""
+
+    counted: int
+    repeated: int
+    late: NotRequired[int]
+
+
+class ChangeAnswer(TypedDict):
+    """Whether anything changed: a repeated request changes nothing."""
+
+    changed: bool
+
+
+@with_config(AND_MORE)
+class SummaryAnswer(TypedDict):
+    """An experiment in numbers. `tries`, `heard` and `means` are by arm."""
+
+    name: str
+    policy: str
+    arms: list[str | int] | None
+    horizon: int | None
+    open: int
+    paused: bool
+    stopped: bool
+    settings: dict[str, Any]
+
+
+class ListAnswer(TypedDict):
+    """All experiments, in the order of their creation."""
+
+    experiments: list[str]
+
+
+class HealthAnswer(TypedDict):
+    """The server is there."""
+
+    status: str
+
+
+class Problem(TypedDict):
+    """Why a request was refused."""
+
+    field: str | None
+    value: str | None
+    allowed: str | None
+    message: str
+
+
+class ProblemAnswer(TypedDict):
+    """A refusal: the field, its value, what is allowed, and one sentence."""
+
+    error: Problem

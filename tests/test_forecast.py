@@ -1,0 +1,159 @@
+"""Forecasts: paths continue from a state, and forecasts come true as often as they say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lighttail as lt
+from lighttail.checks import BadInput
+from lighttail.forecasting import forecast_from
+from lighttail.forecasting.forecast import _so_far, lost
+from lighttail.inference import BoundedRewards, SubGaussianRewards
+from lighttail.inference.evidence import Heard
+from lighttail.running.continued import continued
+
+COINS = BoundedRewards(0, 1)
+POLICY = lt.UCB(lt.LightTailed(0.1))
+HORIZON = 300
+
+
+def half_way(means: Any, seed: int, pulls: int = HORIZON // 2, open_trials: int = 0) -> lt.Experiment:
+    """An experiment with conversions after some pulls."""
+    rng = np.random.default_rng([seed, 9])
+    experiment = lt.Experiment(POLICY, arms=["A", "B", "C"], horizon=HORIZON, seed=seed)
+    luck = rng.random(pulls)
+    for place in range(pulls):
+        trial = experiment.ask()
+        if place < pulls - open_trials:
+            experiment.tell(trial.id, float(luck[place] < means["ABC".index(str(trial.arm))]))
+    return experiment
+
+
+def heard_by(experiment: lt.Experiment) -> list[Heard]:
+    counts = experiment.beginning().counts
+    return [Heard(int(times), float(total)) for times, total in zip(counts[1], counts[2], strict=True)]
+
+
+@pytest.mark.parametrize("open_trials", [0, 5])
+@pytest.mark.parametrize("delay", [None, 20])
+def test_a_path_is_that_of_simulate(open_trials: int, delay: int | None) -> None:
+    experiment = half_way([0.3, 0.4, 0.5], 1, open_trials=open_trials)
+    means = np.array([[0.3, 0.4, 0.5]])
+    found = continued(experiment.beginning(), lt.Bernoulli(), means, HORIZON, seed=4, delay=delay)
+    problem = lt.Bandit([0.3, 0.4, 0.5], lt.Bernoulli())
+    settings: Any = {"horizon": HORIZON, "paths": 1, "seed": 4, "start": experiment, "delay": delay}
+    alone = lt.simulate(POLICY, problem, **settings)
+    assert np.array_equal(found, alone.pulls)
+    assert lost(found, means) == pytest.approx(alone.pseudo_regret)
+
+
+def test_every_path_has_means_of_its_own_and_threads_change_nothing() -> None:
+    start = half_way([0.3, 0.4, 0.5], 1).beginning()
+    means = np.random.default_rng(1).uniform(0.1, 0.9, (250, 3))
+    found = continued(start, lt.Bernoulli(), means, HORIZON, seed=4)
+    assert np.array_equal(found, continued(start, lt.Bernoulli(), means, HORIZON, seed=4, threads=2))
+    alone = continued(start, lt.Bernoulli(), means[:1], HORIZON, seed=4)
+    assert np.array_equal(found[:1], alone)
+    other = continued(start, lt.Bernoulli(), means[::-1].copy(), HORIZON, seed=4)
+    assert not np.array_equal(found, other)  # negative control: the means matter
+
+
+def test_posterior_is_the_one_that_bayes_rule_gives() -> None:
+    rng = np.random.default_rng(2)
+    arms = [Heard(40, 12.0), Heard(0, 0.0)]
+    for evidence, between, likelihood in (
+        (COINS, (0.1, 0.35), lambda mu: mu**12 * (1 - mu) ** 28),
+        (SubGaussianRewards(2.0), (0.0, 0.5), lambda mu: np.exp(-40 * (mu - 0.3) ** 2 / 8)),
+    ):
+        grid = np.linspace(*between, 4001)
+        weight = likelihood(grid) / likelihood(grid).sum()
+        mean, sd = (grid * weight).sum(), math.sqrt((grid**2 * weight).sum() - (grid * weight).sum() ** 2)
+        draws = evidence.posterior(arms, rng, 20_000, between)
+        assert abs(draws[:, 0].mean() - mean) < 4 * sd / math.sqrt(20_000)
+        assert abs(draws[:, 0].std() - sd) < 0.03 * sd
+        assert abs(draws[:, 1].mean() - sum(between) / 2) < 0.01 * (between[1] - between[0])
+        far = evidence.posterior([Heard(10**6, -9e6 if evidence is not COINS else 0.0)], rng, 3, between)
+        assert far[:, 0] == pytest.approx(between[0], abs=1e-4)  # nothing in between is likely
+    free = COINS.posterior(arms, rng, 20_000)
+    assert abs(free[:, 0].mean() - 12.5 / 41) < 4 * free[:, 0].std() / math.sqrt(20_000)
+
+
+@pytest.mark.slow
+def test_forecasts_come_true_as_often_as_they_say() -> None:
+    """500 experiments stopped half-way, whose means are drawn from the stated prior: the sum of what came
+    true minus what was forecast is within 4 standard errors (z = 4). The same with the observed means in
+    place of the posterior law fails."""
+    between, loss, paths, rng = (0.2, 0.6), 22.0, 60, np.random.default_rng(7)
+    rows = []
+    for seed in range(500):
+        truth = rng.uniform(*between, 3)
+        experiment = half_way(truth, seed)
+        heard = heard_by(experiment)
+        drawn = COINS.posterior(heard, rng, paths, between)
+        plain = np.tile([one.total / one.times for one in heard], (paths, 1))
+        means = np.vstack([drawn, plain, truth])
+        reached = (
+            lost(continued(experiment.beginning(), COINS.noise, means, HORIZON, seed=seed), means) >= loss
+        )
+        rows.append((reached[:paths].mean(), reached[paths : 2 * paths].mean(), reached[-1]))
+    said, plugged, came = np.array(rows).T
+
+    def z(forecast: np.ndarray) -> float:
+        variance = (forecast * (1 - forecast)).sum() * (1 + 1 / paths) + 1e-9
+        return float((came - forecast).sum() / math.sqrt(variance))
+
+    assert 0.02 < came.mean() < 0.2
+    assert abs(z(said)) < 4.0
+    assert z(plugged) > 4.0  # negative control: means that are taken for the truth promise too much
+
+
+def test_a_forecast_says_what_it_found() -> None:
+    experiment = half_way([0.3, 0.4, 0.5], 1)
+    ask: dict[str, Any] = {"horizon": HORIZON, "loss": 30.0, "paths": 400, "seed": 3, "threads": 1}
+    found = forecast_from(experiment.beginning(), experiment.arms, COINS, **ask)
+    assert found.losses.size == 400
+    assert found.chance.value == (found.losses >= 30.0).mean()
+    assert found.worst.value >= found.chance.low
+    assert found.so_far.low <= found.so_far.value <= found.so_far.high
+    assert found.mean_loss.value == pytest.approx(found.losses.mean())
+    assert set(found.worst_means) == {"A", "B", "C"}
+    assert str(found).startswith("After 300 pulls the experiment will have lost ")
+    assert set(found.to_dict()) == {"loss", "horizon", "chance", "worst", "mean_loss", "so_far"}
+    again = forecast_from(experiment.beginning(), experiment.arms, COINS, **ask)
+    assert np.array_equal(found.losses, again.losses)
+    sure = forecast_from(experiment.beginning(), experiment.arms, COINS, **ask | {"loss": 1e6})
+    assert sure.chance.value == sure.worst.value == 0.0
+    assert "at most" in str(sure)
+
+
+def test_the_loss_so_far_is_within_its_range() -> None:
+    rng = np.random.default_rng(3)
+    tried, limits = np.array([50.0, 20.0, 80.0]), [(0.1, 0.4), (0.2, 0.9), (0.3, 0.35)]
+    inside = rng.uniform([0.1, 0.2, 0.3], [0.4, 0.9, 0.35], (20_000, 3))
+    losses = lost(np.broadcast_to(tried, inside.shape), inside)
+    found = _so_far(tried, inside, limits)
+    assert found.low <= losses.min() < found.low + 3.0
+    assert found.high - 8.0 < losses.max() <= found.high
+    assert found.value == pytest.approx(losses.mean())
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"horizon": 10}, "horizon must be a whole number of at least 150"),
+        ({"loss": 0.0}, "loss must be"),
+        ({"paths": 5}, "paths must be"),
+        ({"between": (0.4, 0.2)}, "between must be two numbers"),
+        ({"evidence": "coins"}, "rewards must be BoundedRewards"),
+        ({"evidence": BoundedRewards(0.0, 0.2)}, "the sum of the rewards of 'A' must be"),
+    ],
+)
+def test_bad_input_gets_a_sentence(changes: dict[str, Any], sentence: str) -> None:
+    experiment = half_way([0.9, 0.4, 0.5], 1)
+    given: dict[str, Any] = {"horizon": HORIZON, "loss": 30.0, "evidence": COINS, **changes}
+    with pytest.raises(BadInput, match=sentence):
+        forecast_from(experiment.beginning(), experiment.arms, given.pop("evidence"), **given)

@@ -1,0 +1,298 @@
+"""The routes in this process: what each answers, and the sentence of every refusal."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from desks import Clock
+from journals import FailingJournal
+from served import FIRST, JSON, Client, client_of, refusal
+
+import lighttail as lt
+from lighttail.live.errors import unavailable
+from lighttail.live.memory import MemoryJournal
+from lighttail.server import gate, reading
+from lighttail.server.reading import LARGEST_BODY, json_of
+
+ONE = "/v1/experiments/one"
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with client_of() as made:
+        assert made.post("/v1/experiments", json=FIRST).status_code == 201
+        yield made
+
+
+def sent(client: Client, path: str, text: str | bytes) -> Any:
+    """The answer to a body that is written by hand."""
+    return client.post(path, content=text, headers=JSON)
+
+
+def test_an_experiment_from_its_creation_to_its_end(client: Client) -> None:
+    assert client.post("/v1/experiments", json=FIRST).status_code == 200  # the same again
+    refusal(client.post("/v1/experiments", json=FIRST | {"arms": ["A", "C"]}), 409, "arms")
+    asked = client.post(f"{ONE}/ask", json={"count": 3}).json()["trials"]
+    assert [trial["id"] for trial in asked] == ["1", "2", "3"]
+    assert {trial["arm"] for trial in asked} <= {"A", "B"}
+    rewards = [{"id": "1", "reward": 0.5}, {"id": 2, "reward": True}]
+    told = client.post(f"{ONE}/tell", json={"rewards": rewards}).json()
+    assert told == {"counted": 2, "repeated": 0}
+    assert client.post(f"{ONE}/tell", json={"rewards": rewards}).json()["repeated"] == 2
+    summary = client.get(ONE).json()
+    assert (summary["open"], sum(summary["tries"].values()), sum(summary["heard"].values())) == (1, 3, 2)
+    assert client.get("/v1/experiments").json() == {"experiments": ["one"]}
+    assert client.post(f"{ONE}/pause", headers=JSON).json() == {"changed": True}
+    assert client.post(f"{ONE}/pause", json={}).json() == {"changed": False}
+    assert client.post(f"{ONE}/ask", json={}).json()["trials"][0]["by"] == "fallback"
+    assert client.post(f"{ONE}/resume", json={}).json() == {"changed": True}
+    assert client.post(f"{ONE}/stop", json={}).json() == {"changed": True}
+    refusal(client.post(f"{ONE}/ask", json={}), 409, "experiment")
+    assert client.post(f"{ONE}/tell", json={"rewards": [{"id": "3", "reward": 1}]}).json()["counted"] == 1
+
+
+def test_the_same_key_gives_the_same_answer(client: Client) -> None:
+    first = client.post(f"{ONE}/ask", json={"key": "k", "count": 2}).json()
+    assert client.post(f"{ONE}/ask", json={"key": "k", "count": 2}).json() == first
+    assert client.post(f"{ONE}/ask", json={"count": 2}).json() != first  # control
+    refusal(client.post(f"{ONE}/ask", json={"key": "k"}), 409, "count")
+
+
+def test_the_state_is_an_experiment(client: Client) -> None:
+    client.post(f"{ONE}/tell", json={"rewards": [{"id": client_ask(client), "reward": 1}]})
+    experiment = lt.Experiment.from_json(client.get(f"{ONE}/state").text)
+    assert sum(experiment.pulls.values()) == 1
+    assert max(mean for mean in experiment.means.values() if not math.isnan(mean)) == 1.0
+
+
+def client_ask(client: Client) -> str:
+    return str(client.post(f"{ONE}/ask", json={}).json()["trials"][0]["id"])
+
+
+def test_the_journal_comes_as_lines_after_a_number(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lighttail.server.routes.PAGE", 4)  # so that it comes in several pages
+    client.post(f"{ONE}/ask", json={"count": 10})
+    lines = client.get(f"{ONE}/journal")
+    assert lines.headers["content-type"] == "application/x-ndjson"
+    assert [json.loads(line)["seq"] for line in lines.text.splitlines()] == list(range(1, 12))
+    assert [json.loads(line)["seq"] for line in client.get(f"{ONE}/journal?after=9").text.splitlines()] == [
+        10,
+        11,
+    ]
+    assert client.get(f"{ONE}/journal?after=11").text == ""
+    for query in (
+        "after=x",
+        "after=-1",
+        "after=1.5",
+        "after=",
+        "after=99999999999999999",
+        "befor=1",
+        "after=1&after=2",
+    ):
+        refusal(client.get(f"{ONE}/journal?{query}"), 400)
+    refusal(client.get("/v1/experiments/two/journal"), 404, "name")
+
+
+def test_a_linear_experiment_is_offered_actions(client: Client) -> None:
+    body = {"name": "lin", "policy": "linucb:lighttailed:0.2", "dim": 2, "horizon": 100, "seed": 1}
+    assert client.post("/v1/experiments", json=body).status_code == 201
+    offer = {"actions": [[1.0, 0.0], [0.0, 1.0]], "labels": ["x", "y"]}
+    trial = client.post("/v1/experiments/lin/ask", json=offer).json()["trials"][0]
+    assert trial["action"] == offer["actions"][["x", "y"].index(trial["arm"])]  # type: ignore[index]
+    refusal(client.post("/v1/experiments/lin/ask", json={}), 400, "actions")
+    refusal(client.post(f"{ONE}/ask", json=offer), 400, "actions")
+    for wrong in (5, "x", {"a": 1}, [1], [[1, 2], [3]], [[None, 1]], [["a", 1]], [[10**400, 1]]):
+        refusal(client.post("/v1/experiments/lin/ask", json={"actions": wrong}), 400, "actions")
+    for labels in ("xy", {"x": 1, "y": 2}, ["x"], ["x", "x"], [["x"], ["y"]], ["x", "\ud800"]):
+        text = json.dumps(offer | {"labels": labels})
+        refusal(sent(client, "/v1/experiments/lin/ask", text), 400, "labels")
+    many = {"actions": [[0.5] * 2] * 300, "count": 1000}
+    refusal(client.post("/v1/experiments/lin/ask", json=many), 400)
+    refusal(client.post("/v1/experiments", json=body | {"name": "big", "dim": 10**6}), 400, "dim")
+
+
+def test_a_late_reward_is_kept_and_not_counted() -> None:
+    clock = Clock()
+    with client_of(clock=clock) as client:
+        settings = {"window": 60, "default": 0}
+        assert client.post("/v1/experiments", json=FIRST | {"settings": settings}).status_code == 201
+        id = client_ask(client)
+        clock.now += 61
+        late = client.post(f"{ONE}/tell", json={"rewards": [{"id": id, "reward": 1}]}).json()
+        assert late == {"counted": 0, "repeated": 0, "late": 1}
+
+
+WRONG = [
+    ("", "{", 400, "body"),
+    ("", "[]", 400, "body"),
+    ("", "null", 400, "body"),
+    ("", b"\xff", 400, "body"),
+    ("", "{}", 400, "name"),
+    ("", '{"name": "x", "policy": "ts:0.5", "arms": ["A", "B"], "colour": 1}', 400, "a field of the body"),
+    ("", '{"name": "x", "name": "y", "policy": "ts:0.5", "arms": ["A", "B"]}', 400, "a field of the body"),
+    ("", '{"name": "..", "policy": "ts:0.5", "arms": ["A", "B"]}', 400, "name"),
+    ("", '{"name": "a/b", "policy": "ts:0.5", "arms": ["A", "B"]}', 400, "name"),
+    ("", '{"name": "<b>", "policy": "ts:0.5", "arms": ["A", "B"]}', 400, "name"),
+    ("", '{"name": "x", "policy": "own.py:Mine()", "arms": ["A", "B"]}', 400, "policy"),
+    ("", '{"name": "x", "policy": "os:system(1)", "arms": ["A", "B"]}', 400, "policy"),
+    ("", '{"name": "x", "policy": "\\ud800", "arms": ["A", "B"]}', 400, None),
+    ("", '{"name": "x", "policy": "ts:0.5", "arms": "AB"}', 400, "arms"),
+    ("", '{"name": "x", "policy": "ts:0.5", "arms": [1, "1"]}', 400, "arms"),
+    ("", '{"name": "x", "policy": "ts:0.5", "arms": ["A", "B"], "settings": {"window": NaN}}', 400, "body"),
+    ("", '{"name": "x", "policy": "ts:0.5", "arms": ["A", "B"], "settings": {"colour": 1}}', 400, None),
+    ("/one/ask", '{"count": 0}', 400, "count"),
+    ("/one/ask", '{"count": 1001}', 400, "count"),
+    ("/one/ask", '{"count": true}', 400, "count"),
+    ("/one/ask", '{"key": ""}', 400, "key"),
+    ("/one/ask", '{"key": "\\u0000"}', 400, "key"),
+    ("/one/ask", '{"key": "\\ud800"}', 400, "key"),
+    ("/one/ask", json.dumps({"key": "x" * 201}), 400, "key"),
+    ("/one/ask", '{"kee": "x"}', 400, "a field of the body"),
+    ("/one/tell", "{}", 400, "rewards"),
+    ("/one/tell", '{"rewards": []}', 400, "the number of rewards"),
+    ("/one/tell", '{"rewards": {"1": 1}}', 400, "rewards"),
+    ("/one/tell", '{"rewards": [{"id": "1"}]}', 400, "rewards[0]"),
+    ("/one/tell", '{"rewards": [{"id": "1", "reward": 1, "x": 1}]}', 400, "rewards[0]"),
+    ("/one/tell", '{"rewards": [{"id": "1", "reward": 1e400}]}', 400, "reward"),
+    ("/one/tell", '{"rewards": [{"id": "1", "reward": Infinity}]}', 400, "body"),
+    ("/one/tell", '{"rewards": [{"id": "1", "reward": "1"}]}', 400, "reward"),
+    ("/one/tell", '{"rewards": [{"id": 1.5, "reward": 1}]}', 400, "id"),
+    ("/one/tell", '{"rewards": [{"id": "99", "reward": 1}]}', 404, "id"),
+    ("/one/tell", f'{{"rewards": [{{"id": {"9" * 5000}, "reward": 1}}]}}', 400, "body"),
+    ("/one/pause", '{"why": "x"}', 400, "a field of the body"),
+    ("/two/ask", "{}", 404, "name"),
+    ("/%2e%2e/ask", "{}", 404, "name"),
+    ("/one%2fask/ask", "{}", 404, "path"),
+    ("/one%00/ask", "{}", 404, "name"),
+    ("/%3Cscript%3E/ask", "{}", 404, "name"),
+    ("/" + "n" * 101 + "/ask", "{}", 404, "name"),
+    ("/one/ask", "[" * 100_000, 400, "body"),
+    ("/one/ask", '{"key": ' + "[" * 20 + "]" * 20 + "}", 400, "body"),
+]
+
+
+@pytest.fixture(scope="module")
+def steady() -> Iterator[Client]:
+    """A client for tests that change nothing."""
+    with client_of() as made:
+        assert made.post("/v1/experiments", json=FIRST).status_code == 201
+        yield made
+
+
+@pytest.mark.parametrize(("path", "text", "status", "field"), WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_is_named(steady: Client, path: str, text: Any, status: int, field: str | None) -> None:
+    before = steady.get(f"{ONE}/journal").text
+    refusal(sent(steady, f"/v1/experiments{path}", text), status, field)
+    assert steady.get(f"{ONE}/journal").text == before
+
+
+def test_brackets_in_a_text_are_no_depth() -> None:
+    """Negative control of the check of depth."""
+    assert json_of(json.dumps({"key": '[{"\\' * 40}).encode()) == {"key": '[{"\\' * 40}
+    deep = "[" * reading.DEEPEST + "]" * reading.DEEPEST
+    assert json_of(deep.encode())
+    with pytest.raises(lt.BadInput, match="within one another"):
+        json_of(f"[{deep}]".encode())
+
+
+def test_unknown_routes_and_methods_are_named(client: Client) -> None:
+    refusal(client.get("/v2"), 404, "path")
+    refusal(client.get("/v1/experiments/"), 404, "path")
+    error = refusal(client.request("PUT", "/v1/experiments", json={}), 405, "method")
+    assert error["allowed"] == "GET, POST"
+    assert client.request("DELETE", ONE).headers["allow"] == "GET"
+    assert client.request("HEAD", "/healthz").status_code == 200
+
+
+def test_a_body_that_is_no_json_or_too_large_is_refused(client: Client) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""):
+        refusal(client.post(f"{ONE}/ask", content="{}", headers={"Content-Type": kind}), 415, "Content-Type")
+    good = client.post(
+        f"{ONE}/ask", content="{}", headers={"Content-Type": "Application/JSON; charset=utf-8"}
+    )
+    assert good.status_code == 200  # negative control
+    assert sent(client, f"{ONE}/ask", "{}".ljust(LARGEST_BODY)).status_code == 200
+    refusal(sent(client, f"{ONE}/ask", "{}".ljust(LARGEST_BODY + 1)), 413)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(17):
+            yield b" " * 2**16
+
+    refusal(client.post(f"{ONE}/ask", content=pieces(), headers=JSON), 413)
+
+
+def test_a_full_server_and_a_failing_journal_say_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = FailingJournal()
+    with client_of(journal) as client:
+        client.post("/v1/experiments", json=FIRST)
+        journal.broken = True
+        failed = client.post(f"{ONE}/ask", json={"key": "k"})
+        refusal(failed, 503, "journal")
+        assert failed.headers["retry-after"] == "1"
+        journal.broken = False
+        assert client.post(f"{ONE}/ask", json={"key": "k"}).json()["trials"][0]["id"] == "1"
+        monkeypatch.setattr(gate, "MOST_INSIDE", 0)
+        full = client.post(f"{ONE}/ask", json={})
+        refusal(full, 503, "server")
+        assert full.headers["retry-after"] == "1"
+
+
+def test_a_mistake_of_ours_is_a_sentence_without_secrets(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise KeyError("a secret")
+
+    monkeypatch.setattr("lighttail.live.office.Office.names", lambda self: broken())
+    answer = client.get("/v1/experiments")
+    assert "secret" not in refusal(answer, 500, "server")["message"]
+
+
+def test_pages_escape_names_and_load_nothing(client: Client) -> None:
+    for path in ("/", "/docs"):
+        page = client.get(path)
+        assert page.headers["content-type"].startswith("text/html")
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        for outside in ("<script", "src=", "@import", "https://", "//"):
+            assert outside not in page.text.replace("<!doctype html>", "")
+    assert "/v1/experiments/{name}/ask" in client.get("/docs").text
+    assert ">one<" in client.get("/").text
+
+
+def test_metrics_count_what_happened(client: Client) -> None:
+    id = client_ask(client)
+    for _ in range(3):
+        client.post(f"{ONE}/tell", json={"rewards": [{"id": id, "reward": 1}]})
+    client.get("/nowhere")
+    client.post(f"{ONE}/pause", json={})
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
+    named = {
+        "asks_total": 1, "tells_total": 1, "repeated_total": 2, "open": 0, "paused": 1, "late_total": 0,
+        "defaults_total": 0, "commits_total": 3, "events_total": 3, "waiting": 0,
+    }  # fmt: skip
+    for name, value in named.items():
+        assert found[f'lighttail_experiment_{name}{{experiment="one"}}'] == str(value), name
+    route = "/v1/experiments/{name}/tell"
+    assert found[f'lighttail_http_requests_total{{method="POST",route="{route}",status="200"}}'] == "3"
+    assert found['lighttail_http_requests_total{method="any",route="unknown",status="404"}'] == "1"
+    assert found[f'lighttail_http_request_seconds_bucket{{route="{route}",le="+Inf"}}'] == "3"
+    assert found[f'lighttail_http_request_seconds_count{{route="{route}"}}'] == "3"
+
+
+def test_probes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ready"}
+
+    def cut(self: Any) -> None:
+        raise unavailable("the database cannot be reached")
+
+    monkeypatch.setattr(MemoryJournal, "names", cut)
+    refusal(client.get("/readyz"), 503, "journal")
+    assert client.get("/healthz").status_code == 200
+    assert client.post(f"{ONE}/ask", json={}).status_code == 200  # an experiment that is known is served

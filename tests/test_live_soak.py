@@ -1,0 +1,49 @@
+"""A short soak: clients over HTTP, servers that are killed, and totals that agree to the unit."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from journals import new_schema
+from soak_live import Said, reconcile, soak
+
+from lighttail.live.errors import Damaged
+
+
+def enough(said: Said, seconds: float) -> bool:
+    """Two kills, and something of everything."""
+    return said.kills >= 2 and len(said.told) > 40 and len(said.arms) >= 1
+
+
+def test_killed_servers_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
+    """The totals agree; negative controls: an answer, a reward or an event that is not in the other book."""
+    store = str(tmp_path / "a.db")
+    said = soak(store, 5, enough, clients=3)
+    found = reconcile(store, said)
+    assert found["ask"] == found["tell"] + found["default"] + found["open"] == len(said.asked)
+    key = max(said.asked)
+    asked, told = dict(said.asked), dict(said.told)
+    said.asked["9-9"] = (10**6, "A")
+    with pytest.raises(AssertionError):
+        reconcile(store, said)
+    said.asked = {name: value for name, value in asked.items() if name != key}
+    with pytest.raises(AssertionError):
+        reconcile(store, said)
+    said.asked, said.told = asked, told | {max(told): 9.0}
+    with pytest.raises(AssertionError):
+        reconcile(store, said)
+    said.told = told
+    assert reconcile(store, said) == found
+    with closing(sqlite3.connect(store, isolation_level=None)) as link:
+        link.execute("DELETE FROM events WHERE seq = (SELECT MAX(seq) FROM events WHERE trial IS NOT NULL)")
+    with pytest.raises((AssertionError, Damaged)):
+        reconcile(store, said)
+
+
+def test_two_servers_on_one_database(postgres: str) -> None:
+    store = new_schema(postgres)
+    said = soak(store, 6, enough, clients=3)
+    reconcile(store, said)
