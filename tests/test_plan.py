@@ -74,6 +74,16 @@ def test_the_smallest_loss_that_can_be_promised_holds() -> None:
     assert "smallest loss that can be promised" in promise.sentence()
 
 
+def test_a_rare_error_that_few_paths_miss_is_no_promise() -> None:
+    """With few paths, to explore and then commit looks as if it never erred; an even split promises 60."""
+    promise = lt.plan(PROBLEM, horizon=200, chance=0.001, seed=1, effort=QUICK)
+    assert promise.loss <= 61.0
+    out = lt.simulate(promise.choice.policy, PROBLEM, horizon=200, paths=200_000, seed=9)
+    assert out.exceedance(promise.loss, "pseudo_regret").low <= 0.001
+    hasty = lt.simulate(lt.ExploreThenCommit(20), PROBLEM, horizon=200, paths=20_000, seed=9)  # control
+    assert hasty.exceedance(61.0, "pseudo_regret").low > 0.001
+
+
 def test_how_long_an_experiment_must_be() -> None:
     """At the horizon found the limit is met, by the exact law; at a third of it no policy meets it."""
     asked = {"loss_per_pull": 0.3, "chance": 0.02, "seed": 4, "effort": QUICK}

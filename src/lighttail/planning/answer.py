@@ -131,7 +131,7 @@ class Plan:
         if self.asked_for_loss:
             return (
                 f"The smallest loss that can be promised with a chance of {in_percent(self.limit)} is "
-                f"{self.loss:g}{unit}: run {one.label}{tuning}, which {loses}."
+                f"{self.loss:g}{unit}. Run {one.label}{tuning}: it {loses}."
             )
         assert one.chance is not None
         if self.met:

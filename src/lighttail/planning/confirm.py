@@ -29,11 +29,12 @@ SUSPECTS = 3  # problems in which a choice is confirmed
 SCANNED = 256  # paths per problem with which they are found
 FINALISTS = 6  # problems of a quick scan that a longer one looks at
 CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at, too
-STEPS = (0.25, 0.12, 0.06)  # shares by which problems beside the worst differ from it
+STEPS = (0.25, 0.12, 0.06, 0.03)  # shares by which problems beside the worst differ from it
 LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weighted paths
 SEEN = 8.0  # hits in a scan with which chances are counted
 SOON = 1024  # weighted paths of a first look
 GLANCE = 4096  # paths if a chance need not be held against the limit
+CLIMBS = 4  # steps of one size, at most
 HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
@@ -98,12 +99,29 @@ class Confirmation:
             seen = math.ceil(min(3.0 / question.limit, self.budget / (question.horizon * len(again))))
             paths = MORE * SCANNED if common else max(MORE * SCANNED, seen)
             pool = self._scan(policy, again, paths, SCAN + 1, looks)
+            exact = question.exact_chance(policy, pool[0], EXACT_SCAN) is not None
             for step in steps:
-                beside = question.able([*pool[:SUSPECTS], *family.near(pool[0], step)])
-                if len(beside) > SUSPECTS:
-                    pool = self._scan(policy, beside, paths, SCAN + 1, looks)
+                pool = self._climbed(policy, pool, step, paths, looks, exact)
         self.scanned[policy] = pool[:SUSPECTS]
         return self.scanned[policy]
+
+    def _climbed(
+        self, policy: Policy, pool: list[Bandit], step: float, paths: int, looks: bool, exact: bool
+    ) -> list[Bandit]:
+        """The problems with those beside the worst: once or, if chances are exact, beside the two worst and
+        again and again while a worse one is found."""
+        question, family = self.question, self.question.family
+        for _ in range(CLIMBS if exact else 1):
+            worst, tops = pool[0], pool[: 2 if exact else 1]
+            beside = question.able(
+                [*pool[:SUSPECTS], *(one for top in tops for one in family.near(top, step))]
+            )
+            if len(beside) <= SUSPECTS:
+                break
+            pool = self._scan(policy, beside, paths, SCAN + 1, looks)
+            if pool[0] == worst:
+                break
+        return pool
 
     def _scan(
         self, policy: Policy, pool: list[Bandit], paths: int, stage: int, looks: bool = False

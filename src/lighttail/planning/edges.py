@@ -250,6 +250,7 @@ def _rate(counts: Floats | None) -> float:
 def again(search: Search, score: Score, problem: Bandit, chance: Estimate) -> list[Score]:
     """The edge of the same curve in another problem, in which the chance of a policy turned out higher."""
     one = score.candidate
+    search.scores[one] = replace(score, chance=chance, watched=(problem, *score.watched))  # for the frontier
     seen = [Looked(one, problem, chance, 0)]
     scale = following(seen, aim_of(chance, search.question.limit) / math.sqrt(NEAR))
     found = on_edges(search, {one.curve: (scale, problem)}, seen)

@@ -36,6 +36,7 @@ SHORT = 0.05  # of the budget, for each horizon that is tried
 LONGEST = 10**7  # pulls of an experiment: a plan plays some ten thousand paths
 NEAR = 1.1  # ratio of two horizons that are not told apart
 LONGER = 6  # plans for longer and longer horizons, at most
+PROMISES = 3  # curves whose best policies are asked for the smallest loss that they can promise
 CHEAPEST = 4  # candidates among which the least mean loss is sought once more
 
 
@@ -107,7 +108,7 @@ def _stated(
     search: Search, confirmation: Confirmation, ranked: list[Score], course: Course, seed: int
 ) -> Plan:
     if search.question.asks_for_loss:
-        return _smallest_loss(search, confirmation, ranked[0], course, seed)
+        return _smallest_loss(search, confirmation, ranked, course, seed)
     score, answer = confirmed(search, confirmation, ranked)
     return _made(search, confirmation, score, answer, course, seed)
 
@@ -315,10 +316,18 @@ def _even(search: Search) -> Option:
 
 
 def _smallest_loss(
-    search: Search, confirmation: Confirmation, score: Score, course: Course, seed: int
+    search: Search, confirmation: Confirmation, ranked: list[Score], course: Course, seed: int
 ) -> Plan:
-    """The plan whose loss limit is the smallest that can be promised."""
-    loss, answer = confirmation.promise(score.candidate.policy, score.watched)
+    """The plan whose loss limit is the smallest that can be promised.
+
+    A rare error that few paths did not meet makes a policy look good, so the best policies of several curves
+    are asked for a promise, each with its own part of the whole error.
+    """
+    best = {score.candidate.curve: score for score in reversed(ranked)}
+    few = sorted(best.values(), key=lambda score: (score.promised, score.mean))[:PROMISES]
+    few += [score for score in search.scores.values() if score.candidate.policy == EvenSplit()]
+    asked_for = [(confirmation.promise(one.candidate.policy, one.watched), one) for one in dict.fromkeys(few)]
+    (loss, answer), score = min(asked_for, key=lambda pair: (pair[0][0], pair[1].mean))
     if math.isinf(loss):
         allowed = "larger: no loss below the largest possible can be promised at this chance with these paths"
         raise refuse("effort", search.budget / BUDGET, allowed)
