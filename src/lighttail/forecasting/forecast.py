@@ -23,7 +23,7 @@ from lighttail.inference.evidence import Heard
 from lighttail.noises import Noise
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import chance, rounded
+from lighttail.outcomes.format import chance, outward, rounded
 from lighttail.problems import Bandit
 from lighttail.running.continued import continued
 from lighttail.running.prepare import check_seed, fresh_seed, usable_processors
@@ -44,7 +44,7 @@ class Forecast:
 
     loss: the loss whose chance is asked for. horizon: the pulls at the end. pulls: the pulls so far.
     losses: of every simulated path, in rising order; each path has its own means, drawn from their posterior.
-    most: the largest loss that was possible on any of these means.
+    most: the largest loss that is possible; if means have no limits, the largest on any of the drawn means.
     so_far: the loss up to now: its posterior mean, and the least and the largest loss of the means within the
         confidence sequences.
     worst: the chance on the worst problem that was found within the confidence sequences.
@@ -145,11 +145,17 @@ def forecast_from(
         horizon=horizon,
         pulls=start.rounds,
         losses=losses,
-        most=float(np.ptp(means, axis=1).max()) * horizon,
+        most=_widest(evidence, between, means) * horizon,
         so_far=_so_far(tried, means, limits),
         worst=worst,
         worst_means=dict(zip(arms, worst_means.tolist(), strict=True)),
     )
+
+
+def _widest(evidence: Evidence, between: Any, means: Floats) -> float:
+    """The largest gap: that of the limits of all means or, if there are none, of the drawn means."""
+    low, high = evidence.limits(Heard(0, 0.0), 0.0) if between is None else between
+    return float(high - low) if math.isfinite(high - low) else float(np.ptp(means, axis=1).max())
 
 
 def _limits(between: Any) -> tuple[float, float] | None:
@@ -201,7 +207,7 @@ def _so_far(tried: Floats, means: Floats, limits: list[tuple[float, float]]) -> 
         corner = low.copy()
         corner[arm] = high[arm]
         most = max(most, float((tried * (corner.max() - corner)).sum()))
-    return Limits(min(max(value, least), most), least, most)
+    return Limits(value, least, most)
 
 
 def _candidates(limits: list[tuple[float, float]], means: Floats) -> Floats:
@@ -241,5 +247,5 @@ def _another(seed: int, stage: int) -> int:
 
 def _said(found: Estimate) -> str:
     if found.value == 0.0:
-        return f"at most {chance(found.high)}"
-    return f"{chance(found.value)} (between {chance(found.low)} and {chance(found.high)})"
+        return f"at most {outward(found.high)}"
+    return f"{chance(found.value)} (between {outward(found.low, up=False)} and {outward(found.high)})"

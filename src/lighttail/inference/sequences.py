@@ -87,7 +87,7 @@ def confidence_sequences(
     means = {arm: Limits(_mean(one), *evidence.limits(one, for_mean)) for arm, one in arms.items()}
     differences = {
         (one, other): Limits(
-            _mean(arms[other]) - _mean(arms[one]), *evidence.difference(arms[one], arms[other], for_pair)
+            _mean(arms[other]) - _mean(arms[one]), *_difference(evidence, arms[one], arms[other], for_pair)
         )
         for one, other in pairs
     }
@@ -132,6 +132,18 @@ def _checked(arm: Any, pair: Any, evidence: Evidence) -> Heard:
     heard = Heard(whole(f"the number of rewards of {arm!r}", count, 0), number(f"heard[{arm!r}]", total))
     evidence.check(f"the sum of the rewards of {arm!r}", heard)
     return heard
+
+
+def _difference(evidence: Evidence, one: Heard, other: Heard, log_limit: float) -> tuple[float, float]:
+    """The limits of mean(other) - mean(one), as the overlap of two intervals.
+
+    Half of the error is for the bet on both means, which is narrower for arms with similar numbers of
+    rewards; a quarter each is for the intervals of the two means, whose difference is narrower if one arm has
+    far fewer rewards.
+    """
+    low, high = evidence.difference(one, other, log_limit + math.log(2.0))
+    here, there = (evidence.limits(heard, log_limit + math.log(4.0)) for heard in (one, other))
+    return max(low, there[0] - here[1]), min(high, there[1] - here[0])
 
 
 def _mean(heard: Heard) -> float:

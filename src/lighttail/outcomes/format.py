@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 
 from lighttail.outcomes.estimates import Estimate
@@ -34,9 +35,9 @@ def interval(estimate: Estimate) -> tuple[str, str]:
 
 def probability(estimate: Estimate) -> tuple[str, str]:
     """A chance and its interval; if no path was counted, "<" and the upper limit."""
+    low, high = outward(estimate.low, up=False), outward(estimate.high)
     if estimate.value == 0.0:
-        return f"< {chance(estimate.high)}", ""
-    low, high = chance(estimate.low), chance(estimate.high)
+        return f"< {high}", ""
     if low.endswith(" %") and high.endswith(" %"):
         return chance(estimate.value), f"[{low[:-2]}, {high[:-2]}] %"
     return chance(estimate.value), f"[{low}, {high}]"
@@ -49,6 +50,16 @@ def chance(value: float) -> str:
     if value < 1e-6:
         return f"{value:.1e}"
     return f"{100 * value:.3g} %" if value >= 0.01 else f"{100 * value:.2g} %"
+
+
+def outward(value: float, up: bool = True) -> str:
+    """A limit of a chance: an upper limit is rounded up and a lower limit is rounded down.
+
+    >>> chance(0.001049), outward(0.001049), outward(0.001049, up=False)
+    ('0.1 %', '0.11 %', '0.1 %')
+    """
+    digits, rounding = 3 if value >= 0.01 else 2, decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
+    return chance(float(decimal.Context(digits, rounding).create_decimal_from_float(value)))
 
 
 def precise(value: float, like: float | None = None) -> str:

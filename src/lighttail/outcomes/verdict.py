@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from lighttail.outcomes.comparison import Comparison, Entry
-from lighttail.outcomes.format import chance, rounded
+from lighttail.outcomes.format import chance, outward, rounded
 from lighttail.outcomes.growth import HARDLY, POWER, ROOT, UNKNOWN
 from lighttail.outcomes.losing import event
 from lighttail.problems import Problem
@@ -68,10 +68,10 @@ def _known(entry: Entry) -> float:
 def _limits(entry: Entry) -> str:
     found = entry.chance
     if found.value == 0.0:
-        return f"below {chance(found.high)}"
+        return f"below {outward(found.high)}"
     if entry.chance_source == "exact":
         return f"{chance(found.value)} (exact)"
-    return f"{chance(found.value)} (between {chance(found.low)} and {chance(found.high)})"
+    return f"{chance(found.value)} (between {outward(found.low, up=False)} and {outward(found.high)})"
 
 
 def _no_better(comparison: Comparison) -> str:

@@ -7,7 +7,7 @@ of paths as at T, then more; and if hardly any path reaches the loss, weighted p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from lighttail.course import Course
@@ -28,6 +28,8 @@ MOST_PER_HORIZON = 1_000_000  # paths per horizon
 WORTH = 2.0  # paths are played again only if their number grows by this factor
 FEW_HITS = 30  # paths that reach the loss at T; if there are fewer, weighted paths are tried
 LEVEL = 0.95  # confidence of the intervals
+LOOKS = 3  # the paths of the comparison, more paths, weighted paths: each look has its share of the error
+PER_LOOK = 1.0 - (1.0 - LEVEL) / LOOKS
 SHORTEST = 10  # pulls of the shortest experiment
 RARE: dict[str, Any] = {"relative_error": 0.05, "most_pulls": 20_000_000}
 
@@ -107,8 +109,8 @@ def _counted(question: Question, horizons: list[int], paths: int, known: dict[in
     for horizon in horizons:
         keep = "paths" if paths <= 10_000 else "law"
         outcome = known[horizon] if horizon in known else question.play(horizon, paths, keep)
-        chance = outcome.exceedance(question.threshold_at(horizon), question.kind)
-        found[horizon] = chance, f"{outcome.paths:,} paths"
+        chance = outcome.exceedance(question.threshold_at(horizon), question.kind, level=PER_LOOK)
+        found[horizon] = replace(chance, level=LEVEL), f"{outcome.paths:,} paths"
     return found
 
 
@@ -134,7 +136,13 @@ def _weighted(question: Question, horizons: list[int]) -> Chances:
     found: Chances = {}
     for horizon in horizons:
         loss = question.threshold_at(horizon)
-        settings = {"kind": question.kind, "seed": question.seed, "threads": question.threads, **RARE}
+        settings = {
+            "kind": question.kind,
+            "seed": question.seed,
+            "threads": question.threads,
+            "level": PER_LOOK,
+            **RARE,
+        }
         estimate = tail_probability(question.policy, question.problem, horizon, loss, **settings)
         found[horizon] = Estimate(estimate.value, estimate.low, estimate.high, LEVEL), estimate.method
     return found
