@@ -619,9 +619,11 @@ def commits_of_two_callers(monkeypatch: pytest.MonkeyPatch, gathering: float) ->
 
     monkeypatch.setattr(desk_module, "GATHERING", gathering)
     monkeypatch.setattr(desk_module, "LONGEST_GATHERING", gathering)
+    both = threading.Barrier(2)
     with desk_of(Slow()) as desk:
 
         def work() -> None:
+            both.wait()
             for _ in range(20):
                 desk.ask()
 
@@ -634,8 +636,8 @@ def commits_of_two_callers(monkeypatch: pytest.MonkeyPatch, gathering: float) ->
 
 
 def test_callers_that_come_back_share_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all the patience of the world, two callers need twenty commits and, at the beginning and the end,
-    one or two more; without any, they take turns."""
+    """With all the patience of the world, two callers need twenty commits and, at the beginning, a few more,
+    in which a crowded machine lets one of them ask alone; without any patience, they take turns."""
     shared = commits_of_two_callers(monkeypatch, 60.0)
-    assert 20 <= shared <= 23
+    assert 20 <= shared <= 28
     assert commits_of_two_callers(monkeypatch, 0.0) > shared  # negative control

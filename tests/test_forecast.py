@@ -130,6 +130,26 @@ def test_a_forecast_says_what_it_found() -> None:
     assert "at most" in str(sure)
 
 
+def test_an_experiment_forecasts_itself() -> None:
+    experiment = half_way([0.3, 0.4, 0.5], 1)
+    ask: dict[str, Any] = {"loss": 30.0, "paths": 400, "seed": 3, "threads": 1}
+    found = experiment.forecast(**ask)
+    same = forecast_from(experiment.beginning(), experiment.arms, COINS, horizon=HORIZON, **ask)
+    assert np.array_equal(found.losses, same.losses)
+    known = experiment.forecast(**ask, problem=lt.Bandit([0.3, 0.4, 0.5], lt.Bernoulli()))
+    assert known.so_far.low == pytest.approx(known.so_far.value)
+    assert known.so_far.high == pytest.approx(known.so_far.value)
+    assert known.worst_means == {"A": 0.3, "B": 0.4, "C": 0.5}
+    assert known.losses.std() < found.losses.std()  # the means vary no more
+    with pytest.raises(BadInput, match="problem must be a Bandit with 3 arms"):
+        experiment.forecast(**ask, problem=lt.Bandit([0.3, 0.4]))
+    endless = lt.Experiment(lt.UCB(lt.AnyTime(0.5)), ["A", "B"])
+    with pytest.raises(BadInput, match="horizon must be given"):
+        endless.forecast(loss=3.0)
+    now = experiment.intervals()
+    assert all(now.means[arm].low < mean < now.means[arm].high for arm, mean in known.worst_means.items())
+
+
 def test_the_loss_so_far_is_within_its_range() -> None:
     rng = np.random.default_rng(3)
     tried, limits = np.array([50.0, 20.0, 80.0]), [(0.1, 0.4), (0.2, 0.9), (0.3, 0.35)]

@@ -20,9 +20,11 @@ from lighttail.course import Beginning
 from lighttail.delays import DelayLike
 from lighttail.inference import Evidence, Limits
 from lighttail.inference.evidence import Heard
+from lighttail.noises import Noise
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, rounded
+from lighttail.problems import Bandit
 from lighttail.running.continued import continued
 from lighttail.running.prepare import check_seed, fresh_seed, usable_processors
 
@@ -104,6 +106,7 @@ def forecast_from(
     threads: int | None = None,
     delay: DelayLike = None,
     between: tuple[float, float] | None = None,
+    problem: Bandit | None = None,
 ) -> Forecast:
     """The forecast of an experiment in the state `start`.
 
@@ -111,9 +114,12 @@ def forecast_from(
     paths: simulated ends; each has means of its own. delay: of rewards to come, as in `simulate`.
     between: two numbers between which all means are believed to lie, all values equally likely before rewards
         are seen. Without them, the prior is that of the evidence.
+    problem: the means and the noise, if they are known; `chance` and `worst` are then those of this problem.
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
+    if problem is not None and not (isinstance(problem, Bandit) and problem.arms == len(arms)):
+        raise refuse("problem", problem, f"a Bandit with {len(arms)} arms, or left out")
     horizon = whole("horizon", horizon, max(1, start.rounds), f", the pulls so far ({start.rounds:,})")
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
     seed = fresh_seed() if seed is None else check_seed(seed)
@@ -123,11 +129,16 @@ def forecast_from(
     ]
     for arm, one in zip(arms, heard, strict=True):
         evidence.check(f"the sum of the rewards of {arm!r}", one)
-    play = _Play(start, evidence, horizon, use, delay)
-    means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
+    play = _Play(start, evidence.noise if problem is None else problem.noise, horizon, use, delay)
+    if problem is None:
+        means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
+        limits = [evidence.limits(one, math.log(len(heard) / (1.0 - LEVEL))) for one in heard]
+        candidates = _candidates(limits, means)
+    else:
+        means, limits = np.tile(problem.means, (paths, 1)), [(mean, mean) for mean in problem.means]
+        candidates = means[:1]
     losses = np.sort(play.losses(means, seed))
-    limits = [evidence.limits(one, math.log(len(heard) / (1.0 - LEVEL))) for one in heard]
-    worst, worst_means = _worst(play, _candidates(heard, limits, means), loss, paths, seed)
+    worst, worst_means = _worst(play, candidates, loss, paths, seed)
     tried = start.counts[0]
     return Forecast(
         loss=loss,
@@ -157,18 +168,15 @@ class _Play:
     """Ends of the experiment on given means."""
 
     start: Beginning
-    evidence: Evidence
+    noise: Noise
     horizon: int
     threads: int
     delay: DelayLike
 
     def losses(self, means: Floats, seed: int) -> Floats:
         """The loss of one path per row of means."""
-        noise, threads = self.evidence.noise, self.threads
-        pulls = continued(
-            self.start, noise, means, self.horizon, seed=seed, threads=threads, delay=self.delay
-        )
-        return lost(pulls, means)
+        more: Any = {"seed": seed, "threads": self.threads, "delay": self.delay}
+        return lost(continued(self.start, self.noise, means, self.horizon, **more), means)
 
 
 def lost(pulls: npt.NDArray[Any], means: Floats) -> Floats:
@@ -193,10 +201,10 @@ def _so_far(tried: Floats, means: Floats, limits: list[tuple[float, float]]) -> 
         corner = low.copy()
         corner[arm] = high[arm]
         most = max(most, float((tried * (corner.max() - corner)).sum()))
-    return Limits(value, least, most)
+    return Limits(min(max(value, least), most), least, most)
 
 
-def _candidates(heard: list[Heard], limits: list[tuple[float, float]], means: Floats) -> Floats:
+def _candidates(limits: list[tuple[float, float]], means: Floats) -> Floats:
     """Problems within the limits, of which the worst is sought: one arm is raised towards its upper limit,
     and the others keep their posterior means or are lowered to their lower limits."""
     middle, spread = means.mean(axis=0), means.std(axis=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -30,6 +30,11 @@ from lighttail.policies.policy import Pull
 from lighttail.policies.rehearsal import try_out
 
 RETIRED = "retired"  # the field with the places of retired arms
+if TYPE_CHECKING:
+    from lighttail.forecasting import Forecast
+    from lighttail.inference import Evidence, Sequences
+    from lighttail.problems import Bandit
+
 _new = tuple.__new__  # faster than calling `Trial`
 
 
@@ -238,6 +243,46 @@ class Experiment(LiveExperiment):
         """The trials whose reward has not been told."""
         with self._lock:
             return [Trial(id, self.arms[self._kept(id - self._first)[0]]) for id in self._open_ids()]
+
+    def intervals(self, rewards: Evidence | None = None, level: float = 0.95) -> Sequences:
+        """Intervals for the mean of every arm and for every difference, which hold however often you look.
+
+        rewards: what is known about rewards, `BoundedRewards(low, high)` or `SubGaussianRewards(sigma)` of
+        `lighttail.inference`; by default that they lie between 0 and 1 (docs/inference.md).
+        """
+        from lighttail.inference import BoundedRewards, confidence_sequences
+
+        with self._lock:
+            stands = self._standing
+            known = zip(self.arms, stands.heard, stands.total, strict=True)
+            heard = {arm: (int(times), float(total)) for arm, times, total in known}
+        return confidence_sequences(heard, BoundedRewards() if rewards is None else rewards, level)
+
+    def forecast(
+        self,
+        *,
+        loss: float,
+        horizon: int | None = None,
+        problem: Bandit | None = None,
+        rewards: Evidence | None = None,
+        **settings: Any,
+    ) -> Forecast:
+        """The law of the loss at the end of the experiment, from its present state (docs/forecasts.md).
+
+        loss: the loss whose chance is asked for. horizon: the pulls at the end; by default the horizon of the
+        experiment. problem: the means and the noise if they are known; otherwise the means are drawn from
+        what the rewards say. rewards: as in `intervals`. settings: `paths`, `seed`, `threads`, `delay`, and
+        `between`, two numbers between which all means are believed to lie.
+        """
+        from lighttail.forecasting import forecast_from
+        from lighttail.inference import BoundedRewards
+
+        end = self.horizon if horizon is None else horizon
+        if end is None:
+            raise refuse("horizon", None, "given, because the experiment was made without one")
+        settings |= {"horizon": end, "loss": loss, "problem": problem}
+        known = BoundedRewards() if rewards is None else rewards
+        return forecast_from(self.beginning(), self.arms, known, **settings)
 
     def beginning(self) -> Beginning:
         """The state of the experiment, for `simulate(..., start=)`."""

@@ -36,7 +36,7 @@ simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.
 for an event that happened in no path. The chance is exact, or comes from more paths, where a cell says
 so.</p>
 <h2>The chance of a large {lost}</h2>
-{figure(survival, f"The chance that the {lost} is x or more, for each policy")}
+{figure(survival, f"The chance that the {lost} is x or more, counted over {comparison.paths:,} paths each")}
 <h2>The {lost} of every path</h2>
 {figure(histograms, _histograms(comparison))}
 {_growth_section(comparison)}<h2>How to read this</h2>
@@ -124,7 +124,10 @@ def policy_row(entry: Entry, look: dict[str, Any], cells: Iterable[tuple[str, st
     """The row of a policy in a table, as HTML. cells: texts of values, each with the text of its interval."""
     line = "solid" if entry.light_tailed else "dashed"
     swatch = f'<span class="swatch" style="border-top-style:{line};color:{look["color"]}"></span>'
-    numbers = "".join(f"<td>{escape(value)}<small>{escape(limits)}</small></td>" for value, limits in cells)
+    numbers = "".join(
+        f"<td>{escape(value)}<small>{escape(limits).replace(' (', '<br>(')}</small></td>"
+        for value, limits in cells
+    )
     name = escape(entry.label).replace("σ ", "σ&nbsp;")
     proved, growth = "yes" if entry.light_tailed else "no", entry.growth
     falls = f'<td class="words">{escape(growth.short) if growth else "not asked"}</td>'
