@@ -45,11 +45,13 @@ FRESH = 1_000  # stages from here on are not those of a search
 
 @dataclass(frozen=True)
 class Answer:
-    """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem."""
+    """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem.
+    confirmed_in: the number of problems whose chances the estimate covers."""
 
     chance: Estimate
     source: str
     worst: Bandit
+    confirmed_in: int = 1
 
 
 @dataclass
@@ -188,7 +190,8 @@ class Confirmation:
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         high = max(answer.chance.high for answer in answers)
         low = min(worst.chance.low, worst.chance.value)
-        return Answer(Estimate(worst.chance.value, low, high, LEVEL), worst.source, worst.worst)
+        chance = Estimate(worst.chance.value, low, high, LEVEL)
+        return Answer(chance, worst.source, worst.worst, len(answers))
 
     def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
         question = self.question
@@ -233,7 +236,7 @@ class Confirmation:
                 break
             share = min(most - done, (MORE - 1) * done)
         worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
-        return Answer(chance, "simulated paths", worst)
+        return Answer(chance, "simulated paths", worst, len(problems))
 
     def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
         """Chances too small to be counted: a certificate, or rare events, at first with few paths."""
@@ -261,7 +264,8 @@ class Confirmation:
 
     def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Answer]:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
-        too few to promise anything.
+        too few to promise anything. More paths promise a smaller loss. The promise is for the suspects or, if
+        asked so, for the average over the members.
 
         The upper limit of the quantile is an order statistic that is exceeded with the allowed chance at
         most; the loss is the next number above it, so that reaching the loss is exceeding the limit.
@@ -284,7 +288,7 @@ class Confirmation:
         place = int(np.argmax([chance.high for chance in chances]))
         worst = worst_first(asked, problems, losses)[0] if together else problems[place]
         chance = Estimate(chances[place].value, chances[place].low, chances[place].high, LEVEL)
-        return loss, Answer(chance, "simulated paths", worst)
+        return loss, Answer(chance, "simulated paths", worst, len(problems))
 
     def mean(self, policy: Policy, paths: int) -> tuple[Estimate, Floats]:
         """The mean loss over the members on fresh numbers, and the losses of all paths.

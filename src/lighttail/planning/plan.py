@@ -62,10 +62,13 @@ def plan(
     family: what is known of the problem: a `Family`, one problem, or a list of problems.
     horizon: pulls of the experiment. None asks how long it must be: the shortest horizon, to about a tenth,
         at which some policy loses `loss_per_pull` * horizon or more with the allowed chance at most.
-    loss: the loss (pseudo regret) that must be rare. None asks for the smallest loss that can be promised.
+    loss: the loss (pseudo regret) that must be rare. None asks for the smallest loss that can be promised,
+        which is smaller if the effort is larger.
     chance: how rare.
-    over: "everywhere" holds the chance to the limit in every problem of the family, "average" over them. The
-        mean loss is always the average over the family's members.
+    over: "everywhere" looks for the problems of the family in which the chance is highest and confirms, in
+        the three that look worst, that the chance is within the limit; it does not prove this for the whole
+        family. "average" holds the average chance over the members to the limit. The mean loss is always the
+        average over the members.
     policies: those to choose from, each over its tuning; the shipped ones unless given. also: further ones.
     delay, batch: when rewards become known, as in `simulate`.
     effort: times as many paths as usual.
@@ -223,7 +226,17 @@ def _option(
     label, words = str(one.policy), policy_words(one.policy)
     chance = answer.chance if limit_given else None
     return Option(
-        label, one.policy, words, one.scale, curve.unit, mean, chance, answer.source, answer.worst, losses
+        label,
+        one.policy,
+        words,
+        one.scale,
+        curve.unit,
+        mean,
+        chance,
+        answer.source,
+        answer.worst,
+        losses,
+        answer.confirmed_in,
     )
 
 

@@ -29,7 +29,7 @@ NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 @dataclass(frozen=True)
 class Question:
     """loss: the loss whose chance is limited, or nan if the smallest loss is asked for that can be promised.
-    limit: the chance that is allowed. everywhere: whether in every problem of the family or on average.
+    limit: the chance that is allowed. everywhere: whether in the worst problem of the family or on average.
     straight: whether rewards are known at once, so that exact laws apply."""
 
     family: Family
