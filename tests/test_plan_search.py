@@ -12,6 +12,7 @@ import lighttail as lt
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning import edges
 from lighttail.planning.bench import Bench, Play
+from lighttail.planning.confirm import stated
 from lighttail.planning.curves import shipped_curves
 from lighttail.planning.question import Question
 from lighttail.planning.search import Search
@@ -96,6 +97,21 @@ def test_a_small_limit_is_used_up_and_kept() -> None:
     assert plan.met
     exact = lt.exact_tail(plan.choice.policy, PROBLEM, HORIZON, LOSS)
     assert 0.8 * LIMIT <= exact <= LIMIT
+
+
+def test_sure_limits_are_stated_if_they_keep_the_limit() -> None:
+    """Two arms: the sure limits cover the exact chance and keep a limit of five times this chance; a limit
+    that they do not keep is held by the nominal interval, which is narrower."""
+    policy, horizon, regret = lt.UCB(lt.LightTailed(0.2)), 400, 120.0
+    exact = lt.exact_tail(policy, PROBLEM, horizon, regret)
+    found = lt.tail_probability(policy, PROBLEM, horizon, regret, method="importance", seed=1)
+    sure, nominal = stated(found, 5.0 * exact)
+    assert not nominal
+    assert sure.low <= exact <= sure.high == found.diagnostics.sure_high <= 5.0 * exact
+    narrow, nominal = stated(found, 1.001 * found.high)
+    assert nominal
+    assert (narrow.low, narrow.high) == (found.low, found.high)
+    assert narrow.high < sure.high
 
 
 def test_what_comes_nearest_is_nearest_or_said_to_be_uncertain() -> None:

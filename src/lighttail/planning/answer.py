@@ -32,6 +32,7 @@ class Option:
     scale: its tuning in `unit`s. chance: of losing the limit or more, in the `worst` problem or on average;
     None if no limit was given. losses: of simulated paths over the family. confirmed_in: the number of
     problems in which the upper limit of the chance was confirmed; 0 if the chance is certain.
+    nominal: whether the limits of the chance are nominal (docs/planning.md, "What is guaranteed").
     """
 
     label: str
@@ -45,6 +46,7 @@ class Option:
     worst: Bandit
     losses: Floats = field(repr=False)
     confirmed_in: int = 0
+    nominal: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -57,6 +59,7 @@ class Option:
             "chance": None if self.chance is None else self.chance.to_dict(),
             "chance_from": self.source,
             "confirmed_in": self.confirmed_in,
+            "nominal": self.nominal,
             "worst": {"means": list(self.worst.means), "labels": list(self.worst.labels)},
         }
 
@@ -138,7 +141,7 @@ class Plan:
                 f"{one.label}{tuning}: it {loses}. More effort may promise a smaller loss."
             )
         assert one.chance is not None
-        most = f"at most {outward(one.chance.high)}"
+        most = f"at most {outward(one.chance.high)}{' (nominal)' if one.nominal else ''}"
         if self.met:
             text = f"Run {one.label}{tuning}: it {loses} and {self.loss:g} or more with a chance of {most}"
             long = f"{self.horizon:,} pulls are enough. " if self.asked_for_horizon else ""

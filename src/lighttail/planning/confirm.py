@@ -24,6 +24,8 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.known import bounds_at
 from lighttail.tails.rare import tail_probability
+from lighttail.tails.task import TailEstimate
+from lighttail.tails.weighted import FIRST, MOST_WEIGHTS
 
 SUSPECTS = 3  # problems in which a choice is confirmed
 SCANNED = 256  # paths per problem with which they are found
@@ -39,6 +41,7 @@ HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS = 2.0
+INNER = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
 SCAN = 900  # the stage of the random numbers with which they are found
 FRESH = 1_000  # stages from here on are not those of a search
 
@@ -46,12 +49,14 @@ FRESH = 1_000  # stages from here on are not those of a search
 @dataclass(frozen=True)
 class Answer:
     """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem.
-    confirmed_in: the number of problems whose chances the estimate covers."""
+    confirmed_in: the number of problems whose chances the estimate covers. nominal: whether a limit comes
+    from weighted paths and assumes that no path weighs more than three times the largest weight seen."""
 
     chance: Estimate
     source: str
     worst: Bandit
     confirmed_in: int = 1
+    nominal: bool = False
 
 
 @dataclass
@@ -191,7 +196,8 @@ class Confirmation:
         high = max(answer.chance.high for answer in answers)
         low = min(worst.chance.low, worst.chance.value)
         chance = Estimate(worst.chance.value, low, high, LEVEL)
-        return Answer(chance, worst.source, worst.worst, len(answers))
+        nominal = any(answer.nominal for answer in answers)
+        return Answer(chance, worst.source, worst.worst, len(answers), nominal)
 
     def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
         question = self.question
@@ -239,7 +245,11 @@ class Confirmation:
         return Answer(chance, "simulated paths", worst, len(problems))
 
     def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
-        """Chances too small to be counted: a certificate, or rare events, at first with few paths."""
+        """Chances too small to be counted: a certificate, or rare events, at first with few paths.
+
+        A run for a rare event looks at its own results up to INNER times and stops when they seem good, so
+        each of these looks has an equal part of the error.
+        """
         question = self.question
         setting = (policy, problem, question.horizon, question.loss)
         guarantee = bounds_at(*setting, "pseudo_regret").guarantee
@@ -251,7 +261,7 @@ class Confirmation:
             found = tail_probability(
                 *setting,
                 relative_error=0.1,
-                level=1.0 - 2.0 * self.tail,
+                level=1.0 - 2.0 * self.tail / INNER,
                 seed=self.bench.seed_of(problem, FRESH + self.looks),
                 most_pulls=max(1, int(pulls)),
                 threads=self.bench.threads,
@@ -259,8 +269,8 @@ class Confirmation:
             self.bench.count(found.pulls, "confirming")
             if not decide or not found.low <= question.limit < found.high:
                 break
-        chance = Estimate(found.value, found.low, found.high, LEVEL)
-        return Answer(chance, f"rare events ({found.method})", problem)
+        chance, nominal = stated(found, question.limit)
+        return Answer(chance, f"rare events ({found.method})", problem, nominal=nominal)
 
     def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Answer]:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
@@ -302,6 +312,20 @@ class Confirmation:
         losses = np.concatenate(self.bench.losses(plays, "mean loss"))
         most = max(member.most_lost(self.question.horizon) for member in members)
         return estimates.mean(losses, (0.0, most), LEVEL), losses
+
+
+def stated(found: TailEstimate, limit: float) -> tuple[Estimate, bool]:
+    """The interval that a plan states for a rare event, and whether this interval is nominal.
+
+    The sure limits of weighted paths hold for every law of the weights. They are stated if they keep the
+    limit. With three arms and more they are mostly too wide to confirm anything; the interval of the estimate
+    is then stated, which takes three times the largest weight seen for the bound of the weights.
+    """
+    about = found.diagnostics
+    if about.sure_high <= limit:
+        return Estimate(found.value, about.sure_low, about.sure_high, LEVEL), False
+    nominal = found.method == "importance sampling" and found.high < about.sure_high
+    return Estimate(found.value, found.low, found.high, LEVEL), nominal
 
 
 def above(value: float) -> float:

@@ -233,10 +233,11 @@ def _option(
         curve.unit,
         mean,
         chance,
-        answer.source,
+        answer.source + (", nominal limit" if answer.nominal else ""),
         answer.worst,
         losses,
         answer.confirmed_in,
+        answer.nominal,
     )
 
 
