@@ -257,7 +257,7 @@ def _made(
     """The plan around a choice. A cheaper policy that turns out to be within the limit is the choice."""
     question, bench = search.question, search.bench
     choice = _option(search, confirmation, score.candidate, answer)
-    cheapest = _cheapest(search, confirmation, choice)
+    cheapest = _cheapest(search, confirmation, choice, score.candidate)
     if _within(cheapest, question.limit) and cheapest.mean_loss.value < choice.mean_loss.value:
         choice = cheapest
     met, even = _within(choice, question.limit), _even(search)
@@ -288,14 +288,18 @@ def _within(option: Option, limit: float) -> bool:
     return option.chance is not None and option.chance.high <= limit * (1.0 + 1e-12)
 
 
-def _cheapest(search: Search, confirmation: Confirmation, choice: Option) -> Option:
-    """The policy with the least mean loss, whatever its chance: the best few of the search once more."""
+def _cheapest(search: Search, confirmation: Confirmation, choice: Option, chosen: Candidate) -> Option:
+    """The policy with the least mean loss, whatever its chance: the best few of the search and the choice
+    once more, on the same members with the same random numbers, and then the best on all members."""
     few = sorted(search.scores.values(), key=lambda score: score.mean + score.error)[:CHEAPEST]
     again = search.score(
-        [score.candidate for score in few], search.sized(ROUNDS[2]), len(ROUNDS) + 20, "the least mean loss"
+        dict.fromkeys([*(score.candidate for score in few), chosen]),
+        search.sized(ROUNDS[2]),
+        len(ROUNDS) + 20,
+        "the least mean loss",
     )
     best = min(again, key=lambda score: score.mean)
-    if best.candidate.policy == choice.policy or best.mean >= choice.mean_loss.value:
+    if best.candidate == chosen:
         return choice
     answer = confirmation.chance(best.candidate.policy, best.watched, decide=False)
     found = _option(search, confirmation, best.candidate, answer)
