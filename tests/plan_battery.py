@@ -2,6 +2,10 @@
 
     python tests/plan_battery.py coverage --families 200 --seed 1
     python tests/plan_battery.py optimality --problems 20 --seed 1
+    python tests/plan_battery.py coverage --families 50 --skip 50    # the second of four parts
+
+Each family that was drawn gets one line, and the counts come last. --families counts families that are drawn,
+whether or not a plan meets its limit, so that parts with --skip do not overlap.
 
 Coverage: the stated limit of the chance (`choice.chance.high`) is held against the truth in the problem that
 the plan calls worst, in a problem drawn from the family, and in the two worst problems of a grid that the
@@ -19,6 +23,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,13 +141,32 @@ def judged(
     return [broken(policy, problem, case, stated, paths, seed) for problem in problems]
 
 
-def coverage(count: int, seed: int, effort: float, paths: int) -> tuple[int, int, int, int]:
-    """(plans met, stated limits broken, promises broken, limits that a control without fresh numbers
-    breaks), over families for which a plan was met."""
-    met = wrong = over_limit = control = 0
-    for turn, case in enumerate(cases(seed)):
-        if met >= count:
-            break
+class Counts(NamedTuple):
+    """met: plans. stated, asked: met plans whose stated or asked limit is broken. control: the same for a
+    limit without fresh numbers. nominal: met plans whose stated limit is nominal."""
+
+    met: int = 0
+    stated: int = 0
+    asked: int = 0
+    control: int = 0
+    nominal: int = 0
+
+
+def words(total: Counts) -> str:
+    return ", ".join(f"{name} {value}" for name, value in total._asdict().items())
+
+
+def part(seed: int, count: int, skip: int, single: bool = False) -> Iterator[tuple[int, Case]]:
+    """`count` cases after the first `skip`, each with its place, which is the seed of its plan."""
+    return islice(enumerate(cases(seed, single)), skip, skip + count)
+
+
+def coverage(count: int, seed: int, effort: float, paths: int, skip: int = 0) -> Counts:
+    """The counts over families, one line per family."""
+    total = Counts()
+    for turn, case in part(seed, count, skip):
+        asked = f"{turn}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}, {case.over}: "
+        print(asked, end="", flush=True)
         found = lt.plan(
             case.family,
             horizon=case.horizon,
@@ -153,17 +177,18 @@ def coverage(count: int, seed: int, effort: float, paths: int) -> tuple[int, int
             effort=effort,
         )
         if not found.met:
+            print("not met", flush=True)
             continue
-        met += 1
         choice, fresh = found.choice, 10**6 + turn
         assert choice.chance is not None
-        wrong += any(judged(case, choice.policy, choice.worst, choice.chance.high, paths, fresh))
-        over_limit += any(judged(case, choice.policy, choice.worst, case.limit, paths, fresh))
-        policy, problem, stated = unconfirmed(case, turn, effort)
-        control += any(judged(case, policy, problem, stated, paths, fresh))
-        print(f"{met}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}, {case.over}: ", end="")
-        print(f"{choice.label} {choice.chance:.3g}; so far {wrong} {over_limit} {control}", flush=True)
-    return met, wrong, over_limit, control
+        stated = any(judged(case, choice.policy, choice.worst, choice.chance.high, paths, fresh))
+        over = any(judged(case, choice.policy, choice.worst, case.limit, paths, fresh))
+        policy, problem, limit = unconfirmed(case, turn, effort)
+        control = any(judged(case, policy, problem, limit, paths, fresh))
+        new = Counts(1, stated, over, control, choice.nominal)
+        total = Counts(*(before + more for before, more in zip(total, new, strict=True)))
+        print(f"{choice.label} {choice.chance:.3g}, {choice.source}; so far {words(total)}", flush=True)
+    return total
 
 
 def unconfirmed(case: Case, seed: int, effort: float) -> tuple[lt.Policy, lt.Bandit, float]:
@@ -177,22 +202,21 @@ def unconfirmed(case: Case, seed: int, effort: float) -> tuple[lt.Policy, lt.Ban
     return best.candidate.policy, best.watched[0], max(best.chance.value, case.limit)
 
 
-def optimality(count: int, seed: int, effort: float) -> list[tuple[float, str]]:
+def optimality(count: int, seed: int, effort: float, skip: int = 0) -> list[tuple[float, str]]:
     """For each problem, how much lower the mean loss of the best policy of a fine grid is that also meets the
     limit; negative if the choice is better."""
     found = []
-    for turn, case in enumerate(cases(seed, single=True)):
-        if len(found) >= count:
-            break
+    for turn, case in part(seed, count, skip, single=True):
+        print(f"{turn}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}: ", end="", flush=True)
         plan = lt.plan(
             case.family, horizon=case.horizon, loss=case.loss, chance=case.limit, seed=turn, effort=effort
         )
         if not plan.met:
+            print("not met", flush=True)
             continue
         best, label = best_of_grid(case, 10**6 + turn)
         mine = mean_loss(plan.choice.policy, case, 10**6 + turn)
         found.append((mine / best - 1.0, f"{plan.choice.label} {mine:.4g}, grid: {label} {best:.4g}"))
-        print(f"{len(found)}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}: ", end="")
         print(f"{found[-1][0]:+.2%} {found[-1][1]}", flush=True)
     return found
 
@@ -230,20 +254,22 @@ def main() -> None:
     reading = argparse.ArgumentParser()
     reading.add_argument("what", choices=["coverage", "optimality"])
     reading.add_argument("--families", "--problems", type=int, default=200, dest="count")
+    reading.add_argument("--skip", type=int, default=0)
     reading.add_argument("--seed", type=int, default=1)
     reading.add_argument("--effort", type=float, default=0.05)
     reading.add_argument("--paths", type=int, default=10**6)
     asked: Any = reading.parse_args()
     if asked.what == "coverage":
-        met, wrong, over, control = coverage(asked.count, asked.seed, asked.effort, asked.paths)
+        total = coverage(asked.count, asked.seed, asked.effort, asked.paths, asked.skip)
         print(
-            f"{met} plans: the stated limit is broken in {wrong}, the asked one in {over}, control {control}"
+            f"{asked.count} families, {total.met} plans met, {total.nominal} with a nominal limit: ", end=""
         )
+        print(f"the stated limit is broken in {total.stated}, ", end="")
+        print(f"the asked one in {total.asked}, control {total.control}")
     else:
-        gains = [gain for gain, _ in optimality(asked.count, asked.seed, asked.effort)]
-        print(
-            f"{len(gains)} problems: {sum(gain > BETTER for gain in gains)} can be bettered by more than 3 %"
-        )
+        gains = [gain for gain, _ in optimality(asked.count, asked.seed, asked.effort, asked.skip)]
+        better = sum(gain > BETTER for gain in gains)
+        print(f"{asked.count} problems, {len(gains)} plans met: {better} can be bettered by more than 3 %")
 
 
 if __name__ == "__main__":

