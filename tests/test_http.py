@@ -199,6 +199,21 @@ def test_brackets_in_a_text_are_no_depth() -> None:
         json_of(f"[{deep}]".encode())
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"[" * 17 + b'"' + b'\\"' * 500_000, "within one another"),
+        (b"[" * 16 + b'"' + b'\\"' * 500_000, "JSON"),
+        (b"{" + b"".join(b'"%x":0,' % place for place in range(100_000)) + b'"1869f":0}', "named once"),
+    ],
+)
+def test_no_body_takes_long_to_refuse(text: bytes, why: str) -> None:
+    """A time that grows with the square of the length would let these bodies hold the server for an hour."""
+    assert len(text) <= LARGEST_BODY
+    with pytest.raises(lt.BadInput, match=why):
+        json_of(text)
+
+
 def test_unknown_routes_and_methods_are_named(client: Client) -> None:
     refusal(client.get("/v2"), 404, "path")
     refusal(client.get("/v1/experiments/"), 404, "path")
