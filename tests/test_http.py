@@ -115,6 +115,22 @@ def test_a_linear_experiment_is_offered_actions(client: Client) -> None:
     refusal(client.post("/v1/experiments", json=body | {"name": "big", "dim": 10**6}), 400, "dim")
 
 
+def test_names_do_not_fill_the_disk(client: Client) -> None:
+    body = {"name": "lin", "policy": "linucb:lighttailed:0.2", "dim": 1, "horizon": 100, "seed": 1}
+    assert client.post("/v1/experiments", json=body).status_code == 201
+    ask = "/v1/experiments/lin/ask"
+    offer = {"actions": [[1.0], [0.5]], "labels": ["x" * 200, "y"]}
+    assert client.post(ask, json=offer | {"count": 10}).status_code == 200
+    refusal(client.post(ask, json=offer | {"labels": ["x" * 201, "y"]}), 400, "labels")
+    many = {"actions": [[0.5]] * 20, "labels": [f"{place:0200}" for place in range(20)]}
+    assert client.post(ask, json=many | {"count": 100}).status_code == 200
+    refusal(client.post(ask, json=many | {"count": 1000}), 400, "count times the characters of labels")
+    refusal(client.post(f"{ONE}/arms", json={"add": "x" * 201}), 400, "arm")
+    long = FIRST | {"name": "long", "arms": ["x" * 201, "y"]}
+    refusal(client.post("/v1/experiments", json=long), 400, "arms")
+    assert client.post(f"{ONE}/arms", json={"add": "x" * 200}).status_code == 200
+
+
 def test_a_late_reward_is_kept_and_not_counted() -> None:
     clock = Clock()
     with client_of(clock=clock) as client:
