@@ -488,6 +488,44 @@ def test_windows_end_after_a_restart_although_nobody_asks() -> None:
     assert [event["kind"] for event in events_of(journal)][-3:] == ["default"] * 3
 
 
+def came(journal: Journal, count: int) -> bool:
+    """Whether a journal gets so many events within a minute, although nobody asks."""
+    end = time.monotonic() + 60.0
+    while len(events_of(journal)) < count and time.monotonic() < end:
+        time.sleep(0.01)
+    return len(events_of(journal)) == count
+
+
+def test_windows_end_after_a_failure_although_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lighttail.live.desk.FIRST_PAUSE", 0.01)
+    journal = FailingJournal()
+    with desk_of(journal, time.time, settings={"window": 0.05, "default": 0.0}) as desk:
+        desk.ask(3)
+        journal.broken = True
+        while desk._again is None:  # the window ends, and its events cannot be written
+            time.sleep(0.01)
+        assert len(events_of(journal)) == 4
+        journal.broken = False
+        assert came(journal, 7)
+        assert desk.summary()["events"]["default"] == 3
+        assert desk._again is None
+
+
+def test_windows_end_after_a_start_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lighttail.live.desk.FIRST_PAUSE", 0.01)
+    journal, clock = FailingJournal(), Clock()
+    with desk_of(journal, clock, settings=WINDOW) as desk:
+        desk.ask(3)
+    clock.now += 100
+    journal.broken = True
+    office = Office(journal, clock)
+    with pytest.raises(lt.BadInput, match="full"):
+        office.desk("one").tick()
+    journal.broken = False
+    assert came(journal, 7)
+    office.close()
+
+
 def test_many_windows_at_once_are_closed_in_commits_of_a_bearable_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

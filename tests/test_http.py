@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from journals import FailingJournal
 from served import FIRST, JSON, Client, client_of, refusal
 
 import lighttail as lt
+from lighttail.live import Office
 from lighttail.live.errors import unavailable
 from lighttail.live.memory import MemoryJournal
 from lighttail.server import gate, reading
@@ -140,6 +142,29 @@ def test_a_late_reward_is_kept_and_not_counted() -> None:
         clock.now += 61
         late = client.post(f"{ONE}/tell", json={"rewards": [{"id": id, "reward": 1}]}).json()
         assert late == {"counted": 0, "repeated": 0, "late": 1}
+
+
+class SharedJournal(MemoryJournal):
+    """A journal to which other servers may write."""
+
+    shared = True
+
+
+def test_windows_of_a_server_that_has_ended_are_closed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lighttail.server.app.LOOK_EVERY", 0.01)
+    journal, clock = SharedJournal(), Clock()
+    with client_of(journal, clock=clock) as client:
+        other = Office(journal, clock)
+        settings = {"window": 60, "default": 0}
+        desk, _ = other.create("later", "ts:0.5", arms=["A", "B"], settings=settings)
+        desk.ask(2)
+        desk.close()
+        clock.now += 61
+        end = time.monotonic() + 60.0
+        while journal.head("later")[0] < 5 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert journal.head("later")[0] == 5
+        assert client.get("/v1/experiments/later").json()["events"]["default"] == 2
 
 
 WRONG = [

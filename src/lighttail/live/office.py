@@ -6,9 +6,10 @@ import re
 import secrets
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
-from lighttail.checks import EXACT, refuse, whole
+from lighttail.checks import EXACT, BadInput, refuse, whole
 from lighttail.live.book import Book
 from lighttail.live.desk import Clock, Desk
 from lighttail.live.errors import conflict, unavailable, unknown
@@ -136,9 +137,12 @@ class Office:
             return self._desks[name]
 
     def wake(self) -> None:
-        """Open every desk, so that windows end although nobody asks: call it when a server begins."""
+        """Open every desk and let it look at its journal, so that windows end although nobody asks. Call it
+        when a server begins and, if servers share the journal, now and then: another server may have begun an
+        experiment, or asked trials, and ended since."""
         for name in self.names():
-            self.desk(name).submit(Look("tick"))
+            with suppress(BadInput):  # the desk is full, and looks soon enough
+                self.desk(name).submit(Look("tick"))
 
     def close(self) -> None:
         """Finish what was accepted, refuse the rest, and close the journal."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from fastapi import FastAPI
@@ -34,6 +35,7 @@ WHY = {
     503: "Not now; the same request may be sent again.",
 }
 READS, WRITES = (401, 403, 503), (400, 401, 403, 408, 413, 415, 503)
+LOOK_EVERY = 60.0  # seconds
 EXPERIMENT = "/v1/experiments/{name}"
 
 
@@ -43,7 +45,11 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(office.wake)
+        looking = asyncio.create_task(look_around(office)) if office.journal.shared else None
         yield
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait([looking])
 
     meter, guard = Meter(), Guard(keys, names)
     app = FastAPI(
@@ -68,6 +74,14 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
             path, page, methods=["GET"], include_in_schema=False, response_model=None, openapi_extra=extra
         )
     return app
+
+
+async def look_around(office: Office) -> None:
+    """Look now and then at the experiments of servers that share the journal and may have ended."""
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        with suppress(Exception):  # the journal cannot be read at this moment
+            await run_in_threadpool(office.wake)
 
 
 def add_routes(app: FastAPI, routes: Routes) -> None:
