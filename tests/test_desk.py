@@ -77,7 +77,7 @@ def test_a_key_gives_the_same_trials_for_ever_and_writes_nothing(journal: Journa
         refused(lambda: desk.ask(2, key="k"), 409, "count", "must be 3, as before with the key 'k'")
         refused(lambda: desk.ask(1, key="k", unit="u"), 409, "count")
         (one,) = desk.ask(key="other", unit="u")
-        refused(lambda: desk.ask(key="other", unit="w"), 409, "unit", "must be 'u', as before")
+        refused(lambda: desk.ask(key="other", unit="w"), 409, "unit", "must be as before")
         refused(lambda: desk.ask(key="other"), 409, "unit")
         assert desk.ask(key="other", unit="u") == [one]
     with desk_of(journal) as desk:  # another server
@@ -91,9 +91,7 @@ def test_a_reward_counts_once(journal: Journal) -> None:
         assert desk.tell([(1, 0.5), ("2", 1)]) == Told(2, 0, 0)
         assert desk.tell([(1, 0.5), (2, 1.0), (3, 0.0)]) == Told(1, 2, 0)
         assert desk.tell([(3, False), ("3", 0.0)]) == Told(0, 2, 0)
-        refused(
-            lambda: desk.tell([(1, 0.75)]), 409, "reward", "must be 0.5, which was told before for trial 1"
-        )
+        refused(lambda: desk.tell([(1, 0.75)]), 409, "reward", "the reward that was told before for trial 1")
         assert desk.summary()["heard"] == desk.summary()["tries"]
     assert [event["kind"] for event in events_of(journal)] == ["create", *["ask"] * 3, *["tell"] * 3]
 
@@ -381,7 +379,7 @@ def test_a_window_closes_trials_with_the_default_and_keeps_late_rewards() -> Non
         assert desk.summary()["open"] == 1
         assert desk.tell([(2, 1.0)]) == Told(0, 0, 1)
         assert desk.tell([(2, 1.0)]) == Told(0, 1, 0)
-        refused(lambda: desk.tell([(2, 0.5)]), 409, "reward", "must be 1.0")
+        refused(lambda: desk.tell([(2, 0.5)]), 409, "reward", "told before")
         assert desk.tell([(1, 1.0), (3, 1.0)]) == Told(1, 1, 0)
         found, book = desk.summary(), book_of(desk)
     assert sum(found["heard"].values()) == 3
@@ -400,7 +398,7 @@ def test_a_late_reward_replaces_the_default_if_it_may(journal: Journal) -> None:
         desk.tick()
         assert desk.tell([(one.id, float(one.id)) for one in served[:15]]) == Told(15, 0, 0)
         assert desk.tell([(one.id, float(one.id)) for one in served[:15]]) == Told(0, 15, 0)
-        refused(lambda: desk.tell([(1, 7.0)]), 409, "reward", "must be 1.0")
+        refused(lambda: desk.tell([(1, 7.0)]), 409, "reward", "told before")
         found, book = desk.summary(), book_of(desk)
         state = lt.Experiment.from_json(desk.state())
     right: dict[Any, list[float]] = {}
