@@ -16,6 +16,7 @@ from served import FIRST, JSON, Client, client_of, refusal
 import lighttail as lt
 from lighttail.live import Office
 from lighttail.live.errors import unavailable
+from lighttail.live.journal import Row
 from lighttail.live.memory import MemoryJournal
 from lighttail.server import gate, reading
 from lighttail.server.reading import LARGEST_BODY, json_of
@@ -97,6 +98,21 @@ def test_the_journal_comes_as_lines_after_a_number(client: Client, monkeypatch: 
     ):
         refusal(client.get(f"{ONE}/journal?{query}"), 400)
     refusal(client.get("/v1/experiments/two/journal"), 404, "name")
+
+
+class PickyJournal(MemoryJournal):
+    """A journal that cannot even look for a name with a zero byte, like some databases."""
+
+    def rows(self, name: str, after: int = 0, most: int = 100) -> list[Row]:
+        if "\0" in name:
+            raise unavailable("the name cannot be written")
+        return super().rows(name, after, most)
+
+
+def test_a_name_that_no_experiment_can_have_is_unknown_everywhere() -> None:
+    with client_of(PickyJournal()) as client:
+        for path in ("", "/journal", "/state"):
+            refusal(client.get(f"/v1/experiments/%00{path}"), 404, "name")
 
 
 def test_a_linear_experiment_is_offered_actions(client: Client) -> None:
@@ -295,6 +311,8 @@ def test_a_full_server_and_a_failing_journal_say_try_again(monkeypatch: pytest.M
         full = client.post(f"{ONE}/ask", json={})
         refusal(full, 503, "server")
         assert full.headers["retry-after"] == "1"
+        assert client.get("/healthz").status_code == 200
+        refusal(client.get("/readyz"), 503, "server")
 
 
 def test_a_mistake_of_ours_is_a_sentence_without_secrets(

@@ -125,8 +125,7 @@ class Office:
 
     def desk(self, name: Any) -> Desk:
         """The desk of an experiment. Raises Refused (404) if there is none."""
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise unknown("name", name, "the name of an experiment")
+        check_known(name)
         if name not in self._desks and name not in self.journal.names():  # no lock while a database is asked
             raise unknown("name", name, "the name of an experiment")
         with self._lock:
@@ -152,6 +151,13 @@ class Office:
         for desk in desks:
             desk.close()
         self.journal.close()
+
+
+def check_known(name: Any) -> None:
+    """Raise Refused (404) if no experiment can have this name, before a database is asked, which may not even
+    be able to read it."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise unknown("name", name, "the name of an experiment")
 
 
 def check_name(name: Any) -> str:

@@ -14,6 +14,7 @@ from lighttail.live import Office
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.journal import PAGE
+from lighttail.live.office import check_known
 from lighttail.live.requests import Change, arm_change, ask_for, shown_label, tell_of
 from lighttail.server.answers import Answer, json_answer, text_answer
 from lighttail.server.metrics import Meter, experiment_lines
@@ -132,6 +133,7 @@ class Routes:
 
     async def journal(self, name: ExperimentName, after: After = 0) -> Any:
         """The events after a number, one line of JSON for each."""
+        check_known(name)
         first = await run_in_threadpool(self.office.journal.lines, name, after, PAGE)
         return text_answer("lines", self._pages(name, after, first))
 
