@@ -58,6 +58,26 @@ def test_an_experiment_from_its_creation_to_its_end(client: Client) -> None:
     assert client.post(f"{ONE}/tell", json={"rewards": [{"id": "3", "reward": 1}]}).json()["counted"] == 1
 
 
+def test_settings_change_so_that_an_arm_can_leave(client: Client) -> None:
+    client.post(f"{ONE}/arms", json={"add": "C"})
+    refused = refusal(client.post(f"{ONE}/arms", json={"retire": "A"}), 409, "arm")  # A is the fall-back
+    assert "change this setting first" in refused["message"]
+    wish = {"settings": {"fallback": "B", "window": 60, "default": 0}}
+    assert client.post(f"{ONE}/settings", json=wish).json() == {"changed": True}
+    assert client.post(f"{ONE}/settings", json=wish).json() == {"changed": False}
+    assert client.post(f"{ONE}/arms", json={"retire": "A"}).json() == {"changed": True}
+    for wrong, field in (
+        ({}, "settings"),
+        ({"settings": []}, "settings"),
+        ({"settings": {"colour": 1}}, "the name of a setting"),
+        ({"settings": {"fallback": "A"}}, "settings.fallback"),
+        ({"settings": {}, "name": "x"}, "a field of the body"),
+    ):
+        refusal(client.post(f"{ONE}/settings", json=wrong), 400, field)
+    assert client.get(ONE).json()["settings"] == wish["settings"]
+    refusal(client.post("/v1/experiments/two/settings", json=wish), 404, "name")
+
+
 def test_the_same_key_gives_the_same_answer(client: Client) -> None:
     first = client.post(f"{ONE}/ask", json={"key": "k", "count": 2}).json()
     assert client.post(f"{ONE}/ask", json={"key": "k", "count": 2}).json() == first

@@ -26,6 +26,7 @@ NEEDS = {
     ("POST", f"{ONE}/resume"): "manage",
     ("POST", f"{ONE}/stop"): "manage",
     ("POST", f"{ONE}/arms"): "manage",
+    ("POST", f"{ONE}/settings"): "manage",
     ("GET", f"{ONE}/state"): "read",
     ("GET", f"{ONE}/journal"): "read",
     ("GET", "/metrics"): "read",

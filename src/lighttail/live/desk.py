@@ -15,12 +15,22 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from lighttail.checks import BadInput, refuse
+from lighttail.checks import BadInput
 from lighttail.live.book import Book
 from lighttail.live.errors import Damaged, Refused, unavailable
 from lighttail.live.journal import Event, Journal, Kept, Turn, event_of
 from lighttail.live.play import MOST_CLOSED, Round
-from lighttail.live.requests import Change, Look, Request, Served, Told, arm_change, ask_for, tell_of
+from lighttail.live.requests import (
+    Change,
+    Look,
+    Request,
+    Served,
+    Told,
+    arm_change,
+    ask_for,
+    settings_change,
+    tell_of,
+)
 
 Clock = Callable[[], float]
 Then = Callable[[list["Ticket"]], None]
@@ -135,11 +145,8 @@ class Desk:
         return bool(self.submit(Change("stop", {})).result())
 
     def set(self, settings: Any) -> bool:
-        """Change the settings; False if they are the same."""
-        if not isinstance(settings, dict):
-            raise refuse("settings", settings, "an object with the settings")
-        given = {name: value for name, value in settings.items() if value is not None}
-        return bool(self.submit(Change("settings", {"settings": given})).result())
+        """Have these settings from now on, in place of all that there were; False if they are the same."""
+        return bool(self.submit(settings_change(settings)).result())
 
     def add(self, arm: Any) -> bool:
         """Let one more arm join; False if there is such an arm already."""

@@ -93,6 +93,14 @@ def arm_change(kind: str, arm: Any) -> Change:
     return Change(kind, {"arm": shown_label("arm", check_name("arm", arm))})
 
 
+def settings_change(settings: Any) -> Change:
+    """The wish for other settings, in place of all that there were; the book checks what is in them."""
+    if not isinstance(settings, dict):
+        raise refuse("settings", settings, "an object with the settings")
+    given = {name: value for name, value in settings.items() if value is not None}
+    return Change("settings", {"settings": given})
+
+
 def shown_label(field: str, label: Any) -> Any:
     """The name of an arm, which every page and database can show and every event can repeat."""
     if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):

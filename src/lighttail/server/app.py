@@ -96,6 +96,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
     for change in (routes.pause, routes.resume, routes.stop):
         add(app, "POST", f"{EXPERIMENT}/{change.__name__}", change, "manage", 404, 409)
     add(app, "POST", f"{EXPERIMENT}/arms", routes.arms, "manage", 404, 409)
+    add(app, "POST", f"{EXPERIMENT}/settings", routes.settings, "manage", 404, 409)
     add(app, "GET", f"{EXPERIMENT}/state", routes.state, "read", 404, response_model=dict[str, Any])
     lines = {"responses": {200: {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}}}}
     add(app, "GET", f"{EXPERIMENT}/journal", routes.journal, "read", 400, 404, **lines)

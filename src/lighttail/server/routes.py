@@ -15,7 +15,7 @@ from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.journal import PAGE
 from lighttail.live.office import check_known
-from lighttail.live.requests import Change, arm_change, ask_for, shown_label, tell_of
+from lighttail.live.requests import Change, arm_change, ask_for, settings_change, shown_label, tell_of
 from lighttail.server.answers import Answer, json_answer, text_answer
 from lighttail.server.metrics import Meter, experiment_lines
 from lighttail.server.shapes import (
@@ -26,6 +26,7 @@ from lighttail.server.shapes import (
     HealthAnswer,
     ListAnswer,
     NoBody,
+    SettingsBody,
     SummaryAnswer,
     TellBody,
     ToldAnswer,
@@ -125,6 +126,13 @@ class Routes:
             raise refuse("body", body, "an object with either add or retire")
         desk = self._desks.get(name) or await self._opened(name)
         return {"changed": bool(await desk.answer(arm_change(*given[0])))}
+
+    async def settings(self, name: ExperimentName, body: SettingsBody) -> ChangeAnswer:
+        """Have these settings from now on, in place of all that there were."""
+        check_fields(body, ("settings",), ("settings",))
+        wish = settings_change(body["settings"])
+        desk = self._desks.get(name) or await self._opened(name)
+        return {"changed": bool(await desk.answer(wish))}
 
     async def state(self, name: ExperimentName) -> Any:
         """What the policy knows, as `Experiment.from_json` reads it."""
