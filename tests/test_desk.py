@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import threading
 import time
@@ -431,6 +432,7 @@ def test_a_linear_experiment_chooses_among_the_actions_that_it_is_offered(journa
         twin.ask(rows, count=2)
         desk.tell([(1, 1.0), (2, 0.5)])
         twin.tell(1, 1.0), twin.tell(2, 0.5)
+        assert desk.state() == twin.to_json(told=False)  # with the labels of the open trials
         clock.now += 61
         desk.tick()
         desk.tell([(3, 2.0), (10, 1.5)])
@@ -443,6 +445,22 @@ def test_a_linear_experiment_chooses_among_the_actions_that_it_is_offered(journa
         refused(lambda: desk.ask(actions=rows), 409, "experiment", "is paused")
         book = book_of(desk)
     assert replayed(journal) == book
+
+
+def test_a_snapshot_keeps_the_labels_of_open_trials() -> None:
+    journal = MemoryJournal()
+    with desk_of(journal, policy="lints:1", arms=None, dim=1, horizon=None) as desk:
+        desk.ask(3, actions=[[1.0], [0.5]], labels=["x", "y"])
+        desk.ask(actions=[[1.0], [0.5]])
+        desk.tell([(2, 1.0)])
+        text = desk.state()
+    assert journal.snapshot("one") is not None
+    office = Office(journal)
+    assert office.desk("one").state() == text
+    office.close()
+    labels = json.loads(text)["history"]["open"]["label"]
+    assert {*labels[:2]} <= {"x", "y"}
+    assert labels[2] in (0, 1)
 
 
 def test_a_clock_that_is_set_back_breaks_nothing() -> None:
