@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from plan_battery import cases, judged, optimality
 
 import lighttail as lt
+from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.curves import grid, own_curves, shipped_curves
 from lighttail.planning.search import reachable
 from lighttail.reading.words import parse_policy, policy_words
@@ -36,6 +38,20 @@ def test_a_plan_meets_its_limit_and_is_cheaper_than_an_even_split(found: lt.Plan
     assert found.cheapest.mean_loss.value <= found.choice.mean_loss.value + 1e-9
     exact = lt.exact_tail(found.choice.policy, PROBLEM, 200, 60.0) if found.choice.source == "exact" else None
     assert exact is None or exact == pytest.approx(found.choice.chance.value, rel=1e-4)
+
+
+def test_a_sentence_promises_no_more_than_was_confirmed(found: lt.Plan) -> None:
+    """The upper limit is rounded up, and the problems in which it was confirmed are counted."""
+    assert "of the family" not in found.sentence()  # one problem
+    assert found.choice.confirmed_in == 1
+    chance = Estimate(0.000_9, 0.000_852, 0.000_981, 0.95)
+    choice = replace(found.choice, chance=chance, confirmed_in=3)
+    wide = replace(found, choice=choice, family=lt.Family.rates(0.2, 0.8, arms=2), loss=60.0, limit=0.001)
+    most = "at most 0.099 %, confirmed in the 3 problems of the family that looked worst for it; by our"
+    assert most in wide.sentence()  # 0.0981 % would be 0.098 % to the nearest
+    assert "0.09 % [0.085, 0.099] %" in str(wide)
+    average = replace(wide, over="average").sentence()
+    assert "confirmed on average over 24 problems of the family" in average
 
 
 def test_a_plan_is_reproducible(found: lt.Plan) -> None:
@@ -71,7 +87,8 @@ def test_the_smallest_loss_that_can_be_promised_holds() -> None:
     out = lt.simulate(promise.choice.policy, PROBLEM, horizon=100, paths=200_000, seed=9)
     assert out.exceedance(promise.loss, "pseudo_regret").low <= 0.02
     assert out.exceedance(promise.loss / 2, "pseudo_regret").low > 0.02
-    assert "smallest loss that can be promised" in promise.sentence()
+    assert "smallest loss that can be promised at this effort" in promise.sentence()
+    assert "confirmed by simulated runs. Run" in promise.sentence()
 
 
 def test_a_rare_error_that_few_paths_miss_is_no_promise() -> None:

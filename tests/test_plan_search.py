@@ -12,9 +12,10 @@ import lighttail as lt
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning import edges
 from lighttail.planning.bench import Bench, Play
-from lighttail.planning.curves import shipped_curves
-from lighttail.planning.question import Question
-from lighttail.planning.search import Search
+from lighttail.planning.confirm import stated
+from lighttail.planning.curves import own_curves, shipped_curves
+from lighttail.planning.question import Question, mean_over
+from lighttail.planning.search import MEANS, MEMBERS, ROUNDS, Search
 
 PROBLEM = lt.Bandit([0.2, 0.8])
 HORIZON, LOSS, LIMIT = 200, 60.0, 1e-3
@@ -96,6 +97,47 @@ def test_a_small_limit_is_used_up_and_kept() -> None:
     assert plan.met
     exact = lt.exact_tail(plan.choice.policy, PROBLEM, HORIZON, LOSS)
     assert 0.8 * LIMIT <= exact <= LIMIT
+
+
+def test_mean_losses_of_all_rounds_are_averages_over_the_same_members() -> None:
+    """The loss of an even split is certain in each member, so that its mean differs if the members differ."""
+    family = lt.Family.rates(0.2, 0.8, arms=2, members=30)
+    question = Question(family, 60, 20.0, 0.01, True)
+    search = Search(question, own_curves([lt.EvenSplit()], family.sigma), Bench(60, 1, 1), 2e9 * 0.001)
+    search._probe()
+    (even,) = search.curves[0].candidates(0)
+    means = [search.score([even], search.sized(one), 1, "")[0].mean for one in (*ROUNDS, MEANS)]
+    assert means == pytest.approx([means[0]] * len(means), rel=1e-12)
+    gaps = [max(member.gaps) for member in family.members]
+    assert means[0] == pytest.approx(30.0 * np.mean(gaps[:MEMBERS]))
+    assert abs(np.mean(gaps[:6]) / np.mean(gaps[:MEMBERS]) - 1.0) > 0.01  # control: six members differ
+
+
+def test_the_standard_error_of_a_mean_over_members() -> None:
+    """400 means of two paths in each of 24 members: their spread is the stated error, within four standard
+    errors of the spread (4 / sqrt(2 * 400) = 14 %)."""
+    rng, levels = np.random.default_rng(1), np.arange(24.0)
+    found = [mean_over([rng.normal(level, 1.0, 2) for level in levels]) for _ in range(400)]
+    spread = np.std([mean for mean, _ in found], ddof=1)
+    stated_error = math.sqrt(np.mean([error**2 for _, error in found]))
+    assert abs(spread / stated_error - 1.0) < 0.14
+    pooled = np.std(np.repeat(levels, 2)) / math.sqrt(48)  # control: the members' differences are no error
+    assert pooled > 2.0 * stated_error
+
+
+def test_sure_limits_are_stated_if_they_keep_the_limit() -> None:
+    """Two arms: the sure limits cover the exact chance and keep a limit of five times this chance; a limit
+    that they do not keep is held by the nominal interval, which is narrower."""
+    policy, horizon, regret = lt.UCB(lt.LightTailed(0.2)), 400, 120.0
+    exact = lt.exact_tail(policy, PROBLEM, horizon, regret)
+    found = lt.tail_probability(policy, PROBLEM, horizon, regret, method="importance", seed=1)
+    sure, nominal = stated(found, 5.0 * exact)
+    assert not nominal
+    assert sure.low <= exact <= sure.high == found.diagnostics.sure_high <= 5.0 * exact
+    narrow, nominal = stated(found, 1.001 * found.high)
+    assert nominal
+    assert (narrow.low, narrow.high) == (found.low, found.high)
+    assert narrow.high < sure.high
 
 
 def test_what_comes_nearest_is_nearest_or_said_to_be_uncertain() -> None:

@@ -85,7 +85,7 @@ def plan(
             "lose-at-most",
             metavar="LOSS",
             help="The loss that must be rare, in units of reward, such as conversions.",
-            show_default="the smallest loss that can be promised; "
+            show_default="the smallest loss that can be promised with this effort; "
             f"{LOSS:g} if the problem and the horizon are left out, too",
         ),
     ] = None,
@@ -108,8 +108,8 @@ def plan(
         str,
         typer.Option(
             metavar="WHERE",
-            help="everywhere: the chance is within the limit in each problem that is possible; average: on "
-            "average over these problems.",
+            help="everywhere: the chance is within the limit in the worst problems that are found (three "
+            "are confirmed); average: on average over the problems that stand for all possible ones.",
         ),
     ] = "everywhere",
     policy: Annotated[

@@ -13,6 +13,7 @@ from lighttail.course import Course
 from lighttail.families import Family
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance as in_percent
+from lighttail.outcomes.format import counted, outward, probability
 from lighttail.planning.sensitivity import Misjudged
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -20,6 +21,7 @@ from lighttail.reading.words import policy_words
 
 Floats = npt.NDArray[np.float64]
 Over = Literal["everywhere", "average"]
+CONFIRMED_BY = {"exact": "an exact law", "simulated paths": "simulated runs", "certain": "arithmetic"}
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,9 @@ class Option:
 
     label: its name. words: the text that names it on the command line (`--policy`), or "" if it has none.
     scale: its tuning in `unit`s. chance: of losing the limit or more, in the `worst` problem or on average;
-    None if no limit was given. losses: of simulated paths over the family.
+    None if no limit was given. losses: of simulated paths over the family. confirmed_in: the number of
+    problems in which the upper limit of the chance was confirmed; 0 if the chance is certain.
+    nominal: whether the limits of the chance are nominal (docs/planning.md, "What is guaranteed").
     """
 
     label: str
@@ -41,6 +45,8 @@ class Option:
     source: str
     worst: Bandit
     losses: Floats = field(repr=False)
+    confirmed_in: int = 0
+    nominal: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -52,6 +58,8 @@ class Option:
             "mean_loss": self.mean_loss.to_dict(),
             "chance": None if self.chance is None else self.chance.to_dict(),
             "chance_from": self.source,
+            "confirmed_in": self.confirmed_in,
+            "nominal": self.nominal,
             "worst": {"means": list(self.worst.means), "labels": list(self.worst.labels)},
         }
 
@@ -78,12 +86,13 @@ class Point:
 class Plan:
     """Which policy to run, and what is risked by running it; printed, it is a sentence and a table.
 
-    met: whether a policy was found whose chance of losing `loss` or more is at most `limit`. choice: the
-    policy to run, or the one that comes nearest. cheapest: the policy with the least mean loss whatever its
-    chance. even: the even split. smallest_loss: a loss that the choice reaches with a chance of at most
-    `limit`: `loss` itself if the limit is met, infinite if too few paths can tell. frontier: every policy of
-    the search. misjudged: the choice in another world than planned for. rivals: whether, if no policy meets
-    the limit, another one may come as near as the choice.
+    met: whether a policy was found whose chance of losing `loss` or more was confirmed to be at most `limit`,
+    in the problems that looked worst for it (`choice.confirmed_in` of them) or on average over the members.
+    choice: the policy to run, or the one that comes nearest. cheapest: the policy with the least estimated
+    mean loss whatever its chance. even: the even split. smallest_loss: a loss that the choice reaches with a
+    chance of at most `limit`, confirmed in the same way: `loss` itself if the limit is met, infinite if too
+    few paths can tell. frontier: every policy of the search. misjudged: the choice in another world than
+    planned for. rivals: whether, if no policy meets the limit, another one may come as near as the choice.
     """
 
     family: Family
@@ -124,29 +133,36 @@ class Plan:
         in_noise = one.unit == "kappa / sigma" and not math.isnan(one.scale)
         tuning = f", which is {one.scale:.2g} of the noise" if in_noise else ""
         loses = f"loses {one.mean_loss.value:.3g}{unit} on average"
-        average = self.over == "average"
-        where = (
-            " (averaged over the family)" if average else "" if self._one else " in every problem looked at"
-        )
         if self.asked_for_loss:
+            by = CONFIRMED_BY.get(one.source, one.source)
             return (
-                f"The smallest loss that can be promised with a chance of {in_percent(self.limit)} is "
-                f"{self.loss:g}{unit}. Run {one.label}{tuning}: it {loses}."
+                f"The smallest loss that can be promised at this effort with a chance of at most "
+                f"{in_percent(self.limit)} is {self.loss:g}{unit}, confirmed by {by}{self._where()}. Run "
+                f"{one.label}{tuning}: it {loses}. More effort may promise a smaller loss."
             )
         assert one.chance is not None
+        most = f"at most {outward(one.chance.high)}{' (nominal)' if one.nominal else ''}"
         if self.met:
-            text = (
-                f"Run {one.label}{tuning}: it {loses} and {self.loss:g} or more with a chance of at most "
-                f"{in_percent(one.chance.high)}{where}"
-            )
+            text = f"Run {one.label}{tuning}: it {loses} and {self.loss:g} or more with a chance of {most}"
             long = f"{self.horizon:,} pulls are enough. " if self.asked_for_horizon else ""
-            return f"{long}{text}; {self._without_limit()}."
+            where = self._where() and f", confirmed{self._where()}"
+            return f"{long}{text}{where}; {self._without_limit()}."
         return (
             f"No policy was found that loses {self.loss:g}{unit} or more with a chance of at most "
-            f"{in_percent(self.limit)}{where}. {one.label}{tuning} {self._nearest()}: it {loses} and "
-            f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} (at most "
-            f"{in_percent(one.chance.high)}). {self.help()}"
+            f"{in_percent(self.limit)}. {one.label}{tuning} {self._nearest()}: it {loses} and "
+            f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} ({most}{self._where()}). "
+            f"{self.help()}"
         )
+
+    def _where(self) -> str:
+        """Where the chance of the choice was confirmed, after a space; empty if there is one problem."""
+        if self._one:
+            return ""
+        if self.over == "average":
+            return f" on average over {counted(len(self.family.members), 'problem')} of the family"
+        count = self.choice.confirmed_in
+        many = "problem" if count == 1 else f"{count} problems"
+        return f" in the {many} of the family that looked worst for it"
 
     def _nearest(self) -> str:
         if not self.rivals:
@@ -156,16 +172,20 @@ class Plan:
     def _without_limit(self) -> str:
         other = self.cheapest
         if other.policy == self.choice.policy:
-            return "no policy that was tried loses less on average"
+            return "by our estimates, no policy that was tried loses less on average"
         assert other.chance is not None
         return (
-            f"the cheapest policy without the limit, {other.label}, loses {other.mean_loss.value:.3g} on "
-            f"average but {self.loss:g} or more with a chance of {in_percent(other.chance.value)}"
+            f"by our estimates, the cheapest policy without the limit, {other.label}, loses "
+            f"{other.mean_loss.value:.3g} on average but {self.loss:g} or more with a chance of "
+            f"{in_percent(other.chance.value)}"
         )
 
     def help(self) -> str:
         """What would help if no policy meets the limit."""
-        larger = f"a limit of {self.smallest_loss:g}, which it reaches with this chance at most; or "
+        larger = (
+            f"a limit of {self.smallest_loss:g}, which it reaches with a chance of at most "
+            f"{in_percent(self.limit)} (more effort may confirm a smaller limit); or "
+        )
         larger = larger if math.isfinite(self.smallest_loss) else "a larger limit; or "
         return (
             f"What would help: {larger}a longer experiment with a limit that grows with it; or a narrower "
@@ -184,8 +204,7 @@ class Plan:
     def __str__(self) -> str:
         rows = [["", "policy", "mean loss", f"P(loss >= {self.loss:g})", "chance from"]]
         for part, one in self.options().items():
-            chance = "" if one.chance is None else f"{one.chance:.3g}"
-            rows.append([part, one.label, f"{one.mean_loss:.4g}", chance, one.source])
+            rows.append([part, one.label, f"{one.mean_loss:.4g}", chance_words(one.chance), one.source])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -250,3 +269,16 @@ class Plan:
             "pulls": self.pulls,
             "command": command or self.made_by,
         }
+
+
+def chance_words(estimate: Estimate | None) -> str:
+    """A chance with its limits, which are rounded outward; a chance without error has no limits.
+
+    >>> chance_words(Estimate(0.00075, 0.000681, 0.000837, 0.95))
+    '0.075 % [0.068, 0.084] %'
+    """
+    if estimate is None:
+        return ""
+    if estimate.low == estimate.high:
+        return in_percent(estimate.value)
+    return " ".join(filter(None, probability(estimate)))

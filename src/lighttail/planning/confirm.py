@@ -24,6 +24,8 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.known import bounds_at
 from lighttail.tails.rare import tail_probability
+from lighttail.tails.task import TailEstimate
+from lighttail.tails.weighted import FIRST, MOST_WEIGHTS
 
 SUSPECTS = 3  # problems in which a choice is confirmed
 SCANNED = 256  # paths per problem with which they are found
@@ -39,17 +41,22 @@ HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS = 2.0
+INNER = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
 SCAN = 900  # the stage of the random numbers with which they are found
 FRESH = 1_000  # stages from here on are not those of a search
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem."""
+    """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem.
+    confirmed_in: the number of problems whose chances the estimate covers. nominal: whether a limit comes
+    from weighted paths and assumes that no path weighs more than three times the largest weight seen."""
 
     chance: Estimate
     source: str
     worst: Bandit
+    confirmed_in: int = 1
+    nominal: bool = False
 
 
 @dataclass
@@ -188,7 +195,9 @@ class Confirmation:
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         high = max(answer.chance.high for answer in answers)
         low = min(worst.chance.low, worst.chance.value)
-        return Answer(Estimate(worst.chance.value, low, high, LEVEL), worst.source, worst.worst)
+        chance = Estimate(worst.chance.value, low, high, LEVEL)
+        nominal = any(answer.nominal for answer in answers)
+        return Answer(chance, worst.source, worst.worst, len(answers), nominal)
 
     def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
         question = self.question
@@ -233,10 +242,14 @@ class Confirmation:
                 break
             share = min(most - done, (MORE - 1) * done)
         worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
-        return Answer(chance, "simulated paths", worst)
+        return Answer(chance, "simulated paths", worst, len(problems))
 
     def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
-        """Chances too small to be counted: a certificate, or rare events, at first with few paths."""
+        """Chances too small to be counted: a certificate, or rare events, at first with few paths.
+
+        A run for a rare event looks at its own results up to INNER times and stops when they seem good, so
+        each of these looks has an equal part of the error.
+        """
         question = self.question
         setting = (policy, problem, question.horizon, question.loss)
         guarantee = bounds_at(*setting, "pseudo_regret").guarantee
@@ -248,7 +261,7 @@ class Confirmation:
             found = tail_probability(
                 *setting,
                 relative_error=0.1,
-                level=1.0 - 2.0 * self.tail,
+                level=1.0 - 2.0 * self.tail / INNER,
                 seed=self.bench.seed_of(problem, FRESH + self.looks),
                 most_pulls=max(1, int(pulls)),
                 threads=self.bench.threads,
@@ -256,12 +269,13 @@ class Confirmation:
             self.bench.count(found.pulls, "confirming")
             if not decide or not found.low <= question.limit < found.high:
                 break
-        chance = Estimate(found.value, found.low, found.high, LEVEL)
-        return Answer(chance, f"rare events ({found.method})", problem)
+        chance, nominal = stated(found, question.limit)
+        return Answer(chance, f"rare events ({found.method})", problem, nominal=nominal)
 
     def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Answer]:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
-        too few to promise anything.
+        too few to promise anything. More paths promise a smaller loss. The promise is for the suspects or, if
+        asked so, for the average over the members.
 
         The upper limit of the quantile is an order statistic that is exceeded with the allowed chance at
         most; the loss is the next number above it, so that reaching the loss is exceeding the limit.
@@ -284,7 +298,7 @@ class Confirmation:
         place = int(np.argmax([chance.high for chance in chances]))
         worst = worst_first(asked, problems, losses)[0] if together else problems[place]
         chance = Estimate(chances[place].value, chances[place].low, chances[place].high, LEVEL)
-        return loss, Answer(chance, "simulated paths", worst)
+        return loss, Answer(chance, "simulated paths", worst, len(problems))
 
     def mean(self, policy: Policy, paths: int) -> tuple[Estimate, Floats]:
         """The mean loss over the members on fresh numbers, and the losses of all paths.
@@ -298,6 +312,20 @@ class Confirmation:
         losses = np.concatenate(self.bench.losses(plays, "mean loss"))
         most = max(member.most_lost(self.question.horizon) for member in members)
         return estimates.mean(losses, (0.0, most), LEVEL), losses
+
+
+def stated(found: TailEstimate, limit: float) -> tuple[Estimate, bool]:
+    """The interval that a plan states for a rare event, and whether this interval is nominal.
+
+    The sure limits of weighted paths hold for every law of the weights. They are stated if they keep the
+    limit. With three arms and more they are mostly too wide to confirm anything; the interval of the estimate
+    is then stated, which takes three times the largest weight seen for the bound of the weights.
+    """
+    about = found.diagnostics
+    if about.sure_high <= limit:
+        return Estimate(found.value, about.sure_low, about.sure_high, LEVEL), False
+    nominal = found.method == "importance sampling" and found.high < about.sure_high
+    return Estimate(found.value, found.low, found.high, LEVEL), nominal
 
 
 def above(value: float) -> float:

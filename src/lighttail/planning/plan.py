@@ -62,10 +62,13 @@ def plan(
     family: what is known of the problem: a `Family`, one problem, or a list of problems.
     horizon: pulls of the experiment. None asks how long it must be: the shortest horizon, to about a tenth,
         at which some policy loses `loss_per_pull` * horizon or more with the allowed chance at most.
-    loss: the loss (pseudo regret) that must be rare. None asks for the smallest loss that can be promised.
+    loss: the loss (pseudo regret) that must be rare. None asks for the smallest loss that can be promised,
+        which is smaller if the effort is larger.
     chance: how rare.
-    over: "everywhere" holds the chance to the limit in every problem of the family, "average" over them. The
-        mean loss is always the average over the family's members.
+    over: "everywhere" looks for the problems of the family in which the chance is highest and confirms, in
+        the three that look worst, that the chance is within the limit; it does not prove this for the whole
+        family. "average" holds the average chance over the members to the limit. The mean loss is always the
+        average over the members.
     policies: those to choose from, each over its tuning; the shipped ones unless given. also: further ones.
     delay, batch: when rewards become known, as in `simulate`.
     effort: times as many paths as usual.
@@ -223,7 +226,18 @@ def _option(
     label, words = str(one.policy), policy_words(one.policy)
     chance = answer.chance if limit_given else None
     return Option(
-        label, one.policy, words, one.scale, curve.unit, mean, chance, answer.source, answer.worst, losses
+        label,
+        one.policy,
+        words,
+        one.scale,
+        curve.unit,
+        mean,
+        chance,
+        answer.source + (", nominal limit" if answer.nominal else ""),
+        answer.worst,
+        losses,
+        answer.confirmed_in,
+        answer.nominal,
     )
 
 
@@ -243,7 +257,7 @@ def _made(
     """The plan around a choice. A cheaper policy that turns out to be within the limit is the choice."""
     question, bench = search.question, search.bench
     choice = _option(search, confirmation, score.candidate, answer)
-    cheapest = _cheapest(search, confirmation, choice)
+    cheapest = _cheapest(search, confirmation, choice, score.candidate)
     if _within(cheapest, question.limit) and cheapest.mean_loss.value < choice.mean_loss.value:
         choice = cheapest
     met, even = _within(choice, question.limit), _even(search)
@@ -274,14 +288,18 @@ def _within(option: Option, limit: float) -> bool:
     return option.chance is not None and option.chance.high <= limit * (1.0 + 1e-12)
 
 
-def _cheapest(search: Search, confirmation: Confirmation, choice: Option) -> Option:
-    """The policy with the least mean loss, whatever its chance: the best few of the search once more."""
+def _cheapest(search: Search, confirmation: Confirmation, choice: Option, chosen: Candidate) -> Option:
+    """The policy with the least mean loss, whatever its chance: the best few of the search and the choice
+    once more, on the same members with the same random numbers, and then the best on all members."""
     few = sorted(search.scores.values(), key=lambda score: score.mean + score.error)[:CHEAPEST]
     again = search.score(
-        [score.candidate for score in few], search.sized(ROUNDS[2]), len(ROUNDS) + 20, "the least mean loss"
+        dict.fromkeys([*(score.candidate for score in few), chosen]),
+        search.sized(ROUNDS[2]),
+        len(ROUNDS) + 20,
+        "the least mean loss",
     )
     best = min(again, key=lambda score: score.mean)
-    if best.candidate.policy == choice.policy or best.mean >= choice.mean_loss.value:
+    if best.candidate == chosen:
         return choice
     answer = confirmation.chance(best.candidate.policy, best.watched, decide=False)
     found = _option(search, confirmation, best.candidate, answer)

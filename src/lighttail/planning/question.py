@@ -29,7 +29,7 @@ NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 @dataclass(frozen=True)
 class Question:
     """loss: the loss whose chance is limited, or nan if the smallest loss is asked for that can be promised.
-    limit: the chance that is allowed. everywhere: whether in every problem of the family or on average.
+    limit: the chance that is allowed. everywhere: whether in the worst problem of the family or on average.
     straight: whether rewards are known at once, so that exact laws apply."""
 
     family: Family
@@ -98,7 +98,8 @@ class Question:
 class Score:
     """What the paths of the search say of a candidate.
 
-    mean: the average loss over the family, with its standard error. chance: of losing the limit, in the
+    mean: the average loss over the first members of the family, the same for all scores, with its standard
+    error. chance: of losing the limit, in the
     `worst` problem looked at or, if asked so, on average. promised: the loss that is reached with the allowed
     chance. high: a high quantile of the losses in the worst problem. paths: those behind the chance; 0 if it
     is exact. watched: the problems looked at, the worst first.
@@ -124,15 +125,14 @@ class Score:
         return self.chance.value + 0.7 / self.paths <= limit  # the median of the chance, about
 
 
-def average(per_member: Sequence[Floats]) -> Floats:
-    """Independent draws of the average loss over problems: path j of each problem makes the j-th draw."""
-    return np.asarray(np.mean(np.stack(per_member), axis=0))
-
-
-def mean_of(draws: Floats) -> tuple[float, float]:
-    """The mean and its standard error."""
-    error = float(draws.std(ddof=1)) / math.sqrt(draws.size) if draws.size > 1 else math.inf
-    return float(draws.mean()), error
+def mean_over(per_member: Sequence[Floats]) -> tuple[float, float]:
+    """The average of the members' mean losses, and its standard error sqrt(sum_m var_m / n_m) / M for n_m
+    paths of each of M members. The members are fixed, so their differences are no error."""
+    mean = math.fsum(float(lost.mean()) for lost in per_member) / len(per_member)
+    if any(lost.size < 2 for lost in per_member):
+        return mean, math.inf
+    squares = math.fsum(float(lost.var(ddof=1)) / lost.size for lost in per_member)
+    return mean, math.sqrt(squares) / len(per_member)
 
 
 def worst_first(question: Question, problems: Iterable[Bandit], losses: Iterable[Floats]) -> list[Bandit]:

@@ -22,11 +22,13 @@ from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
 from lighttail.planning.edges import edges, has_edge, sure
-from lighttail.planning.question import HIGH, Question, Score, average, mean_of, worst_first
+from lighttail.planning.question import HIGH, Question, Score, mean_over, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
+MEMBERS = 24  # of the family, for mean losses: the same in all rounds, so that all means can be compared
 WATCHED = 4  # problems per curve in which the worst is sought
+FEWEST = 2  # paths per member: their differences give the standard error
 PROBES = 32  # paths with which they are found
 EXACT_SECONDS = 0.15  # for the exact chance of one candidate
 CLOSE = 2.0  # standard errors within which two means may be equal
@@ -35,11 +37,10 @@ LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
 
 
 class Round(NamedTuple):
-    """members: problems for the mean, with `paths` each. watched: problems for the chance, with `hits` paths
+    """paths: for the mean, of each of MEMBERS problems. watched: problems for the chance, with `hits` paths
     each. kept: candidates that go on to the next round. exact: whether chances are exact if they can be had
     in a moment."""
 
-    members: int
     paths: int
     watched: int
     hits: int
@@ -48,16 +49,16 @@ class Round(NamedTuple):
 
 
 ROUNDS = (
-    Round(6, 16, WATCHED, 64, 24),
-    Round(12, 24, WATCHED, 256, 10),
-    Round(24, 32, 3, 1024, 5, exact=True),
-    Round(24, 64, 2, 4096, 5, exact=True),
+    Round(4, WATCHED, 64, 24),
+    Round(12, WATCHED, 256, 10),
+    Round(32, 3, 1024, 5, exact=True),
+    Round(64, 2, 4096, 5, exact=True),
 )
 FEW = 12.0  # hits at the limit in the last round below which chances are not counted
 RARE_PULLS = 8e8  # of all looks of weighted paths, about
 BASE = 200_000  # paths of all rounds together, about
 COUNTED = 2  # rounds with all policies if the edges of curves are sought
-MEANS = Round(24, 128, 1, 64, 0, exact=True)  # for the mean losses at the edges
+MEANS = Round(128, 1, 64, 0, exact=True)  # for the mean losses at the edges
 
 
 @dataclass
@@ -141,9 +142,13 @@ class Search:
     def sized(self, asked: Round) -> Round:
         """The round with as many paths as the budget allows."""
         factor = factor_of(self.question, self.budget)
-        members = min(asked.members, len(self.question.family.members))
-        paths = max(4, round(factor * asked.paths * asked.members / members))
-        return asked._replace(members=members, paths=paths, hits=max(32, round(factor * asked.hits)))
+        paths = max(FEWEST, round(factor * asked.paths * MEMBERS / len(self.members)))
+        return asked._replace(paths=paths, hits=max(32, round(factor * asked.hits)))
+
+    @property
+    def members(self) -> tuple[Bandit, ...]:
+        """The problems over which mean losses are averaged."""
+        return self.question.family.members[:MEMBERS]
 
     def _probe(self) -> None:
         """Find, for each curve, the problems of the family in which its chance is highest.
@@ -179,8 +184,7 @@ class Search:
     def score(self, candidates: Iterable[Candidate], asked: Round, stage: int, label: str) -> list[Score]:
         """Play the candidates; the scores replace those of earlier rounds."""
         candidates = list(candidates)
-        members = self.question.family.members[: asked.members]
-        plays: list[Play] = []
+        members, plays = self.members, list[Play]()
         places: list[tuple[Candidate, tuple[Bandit, ...], int]] = []
         exact: dict[tuple[Candidate, Bandit], Estimate] = {}
         for one in candidates:
@@ -232,10 +236,10 @@ class Search:
         known: dict[Bandit, Estimate],
     ) -> Score:
         question = self.question
-        mean, error = mean_of(average(of_members))
+        mean, error = mean_over(of_members)
         if not question.everywhere:
             pooled = np.concatenate(of_members)
-            members = worst_first(question, question.family.members[: len(of_members)], of_members)
+            members = worst_first(question, self.members, of_members)
             chance, promised = question.chance(pooled), question.promised(pooled)
             high = float(np.quantile(pooled, HIGH))
             return Score(one, mean, error, chance, promised, high, pooled.size, tuple(members[:WATCHED]))
@@ -332,7 +336,7 @@ def members_of(policy: Policy, members: Sequence[Bandit], paths: int, stage: int
 
 def fewer(paths: int, curve: Curve) -> int:
     """The paths that a curve is played with where others are played with `paths`."""
-    return max(4, paths // curve.dear)
+    return max(FEWEST, paths // curve.dear)
 
 
 def boundary(search: Search, best: Score, target: float, steps: int) -> list[Score]:

@@ -15,8 +15,7 @@ from lighttail.planning.search import members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
-MEMBERS = 6
-PATHS = 64  # per member
+PATHS = 384  # over all members, at least two per member
 HITS = 1024  # paths in the worst problem
 STAGE = 2_000
 SPREADS = ("sigma", "scale")  # fields by which a noise says how large it is
@@ -73,7 +72,7 @@ def _misjudged(
     question: Question, policy: Policy, worst: Bandit, bench: Bench, what: str, change: Any, factor: float
 ) -> Misjudged | None:
     horizon, loss = question.horizon, question.loss
-    problems = [*question.family.members[:MEMBERS], worst]
+    problems = [*question.family.members, worst]
     changed: list[Bandit]
     if change is None:
         horizon, loss = max(question.family.arms, round(factor * horizon)), factor * loss
@@ -84,7 +83,7 @@ def _misjudged(
             return None
         changed = [problem for problem in made if problem is not None]
         what = "the rates" if what == "the noise" and worst.noise.outcomes == (0.0, 1.0) else what
-    plays = members_of(policy, changed[:-1], PATHS, STAGE)
+    plays = members_of(policy, changed[:-1], max(2, PATHS // (len(changed) - 1)), STAGE)
     plays.append(Play(policy, changed[-1], HITS, STAGE))
     there = replace(bench, horizon=horizon, pulls=0, playing=0.0, report=None, ready={})
     losses = there.losses(plays, "sensitivity")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from lighttail.outcomes.format import chance as in_percent
+from lighttail.outcomes.format import counted
 from lighttail.planning import Plan
 from lighttail.report.document import document, figure, unbroken
 from lighttail.report.plan_words import (
@@ -100,7 +101,8 @@ def _frontier_caption(plan: Plan) -> str:
 
 def _reading(plan: Plan) -> str:
     seek = (
-        "The lower a point lies, the smaller is the loss that can be promised."
+        "The lower a point lies, the smaller is the loss that can be promised. Longer searches can promise "
+        "smaller losses."
         if plan.asked_for_loss
         else "A policy below the dashed line is allowed. Among these policies the plan seeks the one that is "
         "farthest to the left. An arrow downwards marks the upper limit of a chance: no simulated run lost "
@@ -132,13 +134,22 @@ def _misjudged(plan: Plan) -> str:
     )
 
 
+def _confirmed(plan: Plan) -> str:
+    if plan.over == "average" or (len(plan.family.members) == 1 and plan.family.low is None):
+        return "in the same way"
+    return (
+        f"in {counted(plan.choice.confirmed_in, 'problem')} in which it looks worst, not in the whole family"
+    )
+
+
 def _made(plan: Plan) -> str:
     return (
         f"{plan.pulls:,} pulls were simulated. A search plays every policy over a range of tunings with few "
         "runs, and the promising policies with more and more runs. The numbers of the search choose, and the "
         "best of many candidates looks better than it is. So the table does not repeat the numbers of the "
         "search: each policy in it was played again with fresh random numbers, and the chance of the choice "
-        "was confirmed in the problems in which it looks worst. Its interval allows for every look that was "
+        f"was confirmed {_confirmed(plan)}. Its interval allows for every look that was "
         "taken at a candidate. The last column of the table says where a chance comes from: an exact law, "
-        "simulated runs, a method for rare events, or a proven upper bound."
+        "simulated runs, a method for rare events, or a proven upper bound. A nominal limit assumes that no "
+        "weighted run weighs more than three times the largest weight seen, which is not proven."
     )

@@ -8,9 +8,9 @@ from lighttail import bonuses, policies
 from lighttail.checks import BadInput
 from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import chance, interval, probability
+from lighttail.outcomes.format import chance, interval
 from lighttail.planning import Plan
-from lighttail.planning.answer import Option
+from lighttail.planning.answer import Option, chance_words
 from lighttail.planning.sensitivity import Misjudged
 from lighttail.reading.words import NOISES, parse_noise
 
@@ -26,7 +26,7 @@ SIZES = {0.5: "half", 2.0: "twice"}
 def rows(plan: Plan) -> list[tuple[str, ...]]:
     """One row per policy of the table, in the order of COLUMNS."""
     return [
-        (part, one.label, tuning(one), _loss(one.mean_loss), _chance(one.chance), one.source)
+        (part, one.label, tuning(one), _loss(one.mean_loss), chance_words(one.chance), one.source)
         for part, one in plan.options().items()
     ]
 
@@ -35,10 +35,10 @@ def misjudged_rows(plan: Plan) -> list[tuple[str, ...]]:
     """One row per misjudgement, in the order of MISJUDGED."""
     one = plan.choice
     table: list[tuple[str, ...]] = [
-        ("all is as planned", f"{plan.loss:g}", _loss(one.mean_loss), _chance(one.chance))
+        ("all is as planned", f"{plan.loss:g}", _loss(one.mean_loss), chance_words(one.chance))
     ]
     for case in plan.misjudged:
-        table.append((_judged(case), f"{case.loss:g}", _loss(case.mean_loss), _chance(case.chance)))
+        table.append((_judged(case), f"{case.loss:g}", _loss(case.mean_loss), chance_words(case.chance)))
     return table
 
 
@@ -66,14 +66,19 @@ def _average(count: int) -> str:
 
 
 def limit_words(plan: Plan) -> str:
-    """Where the limit holds."""
+    """Where the limit is asked for, and where the plan confirms it."""
     asked = f"a loss of {plan.loss:g}{plan.unit} or more with a chance of at most {chance(plan.limit)}"
-    where = (
-        "in each problem that is possible, so that the table shows the chance in the worst problem found"
-        if plan.over == "everywhere"
-        else "on average over the problems that are possible"
+    count = len(plan.family.members)
+    if count == 1 and plan.family.low is None:
+        return f"The limit is {asked}."
+    if plan.over == "average":
+        return f"The limit is {asked}, on average over these {count} problems."
+    many = "problem" if plan.choice.confirmed_in == 1 else f"{plan.choice.confirmed_in} problems"
+    return (
+        f"The limit is {asked}, in the worst problem that is possible. The plan looks for this problem. The "
+        f"chance of the choice was confirmed in the {many} that looked worst, not in all problems that are "
+        "possible; the table shows the chance in the worst problem found."
     )
-    return f"The limit is {asked}, {where}."
 
 
 def worst_words(plan: Plan) -> str:
@@ -144,11 +149,3 @@ def _judged(one: Misjudged) -> str:
 def _loss(estimate: Estimate) -> str:
     value, limits = interval(estimate)
     return f"{value} {limits}".strip() if estimate.low < estimate.high else value
-
-
-def _chance(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return ""
-    if estimate.low == estimate.high:
-        return chance(estimate.value)
-    return " ".join(filter(None, probability(estimate)))
