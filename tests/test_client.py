@@ -98,6 +98,10 @@ def test_everything_else(service: Service, one: RemoteExperiment) -> None:
     assert service.create("one", "ucb:anytime:0.3", ["A", "B", "C"], seed=3, horizon=500).name == "one"
     assert [one.pause(), one.pause(), one.resume(), one.add("D"), one.add("D")] == [1, 0, 1, 1, 0]
     assert (one.retire("C"), one.summary()["retired"]) == (True, ["C"])
+    assert [one.set({"fallback": "B"}), one.set({"fallback": "B"})] == [True, False]
+    assert one.summary()["settings"] == {"fallback": "B"}
+    with pytest.raises(lt.BadInput, match=r"^settings must be an object"):
+        one.set("fallback")  # type: ignore[arg-type]
     trial = one.ask(key="k", unit="u", about={"page": 1})
     assert one.ask(key="k", unit="u", about={"page": 1}) == trial
     asked = one.journal()[-1]
@@ -392,13 +396,13 @@ def test_coroutines(front: Front) -> None:
             changed = [await one.pause(), await one.resume(), await one.add("C"), await one.retire("B")]
             state, text = await one.state(), await one.to_json()
             summary, events = await one.summary(), await one.journal(40)
-            changed.append(await one.stop())
+            changed += [await one.set({"fallback": "C"}), await one.stop()]
             return found, changed, state, text, summary, events, await service.names()
 
     found, changed, state, text, summary, events, names = asyncio.run(main())
     assert sorted(id for id, _ in found) == list(range(1, 21))
     assert {told for _, told in found} == {Told(1, 0, 0)}
-    assert (changed, names, state.to_json(told=False)) == ([True] * 5, ["one"], text)
+    assert (changed, names, state.to_json(told=False)) == ([True] * 6, ["one"], text)
     assert (summary["pulls"], summary["retired"], events[-1]["kind"]) == (22, ["B"], "retire")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import threading
 import time
@@ -77,7 +78,7 @@ def test_a_key_gives_the_same_trials_for_ever_and_writes_nothing(journal: Journa
         refused(lambda: desk.ask(2, key="k"), 409, "count", "must be 3, as before with the key 'k'")
         refused(lambda: desk.ask(1, key="k", unit="u"), 409, "count")
         (one,) = desk.ask(key="other", unit="u")
-        refused(lambda: desk.ask(key="other", unit="w"), 409, "unit", "must be 'u', as before")
+        refused(lambda: desk.ask(key="other", unit="w"), 409, "unit", "must be as before")
         refused(lambda: desk.ask(key="other"), 409, "unit")
         assert desk.ask(key="other", unit="u") == [one]
     with desk_of(journal) as desk:  # another server
@@ -91,9 +92,7 @@ def test_a_reward_counts_once(journal: Journal) -> None:
         assert desk.tell([(1, 0.5), ("2", 1)]) == Told(2, 0, 0)
         assert desk.tell([(1, 0.5), (2, 1.0), (3, 0.0)]) == Told(1, 2, 0)
         assert desk.tell([(3, False), ("3", 0.0)]) == Told(0, 2, 0)
-        refused(
-            lambda: desk.tell([(1, 0.75)]), 409, "reward", "must be 0.5, which was told before for trial 1"
-        )
+        refused(lambda: desk.tell([(1, 0.75)]), 409, "reward", "the reward that was told before for trial 1")
         assert desk.summary()["heard"] == desk.summary()["tries"]
     assert [event["kind"] for event in events_of(journal)] == ["create", *["ask"] * 3, *["tell"] * 3]
 
@@ -381,7 +380,7 @@ def test_a_window_closes_trials_with_the_default_and_keeps_late_rewards() -> Non
         assert desk.summary()["open"] == 1
         assert desk.tell([(2, 1.0)]) == Told(0, 0, 1)
         assert desk.tell([(2, 1.0)]) == Told(0, 1, 0)
-        refused(lambda: desk.tell([(2, 0.5)]), 409, "reward", "must be 1.0")
+        refused(lambda: desk.tell([(2, 0.5)]), 409, "reward", "told before")
         assert desk.tell([(1, 1.0), (3, 1.0)]) == Told(1, 1, 0)
         found, book = desk.summary(), book_of(desk)
     assert sum(found["heard"].values()) == 3
@@ -400,7 +399,7 @@ def test_a_late_reward_replaces_the_default_if_it_may(journal: Journal) -> None:
         desk.tick()
         assert desk.tell([(one.id, float(one.id)) for one in served[:15]]) == Told(15, 0, 0)
         assert desk.tell([(one.id, float(one.id)) for one in served[:15]]) == Told(0, 15, 0)
-        refused(lambda: desk.tell([(1, 7.0)]), 409, "reward", "must be 1.0")
+        refused(lambda: desk.tell([(1, 7.0)]), 409, "reward", "told before")
         found, book = desk.summary(), book_of(desk)
         state = lt.Experiment.from_json(desk.state())
     right: dict[Any, list[float]] = {}
@@ -433,6 +432,7 @@ def test_a_linear_experiment_chooses_among_the_actions_that_it_is_offered(journa
         twin.ask(rows, count=2)
         desk.tell([(1, 1.0), (2, 0.5)])
         twin.tell(1, 1.0), twin.tell(2, 0.5)
+        assert desk.state() == twin.to_json(told=False)  # with the labels of the open trials
         clock.now += 61
         desk.tick()
         desk.tell([(3, 2.0), (10, 1.5)])
@@ -445,6 +445,22 @@ def test_a_linear_experiment_chooses_among_the_actions_that_it_is_offered(journa
         refused(lambda: desk.ask(actions=rows), 409, "experiment", "is paused")
         book = book_of(desk)
     assert replayed(journal) == book
+
+
+def test_a_snapshot_keeps_the_labels_of_open_trials() -> None:
+    journal = MemoryJournal()
+    with desk_of(journal, policy="lints:1", arms=None, dim=1, horizon=None) as desk:
+        desk.ask(3, actions=[[1.0], [0.5]], labels=["x", "y"])
+        desk.ask(actions=[[1.0], [0.5]])
+        desk.tell([(2, 1.0)])
+        text = desk.state()
+    assert journal.snapshot("one") is not None
+    office = Office(journal)
+    assert office.desk("one").state() == text
+    office.close()
+    labels = json.loads(text)["history"]["open"]["label"]
+    assert {*labels[:2]} <= {"x", "y"}
+    assert labels[2] in (0, 1)
 
 
 def test_a_clock_that_is_set_back_breaks_nothing() -> None:
@@ -486,6 +502,44 @@ def test_windows_end_after_a_restart_although_nobody_asks() -> None:
     office.wake()
     office.close()
     assert [event["kind"] for event in events_of(journal)][-3:] == ["default"] * 3
+
+
+def came(journal: Journal, count: int) -> bool:
+    """Whether a journal gets so many events within a minute, although nobody asks."""
+    end = time.monotonic() + 60.0
+    while len(events_of(journal)) < count and time.monotonic() < end:
+        time.sleep(0.01)
+    return len(events_of(journal)) == count
+
+
+def test_windows_end_after_a_failure_although_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lighttail.live.desk.FIRST_PAUSE", 0.01)
+    journal = FailingJournal()
+    with desk_of(journal, time.time, settings={"window": 0.05, "default": 0.0}) as desk:
+        desk.ask(3)
+        journal.broken = True
+        while desk._again is None:  # the window ends, and its events cannot be written
+            time.sleep(0.01)
+        assert len(events_of(journal)) == 4
+        journal.broken = False
+        assert came(journal, 7)
+        assert desk.summary()["events"]["default"] == 3
+        assert desk._again is None
+
+
+def test_windows_end_after_a_start_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lighttail.live.desk.FIRST_PAUSE", 0.01)
+    journal, clock = FailingJournal(), Clock()
+    with desk_of(journal, clock, settings=WINDOW) as desk:
+        desk.ask(3)
+    clock.now += 100
+    journal.broken = True
+    office = Office(journal, clock)
+    with pytest.raises(lt.BadInput, match="full"):
+        office.desk("one").tick()
+    journal.broken = False
+    assert came(journal, 7)
+    office.close()
 
 
 def test_many_windows_at_once_are_closed_in_commits_of_a_bearable_length(

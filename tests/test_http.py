@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -13,7 +14,9 @@ from journals import FailingJournal
 from served import FIRST, JSON, Client, client_of, refusal
 
 import lighttail as lt
+from lighttail.live import Office
 from lighttail.live.errors import unavailable
+from lighttail.live.journal import Row
 from lighttail.live.memory import MemoryJournal
 from lighttail.server import gate, reading
 from lighttail.server.reading import LARGEST_BODY, json_of
@@ -53,6 +56,26 @@ def test_an_experiment_from_its_creation_to_its_end(client: Client) -> None:
     assert client.post(f"{ONE}/stop", json={}).json() == {"changed": True}
     refusal(client.post(f"{ONE}/ask", json={}), 409, "experiment")
     assert client.post(f"{ONE}/tell", json={"rewards": [{"id": "3", "reward": 1}]}).json()["counted"] == 1
+
+
+def test_settings_change_so_that_an_arm_can_leave(client: Client) -> None:
+    client.post(f"{ONE}/arms", json={"add": "C"})
+    refused = refusal(client.post(f"{ONE}/arms", json={"retire": "A"}), 409, "arm")  # A is the fall-back
+    assert "change this setting first" in refused["message"]
+    wish = {"settings": {"fallback": "B", "window": 60, "default": 0}}
+    assert client.post(f"{ONE}/settings", json=wish).json() == {"changed": True}
+    assert client.post(f"{ONE}/settings", json=wish).json() == {"changed": False}
+    assert client.post(f"{ONE}/arms", json={"retire": "A"}).json() == {"changed": True}
+    for wrong, field in (
+        ({}, "settings"),
+        ({"settings": []}, "settings"),
+        ({"settings": {"colour": 1}}, "the name of a setting"),
+        ({"settings": {"fallback": "A"}}, "settings.fallback"),
+        ({"settings": {}, "name": "x"}, "a field of the body"),
+    ):
+        refusal(client.post(f"{ONE}/settings", json=wrong), 400, field)
+    assert client.get(ONE).json()["settings"] == wish["settings"]
+    refusal(client.post("/v1/experiments/two/settings", json=wish), 404, "name")
 
 
 def test_the_same_key_gives_the_same_answer(client: Client) -> None:
@@ -97,6 +120,21 @@ def test_the_journal_comes_as_lines_after_a_number(client: Client, monkeypatch: 
     refusal(client.get("/v1/experiments/two/journal"), 404, "name")
 
 
+class PickyJournal(MemoryJournal):
+    """A journal that cannot even look for a name with a zero byte, like some databases."""
+
+    def rows(self, name: str, after: int = 0, most: int = 100) -> list[Row]:
+        if "\0" in name:
+            raise unavailable("the name cannot be written")
+        return super().rows(name, after, most)
+
+
+def test_a_name_that_no_experiment_can_have_is_unknown_everywhere() -> None:
+    with client_of(PickyJournal()) as client:
+        for path in ("", "/journal", "/state"):
+            refusal(client.get(f"/v1/experiments/%00{path}"), 404, "name")
+
+
 def test_a_linear_experiment_is_offered_actions(client: Client) -> None:
     body = {"name": "lin", "policy": "linucb:lighttailed:0.2", "dim": 2, "horizon": 100, "seed": 1}
     assert client.post("/v1/experiments", json=body).status_code == 201
@@ -115,6 +153,22 @@ def test_a_linear_experiment_is_offered_actions(client: Client) -> None:
     refusal(client.post("/v1/experiments", json=body | {"name": "big", "dim": 10**6}), 400, "dim")
 
 
+def test_names_do_not_fill_the_disk(client: Client) -> None:
+    body = {"name": "lin", "policy": "linucb:lighttailed:0.2", "dim": 1, "horizon": 100, "seed": 1}
+    assert client.post("/v1/experiments", json=body).status_code == 201
+    ask = "/v1/experiments/lin/ask"
+    offer = {"actions": [[1.0], [0.5]], "labels": ["x" * 200, "y"]}
+    assert client.post(ask, json=offer | {"count": 10}).status_code == 200
+    refusal(client.post(ask, json=offer | {"labels": ["x" * 201, "y"]}), 400, "labels")
+    many = {"actions": [[0.5]] * 20, "labels": [f"{place:0200}" for place in range(20)]}
+    assert client.post(ask, json=many | {"count": 100}).status_code == 200
+    refusal(client.post(ask, json=many | {"count": 1000}), 400, "count times the characters of labels")
+    refusal(client.post(f"{ONE}/arms", json={"add": "x" * 201}), 400, "arm")
+    long = FIRST | {"name": "long", "arms": ["x" * 201, "y"]}
+    refusal(client.post("/v1/experiments", json=long), 400, "arms")
+    assert client.post(f"{ONE}/arms", json={"add": "x" * 200}).status_code == 200
+
+
 def test_a_late_reward_is_kept_and_not_counted() -> None:
     clock = Clock()
     with client_of(clock=clock) as client:
@@ -124,6 +178,29 @@ def test_a_late_reward_is_kept_and_not_counted() -> None:
         clock.now += 61
         late = client.post(f"{ONE}/tell", json={"rewards": [{"id": id, "reward": 1}]}).json()
         assert late == {"counted": 0, "repeated": 0, "late": 1}
+
+
+class SharedJournal(MemoryJournal):
+    """A journal to which other servers may write."""
+
+    shared = True
+
+
+def test_windows_of_a_server_that_has_ended_are_closed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lighttail.server.app.LOOK_EVERY", 0.01)
+    journal, clock = SharedJournal(), Clock()
+    with client_of(journal, clock=clock) as client:
+        other = Office(journal, clock)
+        settings = {"window": 60, "default": 0}
+        desk, _ = other.create("later", "ts:0.5", arms=["A", "B"], settings=settings)
+        desk.ask(2)
+        desk.close()
+        clock.now += 61
+        end = time.monotonic() + 60.0
+        while journal.head("later")[0] < 5 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert journal.head("later")[0] == 5
+        assert client.get("/v1/experiments/later").json()["events"]["default"] == 2
 
 
 WRONG = [
@@ -199,6 +276,21 @@ def test_brackets_in_a_text_are_no_depth() -> None:
         json_of(f"[{deep}]".encode())
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"[" * 17 + b'"' + b'\\"' * 500_000, "within one another"),
+        (b"[" * 16 + b'"' + b'\\"' * 500_000, "JSON"),
+        (b"{" + b"".join(b'"%x":0,' % place for place in range(100_000)) + b'"1869f":0}', "named once"),
+    ],
+)
+def test_no_body_takes_long_to_refuse(text: bytes, why: str) -> None:
+    """A time that grows with the square of the length would let these bodies hold the server for an hour."""
+    assert len(text) <= LARGEST_BODY
+    with pytest.raises(lt.BadInput, match=why):
+        json_of(text)
+
+
 def test_unknown_routes_and_methods_are_named(client: Client) -> None:
     refusal(client.get("/v2"), 404, "path")
     refusal(client.get("/v1/experiments/"), 404, "path")
@@ -239,6 +331,8 @@ def test_a_full_server_and_a_failing_journal_say_try_again(monkeypatch: pytest.M
         full = client.post(f"{ONE}/ask", json={})
         refusal(full, 503, "server")
         assert full.headers["retry-after"] == "1"
+        assert client.get("/healthz").status_code == 200
+        refusal(client.get("/readyz"), 503, "server")
 
 
 def test_a_mistake_of_ours_is_a_sentence_without_secrets(

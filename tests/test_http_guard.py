@@ -26,6 +26,7 @@ NEEDS = {
     ("POST", f"{ONE}/resume"): "manage",
     ("POST", f"{ONE}/stop"): "manage",
     ("POST", f"{ONE}/arms"): "manage",
+    ("POST", f"{ONE}/settings"): "manage",
     ("GET", f"{ONE}/state"): "read",
     ("GET", f"{ONE}/journal"): "read",
     ("GET", "/metrics"): "read",
@@ -40,6 +41,24 @@ def held(text: str) -> dict[str, str]:
 def texts(tmp_path: Path) -> dict[str, str]:
     """A key of each role, in the file `keys.json`."""
     return {role: add_key(tmp_path / "keys.json", role, role) for role in ROLES}
+
+
+def test_a_key_that_may_ask_learns_nothing_that_others_sent(tmp_path: Path, texts: dict[str, str]) -> None:
+    with client_of(keys=Keys(tmp_path / "keys.json"), at="experiments.example") as client:
+        asker = held(texts["ask"])
+        client.post("/v1/experiments", json=FIRST, headers=held(texts["manage"]))
+        first = {"key": "k", "unit": "patient 7134", "about": {"city": "Oulu"}}
+        id = client.post(f"{ONE}/ask", json=first, headers=asker).json()["trials"][0]["id"]
+        client.post(f"{ONE}/tell", json={"rewards": [{"id": id, "reward": 0.8125}]}, headers=asker)
+        guesses = {
+            "unit": ("ask", first | {"unit": "guess"}),
+            "about": ("ask", first | {"about": {}}),
+            "reward": ("tell", {"rewards": [{"id": id, "reward": 0.5}]}),
+        }
+        for field, (verb, body) in guesses.items():
+            answer = client.post(f"{ONE}/{verb}", json=body, headers=asker)
+            refusal(answer, 409, field)
+            assert not any(word in answer.text for word in ("7134", "Oulu", "0.8125")), answer.text
 
 
 def test_each_role_may_do_its_own_and_manage_may_do_all(tmp_path: Path, texts: dict[str, str]) -> None:

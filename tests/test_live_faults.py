@@ -260,6 +260,27 @@ def test_connections_that_are_cut_lose_nothing(postgres: str) -> None:
         one.close()
 
 
+def test_a_turn_that_is_taken_is_waited_for_once_and_costs_no_connection(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    plain = PostgresJournal._connected
+    monkeypatch.setattr(PostgresJournal, "_connected", lambda self: made.append(1) or plain(self))
+    monkeypatch.setattr(PostgresJournal, "session", "SET lock_timeout = '50ms'")
+    journal = PostgresJournal(new_schema(postgres))
+    office = Office(journal)
+    desk, _ = office.create("one", "ts:0.5", arms=["A", "B"], seed=1)
+    with journal._link(), journal._link(), journal._link():
+        pass
+    with journal.turn("one"):
+        before = len(made), journal._idle.qsize()
+        with pytest.raises(lt.BadInput, match="lock timeout"):
+            desk.ask()
+        assert (len(made), journal._idle.qsize()) == before
+    assert desk.ask()[0].id == 1
+    office.close()
+
+
 def test_servers_that_create_at_once_make_one_experiment(postgres: str) -> None:
     address = new_schema(postgres)
     gate = threading.Barrier(4)

@@ -15,7 +15,7 @@ import lighttail as lt
 from lighttail.live.journal import line_of
 from lighttail.live.ledger import FALLBACK, HOLDOUT, SEEN, Ledger, OpenTrial
 from lighttail.live.requests import number_of
-from lighttail.live.settings import drawn, place_of
+from lighttail.live.settings import drawn, place_of, read_settings
 from lighttail.online.player import ArmPlayer
 
 texts = st.text(max_size=8)
@@ -30,6 +30,26 @@ def test_a_line_is_what_json_writes(arm: Any, key: str, reward: float, plain: bo
     told = {"seq": seq, "time": abs(reward), "kind": "tell", "id": "7", "reward": reward}
     for event in (asked, {**asked, "unit": key}, told, {"seq": 1, "kind": "create", "arms": [key]}):
         assert line_of(event) == json.dumps(event, separators=(",", ":"))
+
+
+class Counted(list[Any]):
+    """A list that counts how often it is walked through."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_many_shares_walk_through_the_arms_twice(kind: type) -> None:
+    labels = Counted(kind(place) for place in range(50))
+    player = ArmPlayer(lt.UCB(lt.AnyTime(0.5)), list(labels), None, 1)
+    labels.walks = 0
+    made = read_settings({"shares": {str(place): 0.01 for place in range(49, -1, -1)}}, labels, player)
+    assert made.shares == tuple((place, 0.01) for place in range(50))
+    assert labels.walks == 2
 
 
 @pytest.mark.parametrize("memo", [0, 2])

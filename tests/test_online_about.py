@@ -145,7 +145,7 @@ def test_the_journal_keeps_it_and_a_key_asks_for_the_same(journal: Journal) -> N
         refused(lambda: desk.ask(2, key="k"), 409, "about")
         refused(lambda: desk.ask(2, key="k", about={**NOTE, "member": 1}), 409, "about")  # true is not 1
         desk.ask(key="l")
-        refused(lambda: desk.ask(key="l", about={"a": 1}), 409, "about", "must be {}, as before")
+        refused(lambda: desk.ask(key="l", about={"a": 1}), 409, "about", "must be as before")
         desk.ask(about={})
         book = book_of(desk)
     asks = [event for event in events_of(journal) if event["kind"] == "ask"]

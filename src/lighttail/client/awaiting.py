@@ -104,3 +104,7 @@ class AsyncExperiment:
     async def retire(self, arm: str | int) -> bool:
         """As `RemoteExperiment.retire`."""
         return await self._run(self.remote.retire, arm)
+
+    async def set(self, settings: dict[str, Any]) -> bool:
+        """As `RemoteExperiment.set`."""
+        return await self._run(self.remote.set, settings)

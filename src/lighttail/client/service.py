@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from lighttail.checks import EXACT, BadInput, whole
 from lighttail.client.wire import Wire, value_of
-from lighttail.live.requests import Served, Told, arm_change, ask_for, tell_of
+from lighttail.live.requests import Served, Told, arm_change, ask_for, settings_change, tell_of
 from lighttail.online import Experiment, LinearExperiment
 
 EXPERIMENTS = "/v1/experiments"
@@ -197,6 +197,10 @@ class RemoteExperiment:
     def retire(self, arm: str | int) -> bool:
         """Never choose this arm again, for good; False if it was retired before."""
         return bool(self._post("arms", {"retire": arm_change("retire", arm).fields["arm"]})["changed"])
+
+    def set(self, settings: dict[str, Any]) -> bool:
+        """Have these settings from now on, in place of all that there were; False if they are the same."""
+        return bool(self._post("settings", plain_of(settings_change(settings).fields))["changed"])
 
     def __repr__(self) -> str:
         return f"<RemoteExperiment: {self.name} of {self._wire.url}>"

@@ -21,7 +21,7 @@ from lighttail.online.trials import Label
 from lighttail.reading.words import parse_policy
 
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
-FORMAT = 2
+FORMAT = 3
 Story = Callable[[int], list[Event]]  # all events of a trial
 
 
@@ -70,6 +70,7 @@ class Book:
         self.seq, self.time, self.last = 1, float(event["time"]), 0
         self.paused = self.stopped = False
         self.astray = 0
+        self.names: dict[int, Label] = {}  # the label of each open trial of a linear policy, if it has one
 
     def _read(self, settings: Any) -> Settings:
         made = read_settings(settings, self.labels, self.player)
@@ -139,6 +140,8 @@ class Book:
             else:
                 memo = self.player.take(place)
         self.last += 1
+        if self.labels is None and event.get("labels") is not None:
+            self.names[self.last] = event["arm"]
         self.ledger.add(OpenTrial(self.last, event["time"], place, APART.get(by, SEEN), memo))
         self.counts[by] += 1
 
@@ -174,6 +177,7 @@ class Book:
             self._check_next(event)
             if trial is not None and trial.apart == SEEN:
                 self.ledger.close(trial.id)
+                self.names.pop(trial.id, None)
             else:
                 self._hear_apart(event, trial, story)
             self._passed(event)
@@ -216,7 +220,11 @@ class Book:
 
     def state(self) -> str:
         """What the policy knows, as `Experiment.from_json` or `LinearExperiment.from_json` reads it."""
-        seen = ((trial.id, trial.place, trial.memo) for trial in self.ledger if trial.apart == SEEN)
+        seen = (
+            (trial.id, self.names.get(trial.id, trial.place), trial.memo)
+            for trial in self.ledger
+            if trial.apart == SEEN
+        )
         return self.player.text(self.last, seen)
 
     def summary(self) -> dict[str, Any]:
@@ -278,6 +286,7 @@ class Book:
             "retired": [[place, seq] for place, seq in self.retired.items()],
             "player": self.player.to_plain(),
             "open": self.ledger.to_plain(),
+            "names": list(self.names.items()),
         }
 
     @classmethod
@@ -291,6 +300,7 @@ class Book:
         book.retired = {int(place): int(seq) for place, seq in plain["retired"]}
         book.settings = book._read(plain["settings"])
         book.ledger = Ledger.restored(book.player.memo, plain["open"])
+        book.names = {int(id): label for id, label in plain["names"]}
         for code, (tries, heard, total) in plain["apart"].items():
             tally = book.apart[int(code)]
             tally.tries, tally.heard, tally.total = tries, heard, total

@@ -15,12 +15,22 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from lighttail.checks import BadInput, refuse
+from lighttail.checks import BadInput
 from lighttail.live.book import Book
 from lighttail.live.errors import Damaged, Refused, unavailable
 from lighttail.live.journal import Event, Journal, Kept, Turn, event_of
 from lighttail.live.play import MOST_CLOSED, Round
-from lighttail.live.requests import Change, Look, Request, Served, Told, arm_change, ask_for, tell_of
+from lighttail.live.requests import (
+    Change,
+    Look,
+    Request,
+    Served,
+    Told,
+    arm_change,
+    ask_for,
+    settings_change,
+    tell_of,
+)
 
 Clock = Callable[[], float]
 Then = Callable[[list["Ticket"]], None]
@@ -28,6 +38,7 @@ MOST_WAITING = 20_000  # requests that wait; the next one is refused with 503
 MOST_TOGETHER = 1_000  # requests per commit
 SNAPSHOT_EVERY = 10_000  # events
 LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
+FIRST_PAUSE = 1.0  # seconds from a failure until the desk tries again by itself, doubled every time
 GATHERING = 0.5  # how long to wait for callers that were just answered, as a share of the last commit
 LONGEST_GATHERING = 0.01  # seconds
 STEP = 0.0002  # seconds between two looks at who has come
@@ -75,6 +86,8 @@ class Desk:
         self._book: Book | None = None
         self._kept = 0  # the event of the last snapshot
         self.commits = self.written = 0
+        self._again: float | None = None  # when to try again after a failure; None if there was none
+        self._pause = FIRST_PAUSE
         self._expected, self._until = 0, 0.0  # how many callers may come back at once, and until when
         self._thread = threading.Thread(target=self._work, name=f"desk of {name}", daemon=True)
         self._thread.start()
@@ -132,11 +145,8 @@ class Desk:
         return bool(self.submit(Change("stop", {})).result())
 
     def set(self, settings: Any) -> bool:
-        """Change the settings; False if they are the same."""
-        if not isinstance(settings, dict):
-            raise refuse("settings", settings, "an object with the settings")
-        given = {name: value for name, value in settings.items() if value is not None}
-        return bool(self.submit(Change("settings", {"settings": given})).result())
+        """Have these settings from now on, in place of all that there were; False if they are the same."""
+        return bool(self.submit(settings_change(settings)).result())
 
     def add(self, arm: Any) -> bool:
         """Let one more arm join; False if there is such an arm already."""
@@ -207,6 +217,8 @@ class Desk:
         self._collect(tickets)
 
     def _patience(self) -> float:
+        if self._again is not None:
+            return max(0.01, self._again - time.monotonic())
         book = self._book
         oldest = None if book is None else book.ledger.oldest
         if book is None or oldest is None or book.settings.window is None:
@@ -218,6 +230,8 @@ class Desk:
         try:
             while (tickets or self._due()) and not self._turn(tickets):
                 pass
+            if self._book is not None:
+                self._again = None
         except BadInput as error:  # from the journal
             self._fail(tickets, error)
         except Damaged as error:
@@ -240,8 +254,13 @@ class Desk:
                 then(done)
 
     def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
-        """Forget the book, which may be ahead of the journal; it is made again from the journal."""
+        """Forget the book, which may be ahead of the journal; it is made again from the journal. The desk
+        tries this by itself, because a window may end although nobody asks."""
         self._book = None
+        now = time.monotonic()
+        if self._again is None or now >= self._again:
+            self._pause = FIRST_PAUSE if self._again is None else min(2.0 * self._pause, LONGEST_WAIT)
+            self._again = now + self._pause
         for ticket in tickets:
             ticket.answer, ticket.error = None, error
 
@@ -269,7 +288,9 @@ class Desk:
         return played
 
     def _due(self) -> bool:
-        """Whether a window is over."""
+        """Whether a window is over, or may be: after a failure nobody knows before the next try."""
+        if self._again is not None:
+            return time.monotonic() >= self._again
         book = self._book
         if book is None or book.settings.window is None or book.ledger.oldest is None:
             return False

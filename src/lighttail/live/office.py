@@ -6,9 +6,10 @@ import re
 import secrets
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
-from lighttail.checks import EXACT, refuse, whole
+from lighttail.checks import EXACT, BadInput, refuse, whole
 from lighttail.live.book import Book
 from lighttail.live.desk import Clock, Desk
 from lighttail.live.errors import conflict, unavailable, unknown
@@ -124,8 +125,7 @@ class Office:
 
     def desk(self, name: Any) -> Desk:
         """The desk of an experiment. Raises Refused (404) if there is none."""
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise unknown("name", name, "the name of an experiment")
+        check_known(name)
         if name not in self._desks and name not in self.journal.names():  # no lock while a database is asked
             raise unknown("name", name, "the name of an experiment")
         with self._lock:
@@ -136,9 +136,12 @@ class Office:
             return self._desks[name]
 
     def wake(self) -> None:
-        """Open every desk, so that windows end although nobody asks: call it when a server begins."""
+        """Open every desk and let it look at its journal, so that windows end although nobody asks. Call it
+        when a server begins and, if servers share the journal, now and then: another server may have begun an
+        experiment, or asked trials, and ended since."""
         for name in self.names():
-            self.desk(name).submit(Look("tick"))
+            with suppress(BadInput):  # the desk is full, and looks soon enough
+                self.desk(name).submit(Look("tick"))
 
     def close(self) -> None:
         """Finish what was accepted, refuse the rest, and close the journal."""
@@ -148,6 +151,13 @@ class Office:
         for desk in desks:
             desk.close()
         self.journal.close()
+
+
+def check_known(name: Any) -> None:
+    """Raise Refused (404) if no experiment can have this name, before a database is asked, which may not even
+    be able to read it."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise unknown("name", name, "the name of an experiment")
 
 
 def check_name(name: Any) -> str:

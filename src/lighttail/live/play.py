@@ -94,16 +94,17 @@ class Round:
         return [served(event, self.book.labels is None) for event in made]
 
     def _asked_before(self, ask: Ask, before: list[Event]) -> list[Served]:
-        """The answer that was given to this key, if the request is the same."""
+        """The answer that was given to this key, if the request is the same. A refusal does not say what
+        another caller has sent: whoever may ask may not read."""
         first = before[0]
         if len(before) != ask.times:
             raise conflict("count", ask.times, f"{len(before)}, as before with the key {ask.key!r}")
         if first.get("unit") != ask.unit:
-            raise conflict("unit", ask.unit, f"{first.get('unit')!r}, as before with the key {ask.key!r}")
+            raise conflict("unit", ask.unit, f"as before with the key {ask.key!r}")
         if any(first.get(name) != ask.offer.get(name) for name in ("actions", "labels")):
             raise conflict("actions", ask.offer, f"those given before with the key {ask.key!r}")
-        if not same_json(about := first.get("about", {}), ask.about):
-            raise conflict("about", ask.about, f"{about!r}, as before with the key {ask.key!r}")
+        if not same_json(first.get("about", {}), ask.about):
+            raise conflict("about", ask.about, f"as before with the key {ask.key!r}")
         return [served(event, self.book.labels is None) for event in before]
 
     def _check_ask(self, ask: Ask) -> None:
@@ -181,13 +182,12 @@ class Round:
 
     def _kind_of(self, id: int, reward: float) -> str | None:
         """The kind of event that a reward of a closed trial makes; None if it is known. Raises Refused if it
-        contradicts."""
+        contradicts, without the reward that is known: whoever may tell may not read."""
         past = [event for event in self.story(id) if event["kind"] != "ask"]
         if past and past[-1]["kind"] == "default":
             return "amend" if self.book.settings.late == "amend" else "late"
-        known = past[-1]["reward"]
-        if known != reward:
-            raise conflict("reward", reward, f"{known!r}, which was told before for trial {id}")
+        if past[-1]["reward"] != reward:
+            raise conflict("reward", reward, f"the reward that was told before for trial {id}")
         return None
 
     def _hear(self, heard: list[tuple[str, int, float, OpenTrial | None]]) -> None:

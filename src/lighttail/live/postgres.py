@@ -146,8 +146,7 @@ class PostgresReader(Reader):
                 yield link if not first else (link, answer)
                 link.commit()
             except BaseException:
-                with suppress(self._psycopg.Error):
-                    link.rollback()
+                self._usable(link)  # rolls back
                 raise
             finally:
                 if link.closed or link.broken:
@@ -163,10 +162,19 @@ class PostgresReader(Reader):
                 link, used = self._connected(), False
             try:
                 return link, link.execute(first or "SELECT 1", values).fetchall()
-            except self._psycopg.OperationalError:
-                link.close()
-                if not used:
+            except self._psycopg.Error as error:
+                if self._usable(link):  # the connection is well: a lock, for example, was not free in time
+                    self._idle.put(link)
                     raise
+                link.close()
+                if not used or not isinstance(error, self._psycopg.OperationalError):
+                    raise
+
+    def _usable(self, link: Any) -> bool:
+        """Whether a connection can be used again after an error."""
+        with suppress(self._psycopg.Error):
+            link.rollback()
+        return not (link.closed or link.broken)
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:

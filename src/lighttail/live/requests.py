@@ -11,7 +11,7 @@ from lighttail.online.state import LARGEST, checked_about, checked_reward
 from lighttail.online.trials import Label, check_name
 
 MOST_AT_ONCE = 1_000  # trials per ask, and rewards per tell
-LONGEST_TEXT = 200  # characters of a key or a unit
+LONGEST_TEXT = 200  # characters of a key, a unit, or the name of an arm
 LONGEST_ID = 18  # digits
 MOST_ID = 10**LONGEST_ID
 
@@ -93,10 +93,20 @@ def arm_change(kind: str, arm: Any) -> Change:
     return Change(kind, {"arm": shown_label("arm", check_name("arm", arm))})
 
 
+def settings_change(settings: Any) -> Change:
+    """The wish for other settings, in place of all that there were; the book checks what is in them."""
+    if not isinstance(settings, dict):
+        raise refuse("settings", settings, "an object with the settings")
+    given = {name: value for name, value in settings.items() if value is not None}
+    return Change("settings", {"settings": given})
+
+
 def shown_label(field: str, label: Any) -> Any:
-    """The name of an arm, which every page and database can show."""
+    """The name of an arm, which every page and database can show and every event can repeat."""
     if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
         raise refuse(field, label, "names without halves of characters")
+    if isinstance(label, str) and len(label) > LONGEST_TEXT:
+        raise refuse(field, label, f"names of at most {LONGEST_TEXT} characters")
     return label
 
 

@@ -149,8 +149,11 @@ def _shares(value: Any, labels: Sequence[Label]) -> tuple[tuple[int, float], ...
     if not isinstance(value, dict):
         raise refuse("settings.shares", value, "an object with a share per arm, such as {'control': 0.05}")
     found: dict[int, float] = {}
+    known: dict[Label, int] = {str(label): place for place, label in enumerate(labels)}
+    known |= {label: place for place, label in enumerate(labels)}  # text comes before a number that reads so
     for name, share in value.items():
-        place = place_of("an arm of settings.shares", name, labels)
+        quick = known.get(name) if isinstance(name, str) else None
+        place = place_of("an arm of settings.shares", name, labels) if quick is None else quick
         if place in found:
             raise refuse("an arm of settings.shares", name, "named once")
         found[place] = fraction(f"settings.shares.{name}", share)

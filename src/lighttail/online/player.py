@@ -23,7 +23,7 @@ from lighttail.online.vectors import row_names, row_of, square_of
 from lighttail.policies import Policy
 
 Memo = tuple[float, ...]
-Opened = Iterable[tuple[int, int, Memo]]  # the id, the place and the memo of every open trial
+Opened = Iterable[tuple[int, Label, Memo]]  # the id, the place or label, and the memo of every open trial
 
 
 class Player(ABC):
@@ -74,8 +74,9 @@ class Player(ABC):
         """Continue from what `_rule` returned."""
 
     @abstractmethod
-    def _older(self, place: int, memo: Memo) -> Any:
-        """What an experiment keeps of an open trial that is older than its lists."""
+    def _older(self, place: Label, memo: Memo) -> Any:
+        """What an experiment keeps of an open trial that is older than its lists. place: that of its arm;
+        with a linear policy the label of its action, or its place if it has no label."""
 
     @abstractmethod
     def check_amends(self) -> None:
@@ -182,7 +183,7 @@ class ArmPlayer(Player):
         self.standing.restore_replaced("rule.replaced", rule.pop("replaced"))
         self.standing.restore_plain(rule)
 
-    def _older(self, place: int, memo: Memo) -> Any:
+    def _older(self, place: Label, memo: Memo) -> Any:
         return place, memo
 
 
@@ -256,7 +257,7 @@ class LinearPlayer(Player):
         made._sums = np.array(row_of("rule.sums", rule["sums"], dim))
         made._replaced = [number("rule.replaced", value) for value in rule["replaced"]]
 
-    def _older(self, place: int, memo: Memo) -> Any:
+    def _older(self, place: Label, memo: Memo) -> Any:
         return place, list(memo)
 
 

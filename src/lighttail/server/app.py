@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from fastapi import FastAPI
@@ -34,6 +35,7 @@ WHY = {
     503: "Not now; the same request may be sent again.",
 }
 READS, WRITES = (401, 403, 503), (400, 401, 403, 408, 413, 415, 503)
+LOOK_EVERY = 60.0  # seconds
 EXPERIMENT = "/v1/experiments/{name}"
 
 
@@ -43,7 +45,11 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(office.wake)
+        looking = asyncio.create_task(look_around(office)) if office.journal.shared else None
         yield
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait([looking])
 
     meter, guard = Meter(), Guard(keys, names)
     app = FastAPI(
@@ -70,6 +76,14 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
     return app
 
 
+async def look_around(office: Office) -> None:
+    """Look now and then at the experiments of servers that share the journal and may have ended."""
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        with suppress(Exception):  # the journal cannot be read at this moment
+            await run_in_threadpool(office.wake)
+
+
 def add_routes(app: FastAPI, routes: Routes) -> None:
     """The routes with the roles that they need. The two that are used most come first."""
     add(app, "POST", f"{EXPERIMENT}/ask", routes.ask, "ask", 404, 409)
@@ -82,6 +96,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
     for change in (routes.pause, routes.resume, routes.stop):
         add(app, "POST", f"{EXPERIMENT}/{change.__name__}", change, "manage", 404, 409)
     add(app, "POST", f"{EXPERIMENT}/arms", routes.arms, "manage", 404, 409)
+    add(app, "POST", f"{EXPERIMENT}/settings", routes.settings, "manage", 404, 409)
     add(app, "GET", f"{EXPERIMENT}/state", routes.state, "read", 404, response_model=dict[str, Any])
     lines = {"responses": {200: {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}}}}
     add(app, "GET", f"{EXPERIMENT}/journal", routes.journal, "read", 400, 404, **lines)

@@ -22,6 +22,7 @@ from lighttail.server.reading import Gone, Receive, body_of, check_json, json_of
 Scope = Any
 MOST_INSIDE = 2_000  # requests at one moment; the next one is refused with 503
 NO_METHOD = 405
+ALIVE = "/healthz"  # a full server is alive: whoever restarted it would make it worse
 BEARER: Pair = (b"www-authenticate", b"Bearer")
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
 HEADERS, MAY = "lighttail.headers", "lighttail.may"
@@ -69,7 +70,7 @@ class Gate:
             )
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.meter.inside > MOST_INSIDE:
+        if self.meter.inside > MOST_INSIDE and scope["path"] != ALIVE:
             raise unavailable("too many requests are being answered; send the request again later", "server")
         headers = scope[HEADERS] = dict(scope["headers"])
         if len(headers) < len(scope["headers"]):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
@@ -18,7 +19,6 @@ LARGEST_BODY = 2**20  # bytes
 LONGEST_READ = 10.0  # seconds for all of a body
 DEEPEST = 16  # lists and objects within one another
 TIMEOUT, TOO_LARGE, NOT_JSON = 408, 413, 415
-STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 INNERMOST = re.compile(rb"\[\]|\{\}")
 NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -77,8 +77,8 @@ def _no_number(word: str) -> NoReturn:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, times in counts.items() if times > 1)
         raise refuse("a field of the body", twice, "named once")
     return made
 
@@ -112,10 +112,21 @@ def json_of(body: bytes) -> Any:
         raise refuse("body", None, "JSON with shorter numbers", found="is not") from None
 
 
+def without_strings(body: bytes) -> bytes:
+    """A JSON text without its strings, in a time that grows in proportion to its length, also if a string
+    does not end: every second piece between quotes, after the escaped quotes are taken away.
+
+    >>> without_strings(b'{"a [": ["b", 1]}'), without_strings(rb'["\\" {"]'), without_strings(b'["a[[')
+    (b'{: [, 1]}', b'[]', b'[')
+    """
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(plain.split(b'"')[::2])
+
+
 def _check_depth(body: bytes) -> None:
     """Refuse lists and objects that are nested too deeply, before anything is built from them: what is left
     if the innermost brackets are taken away, one level after another."""
-    left = STRINGS.sub(b"", body).translate(None, NO_BRACKETS)
+    left = without_strings(body).translate(None, NO_BRACKETS)
     for _ in range(DEEPEST):
         if not left:
             return

@@ -14,7 +14,8 @@ from lighttail.live import Office
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.journal import PAGE
-from lighttail.live.requests import Change, arm_change, ask_for, tell_of
+from lighttail.live.office import check_known
+from lighttail.live.requests import Change, arm_change, ask_for, settings_change, shown_label, tell_of
 from lighttail.server.answers import Answer, json_answer, text_answer
 from lighttail.server.metrics import Meter, experiment_lines
 from lighttail.server.shapes import (
@@ -25,6 +26,7 @@ from lighttail.server.shapes import (
     HealthAnswer,
     ListAnswer,
     NoBody,
+    SettingsBody,
     SummaryAnswer,
     TellBody,
     ToldAnswer,
@@ -40,6 +42,7 @@ CREATE_FIELDS = tuple(ExperimentBody.__annotations__)
 REWARD_FIELDS = {"id", "reward"}
 MOST_ARMS, MOST_DIM = 10_000, 1_000  # a request must not be able to fill the memory
 MOST_OFFERED = 500_000  # numbers: each trial of a linear experiment is kept with all of its actions
+MOST_NAMED = 500_000  # characters: and with all of their labels
 PATIENCE = 5.0  # seconds for a look at the journal
 
 
@@ -124,6 +127,13 @@ class Routes:
         desk = self._desks.get(name) or await self._opened(name)
         return {"changed": bool(await desk.answer(arm_change(*given[0])))}
 
+    async def settings(self, name: ExperimentName, body: SettingsBody) -> ChangeAnswer:
+        """Have these settings from now on, in place of all that there were."""
+        check_fields(body, ("settings",), ("settings",))
+        wish = settings_change(body["settings"])
+        desk = self._desks.get(name) or await self._opened(name)
+        return {"changed": bool(await desk.answer(wish))}
+
     async def state(self, name: ExperimentName) -> Any:
         """What the policy knows, as `Experiment.from_json` reads it."""
         text = await (self._desks.get(name) or await self._opened(name)).state()
@@ -131,6 +141,7 @@ class Routes:
 
     async def journal(self, name: ExperimentName, after: After = 0) -> Any:
         """The events after a number, one line of JSON for each."""
+        check_known(name)
         first = await run_in_threadpool(self.office.journal.lines, name, after, PAGE)
         return text_answer("lines", self._pages(name, after, first))
 
@@ -201,16 +212,21 @@ def check_offer(body: Any) -> None:
     rows, labels, count = body.get("actions"), body.get("labels"), body.get("count")
     if rows is not None and not (isinstance(rows, list) and all(isinstance(row, list) for row in rows)):
         raise refuse("actions", rows, "a list of lists of numbers, one for each action")
-    if labels is not None and not (isinstance(labels, list) and all(map(can_be_shown, labels))):
+    if labels is not None and not isinstance(labels, list):
         raise refuse("labels", labels, "a list of names, one for each action")
-    numbers = sum(map(len, rows or ())) * (count if type(count) is int else 1)
+    for label in labels or ():
+        shown_label("labels", label)
+    times = count if type(count) is int else 1
+    numbers, signs = sum(map(len, rows or ())) * times, sum(map(length, labels or ())) * times
     if numbers > MOST_OFFERED:
         raise refuse("count times the numbers of actions", numbers, f"at most {MOST_OFFERED}")
+    if signs > MOST_NAMED:
+        raise refuse("count times the characters of labels", signs, f"at most {MOST_NAMED}")
 
 
-def can_be_shown(label: Any) -> bool:
-    """Whether a name has no halves of characters, which no page can show."""
-    return not isinstance(label, str) or not any("\ud800" <= sign <= "\udfff" for sign in label)
+def length(label: Any) -> int:
+    """How many characters a label has at most. Whatever is no label is refused later."""
+    return len(label) if isinstance(label, str) else 20
 
 
 def check_sizes(body: Any) -> None:

@@ -81,6 +81,13 @@ class ArmsBody(TypedDict):
     retire: NotRequired[Label | None]
 
 
+@with_config(ONLY_THESE)
+class SettingsBody(TypedDict):
+    """The settings from now on, in place of all that there were."""
+
+    settings: Annotated[dict[str, Any], Field(description="The guard rails.")]
+
+
 class TrialAnswer(TypedDict):
     """A trial. `by`: who chose the arm (policy, floor, sticky, holdout or fallback)."""
 
