@@ -8,13 +8,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
 Z = 4.5  # standard errors
 PATHS = 4_000
 
-pytest.importorskip("lifelines")  # of the group `docs`
 sys.path.insert(0, str(DOCS))
 import clinical_trial  # noqa: E402
 

@@ -26,7 +26,7 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, outward, rounded
 from lighttail.problems import Bandit
 from lighttail.running.continued import continued
-from lighttail.running.prepare import check_seed, fresh_seed, usable_processors
+from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
 
 Floats = npt.NDArray[np.float64]
 PATHS = 10_000
@@ -118,7 +118,7 @@ def forecast_from(
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
-    if problem is not None and not (isinstance(problem, Bandit) and problem.arms == len(arms)):
+    if problem is not None and (check_problem(problem).linear or problem.size != len(arms)):
         raise refuse("problem", problem, f"a Bandit with {len(arms)} arms, or left out")
     horizon = whole("horizon", horizon, max(1, start.rounds), f", the pulls so far ({start.rounds:,})")
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)

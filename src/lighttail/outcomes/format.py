@@ -57,9 +57,11 @@ def outward(value: float, up: bool = True) -> str:
 
     >>> chance(0.001049), outward(0.001049), outward(0.001049, up=False)
     ('0.1 %', '0.11 %', '0.1 %')
+    >>> outward(0.001), outward(0.00085, up=False)  # by their shortest decimal form, not by their bits
+    ('0.1 %', '0.085 %')
     """
     digits, rounding = 3 if value >= 0.01 else 2, decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
-    return chance(float(decimal.Context(digits, rounding).create_decimal_from_float(value)))
+    return chance(float(decimal.Context(digits, rounding).create_decimal(repr(float(value)))))
 
 
 def precise(value: float, like: float | None = None) -> str:

@@ -69,8 +69,10 @@ def why_not_skip(policy: Any, problem: Problem) -> str:
         return f"with {type(noise).__name__} noise, whose sums are not drawn at once"
     if noise.certain:
         return "with sigma 0, where every decision is a matter of rounding"
-    sigma = 1.0 if noise.proxy is None else noise.proxy(*problem.world())
-    if not SQUARED[0] <= sigma <= SQUARED[1]:
+    sigma = noise.normal
+    if sigma is None and noise.proxy is not None:
+        sigma = noise.proxy(*problem.world())
+    if sigma is not None and not SQUARED[0] <= sigma <= SQUARED[1]:
         return f"with a noise of {sigma:g}, whose variance no floating-point number holds"
     if policy.plays_by == "radius" and not policy.bonus.concave:
         return f"with {policy.bonus}, which does not declare that n * radius(n) is concave"
