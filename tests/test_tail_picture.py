@@ -338,3 +338,9 @@ def test_limits_take_the_form_of_the_value_between_them(curve: TailCurve) -> Non
     estimate = replace(curve.at(12).estimate, value=9.42e-5, low=9.17e-5, high=1.053e-4)
     point = replace(curve.at(12), estimate=estimate, exact=None)
     assert "is 9.42e-05 (between 9.17e-05 and 1.05e-04);" in sentence(curve, point)
+
+
+@pytest.mark.parametrize("regret", [-1e308, [1.0, 1e200]])
+def test_a_regret_that_no_picture_can_show_is_refused(regret: Any) -> None:
+    with pytest.raises(ValueError, match=r"^regret must be at most 1e\+150 in size"):
+        lt.plot_tail(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([1e-300, 2e-300]), 12, regret)

@@ -17,7 +17,7 @@ from lighttail.delays import DelayLike
 from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
-from lighttail.problems import Bandit
+from lighttail.problems import MOST_SUM, Bandit
 from lighttail.running.prepare import check_progress, check_settings
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import ReportPart, parts_reporter
@@ -212,7 +212,11 @@ def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ..
     several = regret if listed else [regret]
     if not 1 <= len(several) <= MOST_ASKED:
         raise refuse("regret", regret, f"at least one number, and at most {MOST_ASKED}")
-    return tuple(sorted({number("regret", x) for x in several}))
+    found = sorted({number("regret", x) for x in several})
+    for x in (found[0], found[-1]):
+        if abs(x) > MOST_SUM:
+            raise refuse("regret", x, f"at most {MOST_SUM:g} in size, as the sum of a path's rewards is")
+    return tuple(found)
 
 
 def _default_paths(horizon: Any) -> int:
