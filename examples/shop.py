@@ -17,7 +17,7 @@ import urllib.request
 
 URL = os.environ.get("LIGHTTAIL_URL", "http://127.0.0.1:8710")
 KEY = os.environ.get("LIGHTTAIL_KEY")
-RATES = {"control": 0.03, "blue": 0.05}  # the truth, which nobody knows
+RATES = {"control": 0.03, "blue": 0.05, "green": 0.04}  # the truth, which nobody knows
 
 
 def call(path, body):

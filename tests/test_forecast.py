@@ -125,7 +125,7 @@ def test_a_forecast_says_what_it_found() -> None:
     assert set(found.to_dict()) == {"loss", "horizon", "chance", "worst", "mean_loss", "so_far"}
     again = forecast_from(experiment.beginning(), experiment.arms, COINS, **ask)
     assert np.array_equal(found.losses, again.losses)
-    sure = forecast_from(experiment.beginning(), experiment.arms, COINS, **ask | {"loss": 1e6})
+    sure = forecast_from(experiment.beginning(), experiment.arms, COINS, **ask | {"loss": 299.0})
     assert sure.chance.value == sure.worst.value == 0.0
     assert "at most" in str(sure)
 
@@ -150,6 +150,18 @@ def test_an_experiment_forecasts_itself() -> None:
     assert all(now.means[arm].low < mean < now.means[arm].high for arm, mean in known.worst_means.items())
 
 
+def test_the_worst_problem_keeps_to_what_is_known_and_is_hard_to_see() -> None:
+    """At the start, arms that are hardly worse than the best one are the worst problem; the average over all
+    problems cannot be riskier than the worst of them, by more than luck."""
+    fresh = lt.Experiment(POLICY, arms=["A", "B", "C"], horizon=HORIZON, seed=1)
+    between, ask = (0.2, 0.6), {"loss": 30.0, "paths": 2000, "seed": 3, "threads": 1}
+    found = fresh.forecast(between=between, **ask)
+    assert all(0.2 <= mean <= 0.6 for mean in found.worst_means.values())
+    assert found.worst.high >= found.chance.low
+    hard = fresh.forecast(**ask, problem=lt.Bandit([0.6, 0.45, 0.45], lt.Bernoulli()))
+    assert found.worst.high >= hard.chance.low
+
+
 def test_the_loss_so_far_is_within_its_range() -> None:
     rng = np.random.default_rng(3)
     tried, limits = np.array([50.0, 20.0, 80.0]), [(0.1, 0.4), (0.2, 0.9), (0.3, 0.35)]
@@ -166,6 +178,7 @@ def test_the_loss_so_far_is_within_its_range() -> None:
     [
         ({"horizon": 10}, "horizon must be a whole number of at least 150"),
         ({"loss": 0.0}, "loss must be"),
+        ({"loss": 1e6}, "loss must be at most 300, because no policy can lose more"),
         ({"paths": 5}, "paths must be"),
         ({"between": (0.4, 0.2)}, "between must be two numbers"),
         ({"evidence": "coins"}, "rewards must be BoundedRewards"),

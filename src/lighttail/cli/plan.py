@@ -265,6 +265,8 @@ def _show(found: Plan, path: Path) -> None:
     screen.print("\nRun this policy in a live experiment, in Python:")
     for line in live_lines(found):
         screen.print(f"    {line}")
+    if found.choice.words:
+        screen.print(f'For `lighttail serve`: "policy": "{found.choice.words}", "horizon": {found.horizon}')
     if closer_look(found):
         screen.print("Look at its chance in the worst problem once more:")
         screen.print(f"    {closer_look(found)}")

@@ -34,7 +34,17 @@ MOST_PATHS = 1_000_000
 LEVEL = 0.95
 SCREENED = 10  # the part of the paths with which all candidates for the worst problem are compared
 CONFIRMED = 4  # the part of the paths that the worst candidate is played on, with fresh random numbers
+AGAIN = 6  # candidates that are compared again, with more paths
 RISES = (0.25, 0.5, 1.0)  # how far an arm is raised, as a part of the way to its upper limit
+GAPS = (
+    1.1,
+    1.5,
+    2.0,
+    3.0,
+    5.0,
+    10.0,
+)  # of the other arms, in units of the least gap with which the loss is possible
+NOTHING = Heard(0, 0.0)  # rules out no mean that the rewards can have
 MOST_RAISED = 12  # arms that may be the best arm of a candidate
 
 
@@ -124,6 +134,10 @@ def forecast_from(
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
     seed = fresh_seed() if seed is None else check_seed(seed)
     use = usable_processors() if threads is None else whole("threads", threads, 1)
+    low, high = evidence.limits(NOTHING, 1.0)
+    if loss > horizon * (high - low):
+        why = f"because no policy can lose more in {horizon:,} pulls"
+        raise refuse("loss", loss, f"at most {horizon * (high - low):g}, {why}")
     heard = [
         Heard(int(times), float(total)) for times, total in zip(start.counts[1], start.counts[2], strict=True)
     ]
@@ -133,7 +147,7 @@ def forecast_from(
     if problem is None:
         means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
         limits = [evidence.limits(one, math.log(len(heard) / (1.0 - LEVEL))) for one in heard]
-        candidates = _candidates(limits, means)
+        candidates = _candidates(limits, means, _limits(between), loss / horizon)
     else:
         means, limits = np.tile(problem.means, (paths, 1)), [(mean, mean) for mean in problem.means]
         candidates = means[:1]
@@ -154,7 +168,7 @@ def forecast_from(
 
 def _widest(evidence: Evidence, between: Any, means: Floats) -> float:
     """The largest gap: that of the limits of all means or, if there are none, of the drawn means."""
-    low, high = evidence.limits(Heard(0, 0.0), 0.0) if between is None else between
+    low, high = evidence.limits(NOTHING, 1.0) if between is None else between
     return float(high - low) if math.isfinite(high - low) else float(np.ptp(means, axis=1).max())
 
 
@@ -210,33 +224,43 @@ def _so_far(tried: Floats, means: Floats, limits: list[tuple[float, float]]) -> 
     return Limits(value, least, most)
 
 
-def _candidates(limits: list[tuple[float, float]], means: Floats) -> Floats:
+def _candidates(limits: list[tuple[float, float]], means: Floats, between: Any, least_gap: float) -> Floats:
     """Problems within the limits, of which the worst is sought: one arm is raised towards its upper limit,
-    and the others keep their posterior means or are lowered to their lower limits."""
+    and the others keep their posterior means, are at their lower limits, or are below the raised arm by gaps
+    that are hard to see."""
     middle, spread = means.mean(axis=0), means.std(axis=0)
     low = np.array([max(one[0], m - 6.0 * s) for one, m, s in zip(limits, middle, spread, strict=True)])
     high = np.array([min(one[1], m + 6.0 * s) for one, m, s in zip(limits, middle, spread, strict=True)])
+    if between is not None:
+        low, high = np.clip(low, *between), np.clip(high, *between)
     middle = np.clip(middle, low, high)
     raised = np.argsort(-high)[:MOST_RAISED]
     found = []
     for arm in raised:
         for share in RISES:
-            for others in (middle, low):
+            top = middle[arm] + share * (high[arm] - middle[arm])
+            near = [np.clip(np.full(low.size, top - gap * least_gap), low, high) for gap in GAPS]
+            for others in (middle, low, *near):
                 candidate = others.copy()
-                candidate[arm] = middle[arm] + share * (high[arm] - middle[arm])
+                candidate[arm] = top
                 found.append(candidate)
     return np.array(found)
 
 
 def _worst(play: _Play, candidates: Floats, loss: float, paths: int, seed: int) -> tuple[Estimate, Floats]:
     """The candidate with the highest chance, and its chance from paths that did not choose it."""
-    each = max(20, paths // SCREENED // len(candidates))
-    rows = np.repeat(candidates, each, axis=0)
-    hits = play.losses(rows, _another(seed, 1)).reshape(len(candidates), each)
-    order = np.lexsort((hits.mean(axis=1), (hits >= loss).mean(axis=1)))
-    chosen = candidates[order[-1]]
-    again = play.losses(np.tile(chosen, (max(100, paths // CONFIRMED), 1)), _another(seed, 2))
+    for stage, each in ((1, paths // SCREENED // len(candidates)), (2, paths // SCREENED // AGAIN)):
+        candidates = _ranked(play, candidates, loss, max(20, each), _another(seed, stage))[:AGAIN]
+    chosen = candidates[0]
+    again = play.losses(np.tile(chosen, (max(100, paths // CONFIRMED), 1)), _another(seed, 3))
     return estimates.exceedance(np.sort(again), loss, LEVEL), chosen
+
+
+def _ranked(play: _Play, candidates: Floats, loss: float, each: int, seed: int) -> Floats:
+    """The candidates by their chance; if no path loses that much, by their largest losses."""
+    losses = play.losses(np.repeat(candidates, each, axis=0), seed).reshape(len(candidates), each)
+    large = np.quantile(losses, 0.9, axis=1)
+    return candidates[np.lexsort((large, (losses >= loss).mean(axis=1)))[::-1]]
 
 
 def _another(seed: int, stage: int) -> int:
