@@ -368,6 +368,7 @@ def test_the_last_possible_pull() -> None:
         ),
         ({"relative_error": 0.0}, "relative_error must be"),
         ({"level": 1.0}, "level must be"),
+        ({"most_pulls": 4.5}, "most_pulls must be"),
         ({"most_pulls": 0}, "most_pulls must be"),
         ({"horizon": 1}, "horizon must be"),
         ({"seed": -1}, "seed must be"),
@@ -607,3 +608,10 @@ def test_an_answer_is_a_chance_within_its_interval(monkeypatch) -> None:
     assert len(weighted_ones) > 100
     assert min(weighted_ones) < 1e-6
     assert max(weighted_ones) > 0.95
+
+
+def test_a_budget_may_be_written_as_a_float() -> None:
+    policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
+    found = lt.tail_probability(policy, problem, 50, 12, most_pulls=4e6, seed=1, method="plain")
+    same = lt.tail_probability(policy, problem, 50, 12, most_pulls=4_000_000, seed=1, method="plain")
+    assert found.value == same.value

@@ -11,7 +11,17 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from lighttail.bounds.bound import Kind, check_kind
-from lighttail.checks import Argument, BadInput, confidence, number, one_of, positive, refuse, whole
+from lighttail.checks import (
+    Argument,
+    BadInput,
+    confidence,
+    number,
+    one_of,
+    positive,
+    refuse,
+    whole,
+    whole_float,
+)
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes import estimates as statistics
@@ -82,7 +92,7 @@ def tail_probability(
         try_out(policy, checked.horizon, problem.arms, late=False)
     regret, level = number("regret", regret), confidence("level", level)
     relative_error = positive("relative_error", relative_error)
-    most_pulls = min(whole("most_pulls", most_pulls, 1), MOST_ASKED)
+    most_pulls = min(whole("most_pulls", whole_float(most_pulls), 1), MOST_ASKED)
     method = cast(TailMethod, one_of("method", method, METHODS))
     course = check_course(policy, problem, checked.horizon, delay, batch)
     if course.late and method not in COUNTED:
