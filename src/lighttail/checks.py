@@ -322,6 +322,18 @@ def _length(values: Any) -> int:
         return 0
 
 
+def size_of(values: Any) -> int:
+    """The length of a list; the largest one that Python knows if the list is longer.
+
+    >>> size_of([1, 2]), size_of(range(10**30)) == sys.maxsize
+    (2, True)
+    """
+    try:
+        return len(values)
+    except OverflowError:
+        return sys.maxsize
+
+
 def array_of(field: str, values: Any, allowed: str) -> npt.NDArray[np.float64]:
     """`values` as a new array of floats of any shape. Texts and truth values are refused."""
     size = 0 if hasattr(values, "__array__") or not hasattr(values, "__len__") else _length(values)

@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from lighttail.checks import positive, refuse, shown
+from lighttail.checks import positive, refuse, shown, size_of
 from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device, check_device
@@ -154,10 +154,16 @@ def _named_policies(policies: Any, problem: Any) -> dict[str, Policy]:
     if policies is None:
         sigma = check_problem(problem).sigma
         policies = [parse_policy(word, sigma=sigma) for word in default_words(problem)]
-    if isinstance(policies, (str, bytes)) or not isinstance(policies, (Sequence, Mapping)) or not policies:
+    if (
+        isinstance(policies, (str, bytes))
+        or not isinstance(policies, (Sequence, Mapping))
+        or not size_of(policies)
+    ):
         raise refuse("policies", policies, POLICIES)
-    if len(policies) > MOST_POLICIES:
-        raise refuse("the number of policies", len(policies), f"at most {MOST_POLICIES} in one comparison")
+    if size_of(policies) > MOST_POLICIES:
+        raise refuse(
+            "the number of policies", size_of(policies), f"at most {MOST_POLICIES} in one comparison"
+        )
     if isinstance(policies, Mapping):
         for name, policy in policies.items():
             if not (isinstance(name, str) and name.strip()):

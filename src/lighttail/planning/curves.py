@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed, Standard
-from lighttail.checks import refuse
+from lighttail.checks import refuse, size_of
 from lighttail.families import Family
 from lighttail.policies import (
     UCB,
@@ -24,6 +24,8 @@ from lighttail.policies import (
 STEP = 2.0  # ratio of two neighbouring scales of a grid
 FINEST = 2.0**0.125  # ratio at which a grid is no longer refined
 DIGITS = 3  # significant digits of a tuned number, so that people can type it
+
+MOST_POLICIES = 200  # curves of a user in one plan: each is searched
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,12 @@ def own_curves(policies: Any, sigma: float, field: str = "policies", least: int 
 
     field: the name of the argument. least: how many policies it must name.
     """
-    if isinstance(policies, Mapping):
-        named = dict(policies)
-    elif isinstance(policies, Sequence) and not isinstance(policies, (str, bytes)):
-        named = {str(policy): policy for policy in policies}
-    else:
+    if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, (str, bytes)):
         raise refuse(field, policies, "a list of policies, or a mapping from names to policies")
+    if size_of(policies) > MOST_POLICIES:
+        raise refuse(f"the number of {field}", size_of(policies), f"at most {MOST_POLICIES} in one plan")
+    listed = not isinstance(policies, Mapping)
+    named = {str(policy): policy for policy in policies} if listed else dict(policies)
     if len(named) < least:
         raise refuse(field, policies, "at least one policy")
     found = []
