@@ -40,6 +40,7 @@ LEAP = 2.0  # ratio of the scales of two looks, at most
 PATHS, ERROR = 1024, 0.15  # of a look: weighted paths, and the relative error with which it ends
 STAGE = 800  # of the random numbers of the looks
 FINE = 2.0**0.25  # ratio of the scales that are tried for a first guess
+TINY = 1e-300  # a smaller chance counts as this one, so that it has a logarithm
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def guess(search: Search, turn: int) -> float:
     count = 1 + round(math.log(high / low, FINE))
     places = low * FINE ** np.arange(count)
     with np.errstate(over="ignore"):
-        chance = np.minimum(0.5, aim * (scales[None, :] / places[:, None]) ** -SLOPE)
+        chance = np.clip(aim * (scales[None, :] / places[:, None]) ** -SLOPE, TINY, 0.5)
     likely = (hits * np.log(chance) + (tried - hits) * np.log1p(-chance)).sum(axis=1)
     return max(float(places[int(np.argmax(likely))]), cheapest_at(search, turn))
 
