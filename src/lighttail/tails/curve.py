@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from lighttail.bounds.bound import Kind, check_kind, most_regret
-from lighttail.checks import number, refuse
+from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
-from lighttail.problems import MOST_SUM, Bandit
+from lighttail.problems import Bandit
 from lighttail.running.prepare import check_progress, check_settings
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import ReportPart, parts_reporter
 from lighttail.tails.known import LATE, KnownBounds, bounds_at, bounds_to_dict, exact_at
-from lighttail.tails.rare import MOST_PULLS, TailMethod, tail_probability
+from lighttail.tails.rare import MOST_PULLS, TailMethod, asked_regret, tail_probability
 from lighttail.tails.task import TailEstimate, Task
 
 POINTS = 7  # estimated points, from where few simulated paths are left to the end of the curve
@@ -212,11 +212,7 @@ def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ..
     several = regret if listed else [regret]
     if not 1 <= len(several) <= MOST_ASKED:
         raise refuse("regret", regret, f"at least one number, and at most {MOST_ASKED}")
-    found = sorted({number("regret", x) for x in several})
-    for x in (found[0], found[-1]):
-        if abs(x) > MOST_SUM:
-            raise refuse("regret", x, f"at most {MOST_SUM:g} in size, as the sum of a path's rewards is")
-    return tuple(found)
+    return tuple(sorted({asked_regret(x) for x in several}))
 
 
 def _default_paths(horizon: Any) -> int:

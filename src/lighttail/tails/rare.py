@@ -27,7 +27,7 @@ from lighttail.delays import DelayLike
 from lighttail.outcomes import estimates as statistics
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
-from lighttail.problems import Problem
+from lighttail.problems import MOST_SUM, Problem
 from lighttail.running.methods import work_of
 from lighttail.running.prepare import Progress, check_settings, fitting_paths
 from lighttail.running.simulate import simulate
@@ -90,7 +90,7 @@ def tail_probability(
     checked = check_settings(policy, problem, horizon, 1, seed, threads)
     if hasattr(problem, "arms"):
         try_out(policy, checked.horizon, problem.arms, late=False)
-    regret, level = number("regret", regret), confidence("level", level)
+    regret, level = asked_regret(regret), confidence("level", level)
     relative_error = positive("relative_error", relative_error)
     most_pulls = min(whole("most_pulls", whole_float(most_pulls), 1), MOST_ASKED)
     method = cast(TailMethod, one_of("method", method, METHODS))
@@ -125,6 +125,14 @@ def _possible(found: TailEstimate, task: Task) -> TailEstimate:
     about = found.diagnostics
     about = replace(about, sure_low=min(about.sure_low, low), sure_high=min(about.sure_high, most))
     return replace(found, value=value, low=low, high=most, diagnostics=about)
+
+
+def asked_regret(regret: Any) -> float:
+    """The regret whose chance is asked for. Raises BadInput if no path's sum can be as large."""
+    x = number("regret", regret)
+    if abs(x) > MOST_SUM:
+        raise refuse("regret", x, f"at most {MOST_SUM:g} in size, as the sum of a path's rewards is")
+    return x
 
 
 def _auto(task: Task, effort: Effort) -> TailEstimate:
