@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import replace
 from itertools import islice
 
@@ -227,3 +228,12 @@ def test_more_policies_than_a_plan_can_search_are_refused_at_once(many: range) -
         lt.plan(lt.Family.gaps(0.2, 0.8), horizon=30, loss=5.0, chance=0.1, policies=many)
     with pytest.raises(ValueError, match=r"^the number of policies must be at most 500"):
         lt.compare(many, lt.Bandit([0.2, 0.8]), horizon=30)
+
+
+def test_a_chance_without_a_logarithm_is_no_trouble() -> None:
+    problems = [lt.Bandit([0.0, 1.0]), lt.Bandit([0.0, 0.5])]
+    settings = {"horizon": 30, "loss": 2.0, "chance": 5e-324, "seed": 1, "effort": 0.001, "threads": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = lt.plan(problems, policies=(lt.UCB(lt.LightTailed(0.2)),), also=[lt.EvenSplit()], **settings)
+    assert not found.met

@@ -369,6 +369,7 @@ def test_the_last_possible_pull() -> None:
         ({"relative_error": 0.0}, "relative_error must be"),
         ({"level": 1.0}, "level must be"),
         ({"most_pulls": 4.5}, "most_pulls must be"),
+        ({"regret": 1e300}, r"regret must be at most 1e\+150 in size"),
         ({"most_pulls": 0}, "most_pulls must be"),
         ({"horizon": 1}, "horizon must be"),
         ({"seed": -1}, "seed must be"),

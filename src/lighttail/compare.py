@@ -154,16 +154,12 @@ def _named_policies(policies: Any, problem: Any) -> dict[str, Policy]:
     if policies is None:
         sigma = check_problem(problem).sigma
         policies = [parse_policy(word, sigma=sigma) for word in default_words(problem)]
-    if (
-        isinstance(policies, (str, bytes))
-        or not isinstance(policies, (Sequence, Mapping))
-        or not size_of(policies)
-    ):
+    listed = isinstance(policies, (Sequence, Mapping)) and not isinstance(policies, (str, bytes))
+    count = size_of(policies) if listed else 0
+    if count == 0:
         raise refuse("policies", policies, POLICIES)
-    if size_of(policies) > MOST_POLICIES:
-        raise refuse(
-            "the number of policies", size_of(policies), f"at most {MOST_POLICIES} in one comparison"
-        )
+    if count > MOST_POLICIES:
+        raise refuse("the number of policies", count, f"at most {MOST_POLICIES} in one comparison")
     if isinstance(policies, Mapping):
         for name, policy in policies.items():
             if not (isinstance(name, str) and name.strip()):

@@ -18,6 +18,7 @@ from lighttail.live.errors import Refused
 
 NOT_NOW = (502, 503, 504)
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds; each pause is twice the one before
+LEAST_TRY = 0.25  # seconds for a try, also if less of the patience is left: a shorter one finds nothing out
 MOST_IDLE = 64  # connections that are kept
 encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 sleep, clock = time.sleep, time.monotonic
@@ -78,7 +79,7 @@ class Wire:
     ) -> tuple[Answer | None, Exception | None]:
         """One try, or two: a kept connection may have been closed by the server meanwhile."""
         while True:
-            link, used = self._link(max(0.001, min(self.timeout, left)))
+            link, used = self._link(min(self.timeout, max(LEAST_TRY, left)))
             try:
                 link.request(method, path, content, self._headers)
                 response = link.getresponse()

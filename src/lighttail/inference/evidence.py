@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,12 +100,14 @@ class SubGaussianRewards(Evidence):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         object.__setattr__(self, "tuned_at", positive("tuned_at", self.tuned_at))
+
+    @cached_property
+    def rho(self) -> float:
+        """n / (-W(-alpha^2 / e) - 1) for n = `tuned_at` and alpha = 5 %, where W is the lower branch of
+        Lambert's function (eq. 26)."""
         from scipy.special import lambertw
 
-        # rho = n / (-W(-alpha^2 / e) - 1) with W the lower branch of Lambert's function (eq. 26), alpha 5 %
-        object.__setattr__(self, "rho", self.tuned_at / (-lambertw(-(0.05**2) / math.e, -1).real - 1.0))
-
-    rho = 0.0  # computed from `tuned_at`
+        return float(self.tuned_at / (-lambertw(-(0.05**2) / math.e, -1).real - 1.0))
 
     def check(self, field: str, heard: Heard) -> None:
         number(field, heard.total)
@@ -193,7 +196,7 @@ class BoundedRewards(Evidence):
         def inside(share: float) -> bool:
             return _coin_capital(wins, fails, share) < log_limit
 
-        middle = wins / heard.times if heard.times else 0.5
+        middle = _share((wins, fails))
         width = self.high - self.low
         return self.low + width * _end(inside, middle, 0.0), self.low + width * _end(inside, middle, 1.0)
 
@@ -204,9 +207,7 @@ class BoundedRewards(Evidence):
             share = _likeliest(first, second, difference)
             return _coin_capital(*first, share) + _coin_capital(*second, share + difference) < log_limit
 
-        middle = (second[0] / other.times if other.times else 0.5) - (
-            first[0] / one.times if one.times else 0.5
-        )
+        middle = _share(second) - _share(first)
         width = self.high - self.low
         return width * _end(inside, middle, -1.0), width * _end(inside, middle, 1.0)
 
@@ -265,6 +266,12 @@ def _cut(law: Any, between: tuple[float, float], rng: np.random.Generator, shape
     draws = np.where(upper, law.isf(share), law.ppf(share))
     draws = np.where(last > first, draws, law.median())  # no chance in between: the nearer limit
     return np.asarray(np.clip(draws, low, high), dtype=np.float64)
+
+
+def _share(counts: tuple[float, float]) -> float:
+    """The share of wins among wins and fails; one half if there are none."""
+    wins, fails = counts
+    return wins / (wins + fails) if wins + fails > 0.0 else 0.5
 
 
 def _coin_capital(wins: float, fails: float, share: float) -> float:

@@ -115,7 +115,9 @@ class SqliteReader(Reader):
     def __init__(self, path: Any) -> None:
         self.path = Path(os.path.realpath(file_path("store", path)))
         if not self.path.is_file():
-            raise refuse("store", str(self.path), "a journal of lighttail", found="is no file")
+            raise refuse(
+                "store", str(self.path), "a journal of lighttail", found=f"{str(self.path)!r} is no file"
+            )
         try:
             with closing(self._reading()) as link:
                 known, version = (link.execute(f"PRAGMA {one}").fetchone()[0] for one in MARKS)

@@ -25,7 +25,7 @@ STEP = 2.0  # ratio of two neighbouring scales of a grid
 FINEST = 2.0**0.125  # ratio at which a grid is no longer refined
 DIGITS = 3  # significant digits of a tuned number, so that people can type it
 
-MOST_POLICIES = 200  # curves of a user in one plan: each is searched
+MOST_OWN = 200  # policies that a user may name in one plan: each of them is searched
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ def own_curves(policies: Any, sigma: float, field: str = "policies", least: int 
     """
     if not isinstance(policies, (Mapping, Sequence)) or isinstance(policies, (str, bytes)):
         raise refuse(field, policies, "a list of policies, or a mapping from names to policies")
-    if size_of(policies) > MOST_POLICIES:
-        raise refuse(f"the number of {field}", size_of(policies), f"at most {MOST_POLICIES} in one plan")
+    if size_of(policies) > MOST_OWN:
+        raise refuse(f"the number of {field}", size_of(policies), f"at most {MOST_OWN} in one plan")
     listed = not isinstance(policies, Mapping)
     named = {str(policy): policy for policy in policies} if listed else dict(policies)
     if len(named) < least:

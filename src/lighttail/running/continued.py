@@ -67,7 +67,11 @@ def continued(
     def halt() -> None:
         stop[0] = 1
 
-    tasks = range(0, paths, TOGETHER)
-    window = lambda: AHEAD * threads  # noqa: E731
-    work_on(threads_of(threads), tasks, send, lambda first, done: None, window=window, halt=halt)
+    def window() -> int:
+        return AHEAD * threads
+
+    def done(first: int, result: int) -> None:
+        """Nothing is left to do: the pulls are in their rows."""
+
+    work_on(threads_of(threads), range(0, paths, TOGETHER), send, done, window=window, halt=halt)
     return pulls

@@ -49,7 +49,7 @@ def read_keys(path: Any) -> list[Key]:
             raise ValueError
         return [_checked(Key(**entry)) for entry in plain["keys"]]
     except OSError as error:
-        why = f"cannot be read ({(error.strerror or str(error)).lower()})"
+        why = f"{str(place)!r} cannot be read ({(error.strerror or str(error)).lower()})"
         more = "; `lighttail keys add NAME --role manage --keys FILE` makes one"
         raise refuse("keys", str(place), "a keys file of lighttail", found=why, more=more) from None
     except (BadInput, LookupError, TypeError, ValueError, RecursionError):
