@@ -2,8 +2,8 @@
 
 `settings.risk` = {loss, chance, then}. A forecast finds the chance of losing `loss` or more by the end, with
 a 95 % interval [low, high] for the error of the simulation. The alarm begins if low > `chance`, and is over
-if high < `chance`. In between, the state stays as it is: luck in the simulation must neither pause an experiment
-nor let an alarm come and go, whichever of several servers has simulated."""
+if high < `chance`. In between, the state stays as it is: luck in the simulation must neither pause an
+experiment nor let an alarm come and go, whichever of several servers has simulated."""
 
 from __future__ import annotations
 
