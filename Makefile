@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays guard-rails clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays guard-rails calibration clean
 .DEFAULT_GOAL := help
 
 help:
@@ -60,6 +60,7 @@ bench: .venv/ready
 
 bench-live: .venv/ready
 	$(BIN)/python benchmarks/live.py
+	$(BIN)/python benchmarks/live_forecast.py
 
 # In an environment of its own: what the others need must not decide what lighttail is tested with.
 bench-peers: .venv-peers/ready
@@ -78,6 +79,9 @@ layers: .venv/ready
 
 guard-rails: .venv/ready
 	$(BIN)/python docs/guard_rails.py
+
+calibration: .venv/ready
+	$(BIN)/python docs/calibration.py
 
 delays: .venv/ready
 	$(BIN)/python docs/delays.py

@@ -190,7 +190,7 @@ def test_clients_have_it_too(monkeypatch: Any) -> None:
     from lighttail.client.wire import Wire
 
     asked: list[str] = []
-    monkeypatch.setattr(Wire, "call", lambda self, method, path, body=None: asked.append(path) or {})
+    monkeypatch.setattr(Wire, "call", lambda self, method, path, **_: asked.append(path) or {})
     lt.connect("http://localhost:1")["one"].forecast(loss=30, between=(0.1, 0.2))
 
     async def later() -> None:
