@@ -32,6 +32,7 @@ PICTURE, PAGE = HERE / "images" / "forecast-calibration.png", HERE / "forecasts.
 MARKS = "<!-- calibration -->", "<!-- end of calibration -->"
 CHANCES = (0.01, 0.05, 0.2)
 EXPERIMENTS, ENDS = 3_000, 999
+ENDS_OF_AXES = 0.0035, 0.8
 BLUE, ORANGE = "#1f5fa8", "#c8641b"
 
 
@@ -103,7 +104,7 @@ def table(found: dict[str, tuple[Floats, Floats]]) -> str:
         for chance in CHANCES:
             shares = [proportion(came_true(above, ENDS, chance), len(above), 0.95) for above in both]
             said = [f"{100 * s.value:.2g} % ({100 * s.low:.2g} to {100 * s.high:.2g})" for s in shares]
-            lines.append(f"| {name} | {chance:.0%} | {said[0]} | {said[1]} |".replace("%", " %", 1))
+            lines.append(f"| {name} | {100 * chance:g} % | {said[0]} | {said[1]} |")
     return "\n".join(lines)
 
 
@@ -117,7 +118,7 @@ def draw(found: dict[str, tuple[Floats, Floats]]) -> None:
     figure, axes = plt.subplots(1, len(found), figsize=(10.5, 3.8), sharey=True, layout="constrained")
     grid = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
     for place, (name, both) in zip(axes, found.items(), strict=True):
-        place.plot([0.006, 0.8], [0.006, 0.8], color="#888", lw=1)
+        place.plot(ENDS_OF_AXES, ENDS_OF_AXES, color="#888", lw=1)
         for above, colour, label, move in (
             (both[0], BLUE, "forecast", 0.97),
             (both[1], ORANGE, "observed means taken for the truth", 1.03),
@@ -128,8 +129,8 @@ def draw(found: dict[str, tuple[Floats, Floats]]) -> None:
             bars = [value - low, high - value]
             x = np.array(grid) * move
             place.errorbar(x, value, bars, fmt="o", ms=4, lw=1.2, color=colour, label=label)
-        place.set(xscale="log", yscale="log", title=name, xlabel="forecast chance", xlim=(0.006, 0.8))
-        place.set_ylim(0.006, 0.8)
+        place.set(xscale="log", yscale="log", title=name, xlabel="forecast chance")
+        place.set(xlim=ENDS_OF_AXES, ylim=ENDS_OF_AXES)
         ticks = [0.01, 0.05, 0.2, 0.5]
         for axis in (place.xaxis, place.yaxis):
             axis.set_ticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])

@@ -31,14 +31,21 @@ BEGUN: list[dict[str, Any]] = [
     {"name": "lin", "policy": "linucb:lighttailed:0.2", "dim": 2, "horizon": 1000},
 ]  # fmt: skip
 NAMES = st.sampled_from([one["name"] for one in BEGUN])
+FINITE = st.floats(allow_nan=False, allow_infinity=False)  # JSON has no other numbers
 SETTINGS = st.fixed_dictionaries(
     {},
     optional={
-        "shares": st.dictionaries(st.sampled_from(["A", "B", "C"]), st.floats()),
+        "shares": st.dictionaries(st.sampled_from(["A", "B", "C"]), FINITE),
         "holdout": st.fixed_dictionaries({"arm": st.sampled_from(["A", 1]), "share": st.floats(0, 1)}),
         "sticky": st.booleans() | st.integers(0, 1),
-        "window": st.floats(allow_nan=False) | st.just(1e-300),
-        "default": st.floats(allow_nan=False) | st.booleans(),
+        "window": FINITE | st.just(1e-300),
+        "default": FINITE | st.booleans(),
+        "risk": st.fixed_dictionaries(
+            {"loss": FINITE, "chance": st.floats(0, 1), "then": st.sampled_from(["warn", "pause"])}
+        ),
+        "rewards": st.fixed_dictionaries({"low": FINITE, "high": FINITE})
+        | st.fixed_dictionaries({"sigma": FINITE}),
+        "means": st.fixed_dictionaries({"low": FINITE, "high": FINITE}),
         "late": st.sampled_from(["ignore", "amend", "never"]),
         "fallback": st.sampled_from(["A", "C", 0, None]),
     },
