@@ -42,8 +42,8 @@ HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS = 2.0
-POLISHED = 20  # exact chances, at most, in problems beside the worst one
-FINE_STEPS = (0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
+POLISHED = 40  # exact chances, at most, in problems beside the worst one
+FINE_STEPS = (0.12, 0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
 BETWEEN = 1e-3  # relative: what the chance may be higher by between two such problems (docs/planning.md)
 INNER = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
 SCAN = 900  # the stage of the random numbers with which they are found
@@ -100,7 +100,7 @@ class Confirmation:
         if policy in self.scanned:
             return self.scanned[policy]
         question, family = self.question, self.question.family
-        edges = family.edges(question.least_gap)
+        edges = question.edges()
         pool = question.able([*watched, *edges, *family.members])
         if len(pool) > 1:
             pool = self._scan(policy, pool, SCANNED, SCAN)
@@ -124,11 +124,11 @@ class Confirmation:
     ) -> list[Bandit]:
         """The problems with those beside the worst: once or, if chances are exact, beside the two worst and
         again and again while a worse one is found."""
-        question, family = self.question, self.question.family
+        question = self.question
         for _ in range(CLIMBS if exact else 1):
             worst, tops = pool[0], pool[: 2 if exact else 1]
             beside = question.able(
-                [*pool[:SUSPECTS], *(one for top in tops for one in family.near(top, step))]
+                [*pool[:SUSPECTS], *(one for top in tops for one in question.near(top, step))]
             )
             if len(beside) <= SUSPECTS:
                 break
@@ -200,7 +200,7 @@ class Confirmation:
             if decide and answers[-1].chance.low > self.question.limit:
                 break  # one problem is enough to say no
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
-        if decide and worst.source == EXACT and worst.chance.high <= self.question.limit:
+        if worst.source == EXACT and worst.chance.high <= self.question.limit:
             worst = self._polished(policy, worst)
         high = max(worst.chance.high, *(answer.chance.high for answer in answers))
         low = min(worst.chance.low, worst.chance.value)
@@ -214,15 +214,17 @@ class Confirmation:
         A scan by paths cannot tell two chances that differ by less than its error, and an exact chance is
         stated without an error, so that the scan's error must not be left in it.
         """
-        tried, left = {worst.worst}, POLISHED
-        for step in FINE_STEPS:
-            beside = self.question.able(self.question.family.near(worst.worst, step))
-            new = [one for one in beside if one not in tried][:left]
-            tried, left = tried | set(new), left - len(new)
-            found = {one: self.question.exact_chance(policy, one, EXACT_SECONDS) for one in new}
-            for problem, chance in found.items():
+        question, tried, places = self.question, {worst.worst}, list(FINE_STEPS)
+        while places and len(tried) <= POLISHED:
+            before = worst
+            new = [one for one in question.able(question.near(worst.worst, places[0])) if one not in tried]
+            tried |= set(new)
+            for problem in new:
+                chance = question.exact_chance(policy, problem, EXACT_SECONDS)
                 if chance is not None and chance.value > worst.chance.value:
                     worst = Answer(chance, EXACT, problem)
+            if worst is before:
+                places.pop(0)
         if len(tried) == 1:
             return worst  # the family has no problems beside this one
         high = min(1.0, worst.chance.high * (1.0 + BETWEEN))

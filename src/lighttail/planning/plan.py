@@ -314,7 +314,7 @@ def _even(search: Search) -> Option:
     def lost(problem: Bandit) -> float:
         return even_split(problem.means, horizon)
 
-    worst = max((*family.edges(question.least_gap), *family.members), key=lost)
+    worst = max((*question.edges(), *family.members), key=lost)
     losses = np.array([lost(member) for member in family.members])
     mean = math.fsum(losses) / losses.size
     judged = np.array([lost(worst)]) if question.everywhere else losses

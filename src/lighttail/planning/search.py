@@ -158,7 +158,7 @@ class Search:
         """
         question = self.question
         family = question.family
-        edges = family.edges(question.least_gap)
+        edges = question.edges()
         pool = question.able([*edges, *(family.members[:6] if edges else family.members)])
         if len(pool) <= 2:
             self.watched = dict.fromkeys(range(len(self.curves)), tuple(pool))
