@@ -17,7 +17,7 @@ from lighttail.live import Office
 from lighttail.live.book import Book, entered_all
 from lighttail.live.journal import event_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.outlook import Outlook, Question
+from lighttail.live.outlook import Outlook, Wish
 from lighttail.live.requests import Look
 
 ONE = "/v1/experiments/one"
@@ -60,7 +60,7 @@ def test_the_route_answers_the_forecast_of_the_state() -> None:
 
 
 def test_the_same_question_about_the_same_state_is_answered_once(monkeypatch: Any) -> None:
-    made: list[Question] = []
+    made: list[Wish] = []
     real = Outlook.forecast
     monkeypatch.setattr(Outlook, "forecast", lambda self, *ask: (made.append(ask[0]), real(self, *ask))[1])
     with client_of() as client:

@@ -52,31 +52,33 @@ class Forecasts:
         high: float | None = None,
         paths: int | None = None,
     ) -> dict[str, Any]:
-        """The forecast of an experiment as JSON values. The same question about the same state gets the
+        """The forecast of an experiment as JSON values. The same wish about the same state gets the
         answer that was kept."""
-        from lighttail.live.outlook import Question
+        from lighttail.live.outlook import Wish
 
         if (low is None) != (high is None):
             raise refuse("low" if low is None else "high", None, "given if the other limit of the means is")
         between = None if low is None or high is None else (low, high)
-        question = Question(loss, horizon, between, paths)
-        return (await self.made(desk, question))[1]
+        wish = Wish(loss, horizon, between, paths)
+        return (await self.made(desk, wish))[1]
 
-    async def made(self, desk: AsyncDesk, question: Any = None) -> tuple[Any, dict[str, Any]]:
-        """What the forecast was made from, and the forecast. Without a question, the one of the risk
+    async def made(self, desk: AsyncDesk, wish: Any = None) -> tuple[Any, dict[str, Any]]:
+        """What the forecast was made from, and the forecast. Without a wish, the forecast of the risk
         budget."""
-        from lighttail.live.outlook import Question
+        from lighttail.live.outlook import Wish
 
-        question = Question() if question is None else question
+        wish = Wish() if wish is None else wish
         async with self._turn(desk.desk.name):
             outlook: Any = await desk.answer(Look("outlook"))
-            asked = (outlook.seq, question)
+            asked = (outlook.seq, wish)
             if (kept := self._kept.get(outlook.name)) is not None and kept[0] == asked:
                 return outlook, kept[1]
             loop = asyncio.get_running_loop()
             found = await loop.run_in_executor(
-                self._pool, partial(outlook.forecast, question, THREADS, self._stop)
+                self._pool, partial(outlook.forecast, wish, THREADS, self._stop)
             )
+            if self._stop[0]:
+                raise unavailable("the server is closing; send the request again later", "server")
             made: dict[str, Any] = found.to_dict()
             self._kept[outlook.name] = asked, made
             return outlook, made

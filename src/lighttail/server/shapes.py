@@ -50,7 +50,7 @@ class RiskBody(TypedDict):
 
 
 @with_config(ONLY_THESE)
-class Settings(TypedDict):
+class RailsBody(TypedDict):
     """The guard rails of an experiment, and what forecasts take for granted (`rewards`, `means`)."""
 
     shares: NotRequired[dict[str, float] | None]
@@ -91,7 +91,7 @@ class ExperimentBody(TypedDict):
     dim: NotRequired[Annotated[int | None, Field(ge=1)]]
     horizon: NotRequired[Annotated[int | None, Field(ge=1)]]
     seed: NotRequired[Annotated[int | None, Field(ge=0)]]
-    settings: NotRequired[Annotated[Settings | None, Field(description="The guard rails.")]]
+    settings: NotRequired[Annotated[RailsBody | None, Field(description="The guard rails.")]]
 
 
 @with_config(ONLY_THESE)
@@ -147,7 +147,7 @@ class ArmsBody(TypedDict):
 class SettingsBody(TypedDict):
     """The settings from now on, in place of all that there were."""
 
-    settings: Annotated[Settings, Field(description="The guard rails.")]
+    settings: Annotated[RailsBody, Field(description="The guard rails.")]
 
 
 class TrialAnswer(TypedDict):
