@@ -25,10 +25,11 @@ from lighttail.live.checking import check_journal
 from lighttail.live.errors import Damaged
 from lighttail.live.export import export_trials
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.outlook import Outlook
+from lighttail.live.outlook import Outlook, Wish
 from lighttail.live.postgres import PostgresJournal
 from lighttail.live.requests import Look, Weigh
 from lighttail.server import webhook as hooks
+from lighttail.server.forecaster import Forecaster
 from lighttail.server.forecasts import Forecasts
 from lighttail.server.watch import FIRST as FIRST_REWARDS
 from lighttail.server.watch import Watch
@@ -241,6 +242,28 @@ def test_a_server_forecasts_raises_and_shows_the_alarm(monkeypatch: Any) -> None
         numbers = client.get("/metrics").text
         assert 'lighttail_experiment_alarm{experiment="one"} 1' in numbers
         assert 'lighttail_experiment_forecast_chance{experiment="one"}' in numbers
+
+
+def test_the_process_that_forecasts_refuses_starts_again_and_ends() -> None:
+    forecaster = Forecaster()
+    with begun() as (_, desk):
+        desk.tell([(trial.id, 1.0) for trial in desk.ask(30)])
+        outlook: Outlook = desk.submit(Look("outlook")).result()
+    found = forecaster.forecast(outlook, Wish(paths=100))
+    assert found == outlook.forecast(Wish(paths=100)).to_dict()
+    with pytest.raises(BadInput, match="paths must be"):
+        forecaster.forecast(outlook, Wish(paths=1))
+    process = forecaster._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert forecaster.forecast(outlook, Wish(paths=100)) == found
+    process = forecaster._process
+    forecaster.close()
+    assert process is not None
+    assert process.poll() is not None
+    with pytest.raises(BadInput, match="closing"):
+        forecaster.forecast(outlook, Wish(paths=100))
 
 
 @contextmanager

@@ -121,11 +121,3 @@ def test_floors_have_their_share(policy: Any) -> None:
     assert held.mean() > 200 - 4 * error
     assert held.mean() < 200 + plain.mean() + 4 * error
     assert plain.mean() < 100  # control: without a floor
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_a_path_ends_soon_if_nobody_wants_it(policy: Any) -> None:
-    """A billion pulls would take minutes."""
-    start, stop = begun(policy, COINS, pulls=10), np.ones(1, dtype=np.int64)
-    for delay in (None, 0):
-        continued(start, COINS, rows(2), 10**9, seed=1, stop=stop, skip=False, delay=delay)

@@ -19,8 +19,17 @@ from lighttail.live.journal import event_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import Outlook, Wish
 from lighttail.live.requests import Look
+from lighttail.server.forecaster import Forecaster
 
 ONE = "/v1/experiments/one"
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: Any) -> None:
+    """Forecast in this process, which has loaded the kernels; `tests/test_alarms.py` has the other one."""
+    monkeypatch.setattr(Forecaster, "forecast", lambda _, outlook, wish: outlook.forecast(wish).to_dict())
+
+
 WISH: dict[str, Any] = FIRST | {"policy": "ucb:anytime:0.2", "horizon": 400}
 PATHS = 200
 

@@ -5,7 +5,7 @@ The desk copies what a forecast needs (`outlook`), which takes a moment; the for
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,9 +52,8 @@ class Outlook(NamedTuple):
     stopped: bool
     told: int
 
-    def forecast(self, wish: Wish, threads: int = 1, stop: Any = None) -> Forecast:
-        """The forecast. Raises BadInput if nothing says which loss, or how many pulls. stop: as in
-        `forecast_from`."""
+    def forecast(self, wish: Wish, threads: int = 1) -> Forecast:
+        """The forecast. Raises BadInput if nothing says which loss, or how many pulls."""
         loss, risk = wish.loss, self.settings.risk
         if loss is None:
             if risk is None:
@@ -74,7 +73,6 @@ class Outlook(NamedTuple):
             between=self.settings.means if wish.between is None else wish.between,
             heard=self.heard,
             floors=self.settings.shares,
-            stop=stop,
         )
 
     def _paths(self, asked: int | None, left: int) -> int:

@@ -4,41 +4,25 @@ kept."""
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+from contextlib import asynccontextmanager
 from typing import Any
-
-import numpy as np
 
 from lighttail.checks import refuse
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.requests import Look
+from lighttail.server.forecaster import Forecaster
 
 MOST_WAITING = 20  # forecasts per experiment that wait; the next one is refused with 503
-LEAST_URGENT = 19
-THREADS = 1  # of a forecast: the other processors are for requests
-
-
-def give_way() -> None:
-    """Let this thread, and the threads that it starts, run when no other thread wants to. Linux can; on other
-    systems a forecast competes with requests."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LEAST_URGENT)
 
 
 class Forecasts:
-    """The forecasts of a server. A single thread makes them, so that they take one processor at most."""
+    """The forecasts of a server. One process makes them, one after another."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, "forecast", initializer=give_way)
-        self._stop = np.zeros(1, dtype=np.int64)
+        self._pool, self._forecaster = ThreadPoolExecutor(1, "forecast"), Forecaster()
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
         self._kept: dict[str, tuple[Any, dict[str, Any]]] = {}
@@ -74,12 +58,7 @@ class Forecasts:
             if (kept := self._kept.get(outlook.name)) is not None and kept[0] == asked:
                 return outlook, kept[1]
             loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(
-                self._pool, partial(outlook.forecast, wish, THREADS, self._stop)
-            )
-            if self._stop[0]:
-                raise unavailable("the server is closing; send the request again later", "server")
-            made: dict[str, Any] = found.to_dict()
+            made = await loop.run_in_executor(self._pool, self._forecaster.forecast, outlook, wish)
             self._kept[outlook.name] = asked, made
             return outlook, made
 
@@ -97,5 +76,5 @@ class Forecasts:
 
     def close(self) -> None:
         """Begin no further forecast, and end the one that is being made."""
-        self._stop[0] = 1
+        self._forecaster.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
