@@ -13,6 +13,7 @@ from typing import Any
 
 from lighttail.checks import BadInput, refuse
 from lighttail.live.errors import Damaged, conflict
+from lighttail.live.hearing import Hearing
 from lighttail.live.journal import Event
 from lighttail.live.ledger import FALLBACK, HOLDOUT, SEEN, Ledger, OpenTrial
 from lighttail.live.settings import Settings, place_of, read_settings
@@ -21,7 +22,7 @@ from lighttail.online.trials import Label
 from lighttail.reading.words import parse_policy
 
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
-FORMAT = 3
+FORMAT = 4
 Story = Callable[[int], list[Event]]  # all events of a trial
 
 
@@ -66,6 +67,7 @@ class Book:
         self.ledger = Ledger(self.player.memo)
         arms = len(self.labels or ())
         self.apart = {HOLDOUT: Tally(arms), FALLBACK: Tally(arms)}
+        self.hearing = Hearing()
         self.counts: defaultdict[str, int] = defaultdict(int)  # asks by `by`, and events by kind
         self.seq, self.time, self.last = 1, float(event["time"]), 0
         self.paused = self.stopped = False
@@ -95,6 +97,7 @@ class Book:
             self.hear([event], story)
             return
         elif kind == "settings":
+            self.hearing.forget(self._young_since())
             self.settings = self._read(event["settings"])
         elif kind in ("pause", "resume"):
             self.paused = kind == "pause"
@@ -176,11 +179,22 @@ class Book:
         for event, trial in zip(events, trials, strict=True):
             self._check_next(event)
             if trial is not None and trial.apart == SEEN:
+                self._note(event, trial)
                 self.ledger.close(trial.id)
                 self.names.pop(trial.id, None)
             else:
                 self._hear_apart(event, trial, story)
             self._passed(event)
+
+    def _note(self, event: Event, trial: OpenTrial) -> None:
+        self.hearing.note(event["reward"])
+        if event["kind"] == "tell" and self.settings.window is not None:
+            since = event["time"] - self.settings.window
+            self.hearing.early(trial.time, trial.place, event["reward"], since)
+
+    def _young_since(self) -> float | None:
+        """Trials that were asked after this time are younger than the window; None if there is no window."""
+        return None if self.settings.window is None else self.time - self.settings.window
 
     def _learn(self, event: Event, trial: OpenTrial | None) -> None:
         if trial is None:
@@ -203,6 +217,8 @@ class Book:
             place, apart, _, old = self._told(event, story)
             if apart != SEEN:
                 self.apart[apart].total[place] += event["reward"] - old
+            else:
+                self.hearing.note(event["reward"])
 
     def _told(self, event: Event, story: Story) -> tuple[int, int, tuple[float, ...], float]:
         """The place of a closed trial, who saw it, its memo, and the reward with which it was closed."""
@@ -285,6 +301,7 @@ class Book:
             "apart": tallies,
             "retired": [[place, seq] for place, seq in self.retired.items()],
             "player": self.player.to_plain(),
+            "hearing": self.hearing.to_plain(self._young_since()),
             "open": self.ledger.to_plain(),
             "names": list(self.names.items()),
         }
@@ -300,6 +317,7 @@ class Book:
         book.retired = {int(place): int(seq) for place, seq in plain["retired"]}
         book.settings = book._read(plain["settings"])
         book.ledger = Ledger.restored(book.player.memo, plain["open"])
+        book.hearing = Hearing.restored(plain["hearing"])
         book.names = {int(id): label for id, label in plain["names"]}
         for code, (tries, heard, total) in plain["apart"].items():
             tally = book.apart[int(code)]

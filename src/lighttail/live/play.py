@@ -278,6 +278,10 @@ class Round:
     def _look(self, look: Look) -> Any:
         if look.what == "summary":
             return self.book.summary()
+        if look.what == "outlook":
+            from lighttail.live.outlook import outlook  # what it imports is slow to import
+
+            return outlook(self.book, self.now)
         return self.book.state() if look.what == "state" else None
 
 

@@ -58,7 +58,8 @@ class Change(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A look at the book: "summary", "state", or "tick", which only lets time pass."""
+    """A look at the book: "summary", "state", "outlook" (what a forecast needs), or "tick", which only
+    lets time pass."""
 
     what: str
 

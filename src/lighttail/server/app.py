@@ -50,6 +50,7 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
         if looking is not None:
             looking.cancel()
             await asyncio.wait([looking])
+        routes.forecasts.close()
 
     meter, guard = Meter(), Guard(keys, names)
     app = FastAPI(
@@ -65,7 +66,8 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
     )
     app.router.route_class = PlainRoute
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
-    add_routes(app, Routes(office, meter))
+    routes = Routes(office, meter)
+    add_routes(app, routes)
     pages = Pages(app, office)
     listed = (("/", pages.index, "read"), ("/docs", pages.docs, None), ("/openapi.json", pages.openapi, None))
     for path, page, role in listed:
@@ -100,6 +102,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
     add(app, "GET", f"{EXPERIMENT}/state", routes.state, "read", 404, response_model=dict[str, Any])
     lines = {"responses": {200: {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}}}}
     add(app, "GET", f"{EXPERIMENT}/journal", routes.journal, "read", 400, 404, **lines)
+    add(app, "GET", f"{EXPERIMENT}/forecast", routes.forecast, "read", 400, 404, 409)
     add(app, "GET", "/healthz", routes.alive, None)
     add(app, "GET", "/readyz", routes.ready, None)
     text = {"responses": {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}}

@@ -4,9 +4,10 @@ and the sentence if anything is refused."""
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 from urllib.parse import parse_qsl
 
 from fastapi.routing import APIRoute
@@ -26,6 +27,7 @@ ALIVE = "/healthz"  # a full server is alive: whoever restarted it would make it
 BEARER: Pair = (b"www-authenticate", b"Bearer")
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
 HEADERS, MAY = "lighttail.headers", "lighttail.may"
+LONGEST_NUMBER = 40  # characters of a number in a query
 logger = logging.getLogger("lighttail")
 
 
@@ -97,7 +99,7 @@ class PlainRoute(APIRoute):
         super().__init__(path, endpoint, **more)
         self.role: str | None = (more.get("openapi_extra") or {}).get("x-role")
         names = self.dependant.query_params
-        self.queries = tuple(field.name for field in names)
+        self.queries = {field.name: float in get_args(field.field_info.annotation) for field in names}
         self.app = self._answer
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,16 +125,30 @@ def check_once(headers: list[Pair]) -> None:
             )
 
 
-def numbers_of(query: bytes, known: tuple[str, ...]) -> dict[str, int]:
-    """The whole numbers of a query. Raises BadInput for any other name or value."""
-    found: dict[str, int] = {}
+def numbers_of(query: bytes, known: dict[str, bool]) -> dict[str, float]:
+    """The numbers of a query. Raises BadInput for any other name or value.
+
+    known: the names, and whether each may be another number than a whole one."""
+    found: dict[str, float] = {}
     for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
         if name not in known or name in found:
             raise refuse("the query", name, f"one of {', '.join(known)}, once")
+        if known[name]:
+            found[name] = _float_of(name, value)
+            continue
         if not (value.isascii() and value.isdigit() and len(value) <= 16 and int(value) <= EXACT):
             raise refuse(name, value, f"a whole number from 0 to {EXACT}")
         found[name] = int(value)
     return found
+
+
+def _float_of(name: str, value: str) -> float:
+    try:
+        if value.isascii() and len(value) <= LONGEST_NUMBER and math.isfinite(found := float(value)):
+            return found
+    except ValueError:
+        pass
+    raise refuse(name, value, "a finite number")
 
 
 def methods_of(request: Request) -> set[str]:

@@ -17,12 +17,14 @@ from lighttail.live.journal import PAGE
 from lighttail.live.office import check_known
 from lighttail.live.requests import Change, arm_change, ask_for, settings_change, shown_label, tell_of
 from lighttail.server.answers import Answer, json_answer, text_answer
+from lighttail.server.forecasts import Forecasts
 from lighttail.server.metrics import Meter, experiment_lines
 from lighttail.server.shapes import (
     ArmsBody,
     AskBody,
     ChangeAnswer,
     ExperimentBody,
+    ForecastAnswer,
     HealthAnswer,
     ListAnswer,
     NoBody,
@@ -36,6 +38,11 @@ from lighttail.server.shapes import (
 
 ExperimentName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 After = Annotated[int, Query(ge=0, le=EXACT, description="The number of the last event that is known.")]
+Loss = Annotated[float | None, Query(gt=0, description="The loss; by default settings.risk.loss.")]
+Horizon = Annotated[int | None, Query(ge=1, le=EXACT, description="The pulls at the end.")]
+Low = Annotated[float | None, Query(description="No mean is below this number.")]
+High = Annotated[float | None, Query(description="No mean is above this number.")]
+Paths = Annotated[int | None, Query(ge=100, le=100_000, description="Simulated ends of the experiment.")]
 ASK_FIELDS = tuple(AskBody.__annotations__)
 ARMS_FIELDS = tuple(ArmsBody.__annotations__)
 CREATE_FIELDS = tuple(ExperimentBody.__annotations__)
@@ -52,6 +59,7 @@ class Routes:
     def __init__(self, office: Office, meter: Meter) -> None:
         self.office, self.meter = office, meter
         self._desks: dict[str, AsyncDesk] = {}
+        self.forecasts = Forecasts()
 
     async def _opened(self, name: str) -> AsyncDesk:
         """The desk of an experiment. Finding it may ask a database, for which no other request waits."""
@@ -151,6 +159,20 @@ class Routes:
             after += len(lines)
             full = len(lines) == PAGE
             lines = await run_in_threadpool(self.office.journal.lines, name, after, PAGE) if full else []
+
+    async def forecast(
+        self,
+        name: ExperimentName,
+        loss: Loss = None,
+        horizon: Horizon = None,
+        low: Low = None,
+        high: High = None,
+        paths: Paths = None,
+    ) -> ForecastAnswer:
+        """What the experiment may lose by its end, from its present state."""
+        desk = self._desks.get(name) or await self._opened(name)
+        found: Any = await self.forecasts.answer(desk, loss, horizon, low, high, paths)
+        return found  # type: ignore[no-any-return]
 
     async def alive(self) -> HealthAnswer:
         """Say that the server is there."""
