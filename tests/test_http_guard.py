@@ -29,6 +29,8 @@ NEEDS = {
     ("POST", f"{ONE}/settings"): "manage",
     ("GET", f"{ONE}/state"): "read",
     ("GET", f"{ONE}/journal"): "read",
+    ("GET", f"{ONE}/forecast"): "read",
+    ("GET", f"{ONE}/view"): "read",
     ("GET", "/metrics"): "read",
 }
 
