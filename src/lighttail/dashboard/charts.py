@@ -8,7 +8,7 @@ from typing import Any
 
 from lighttail.dashboard.history import BYS, OTHERS
 from lighttail.dashboard.html import Html, el
-from lighttail.dashboard.words import lasting, moment, number
+from lighttail.dashboard.words import exactly, lasting, moment, number
 from lighttail.outcomes.format import rounded
 
 View = dict[str, Any]
@@ -158,10 +158,10 @@ def law_chart(forecast: View) -> Html | None:
     ]
     at, side = percent(place(loss)), "end" if place(loss) > 0.5 else "start"
     mark = el("line", x1=at, x2=at, y1=LINE - 4, y2=foot, class_="mark")
-    named = text(at, LINE - 6, f"X = {rounded(loss)}", side)
+    named = text(at, LINE - 6, f"X = {exactly(loss)}", side)
     label = (
         f"The loss at the end: simulated ends lose from {rounded(edges[0])} to {rounded(edges[-1])}; "
-        f"X is {rounded(loss)}. The scale of the shares is logarithmic."
+        f"X is {exactly(loss)}. The scale of the shares is logarithmic."
     )
     ground = el("line", x1="0%", x2="100%", y1=foot, y2=foot, class_="ground")
     ends = [text("0%", LAW_HIGH - 3, rounded(left)), text("100%", LAW_HIGH - 3, rounded(right), "end")]

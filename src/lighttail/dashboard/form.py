@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any, NamedTuple
 
 from lighttail.checks import BadInput
@@ -142,7 +143,8 @@ def _row(field: Field, value: str, error: str | None) -> Html:
         "autofocus": bool(error),
     }
     if field.kind == "lines":
-        control = el("textarea", value, rows="3", spellcheck="false", **common)
+        typed = Html("\n" + escape(value))  # a browser drops the first line break
+        control = el("textarea", typed, rows="3", spellcheck="false", **common)
     elif field.kind == "choice":
         options = [el("option", one, value=one, selected=one == value) for one in CHOICES[field.name]]
         control = el("select", options, **common)

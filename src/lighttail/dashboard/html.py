@@ -51,13 +51,13 @@ def _one(part: Any) -> str:
 
 def el(name: str, /, *parts: Any, **attributes: Any) -> Html:
     """An element. An attribute that is None or False is left out, one that is True has no value; `class_` is
-    `class`, and `aria_label` is `aria-label`.
+    `class`, and `aria_label` is `aria-label`. The value of a field stays as it was typed.
 
     >>> el("a", "A & B", href="/?a=1&b=2", class_="arm", hidden=True, title=None)
     '<a href="/?a=1&amp;b=2" class="arm" hidden>A &amp; B</a>'
     """
     said = "".join(
-        f" {key}" if value is True else f' {key}="{escape(shown(value))}"'
+        f" {key}" if value is True else f' {key}="{escape(str(value) if key == "value" else shown(value))}"'
         for key, value in ((_attribute(key), value) for key, value in attributes.items())
         if value is not None and value is not False
     )

@@ -7,14 +7,16 @@ import json
 from typing import Any
 
 from lighttail.dashboard.charts import law_chart, means_chart, traffic_chart, when
-from lighttail.dashboard.history import BYS
+from lighttail.dashboard.history import BYS, OTHERS
 from lighttail.dashboard.html import Html, el, html, table
 from lighttail.dashboard.words import (
     WRONG_SHARES,
     chance_of,
     chance_range,
     event_words,
+    exactly,
     lasting,
+    limit_words,
     limits,
     number,
     plainly,
@@ -92,7 +94,7 @@ def risk(view: View) -> Html:
     if found is None:
         said = asked["why"] or "The forecast is being made; it takes some seconds."
         return el("p", said, class_="note", role=None if asked["why"] else "status")
-    loss, end = rounded(found["loss"]), f"{found['horizon']:,}"
+    loss, end = exactly(found["loss"]), f"{found['horizon']:,}"
     pair = el(
         "div",
         _answer("On average over what the rewards say", found["chance"]),
@@ -104,6 +106,8 @@ def risk(view: View) -> Html:
         pair,
         _figure(law_chart(found), f"The loss after {end} pulls, in units of reward (log scale)"),
     ]
+    if (limit := limit_words(view)) is not None:
+        parts.append(el("p", limit[0], class_="warning" if limit[1] else "kept"))
     if said := so_far(view):
         parts.append(el("p", "Lost so far: ", said, "."))
     mean = found["mean_loss"]
@@ -144,20 +148,26 @@ def arms(view: View) -> Html:
         for one in view["arms"]
     ]
     for name, ones in view["apart"].items():
-        rows += [
-            _arm_row(html(el("bdi", one["arm"]), f" ({name})"), one, "not seen by the policy") for one in ones
-        ]
-    heads = ["arm", "pulls", "rewards", "mean", "95 % limits at all times"]
+        rows += [_arm_row(html(el("bdi", one["arm"]), f" ({name})"), one, "–") for one in ones]
+    heads = ["arm", "pulls", "rewards", "mean", "95 % limits"]
     parts = [
         _figure(means_chart(view["arms"]), "The mean reward of each arm, with limits that hold at all times"),
         table("The arms in numbers", heads, rows),
         _shown(view),
     ]
+    if view["apart"]:
+        said = f"The policy does not see the trials of the {' and of the '.join(view['apart'])}."
+        parts.append(el("p", said, class_="note"))
     if view["no_limits"]:
         parts.append(el("p", f"There are no limits: {view['no_limits']}.", class_="warning"))
     else:
         held = "The limits hold however often you look, as long as "
         parts.append(el("p", f"{held}{view['rewards_are']}, and the means do not change.", class_="note"))
+    if view.get("old_alone"):
+        said = (
+            f"Trials younger than the window ({lasting(view['settings']['window'])}) are not evidence yet: "
+        )
+        parts.append(el("p", said + "good news comes before bad news.", class_="note"))
     if (more := view["arms_count"] - len(view["arms"])) > 0:
         parts.append(el("p", f"{more:,} more arms have fewer pulls.", class_="note"))
     return html(*parts)
@@ -202,7 +212,8 @@ def traffic(view: View) -> Html:
     for arm, by, count in past["by"]:
         sums.setdefault(arm, {})[by] = count
     shown = [by for by in BYS if by in used]
-    rows = [[el("bdi", arm), *(f"{one.get(by, 0):,}" for by in shown)] for arm, one in sums.items()]
+    order = [arm for arm in (*past["traffic"]["arms"], OTHERS) if arm in sums]
+    rows = [[el("bdi", arm), *(f"{sums[arm].get(by, 0):,}" for by in shown)] for arm in order]
     behind = view["seq"] - past["seq"] if view["seq"] is not None else 0
     return html(
         _figure(
@@ -239,8 +250,7 @@ def rewards(view: View) -> Html:
         )
         parts.append(el("p", "The last trial was asked at ", when(past["last_ask"]), ". ", said))
     if view["settings"].get("window") is not None and found["open"]:
-        window = lasting(view["settings"]["window"])
-        said = f"Trials stay open for {window} at most. Means of early rewards may be too high until then."
+        said = f"A trial stays open for {lasting(view['settings']['window'])} at most."
         parts.append(el("p", said, class_="note"))
     return html(*parts, [_share_check(one) for one in past["checks"]])
 
@@ -282,8 +292,9 @@ def events(view: View) -> Html:
     heads = ["trial", "asked", "arm", "chosen by", "unit", "reward"]
     return html(
         el("ol", listed, class_="events") if listed else el("p", "Nothing is recorded.", class_="note"),
-        el("h3", "The last trials") if rows else None,
-        table("The last trials", heads, rows, hidden=True) if rows else None,
+        el("details", el("summary", "The last trials"), table("The last trials", heads, rows, hidden=True))
+        if rows
+        else None,
     )
 
 

@@ -22,6 +22,15 @@ KINDS = {
 }
 
 
+def exactly(value: float) -> str:
+    """A number that somebody typed, with all of its digits.
+
+    >>> exactly(60.0), exactly(1234.5)
+    ('60', '1,234.5')
+    """
+    return f"{value:,.15g}"
+
+
 def lasting(seconds: float) -> str:
     """A length of time with one unit, or two if the first is 1.
 
@@ -78,7 +87,7 @@ def chance_range(estimate: View) -> str:
     if estimate["value"] == 0.0:
         return "none of the simulated ends lost as much"
     low, high = outward(estimate["low"], up=False), outward(estimate["high"])
-    return f"between {low} and {high}, by the number of simulated ends"
+    return f"between {low} and {high}, as exact as the simulation is"
 
 
 def sentence(view: View) -> str:
@@ -111,12 +120,22 @@ def losing(view: View) -> str:
     found = view["risk"]["forecast"]
     if found is None:
         return ""
-    lost, end = f"{rounded(found['loss'])} or more", f"{found['horizon']:,} pulls"
+    lost, end = f"{exactly(found['loss'])} or more", f"{found['horizon']:,} pulls"
     average, worst = chance_of(found["chance"]), chance_of(found["worst"])
     return (
         f"The chance of losing {lost} by the end, after {end}, is {average} on average over what the rewards "
         f"say and {worst} on the worst problem found."
     )
+
+
+def limit_words(view: View) -> tuple[str, bool] | None:
+    """The limit that the settings have for the chance, and whether the average chance is above it."""
+    found, limit = view["risk"]["forecast"], view["settings"].get("risk")
+    if found is None or limit is None or found["loss"] != limit["loss"]:
+        return None
+    over = bool(found["chance"]["value"] > limit["chance"])
+    said = f"The settings allow a chance of {chance(limit['chance'])} (then: {limit['then']})"
+    return f"{said}; the average chance is {'above' if over else 'within'} this limit.", over
 
 
 def so_far(view: View) -> str:

@@ -51,16 +51,17 @@ class Dashboard:
         if summary["arms"] is None:
             risk = risk_view(loss, horizon, why="There is no forecast: the actions change at every ask.")
             return self._dated(service_view(summary, history, None, risk))
-        heard = heard_of(summary)
+        heard, old_alone = heard_of(summary), False
         try:
             outlook = await self._outlook(name)
-            evidence = outlook.evidence
+            evidence, old_alone = outlook.evidence, True
             heard = {
                 arm: (one.times, one.total) for arm, one in zip(outlook.labels, outlook.heard, strict=True)
             }
         except BadInput:  # retired arms, or rewards outside their range
             pass
         arms = await run_in_threadpool(arms_view, summary["tries"], heard, evidence, summary["retired"])
+        arms["old_alone"] = old_alone and summary["settings"].get("window") is not None
         risk = await self._risk(summary, evidence, loss, horizon, patience)
         return self._dated(service_view(summary, history, arms, risk))
 
