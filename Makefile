@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays guard-rails clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture screenshots layers delays guard-rails clean
 .DEFAULT_GOAL := help
 
 help:
@@ -71,6 +71,9 @@ bench-peers: .venv-peers/ready
 
 picture: .venv/ready
 	$(BIN)/python docs/picture.py
+
+screenshots: .venv/ready
+	$(BIN)/python docs/screenshots.py
 
 layers: .venv/ready
 	$(BIN)/python docs/layers.py
