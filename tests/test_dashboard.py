@@ -20,6 +20,7 @@ from lighttail.dashboard.form import FIELDS, body_of, field_of
 from lighttail.dashboard.history import MOST_ARMS, MOST_SPANS, OTHERS, Spans
 from lighttail.dashboard.html import Html, el, shown
 from lighttail.dashboard.page import experiment_page, static_page
+from lighttail.dashboard.panels import panels
 from lighttail.inference import BoundedRewards, confidence_sequences
 from lighttail.live import Office
 from lighttail.live.journal import Reader, event_of
@@ -133,6 +134,20 @@ def test_events_are_read_once_and_a_look_may_end_early() -> None:
     assert plain == whole.to_plain()
     assert reader.read == whole.seq == 3_001
     office.close()
+
+
+def test_an_alarm_is_stressed_until_somebody_acts() -> None:
+    experiment, _ = played()
+    view = experiment_view(experiment)
+    alarm = {"seq": 2, "time": 1.0, "kind": "alarm", "loss": 60, "chance": 0.2}
+    later = {"seq": 3, "time": 2.0, "kind": "resume"}
+    for events, stressed in (([alarm], True), ([later, alarm], False), ([later], False)):
+        made = panels({**view, "history": {**view["history"], "events": events}})
+        assert ('<p class="alarm">' in made["alarm"]) is stressed
+        assert ('<li class="alarm">' in made["events"]) is (alarm in events)
+    assert (
+        "loss 60, chance 0.2" in panels({**view, "history": {**view["history"], "events": [alarm]}})["alarm"]
+    )
 
 
 # Views

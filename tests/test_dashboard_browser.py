@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from browsing import needed, opened
-from served import Server
+from served import Server, served
+
+from lighttail.server.keys import add_key
 
 HOSTILE = "<script>document.title='x'</script>\"'&\x01\u202e"
 SLOW = 60_000  # milliseconds that anything may take on a busy machine
@@ -166,6 +168,32 @@ def test_a_lost_connection_is_said_and_its_return_too(browser: Any, tmp_path: Pa
         page.close()
         if first.process.poll() is None:
             first.end()
+
+
+def test_a_browser_is_asked_for_a_key_once(browser: Any, tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.json", "anna", "manage")
+    with served("--keys", str(tmp_path / "keys.json")) as guarded:
+        body = {"name": "shop", "policy": "ts:0.5", "arms": ["A", "B"], "seed": 1}
+        held = {"Authorization": f"Bearer {key}"}
+        assert guarded.call("POST", "/v1/experiments", body, held)[0] == 201
+        context = browser.new_context(base_url=f"http://127.0.0.1:{guarded.port}")
+        page = context.new_page()
+        page.set_default_timeout(SLOW)
+        page.goto("/experiments/shop")
+        page.fill("input[name=key]", "lt_wrong")
+        page.keyboard.press("Enter")
+        assert "no key of this server" in page.locator("#key-error").inner_text()
+        assert findings(page) == []
+        page.fill("input[name=key]", key)
+        page.keyboard.press("Enter")
+        page.click("a >> text=shop")
+        assert page.evaluate("document.cookie") == ""
+        page.click("button.stop >> text=…")
+        page.click("text=Yes, stop")
+        wait_for_text(page, "[data-part=status]", "stopped")
+        page.click("text=Forget my key")
+        page.wait_for_selector("input[name=key]")
+        context.close()
 
 
 @pytest.mark.parametrize("path", ["/", "/experiments/shop"])

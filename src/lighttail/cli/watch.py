@@ -35,7 +35,7 @@ def watch(
     """
     from lighttail.dashboard import experiment_view
     from lighttail.dashboard.page import static_page
-    from lighttail.dashboard.words import losing, so_far
+    from lighttail.dashboard.words import losing, number, so_far
     from lighttail.inference import BoundedRewards
     from lighttail.reading.numbers import parse_range
     from lighttail.system.files import whole_file
@@ -46,9 +46,11 @@ def watch(
     experiment = loaded(state)
     view = experiment_view(experiment, loss, horizon, known, name=state.stem, seed=seed)
     print(experiment.summary(rewards=known))
-    for said in (losing(view), f"Lost so far: {so_far(view)}." if so_far(view) else view["risk"]["why"]):
-        if said:
-            print(said)
+    if (found := view["risk"]["forecast"]) is None:
+        print(view["risk"]["why"])
+    else:
+        print(losing(view))
+        print(f"Lost so far: {number(found['so_far']['value'])} on average, {so_far(found['so_far'])}.")
     if out is not None:
         with whole_file(file_path("out", out)) as file:
             file.write(static_page(view).encode("utf-8", "backslashreplace"))

@@ -143,12 +143,14 @@ def law_chart(forecast: View) -> Html | None:
         least = math.log10(LEAST_SHARE)
         return plot * max(0.0, math.log10(share) - least) / -least if share > 0.0 else 0.0
 
-    bars = []
+    bars, gap = [], 0.06 * (place(edges[1]) - place(edges[0]))
     for low, up, share in zip(edges, edges[1:], shares, strict=False):
-        kind = "law beyond" if low >= loss else "law"
         tall = max(high(share), 1.0) if share else 0.0
-        size = {"width": percent(0.94 * (place(up) - place(low))), "height": f"{tall:.2f}"}
-        bars.append(el("rect", class_=kind, x=percent(place(low)), y=f"{foot - tall:.2f}", **size))
+        begin, end, middle = place(low), place(up) - gap, min(max(place(loss), place(low)), place(up) - gap)
+        for kind, left_end, right_end in (("law", begin, middle), ("law beyond", middle, end)):
+            if tall and right_end > left_end:
+                size = {"width": percent(right_end - left_end), "height": f"{tall:.2f}"}
+                bars.append(el("rect", class_=kind, x=percent(left_end), y=f"{foot - tall:.2f}", **size))
     ticks = [
         [
             el("line", x1="0%", x2="100%", y1=f"{foot - high(share):.2f}", y2=f"{foot - high(share):.2f}"),

@@ -150,8 +150,8 @@ def _control(name: str, kind: str) -> Html:
     return html(button, question)
 
 
-def list_page(found: list[View], form: View, manage: bool, signed: bool) -> str:
-    """All experiments, and the form for another one. form: its values and errors (`create_form`)."""
+def experiments_table(found: list[View]) -> Html:
+    """All experiments."""
     rows = [
         [
             el("a", el("bdi", one["name"]), href=f"/experiments/{one['name']}"),
@@ -164,11 +164,13 @@ def list_page(found: list[View], form: View, manage: bool, signed: bool) -> str:
         for one in found
     ]
     heads = ["experiment", "policy", "arms", "pulls", "status", "alarm"]
-    listed = (
-        table("All experiments", heads, rows, hidden=True)
-        if rows
-        else el("p", "There is no experiment yet.", class_="note")
-    )
+    if not rows:
+        return el("p", "There is no experiment yet.", class_="note")
+    return table("All experiments", heads, rows, hidden=True)
+
+
+def list_page(listed: Html, now: float, form: View, manage: bool, signed: bool) -> str:
+    """All experiments, and the form for another one. form: its values and errors (`create_form`)."""
     begin = (
         create_form(form)
         if manage
@@ -176,10 +178,11 @@ def list_page(found: list[View], form: View, manage: bool, signed: bool) -> str:
     )
     content = html(
         el("h1", "Experiments"),
+        el("p", "As of ", when(now), class_="note", id="fresh", role="status"),
         el("div", listed, data_part="list"),
         el("section", el("h2", "Begin an experiment", id="h-form"), begin, aria_labelledby="h-form"),
     )
-    return frame("Experiments", el("div", content), signed)
+    return frame("Experiments", el("div", content, data_feed="/parts"), signed, script=True)
 
 
 def login_page(error: str | None = None) -> str:

@@ -99,6 +99,7 @@ def risk(view: View) -> Html:
         "div",
         _answer("On average over what the rewards say", found["chance"]),
         _answer("On the worst problem found within the confidence limits", found["worst"]),
+        _card("Lost so far, on average", number(found["so_far"]["value"]), so_far(found["so_far"]), "medium"),
         class_="answers",
     )
     parts: list[Any] = [
@@ -108,8 +109,6 @@ def risk(view: View) -> Html:
     ]
     if (limit := limit_words(view)) is not None:
         parts.append(el("p", limit[0], class_="warning" if limit[1] else "kept"))
-    if said := so_far(view):
-        parts.append(el("p", "Lost so far: ", said, "."))
     mean = found["mean_loss"]
     parts.append(el("p", f"Mean loss at the end: {number(mean['value'])} ({limits(mean)})."))
     if means := found["worst"].get("means"):
@@ -123,11 +122,12 @@ def risk(view: View) -> Html:
 
 
 def _answer(name: str, estimate: View) -> Html:
+    return _card(name, chance_of(estimate), chance_range(estimate), "large")
+
+
+def _card(name: str, value: str, note: str, size: str) -> Html:
     return el(
-        "div",
-        el("p", name, class_="answer-name"),
-        el("p", chance_of(estimate), class_="large"),
-        el("p", chance_range(estimate), class_="note"),
+        "div", el("p", name, class_="answer-name"), el("p", value, class_=size), el("p", note, class_="note")
     )
 
 
@@ -309,7 +309,8 @@ def settings(view: View) -> Html:
         ["policy", view["policy"]],
         ["horizon", "none" if view["horizon"] is None else f"{view['horizon']:,}"],
     ]
-    rows += [[name, plainly(value)] for name, value in found.items()]
+    said = {"window": lasting(found["window"])} if found.get("window") is not None else {}
+    rows += [[name, plainly(value)] for name, value in {**found, **said}.items()]
     return html(
         table("The settings", ["setting", "value"], rows, hidden=True),
         el("details", el("summary", "As JSON"), el("pre", json.dumps(found, indent=1))) if found else None,

@@ -138,16 +138,9 @@ def limit_words(view: View) -> tuple[str, bool] | None:
     return f"{said}; the average chance is {'above' if over else 'within'} this limit.", over
 
 
-def so_far(view: View) -> str:
-    """What was lost up to now."""
-    found = view["risk"]["forecast"]
-    if found is None or found.get("so_far") is None:
-        return ""
-    lost = found["so_far"]
-    value = (
-        "" if lost["value"] is None else f"{rounded(lost['value'])} on average over what the rewards say, "
-    )
-    return f"{value}and between {limits(lost).replace(' to ', ' and ')} within the limits of all means"
+def so_far(lost: View) -> str:
+    """The range of what was lost up to now."""
+    return f"between {limits(lost).replace(' to ', ' and ')} within the limits of all means"
 
 
 def event_words(event: View) -> str:

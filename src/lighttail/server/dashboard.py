@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import time
+from collections import OrderedDict
 from typing import Any
 
 from fastapi import FastAPI
@@ -11,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from lighttail.checks import BadInput, whole
 from lighttail.dashboard import form, page
+from lighttail.dashboard.html import Html
 from lighttail.dashboard.panels import alarm_words, panels
 from lighttail.dashboard.view import View, arms_view, default_loss, evidence_of, risk_view, service_view
 from lighttail.inference import Evidence
@@ -22,9 +25,11 @@ from lighttail.server.gate import HEADERS
 from lighttail.server.keys import Keys
 from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Routes
 from lighttail.server.visits import PageRoute, Visit, go_to, key_cookie, page_answer
-from lighttail.server.watching import Asked, Histories, Outlooks
+from lighttail.server.watching import MOST_KEPT, Asked, Histories, Outlooks
 
 FIRST_FORECAST = 3.0  # seconds that a page waits for its first forecast
+MOMENT = 1.0  # seconds for which the limits of the means are kept, however many people look
+LONGER = 20.0  # seconds, if nothing happened; trials may have become older than the window
 MOST_LISTED = 500  # experiments on a page
 NO_END = "A forecast needs the number of pulls at the end: write it into the field above."
 NO_LOSS = "A forecast needs the loss that you ask about: write it into the field above."
@@ -37,6 +42,7 @@ class Dashboard:
         self.routes, self.keys = routes, keys
         self.histories = Histories(routes.office.journal)
         self.outlooks = Outlooks(routes.forecast)
+        self._kept: OrderedDict[str, tuple[int, float, View]] = OrderedDict()
 
     # Views
 
@@ -51,19 +57,32 @@ class Dashboard:
         if summary["arms"] is None:
             risk = risk_view(loss, horizon, why="There is no forecast: the actions change at every ask.")
             return self._dated(service_view(summary, history, None, risk))
+        arms = await self._arms(summary, evidence)
+        risk = await self._risk(summary, evidence, loss, horizon, patience)
+        return self._dated(service_view(summary, history, arms, risk))
+
+    async def _arms(self, summary: View, evidence: Evidence) -> View:
+        """The arms with their limits: those of a moment ago, if many people look at once."""
+        name, now = summary["name"], time.monotonic()
+        kept = self._kept.get(name)
+        if kept is not None and now - kept[1] < (LONGER if kept[0] == summary["seq"] else MOMENT):
+            return kept[2]
         heard, old_alone = heard_of(summary), False
         try:
             outlook = await self._outlook(name)
-            evidence, old_alone = outlook.evidence, True
-            heard = {
-                arm: (one.times, one.total) for arm, one in zip(outlook.labels, outlook.heard, strict=True)
-            }
+            old_alone = summary["settings"].get("window") is not None
+            rows = zip(outlook.labels, outlook.heard, strict=True)
+            heard = {arm: (one.times, one.total) for arm, one in rows}
         except BadInput:  # retired arms, or rewards outside their range
             pass
-        arms = await run_in_threadpool(arms_view, summary["tries"], heard, evidence, summary["retired"])
-        arms["old_alone"] = old_alone and summary["settings"].get("window") is not None
-        risk = await self._risk(summary, evidence, loss, horizon, patience)
-        return self._dated(service_view(summary, history, arms, risk))
+        tries = {arm: summary["tries"].get(arm, 0) for arm in heard}
+        made = await run_in_threadpool(arms_view, tries, heard, evidence, summary["retired"])
+        made["old_alone"] = old_alone
+        self._kept[name] = (summary["seq"], now, made)
+        self._kept.move_to_end(name)
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return made
 
     def _dated(self, view: View) -> View:
         return {**view, "now": float(self.routes.office.clock())}
@@ -94,10 +113,18 @@ class Dashboard:
         return await self._index(visit, {"values": form.from_link(visit.texts)})
 
     async def _index(self, visit: Visit, filled: View, status: int = 200) -> Answer:
-        names = await run_in_threadpool(self.routes.office.names)
-        found = await asyncio.gather(*map(self._listed, names[-MOST_LISTED:][::-1]))
-        text = page.list_page(found, filled, "manage" in visit.may, visit.signed)
+        now = float(self.routes.office.clock())
+        text = page.list_page(await self._list(), now, filled, "manage" in visit.may, visit.signed)
         return page_answer(text, status)
+
+    async def index_parts(self, visit: Visit) -> Answer:
+        """The list of experiments, which the script replaces."""
+        listed = await self._list()
+        return json_answer({"now": float(self.routes.office.clock()), "parts": {"list": listed}})
+
+    async def _list(self) -> Html:
+        names = await run_in_threadpool(self.routes.office.names)
+        return page.experiments_table(await asyncio.gather(*map(self._listed, names[-MOST_LISTED:][::-1])))
 
     async def _listed(self, name: str) -> View:
         try:
@@ -191,6 +218,7 @@ class Dashboard:
         one = "/experiments/{name}"
         listed: list[tuple[str, str, Any, str | None]] = [
             ("GET", "/", self.index, "read"),
+            ("GET", "/parts", self.index_parts, "read"),
             ("POST", "/experiments", self.create, "manage"),
             ("GET", one, self.experiment, "read"),
             ("GET", f"{one}/parts", self.parts, "read"),

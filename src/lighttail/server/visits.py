@@ -13,8 +13,8 @@ from lighttail.checks import BadInput, refuse
 from lighttail.dashboard.page import error_page, login_page
 from lighttail.live.errors import Refused, status_of
 from lighttail.server.answers import Answer, Pair, Send, send_answer
-from lighttail.server.gate import HEADERS, MAY, PlainRoute, Scope
-from lighttail.server.guard import COOKIE, FORBIDDEN, check_role, check_same_origin, cookie_of
+from lighttail.server.gate import BEARER, HEADERS, MAY, PlainRoute, Scope
+from lighttail.server.guard import COOKIE, FORBIDDEN, NO_KEY, check_role, check_same_origin, cookie_of
 from lighttail.server.reading import NOT_JSON, Headers, Receive, body_of
 
 FORM = b"application/x-www-form-urlencoded"
@@ -114,8 +114,8 @@ def refusal_page(error: BadInput, scope: Scope) -> Answer | None:
     if not wants_page(scope):
         return None
     status = status_of(error)
-    if status == 401:
-        return page_answer(login_page(), status)
+    if status == NO_KEY:
+        return page_answer(login_page(), status, BEARER)
     if status == FORBIDDEN and error.field == "Authorization":
         return page_answer(login_page(str(error)), status)
     return page_answer(error_page(str(error), status), status)

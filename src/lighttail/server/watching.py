@@ -35,7 +35,10 @@ class Histories:
             self._known.move_to_end(name)
             if len(self._known) > MOST_KEPT:
                 self._known.popitem(last=False)
-        with lock:
+        if not lock.acquire(blocking=False):  # somebody reads: wait, and be content with what was read
+            with lock:
+                return history.to_plain()
+        try:
             until = time.monotonic() + at_most
             while lines := self.reader.lines(name, history.seq, PAGE):
                 for body, _ in lines:
@@ -43,6 +46,8 @@ class Histories:
                 if len(lines) < PAGE or time.monotonic() > until:
                     break
             return history.to_plain()
+        finally:
+            lock.release()
 
 
 class Asked(NamedTuple):
