@@ -41,6 +41,8 @@ FIELDS = (
           "settings.risk.chance", "share"),
     Field("then", "If the chance is higher", "Warn, or pause the experiment.",
           "settings.risk.then", "choice"),
+    Field("fallback", "Fall-back arm", "The arm while the experiment is paused; the first arm if empty.",
+          "settings.fallback"),
     Field("low", "Least reward", "Optional; 0 if rewards are conversions.", "settings.rewards.low",
           "number"),
     Field("high", "Largest reward", "Optional; 1 if rewards are conversions.", "settings.rewards.high",
@@ -49,8 +51,6 @@ FIELDS = (
           "settings.window", "number"),
     Field("default", "Reward of a closed trial", "Needed with a window, such as 0.", "settings.default",
           "number"),
-    Field("fallback", "Fall-back arm", "The arm while the experiment is paused; the first arm if empty.",
-          "settings.fallback"),
 )  # fmt: skip
 KNOWN = tuple(field.name for field in FIELDS)
 CHOICES = {"then": ("warn", "pause")}

@@ -33,6 +33,7 @@ FINALISTS = 6  # problems of a quick scan that a longer one looks at
 CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at, too
 STEPS = (0.25, 0.12, 0.06, 0.03)  # shares by which problems beside the worst differ from it
 LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weighted paths
+SCAN_HITS, MANY = 24.0, 16  # hits at the limit in a longer scan, and the problems that share its budget
 SEEN = 8.0  # hits in a scan with which chances are counted
 SOON = 1024  # weighted paths of a first look
 GLANCE = 4096  # paths if a chance need not be held against the limit
@@ -41,8 +42,12 @@ HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS = 2.0
+POLISHED = 20  # exact chances, at most, in problems beside the worst one
+FINE_STEPS = (0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
+BETWEEN = 1e-3  # relative: what the chance may be higher by between two such problems (docs/planning.md)
 INNER = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
 SCAN = 900  # the stage of the random numbers with which they are found
+EXACT = "exact"  # the source of an answer
 FRESH = 1_000  # stages from here on are not those of a search
 
 
@@ -88,8 +93,9 @@ class Confirmation:
 
         A quick scan of all problems in which the limit can be lost, then a longer one of those that came
         nearest and of problems whose gap just suffices, in which a quick scan sees nothing: in the longer
-        scan a chance at the limit shows itself 19 times in 20. Then problems beside the worst, in smaller and
-        smaller steps. If chances are too small to be counted, weighted paths look at fewer problems.
+        scan a chance at the limit shows itself SCAN_HITS times, if the budget allows. Then problems beside
+        the worst, in smaller and smaller steps. If chances are too small to be counted, weighted paths look
+        at fewer problems.
         """
         if policy in self.scanned:
             return self.scanned[policy]
@@ -103,11 +109,12 @@ class Confirmation:
             finalists, close, steps = LOOKED if looks else (FINALISTS, CLOSEST, STEPS)
             closest = sorted(edges, key=lambda problem: max(problem.gaps))[:close]
             again = question.able([*(watched[:finalists] if looks else ()), *pool[:finalists], *closest])
-            seen = math.ceil(min(3.0 / question.limit, self.budget / (question.horizon * len(again))))
+            share = self.budget / (question.horizon * max(MANY, len(again)))
+            seen = math.ceil(min(SCAN_HITS / question.limit, share))
             paths = MORE * SCANNED if common else max(MORE * SCANNED, seen)
             pool = self._scan(policy, again, paths, SCAN + 1, looks)
             exact = question.exact_chance(policy, pool[0], EXACT_SCAN) is not None
-            for step in steps:
+            for step in STEPS[:2] if exact else steps:
                 pool = self._climbed(policy, pool, step, paths, looks, exact)
         self.scanned[policy] = pool[:SUSPECTS]
         return self.scanned[policy]
@@ -193,17 +200,39 @@ class Confirmation:
             if decide and answers[-1].chance.low > self.question.limit:
                 break  # one problem is enough to say no
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
-        high = max(answer.chance.high for answer in answers)
+        if decide and worst.source == EXACT and worst.chance.high <= self.question.limit:
+            worst = self._polished(policy, worst)
+        high = max(worst.chance.high, *(answer.chance.high for answer in answers))
         low = min(worst.chance.low, worst.chance.value)
         chance = Estimate(worst.chance.value, low, high, LEVEL)
         nominal = any(answer.nominal for answer in answers)
         return Answer(chance, worst.source, worst.worst, len(answers), nominal)
 
+    def _polished(self, policy: Policy, worst: Answer) -> Answer:
+        """The answer in a worse problem beside the worst one, if exact chances find any.
+
+        A scan by paths cannot tell two chances that differ by less than its error, and an exact chance is
+        stated without an error, so that the scan's error must not be left in it.
+        """
+        tried, left = {worst.worst}, POLISHED
+        for step in FINE_STEPS:
+            beside = self.question.able(self.question.family.near(worst.worst, step))
+            new = [one for one in beside if one not in tried][:left]
+            tried, left = tried | set(new), left - len(new)
+            found = {one: self.question.exact_chance(policy, one, EXACT_SECONDS) for one in new}
+            for problem, chance in found.items():
+                if chance is not None and chance.value > worst.chance.value:
+                    worst = Answer(chance, EXACT, problem)
+        if len(tried) == 1:
+            return worst  # the family has no problems beside this one
+        high = min(1.0, worst.chance.high * (1.0 + BETWEEN))
+        return replace(worst, chance=replace(worst.chance, high=high))
+
     def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
         question = self.question
         exact = question.exact_chance(policy, problem, EXACT_SECONDS)
         if exact is not None:
-            return Answer(exact, "exact", problem)
+            return Answer(exact, EXACT, problem)
         if not decide and self._common(policy, self.suspects(policy, ())[0]):
             return self._counted(policy, [problem], decide, min(budget, GLANCE * question.horizon))
         if question.straight and self._first() * question.horizon > budget:

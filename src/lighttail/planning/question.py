@@ -30,7 +30,7 @@ NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 class Question:
     """loss: the loss whose chance is limited, or nan if the smallest loss is asked for that can be promised.
     limit: the chance that is allowed. everywhere: whether in the worst problem of the family or on average.
-    straight: whether rewards are known at once, so that exact laws apply."""
+    straight: whether rewards are known at once, so that exact laws apply. known: exact chances so far."""
 
     family: Family
     horizon: int
@@ -38,6 +38,9 @@ class Question:
     limit: float
     everywhere: bool
     straight: bool = True
+    known: dict[tuple[Policy, Bandit], float] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def asks_for_loss(self) -> bool:
@@ -87,9 +90,12 @@ class Question:
         """The exact chance if it can be had in this number of seconds."""
         if not self.straight or self.asks_for_loss:
             return None
-        found = exact_at(policy, problem, self.horizon, self.loss, "pseudo_regret", seconds)
+        found = self.known.get((policy, problem))
         if found is None:
-            return None
+            found = exact_at(policy, problem, self.horizon, self.loss, "pseudo_regret", seconds)
+            if found is None:
+                return None
+            self.known[policy, problem] = found
         low, high = found * (1.0 - EXACT_ERROR), min(1.0, found * (1.0 + EXACT_ERROR))
         return Estimate(found, low, high, LEVEL)
 
