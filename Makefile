@@ -35,7 +35,7 @@ check: .venv/ready
 
 # Every layer once, without the statistics that take many paths. The first run compiles, which takes longer.
 QUICK := imports conformance formulas words problems noises bounds plain_rules oracle counts tally outcome statistics \
-	online online_state live_parts http study_file digest
+	online online_state live_parts http dashboard study_file digest
 
 quick: check
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow" $(QUICK:%=tests/test_%.py)

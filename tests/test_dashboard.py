@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -25,8 +26,8 @@ from lighttail.inference import BoundedRewards, confidence_sequences
 from lighttail.live import Office
 from lighttail.live.journal import Reader, event_of
 from lighttail.live.memory import MemoryJournal
+from lighttail.server import watching
 from lighttail.server.keys import ROLES, Keys, add_key, remove_key
-from lighttail.server.watching import Histories
 
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -121,7 +122,7 @@ def test_events_are_read_once_and_a_look_may_end_early() -> None:
             return found
 
     reader = Counting()
-    histories = Histories(reader)
+    histories = watching.Histories(reader)
     for _ in range(3):
         for trial in desk.ask(count=500):
             desk.tell([(trial.id, 1.0)])
@@ -148,6 +149,40 @@ def test_an_alarm_is_stressed_until_somebody_acts() -> None:
     assert (
         "loss 60, chance 0.2" in panels({**view, "history": {**view["history"], "events": [alarm]}})["alarm"]
     )
+
+
+def test_a_forecast_is_made_in_the_background_and_again_when_the_experiment_moves_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watching, "LEAST_PAUSE", 0.0)
+    monkeypatch.setattr(watching, "PAUSE", 0.0)
+    made: list[float] = []
+
+    async def forecast(name: str, loss: float, horizon: int) -> dict[str, Any]:
+        made.append(loss)
+        await asyncio.sleep(0.01)
+        if loss == 2.0:
+            raise refuse("loss", loss, "smaller")
+        return {"loss": loss, "number": len(made)}
+
+    async def looks() -> None:
+        outlooks = watching.Outlooks(forecast)
+        first = watching.Asked("shop", 1.0, 100)
+        assert (await outlooks.look(first, 7))["waiting"] is True
+        found = await outlooks.look(first, 7, patience=10.0)
+        assert (found["forecast"]["number"], found["at"], len(made)) == (1, 7, 1)
+        assert (await outlooks.look(first, 7))["forecast"]["number"] == 1  # nothing happened: not made again
+        assert (await outlooks.look(first, 8))["at"] == 7  # the old one, while the new one is being made
+        await asyncio.sleep(0.1)
+        assert (await outlooks.look(first, 8))["forecast"]["number"] == 2
+        why = await outlooks.look(watching.Asked("shop", 2.0, 100), 8, patience=10.0)
+        assert (why["forecast"], why["why"]) == (
+            None,
+            "There is no forecast: loss must be smaller, but is 2.0.",
+        )
+        outlooks.close()
+
+    asyncio.run(looks())
 
 
 # Views

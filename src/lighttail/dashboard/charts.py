@@ -86,14 +86,10 @@ def _row(arm: str, row: list[dict[str, int]], tallest: int) -> Html:
 
 def _axis(traffic: View) -> Html | None:
     """The two ends of the traffic."""
-    start, count = traffic["start"], len(traffic["spans"])
-    if start is None:
+    ends = [traffic["start"], traffic["last"]]
+    if traffic["start"] is None:
         return None
-    end = start + count * traffic["width"]
-    if traffic["unit"] == "seconds":
-        ends = [when(start), when(end)]
-    else:
-        ends = [Html(f"pull {start:,.0f}"), Html(f"pull {end - 1:,.0f}")]
+    ends = [when(end) if traffic["unit"] == "seconds" else f"pull {end:,.0f}" for end in ends]
     return el("p", el("span", ends[0]), el("span", ends[1]), class_="axis")
 
 

@@ -26,7 +26,8 @@ REWARDS = ("tell", "default", "late", "amend")
 class Spans:
     """Counts by arm and by who chose it, in spans of equal length.
 
-    start: where the first span begins. width: the length of a span, in seconds or pulls.
+    start: where the first span begins. last: where the last trial was. width: the length of a span, in
+    seconds or pulls.
 
     >>> spans = Spans(1.0)
     >>> for place in range(200):
@@ -37,6 +38,7 @@ class Spans:
 
     def __init__(self, width: float) -> None:
         self.start: float | None = None
+        self.last: float | None = None
         self.width = width
         self.counts: list[Counter[tuple[str, str]]] = []
 
@@ -44,6 +46,7 @@ class Spans:
         """Count a trial."""
         if self.start is None:
             self.start = math.floor(at / self.width) * self.width
+        self.last = at
         while (place := int((at - self.start) // self.width)) >= MOST_SPANS:
             self._double()
         while len(self.counts) <= place:
@@ -59,7 +62,7 @@ class Spans:
     def to_plain(self) -> dict[str, Any]:
         """As JSON: per span a list of arm, who chose it, and how often."""
         spans = [[[arm, by, count] for (arm, by), count in sorted(span.items())] for span in self.counts]
-        return {"start": self.start, "width": self.width, "spans": spans}
+        return {"start": self.start, "last": self.last, "width": self.width, "spans": spans}
 
 
 class History:

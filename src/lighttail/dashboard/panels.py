@@ -214,12 +214,12 @@ def traffic(view: View) -> Html:
     shown = [by for by in BYS if by in used]
     order = [arm for arm in (*past["traffic"]["arms"], OTHERS) if arm in sums]
     rows = [[el("bdi", arm), *(f"{sums[arm].get(by, 0):,}" for by in shown)] for arm in order]
+    timed = past["traffic"]["unit"] == "seconds"
+    caption = "Trials per arm over time; the colour says who chose the arm" if timed else "Pulls per arm"
     behind = view["seq"] - past["seq"] if view["seq"] is not None else 0
     return html(
-        _figure(
-            traffic_chart(past["traffic"]), "Trials per arm over time; the colour says who chose the arm"
-        ),
-        el("ul", keys, class_="keys"),
+        _figure(traffic_chart(past["traffic"]), caption),
+        el("ul", keys, class_="keys") if timed else None,
         table("Trials by arm and by who chose it", ["arm", *shown], rows) if rows else None,
         el("p", f"{behind:,} events of the journal are still being read.", class_="note")
         if behind > 0
