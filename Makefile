@@ -56,6 +56,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
 	$(BIN)/python benchmarks/plan.py
+	$(BIN)/python benchmarks/forecast.py
 
 bench-live: .venv/ready
 	$(BIN)/python benchmarks/live.py

@@ -127,6 +127,7 @@ def forecast_from(
     between: tuple[float, float] | None = None,
     problem: Bandit | None = None,
     heard: Sequence[Heard] | None = None,
+    floors: Sequence[tuple[int, float]] = (),
 ) -> Forecast:
     """The forecast of an experiment in the state `start`.
 
@@ -136,6 +137,7 @@ def forecast_from(
         are seen. Without them, the prior is that of the evidence.
     problem: the means and the noise, if they are known; `chance` and `worst` are then those of this problem.
     heard: the rewards of each arm that are evidence about its mean; by default all that the policy heard.
+    floors: the places of arms that are pulled with a chance of their own, whatever the policy chooses.
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
@@ -154,7 +156,7 @@ def forecast_from(
         heard = [Heard(int(times), float(total)) for times, total in rows]
     for arm, one in zip(arms, heard, strict=True):
         evidence.check(f"the sum of the rewards of {arm!r}", one)
-    play = _Play(start, evidence.noise if problem is None else problem.noise, horizon, use, delay)
+    play = _Play(start, evidence.noise if problem is None else problem.noise, horizon, use, delay, floors)
     if problem is None:
         means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
         limits = [evidence.limits(one, math.log(len(heard) / (1.0 - LEVEL))) for one in heard]
@@ -203,10 +205,11 @@ class _Play:
     horizon: int
     threads: int
     delay: DelayLike
+    floors: Sequence[tuple[int, float]]
 
     def losses(self, means: Floats, seed: int) -> Floats:
         """The loss of one path per row of means."""
-        more: Any = {"seed": seed, "threads": self.threads, "delay": self.delay}
+        more: Any = {"seed": seed, "threads": self.threads, "delay": self.delay, "floors": self.floors}
         return lost(continued(self.start, self.noise, means, self.horizon, **more), means)
 
 

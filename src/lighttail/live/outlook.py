@@ -75,6 +75,7 @@ class Outlook(NamedTuple):
             threads=threads,
             between=self.settings.means if question.between is None else question.between,
             heard=self.heard,
+            floors=self.settings.shares,
         )
 
     def _end(self, asked: int | None) -> int:
