@@ -26,7 +26,7 @@ from lighttail.inference import BoundedRewards, confidence_sequences
 from lighttail.live import Office
 from lighttail.live.journal import Reader, event_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.server import watching
+from lighttail.server import looks
 from lighttail.server.keys import ROLES, Keys, add_key, remove_key
 
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
@@ -122,7 +122,7 @@ def test_events_are_read_once_and_a_look_may_end_early() -> None:
             return found
 
     reader = Counting()
-    histories = watching.Histories(reader)
+    histories = looks.Histories(reader)
     for _ in range(3):
         for trial in desk.ask(count=500):
             desk.tell([(trial.id, 1.0)])
@@ -137,25 +137,36 @@ def test_events_are_read_once_and_a_look_may_end_early() -> None:
     office.close()
 
 
-def test_an_alarm_is_stressed_until_somebody_acts() -> None:
+def test_an_alarm_is_stressed_until_it_is_over() -> None:
     experiment, _ = played()
     view = experiment_view(experiment)
-    alarm = {"seq": 2, "time": 1.0, "kind": "alarm", "loss": 60, "chance": 0.2}
-    later = {"seq": 3, "time": 2.0, "kind": "resume"}
-    for events, stressed in (([alarm], True), ([later, alarm], False), ([later], False)):
-        made = panels({**view, "history": {**view["history"], "events": events}})
+    fields = {"loss": 60.0, "limit": 0.01, "then": "pause", "chance": 0.02, "low": 0.017, "high": 0.023}
+    on = {"seq": 2, "time": 1.0, "kind": "alarm", "state": "on", **fields}
+    over = {**on, "seq": 4, "state": "over"}
+    note = {"seq": 5, "time": 1.0, "kind": "alarm", "message": HOSTILE}
+    paused = {"seq": 3, "time": 1.0, "kind": "pause", "by": "alarm"}
+    resumed = {"seq": 6, "time": 2.0, "kind": "resume"}
+    cases: list[tuple[Any, list[Any], bool, int]] = [
+        (on, [paused, on], True, 1),
+        (over, [over, paused, on], False, 1),
+        (None, [note], True, 1),
+        (None, [resumed, note], False, 1),
+        (None, [], False, 0),
+    ]
+    for now, events, stressed, listed in cases:
+        made = panels({**view, "alarm": now, "history": {**view["history"], "events": events}})
         assert ('<p class="alarm">' in made["alarm"]) is stressed
-        assert ('<li class="alarm">' in made["events"]) is (alarm in events)
-    assert (
-        "loss 60, chance 0.2" in panels({**view, "history": {**view["history"], "events": [alarm]}})["alarm"]
-    )
+        assert made["events"].count('<li class="alarm">') == listed
+        assert "<script>" not in made["alarm"] + made["events"]
+        assert ("paused by the alarm" in made["events"]) is (paused in events)
+    assert "above the limit of 1\u00a0%" in panels({**view, "alarm": on})["alarm"]
 
 
 def test_a_forecast_is_made_in_the_background_and_again_when_the_experiment_moves_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watching, "LEAST_PAUSE", 0.0)
-    monkeypatch.setattr(watching, "PAUSE", 0.0)
+    monkeypatch.setattr(looks, "LEAST_PAUSE", 0.0)
+    monkeypatch.setattr(looks, "PAUSE", 0.0)
     made: list[float] = []
 
     async def forecast(name: str, loss: float, horizon: int) -> dict[str, Any]:
@@ -165,9 +176,9 @@ def test_a_forecast_is_made_in_the_background_and_again_when_the_experiment_move
             raise refuse("loss", loss, "smaller")
         return {"loss": loss, "number": len(made)}
 
-    async def looks() -> None:
-        outlooks = watching.Outlooks(forecast)
-        first = watching.Asked("shop", 1.0, 100)
+    async def play() -> None:
+        outlooks = looks.Outlooks(forecast)
+        first = looks.Asked("shop", 1.0, 100)
         assert (await outlooks.look(first, 7))["waiting"] is True
         found = await outlooks.look(first, 7, patience=10.0)
         assert (found["forecast"]["number"], found["at"], len(made)) == (1, 7, 1)
@@ -175,14 +186,14 @@ def test_a_forecast_is_made_in_the_background_and_again_when_the_experiment_move
         assert (await outlooks.look(first, 8))["at"] == 7  # the old one, while the new one is being made
         await asyncio.sleep(0.1)
         assert (await outlooks.look(first, 8))["forecast"]["number"] == 2
-        why = await outlooks.look(watching.Asked("shop", 2.0, 100), 8, patience=10.0)
+        why = await outlooks.look(looks.Asked("shop", 2.0, 100), 8, patience=10.0)
         assert (why["forecast"], why["why"]) == (
             None,
             "There is no forecast: loss must be smaller, but is 2.0.",
         )
         outlooks.close()
 
-    asyncio.run(looks())
+    asyncio.run(play())
 
 
 # Views

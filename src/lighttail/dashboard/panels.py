@@ -11,6 +11,7 @@ from lighttail.dashboard.history import BYS, OTHERS
 from lighttail.dashboard.html import Html, el, html, table
 from lighttail.dashboard.words import (
     WRONG_SHARES,
+    alarm_words,
     chance_of,
     chance_range,
     event_words,
@@ -61,27 +62,25 @@ def status(view: View) -> Html:
     return el("span", view["status"], class_=f"status {view['status']}")
 
 
-def alarms_of(view: View) -> list[View]:
-    """The alarms among the last events, the newest first."""
-    return [event for event in view["history"]["events"] if event["kind"] == "alarm"]
-
-
 def alarm(view: View) -> Html | None:
-    """The newest alarm, if there was one since the experiment was last resumed or its settings changed."""
+    """The alarm that is on, or the newest note of an alarm since somebody resumed or changed the settings."""
+    if is_on(view["alarm"]):
+        return _stressed(view["alarm"])
     for event in view["history"]["events"]:
         if event["kind"] in ("resume", "settings", "create"):
             return None
-        if event["kind"] == "alarm":
-            return el(
-                "p", el("strong", "Alarm. "), alarm_words(event), " ", when(event["time"]), class_="alarm"
-            )
+        if event["kind"] == "alarm" and "state" not in event:
+            return _stressed(event)
     return None
 
 
-def alarm_words(event: View) -> str:
-    """The sentence of an alarm, or its fields."""
-    said = event.get("message")
-    return str(said) if said else event_words(event).removeprefix("ALARM: ")
+def is_on(found: View | None) -> bool:
+    """Whether there is an alarm that is not over."""
+    return found is not None and found.get("state") == "on"
+
+
+def _stressed(event: View) -> Html:
+    return el("p", el("strong", "Alarm. "), alarm_words(event), " ", when(event["time"]), class_="alarm")
 
 
 # What may be lost
@@ -280,8 +279,8 @@ def events(view: View) -> Html:
             "li",
             when(event["time"]),
             " ",
-            el("strong", event_words(event)) if event["kind"] == "alarm" else event_words(event),
-            class_="alarm" if event["kind"] == "alarm" else None,
+            el("strong", event_words(event)) if _is_alarm(event) else event_words(event),
+            class_="alarm" if _is_alarm(event) else None,
         )
         for event in past["events"]
     ]
@@ -296,6 +295,10 @@ def events(view: View) -> Html:
         if rows
         else None,
     )
+
+
+def _is_alarm(event: View) -> bool:
+    return bool(event["kind"] == "alarm" and event.get("state") != "over")
 
 
 def _reward(trial: View) -> str:

@@ -129,13 +129,30 @@ def losing(view: View) -> str:
 
 
 def limit_words(view: View) -> tuple[str, bool] | None:
-    """The limit that the settings have for the chance, and whether the average chance is above it."""
+    """The limit that the settings have for the chance, and whether the average chance is above it: for sure
+    if all of its interval is, as an alarm has it."""
     found, limit = view["risk"]["forecast"], view["settings"].get("risk")
     if found is None or limit is None or found["loss"] != limit["loss"]:
         return None
-    over = bool(found["chance"]["value"] > limit["chance"])
-    said = f"The settings allow a chance of {chance(limit['chance'])} (then: {limit['then']})"
-    return f"{said}; the average chance is {'above' if over else 'within'} this limit.", over
+    low, high, allowed = found["chance"]["low"], found["chance"]["high"], limit["chance"]
+    where = "above" if low > allowed else "within" if high <= allowed else "too close to tell from"
+    said = f"The settings allow a chance of {chance(allowed)} (then: {limit['then']})"
+    return f"{said}; the average chance is {where} this limit.", bool(low > allowed)
+
+
+def alarm_words(event: View) -> str:
+    """An alarm as a sentence. An alarm without a state is a note that a program wrote.
+
+    >>> alarm_words({"state": "on", "loss": 60.0, "limit": 0.01, "chance": 0.02, "low": 0.017, "high": 0.023})
+    'The chance of losing 60 or more is 2 % (between 1.7 % and 2.3 %), above the limit of 1 %.'
+    """
+    if event.get("state") not in ("on", "over"):
+        rest = {name: value for name, value in event.items() if name not in ("seq", "time", "kind")}
+        return str(event.get("message") or plainly(rest))
+    low, high = outward(event["low"], up=False), outward(event["high"])
+    where = "above" if event["state"] == "on" else "below"
+    found = f"The chance of losing {exactly(event['loss'])} or more is {chance(event['chance'])}"
+    return f"{found} (between {low} and {high}), {where} the limit of {chance(event['limit'])}."
 
 
 def so_far(lost: View) -> str:
@@ -151,6 +168,10 @@ def event_words(event: View) -> str:
         return f"{said}: {event['arm']}"
     if kind == "create":
         return f"{said} with {event.get('policy')}"
+    if kind == "alarm":
+        return f"{'The alarm is over' if event.get('state') == 'over' else said}: {alarm_words(event)}"
+    if kind == "pause" and event.get("by") == "alarm":
+        return "paused by the alarm"
     rest = {name: value for name, value in event.items() if name not in ("seq", "time", "kind")}
     return f"{said}: {plainly(rest)}" if rest else said
 

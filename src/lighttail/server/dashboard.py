@@ -14,18 +14,19 @@ from starlette.concurrency import run_in_threadpool
 from lighttail.checks import BadInput, whole
 from lighttail.dashboard import form, page
 from lighttail.dashboard.html import Html
-from lighttail.dashboard.panels import alarm_words, panels
+from lighttail.dashboard.panels import is_on, panels
 from lighttail.dashboard.view import View, arms_view, default_loss, evidence_of, risk_view, service_view
 from lighttail.inference import Evidence
 from lighttail.live.errors import status_of
 from lighttail.live.requests import Look
+from lighttail.outcomes.format import chance
 from lighttail.reading.numbers import parse_number, parse_whole
 from lighttail.server.answers import Answer, json_answer
 from lighttail.server.gate import HEADERS
 from lighttail.server.keys import Keys
+from lighttail.server.looks import MOST_KEPT, Asked, Histories, Outlooks
 from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Routes
 from lighttail.server.visits import PageRoute, Visit, go_to, key_cookie, page_answer
-from lighttail.server.watching import MOST_KEPT, Asked, Histories, Outlooks
 
 FIRST_FORECAST = 3.0  # seconds that a page waits for its first forecast
 MOMENT = 1.0  # seconds for which the limits of the means are kept, however many people look
@@ -134,14 +135,14 @@ class Dashboard:
             said = dict.fromkeys(("policy", "arms", "tries"), "unknown")
             return {**said, "name": name, "status": "unknown", "alarm": None}
         due = "" if one["horizon"] is None else f" of {one['horizon']:,}"
-        alarm = one.get("alarm")
+        alarm: Any = one.get("alarm")
         return {
             "name": name,
             "policy": one["policy"],
             "arms": f"vectors of {one['dim']}" if one["arms"] is None else f"{len(one['arms']):,}",
             "tries": f"{one['pulls']:,}{due}",
             "status": "stopped" if one["stopped"] else "paused" if one["paused"] else "running",
-            "alarm": alarm_words(alarm) if isinstance(alarm, dict) else alarm,
+            "alarm": f"{chance(alarm['chance'])} > {chance(alarm['limit'])}" if is_on(alarm) else None,
         }
 
     async def experiment(self, visit: Visit, name: str) -> Answer:
