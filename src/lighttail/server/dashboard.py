@@ -29,9 +29,10 @@ from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Rou
 from lighttail.server.visits import PageRoute, Visit, go_to, key_cookie, page_answer
 
 FIRST_FORECAST = 3.0  # seconds that a page waits for its first forecast
-MOMENT = 1.0  # seconds for which the limits of the means are kept, however many people look
+MOMENT = 0.9  # seconds for which panels and limits are kept, however many people look
 LONGER = 20.0  # seconds, if nothing happened; trials may have become older than the window
 MOST_LISTED = 500  # experiments on a page
+Panels = tuple[View, dict[str, Html]]
 NO_END = "A forecast needs the number of pulls at the end: write it into the field above."
 NO_LOSS = "A forecast needs the loss that you ask about: write it into the field above."
 
@@ -44,6 +45,7 @@ class Dashboard:
         self.histories = Histories(routes.office.journal)
         self.outlooks = Outlooks(routes.forecast)
         self._kept: OrderedDict[str, tuple[int, float, View]] = OrderedDict()
+        self._shown: OrderedDict[Any, tuple[float, asyncio.Task[Panels]]] = OrderedDict()
 
     # Views
 
@@ -158,9 +160,23 @@ class Dashboard:
     async def parts(self, visit: Visit, name: str) -> Answer:
         """The panels of an experiment's page, which the script replaces."""
         loss, horizon, _ = question_of({key: visit.texts.get(key) for key in ("loss", "horizon")})
-        view = await self._view(name, loss, horizon, 0.0)
+        view, made = await self._panels(name, loss, horizon)
         controls = page.controls(name, view["status"], "manage" in visit.may)
-        return json_answer({"now": view["now"], "parts": {**panels(view), "controls": controls}})
+        return json_answer({"now": view["now"], "parts": {**made, "controls": controls}})
+
+    async def _panels(self, *asked: Any) -> Panels:
+        """The view and its panels; many people who look at once see the same."""
+        kept = self._shown.get(asked)
+        if kept is None or (kept[1].done() and time.monotonic() - kept[0] > MOMENT):
+            kept = self._shown[asked] = (time.monotonic(), asyncio.create_task(self._make_panels(*asked)))
+            self._shown.move_to_end(asked)
+            if len(self._shown) > MOST_KEPT:
+                self._shown.popitem(last=False)
+        return await asyncio.shield(kept[1])
+
+    async def _make_panels(self, *asked: Any) -> Panels:
+        view = await self._view(*asked, patience=0.0)
+        return view, panels(view)
 
     async def create(self, visit: Visit) -> Answer:
         """Begin an experiment from the form; a wrong field is named beside it."""

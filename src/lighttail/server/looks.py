@@ -16,7 +16,7 @@ from lighttail.live.journal import PAGE, Reader, event_of
 AT_MOST = 0.3  # seconds per look for events that were not read yet
 MOST_KEPT = 200  # histories, and questions
 LEAST_PAUSE = 2.0  # seconds between two forecasts of the same question
-PAUSE = 4.0  # times as long as the last forecast took
+PAUSE = 9.0  # times as long as the last forecast took
 
 
 class Histories:
