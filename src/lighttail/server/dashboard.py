@@ -174,8 +174,8 @@ class Dashboard:
                 self._shown.popitem(last=False)
         return await asyncio.shield(kept[1])
 
-    async def _make_panels(self, *asked: Any) -> Panels:
-        view = await self._view(*asked, patience=0.0)
+    async def _make_panels(self, name: str, loss: float | None, horizon: int | None) -> Panels:
+        view = await self._view(name, loss, horizon, 0.0)
         return view, panels(view)
 
     async def create(self, visit: Visit) -> Answer:
