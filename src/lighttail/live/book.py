@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
+from lighttail.live.alarms import after_alarm
 from lighttail.live.errors import Damaged, conflict
 from lighttail.live.hearing import Hearing
 from lighttail.live.journal import Event
@@ -72,6 +73,7 @@ class Book:
         self.seq, self.time, self.last = 1, float(event["time"]), 0
         self.paused = self.stopped = False
         self.astray = 0
+        self.alarm: Event | None = None  # the last one about the present risk budget
         self.names: dict[int, Label] = {}  # the label of each open trial of a linear policy, if it has one
 
     def _read(self, settings: Any) -> Settings:
@@ -98,7 +100,8 @@ class Book:
             return
         elif kind == "settings":
             self.hearing.forget(self._young_since())
-            self.settings = self._read(event["settings"])
+            risk, self.settings = self.settings.risk, self._read(event["settings"])
+            self.alarm = self.alarm if self.settings.risk == risk else None
         elif kind in ("pause", "resume"):
             self.paused = kind == "pause"
         elif kind == "stop":
@@ -109,7 +112,9 @@ class Book:
                 tally.grow()
         elif kind == "retire":
             self._retire(event)
-        elif kind != "alarm":
+        elif kind == "alarm":
+            self.alarm = after_alarm(self.alarm, event, self.settings.risk)
+        else:
             raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
         self._passed(event)
 
@@ -234,6 +239,11 @@ class Book:
 
     # Answers
 
+    @property
+    def heard(self) -> int:
+        """How many rewards were counted, defaults included."""
+        return self.counts.get("tell", 0) + self.counts.get("default", 0)
+
     def state(self) -> str:
         """What the policy knows, as `Experiment.from_json` or `LinearExperiment.from_json` reads it."""
         seen = (
@@ -262,6 +272,7 @@ class Book:
             "paused": self.paused,
             "stopped": self.stopped,
             "settings": self.settings.plain,
+            "alarm": self.alarm,
             "asked": {by: self.counts.get(by, 0) for by in asks},
             **{name: self._unseen(code) for name, code in APART.items()},
             **counts,
@@ -270,9 +281,8 @@ class Book:
 
     def _seen(self) -> dict[str, Any]:
         if not isinstance(self.player, ArmPlayer):
-            heard = self.counts.get("tell", 0) + self.counts.get("default", 0)
             estimate = self.player.experiment.estimate.tolist()  # type: ignore[union-attr]
-            return {"tries": self.player.pulls, "heard": heard, "estimate": estimate}
+            return {"tries": self.player.pulls, "heard": self.heard, "estimate": estimate}
         stands = self.player.standing
         means = [total / n if n else None for total, n in zip(stands.total, stands.heard, strict=True)]
         columns = (map(int, stands.tried), map(int, stands.heard), means)
@@ -292,7 +302,7 @@ class Book:
     def to_plain(self) -> dict[str, Any]:
         """The whole book as JSON values: a snapshot, from which `restored` continues to the bit."""
         tallies = {str(code): [one.tries, one.heard, one.total] for code, one in self.apart.items()}
-        names = ("seq", "time", "last", "paused", "stopped", "astray")
+        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm")
         return {
             **{"format": FORMAT, "order": sys.byteorder, "first": self.first},
             **{name: getattr(self, name) for name in names},
@@ -322,7 +332,7 @@ class Book:
         for code, (tries, heard, total) in plain["apart"].items():
             tally = book.apart[int(code)]
             tally.tries, tally.heard, tally.total = tries, heard, total
-        for name in ("seq", "time", "last", "paused", "stopped", "astray"):
+        for name in ("seq", "time", "last", "paused", "stopped", "astray", "alarm"):
             setattr(book, name, plain[name])
         book.counts.update(plain["counts"])
         return book

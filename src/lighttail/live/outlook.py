@@ -5,7 +5,7 @@ The desk copies what a forecast needs (`outlook`), which takes a moment; the for
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,18 +20,18 @@ from lighttail.live.settings import Settings
 from lighttail.online.player import ArmPlayer
 from lighttail.online.trials import Label
 
-PATHS, MOST_PATHS = 10_000, 100_000
-MOST_PULLS = 4 * 10**9  # pulls of all simulated ends: a request must not be able to keep a server busy
+PATHS, FEWEST_PATHS, MOST_PATHS = 10_000, 400, 100_000
+MOST_PULLS = 2 * 10**9  # pulls of all simulated ends: a request must not be able to keep a server busy
 
 
 class Question(NamedTuple):
     """What a forecast is asked for: the loss, the pulls at the end, limits of all means, and simulated ends;
-    None: what the settings of the experiment say."""
+    None: what the settings of the experiment say, and as many ends as a forecast may take."""
 
     loss: float | None = None
     horizon: int | None = None
     between: tuple[float, float] | None = None
-    paths: int = PATHS
+    paths: int | None = None
 
 
 class Outlook(NamedTuple):
@@ -52,18 +52,16 @@ class Outlook(NamedTuple):
     stopped: bool
     told: int
 
-    def forecast(self, question: Question, threads: int = 1) -> Forecast:
-        """The forecast. Raises BadInput if nothing says which loss, or how many pulls."""
+    def forecast(self, question: Question, threads: int = 1, stop: Any = None) -> Forecast:
+        """The forecast. Raises BadInput if nothing says which loss, or how many pulls. stop: as in
+        `forecast_from`."""
         loss, risk = question.loss, self.settings.risk
         if loss is None:
             if risk is None:
                 raise refuse("loss", None, "given, because the experiment has no settings.risk.loss")
             loss = risk["loss"]
         end = self._end(question.horizon)
-        paths = whole("paths", question.paths, 100, most=MOST_PATHS)
-        if (end - self.start.rounds) * paths > MOST_PULLS:
-            most = f"at most {MOST_PULLS:,} pulls of all paths together"
-            raise refuse("paths", paths, f"so small that {most} are simulated")
+        paths = self._paths(question.paths, end - self.start.rounds)
         return forecast_from(
             self.start,
             self.labels,
@@ -76,7 +74,18 @@ class Outlook(NamedTuple):
             between=self.settings.means if question.between is None else question.between,
             heard=self.heard,
             floors=self.settings.shares,
+            stop=stop,
         )
+
+    def _paths(self, asked: int | None, left: int) -> int:
+        """The simulated ends. left: the pulls of each."""
+        paths = min(PATHS, max(FEWEST_PATHS, MOST_PULLS // max(1, left))) if asked is None else asked
+        paths = whole("paths", paths, 100, most=MOST_PATHS)
+        if left * paths > MOST_PULLS:
+            most = f"at most {MOST_PULLS:,} pulls of all paths together are simulated"
+            field, value = ("paths", paths) if left * FEWEST_PATHS <= MOST_PULLS else ("horizon", left)
+            raise refuse(field, value, f"so small that {most}", found=f"{left:,} pulls are left")
+        return paths
 
     def _end(self, asked: int | None) -> int:
         """The pulls at the end: those so far, if the experiment is stopped."""

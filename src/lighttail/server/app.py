@@ -24,6 +24,7 @@ from lighttail.server.pages import Pages
 from lighttail.server.routes import Routes
 from lighttail.server.shapes import ProblemAnswer, SummaryAnswer
 from lighttail.server.visits import refusal_page
+from lighttail.server.webhook import Webhook
 
 WHY = {
     400: "The request is wrong.",
@@ -41,17 +42,21 @@ LOOK_EVERY = 60.0  # seconds
 EXPERIMENT = "/v1/experiments/{name}"
 
 
-def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastAPI:
+def made_app(
+    office: Office, keys: Keys | None = None, names: Any = (), webhook: Webhook | None = None
+) -> FastAPI:
     """The application of an office, which begins to close windows when it starts."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(office.wake)
-        looking = asyncio.create_task(look_around(office)) if office.journal.shared else None
+        tasks = [asyncio.create_task(routes.watch.work())]
+        if office.journal.shared:
+            tasks.append(asyncio.create_task(look_around(office)))
         yield
-        if looking is not None:
-            looking.cancel()
-            await asyncio.wait([looking])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         dashboard.outlooks.close()
         routes.forecasts.close()
 
@@ -69,7 +74,7 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
     )
     app.router.route_class = PlainRoute
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
-    routes = Routes(office, meter)
+    routes = Routes(office, meter, webhook)
     dashboard = Dashboard(routes, keys)
     add_routes(app, routes)
     view = {"response_model": dict[str, Any]}

@@ -43,6 +43,8 @@ from lighttail.server.shapes import (
     TrialAnswer,
     TrialsAnswer,
 )
+from lighttail.server.watch import Watch
+from lighttail.server.webhook import Webhook
 
 ExperimentName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 After = Annotated[int, Query(ge=0, le=EXACT, description="The number of the last event that is known.")]
@@ -64,10 +66,11 @@ PATIENCE = 5.0  # seconds for a look at the journal
 class Routes:
     """The routes of an office. A body is an object; what is in it is checked here and by the desk."""
 
-    def __init__(self, office: Office, meter: Meter) -> None:
+    def __init__(self, office: Office, meter: Meter, webhook: Webhook | None = None) -> None:
         self.office, self.meter = office, meter
         self._desks: dict[str, AsyncDesk] = {}
         self.forecasts = Forecasts()
+        self.watch = Watch(office, self._opened, self.forecasts, webhook)
 
     async def _opened(self, name: str) -> AsyncDesk:
         """The desk of an experiment. Finding it may ask a database, for which no other request waits."""
@@ -110,6 +113,7 @@ class Routes:
         check_sizes(body)
         desk, new = await run_in_threadpool(lambda: self.office.create(**body))
         waiting = self._desks.setdefault(desk.name, AsyncDesk(desk))
+        self.watch.changed(desk.name)
         return json_answer(await waiting.summary(), 201 if new else 200)
 
     async def listed(self) -> ListAnswer:
@@ -152,7 +156,9 @@ class Routes:
         check_fields(body, ("settings",), ("settings",))
         wish = settings_change(body["settings"])
         desk = self._desks.get(name) or await self._opened(name)
-        return {"changed": bool(await desk.answer(wish))}
+        changed = bool(await desk.answer(wish))
+        self.watch.changed(name)
+        return {"changed": changed}
 
     async def state(self, name: ExperimentName) -> Any:
         """What the policy knows, as `Experiment.from_json` reads it."""
@@ -204,7 +210,7 @@ class Routes:
         names = await run_in_threadpool(self.office.names)
         found = await asyncio.gather(*map(self._numbers, names), return_exceptions=True)
         whole = [one for one in found if isinstance(one, dict)]
-        lines = [*self.meter.lines(), *experiment_lines(whole)]
+        lines = [*self.meter.lines(), *experiment_lines(whole), *self.watch.lines()]
         return text_answer("text", ("\n".join(lines) + "\n").encode("ascii", "replace"))
 
     async def _numbers(self, name: str) -> dict[str, Any]:
