@@ -23,6 +23,7 @@ LEVEL = 0.95
 HIGH = 0.96  # the quantile by which tails are compared while few paths were played
 EXACT_SCAN = 0.3  # seconds for an exact chance in a scan
 EXACT_ERROR = 1e-5  # relative error of an exact chance
+ROUNDING = 1e-12  # relative, of a gap
 NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 
 
@@ -58,6 +59,31 @@ class Question:
         if self.asks_for_loss:
             return 0.1 * self.family.sigma / math.sqrt(self.horizon)
         return self.loss / self.horizon
+
+    def edges(self) -> tuple[Bandit, ...]:
+        """The edges of the family (`Family.edges`), each with the gap at which its chance is highest."""
+        return tuple(dict.fromkeys(map(self.snapped, self.family.edges(self.least_gap))))
+
+    def near(self, problem: Bandit, step: float) -> tuple[Bandit, ...]:
+        """The problems beside a problem (`Family.near`), each with the gap at which its chance is highest."""
+        return tuple(dict.fromkeys(map(self.snapped, self.family.near(problem, step))))
+
+    def snapped(self, problem: Bandit) -> Bandit:
+        """The problem with the least gap of its second-best arm with which the same number of pulls of this
+        arm loses the limit.
+
+        A gap g loses x in m = ceil(x / g) pulls. Between x / m and x / (m - 1) this number is the same, and
+        the smaller gap is harder to see, so that the chance jumps up at every x / m and falls from there on.
+        """
+        gaps, family = np.array(problem.gaps), self.family
+        if self.asks_for_loss or family.high is None or not gaps.any():
+            return problem
+        gap = float(gaps[gaps > 0.0].min())
+        pulls = math.ceil(self.loss / gap * (1.0 - ROUNDING))
+        snapped = self.loss / pulls * (1.0 + ROUNDING)
+        alike, top = np.abs(gaps - gap) <= ROUNDING * gap, max(problem.means)
+        means = np.where(alike, top - snapped, problem.means)
+        return family.at(*means.tolist()) if snapped < gap and (means <= family.high).all() else problem
 
     def able(self, problems: Iterable[Bandit]) -> list[Bandit]:
         """The problems, each once, in which the limit can be lost at all; all of them if there is none."""
