@@ -123,6 +123,21 @@ def means_chart(arms: list[View]) -> Html | None:
     return el("div", rows, axis, class_="rows")
 
 
+def _law_high(share: float) -> float:
+    """The height of a bar, on a log scale from `LEAST_SHARE` to 1."""
+    least = math.log10(LEAST_SHARE)
+    return (LAW_HIGH - 2 * LINE) * max(0.0, math.log10(share) - least) / -least if share > 0.0 else 0.0
+
+
+def _law_grid(foot: int) -> Html:
+    lines = []
+    for share, said in ((1.0, "100 % of ends"), (0.1, "10 %"), (0.01, "1 %"), (0.001, "0.1 %")):
+        y = foot - _law_high(share)
+        lines.append(el("line", x1="0%", x2="100%", y1=f"{y:.2f}", y2=f"{y:.2f}"))
+        lines.append(text("100%", y - 2, said, "end"))
+    return el("g", lines, class_="grid")
+
+
 def law_chart(forecast: View) -> Html | None:
     """The law of the loss at the end as bars, on a log scale, with the loss X marked."""
     law = forecast.get("distribution")
@@ -130,30 +145,19 @@ def law_chart(forecast: View) -> Html | None:
         return None
     edges, shares, loss = law["edges"], law["shares"], forecast["loss"]
     left, right = min(0.0, edges[0]), max(edges[-1], 1.1 * loss)
-    plot, foot = LAW_HIGH - 2 * LINE, LAW_HIGH - LINE
+    foot = LAW_HIGH - LINE
 
     def place(value: float) -> float:
         return float((value - left) / (right - left))
 
-    def high(share: float) -> float:
-        least = math.log10(LEAST_SHARE)
-        return plot * max(0.0, math.log10(share) - least) / -least if share > 0.0 else 0.0
-
     bars, gap = [], 0.06 * (place(edges[1]) - place(edges[0]))
     for low, up, share in zip(edges, edges[1:], shares, strict=False):
-        tall = max(high(share), 1.0) if share else 0.0
+        tall = max(_law_high(share), 1.0) if share else 0.0
         begin, end, middle = place(low), place(up) - gap, min(max(place(loss), place(low)), place(up) - gap)
         for kind, left_end, right_end in (("law", begin, middle), ("law beyond", middle, end)):
             if tall and right_end > left_end:
                 size = {"width": percent(right_end - left_end), "height": f"{tall:.2f}"}
                 bars.append(el("rect", class_=kind, x=percent(left_end), y=f"{foot - tall:.2f}", **size))
-    ticks = [
-        [
-            el("line", x1="0%", x2="100%", y1=f"{foot - high(share):.2f}", y2=f"{foot - high(share):.2f}"),
-            text("100%", foot - high(share) - 2, said, "end"),
-        ]
-        for share, said in ((1.0, "100 % of ends"), (0.1, "10 %"), (0.01, "1 %"), (0.001, "0.1 %"))
-    ]
     at, side = percent(place(loss)), "end" if place(loss) > 0.5 else "start"
     mark = el("line", x1=at, x2=at, y1=LINE - 4, y2=foot, class_="mark")
     named = text(at, LINE - 6, f"X = {exactly(loss)}", side)
@@ -163,5 +167,4 @@ def law_chart(forecast: View) -> Html | None:
     )
     ground = el("line", x1="0%", x2="100%", y1=foot, y2=foot, class_="ground")
     ends = [text("0%", LAW_HIGH - 3, rounded(left)), text("100%", LAW_HIGH - 3, rounded(right), "end")]
-    grid = el("g", ticks, class_="grid")
-    return svg(LAW_HIGH, label, grid, bars, ground, mark, named, ends)
+    return svg(LAW_HIGH, label, _law_grid(foot), bars, ground, mark, named, ends)
