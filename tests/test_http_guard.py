@@ -30,6 +30,7 @@ NEEDS = {
     ("GET", f"{ONE}/state"): "read",
     ("GET", f"{ONE}/forecast"): "read",
     ("GET", f"{ONE}/journal"): "read",
+    ("GET", f"{ONE}/view"): "read",
     ("GET", "/metrics"): "read",
 }
 

@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 
 import lighttail
 from lighttail.live import Office
+from lighttail.server.dashboard import Dashboard
 from lighttail.server.document import document_of
 from lighttail.server.gate import Gate, PlainRoute, refused
 from lighttail.server.guard import Guard
@@ -22,6 +23,7 @@ from lighttail.server.metrics import Meter
 from lighttail.server.pages import Pages
 from lighttail.server.routes import Routes
 from lighttail.server.shapes import ProblemAnswer, SummaryAnswer
+from lighttail.server.visits import refusal_page
 from lighttail.server.webhook import Webhook
 
 WHY = {
@@ -55,6 +57,7 @@ def made_app(
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        dashboard.outlooks.close()
         routes.forecasts.close()
 
     meter, guard = Meter(), Guard(keys, names)
@@ -66,20 +69,20 @@ def made_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        middleware=[Middleware(Gate, guard=guard, meter=meter)],
+        middleware=[Middleware(Gate, guard=guard, meter=meter, page_of=refusal_page)],
         exception_handlers={HTTPException: refused},
     )
     app.router.route_class = PlainRoute
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
     routes = Routes(office, meter, webhook)
+    dashboard = Dashboard(routes, keys)
     add_routes(app, routes)
-    pages = Pages(app, office)
-    listed = (("/", pages.index, "read"), ("/docs", pages.docs, None), ("/openapi.json", pages.openapi, None))
-    for path, page, role in listed:
-        extra = {"x-role": role}
-        app.add_api_route(
-            path, page, methods=["GET"], include_in_schema=False, response_model=None, openapi_extra=extra
-        )
+    view = {"response_model": dict[str, Any]}
+    add(app, "GET", f"{EXPERIMENT}/view", dashboard.view, "read", 400, 404, **view)
+    pages = Pages(app)
+    for path, page in (("/docs", pages.docs), ("/openapi.json", pages.openapi)):
+        app.add_api_route(path, page, methods=["GET"], include_in_schema=False, response_model=None)
+    dashboard.add_to(app)
     return app
 
 

@@ -4,10 +4,13 @@ kept."""
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
+
+from starlette.concurrency import run_in_threadpool
 
 from lighttail.checks import refuse
 from lighttail.live.awaiting import AsyncDesk
@@ -38,20 +41,16 @@ class Forecasts:
     ) -> dict[str, Any]:
         """The forecast of an experiment as JSON values. The same wish about the same state gets the
         answer that was kept."""
-        from lighttail.live.outlook import Wish
-
         if (low is None) != (high is None):
             raise refuse("low" if low is None else "high", None, "given if the other limit of the means is")
         between = None if low is None or high is None else (low, high)
-        wish = Wish(loss, horizon, between, paths)
+        wish = (await _outlook_module()).Wish(loss, horizon, between, paths)
         return (await self.made(desk, wish))[1]
 
     async def made(self, desk: AsyncDesk, wish: Any = None) -> tuple[Any, dict[str, Any]]:
         """What the forecast was made from, and the forecast. Without a wish, the forecast of the risk
         budget."""
-        from lighttail.live.outlook import Wish
-
-        wish = Wish() if wish is None else wish
+        wish = (await _outlook_module()).Wish() if wish is None else wish
         async with self._turn(desk.desk.name):
             outlook: Any = await desk.answer(Look("outlook"))
             asked = (outlook.seq, wish)
@@ -78,3 +77,8 @@ class Forecasts:
         """Begin no further forecast, and end the one that is being made."""
         self._forecaster.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _outlook_module() -> Any:
+    """`lighttail.live.outlook`, which is slow to import: neither the loop nor a desk may wait for it."""
+    return await run_in_threadpool(importlib.import_module, "lighttail.live.outlook")

@@ -28,14 +28,17 @@ BEARER: Pair = (b"www-authenticate", b"Bearer")
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
 HEADERS, MAY = "lighttail.headers", "lighttail.may"
 LONGEST_NUMBER = 40  # characters of a number in a query
+PageOf = Callable[[BadInput, Scope], Answer | None]
 logger = logging.getLogger("lighttail")
 
 
 class Gate:
-    """Admits requests, counts them, and answers whatever goes wrong with a sentence."""
+    """Admits requests, counts them, and answers whatever goes wrong with a sentence.
 
-    def __init__(self, app: Any, guard: Guard, meter: Meter) -> None:
-        self.app, self.guard, self.meter = app, guard, meter
+    page_of: the refusal as a page, if a person is to read it; None otherwise."""
+
+    def __init__(self, app: Any, guard: Guard, meter: Meter, page_of: PageOf | None = None) -> None:
+        self.app, self.guard, self.meter, self.page_of = app, guard, meter, page_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,7 +66,7 @@ class Gate:
         except Exception as error:
             if status:  # the answer has begun: the client must see that it is not whole
                 raise
-            await send_answer(self._refusal(error), sending)
+            await send_answer(self._refusal(error, scope), sending)
         finally:
             self.meter.inside -= 1
             route = getattr(scope.get("route"), "path", "unknown")
@@ -77,13 +80,15 @@ class Gate:
         headers = scope[HEADERS] = dict(scope["headers"])
         if len(headers) < len(scope["headers"]):
             check_once(scope["headers"])
-        scope[MAY] = self.guard.admitted(scope["path"], headers)
+        scope[MAY] = self.guard.admitted(scope["path"], headers, scope["method"])
         await self.app(scope, receive, send)
 
-    def _refusal(self, error: Exception) -> Answer:
+    def _refusal(self, error: Exception, scope: Scope) -> Answer:
         if not isinstance(error, BadInput):
             logger.error("a request failed", exc_info=error)
             error = Refused(f"the server made a mistake: {type(error).__name__}", field="server", status=500)
+        if self.page_of is not None and (page := self.page_of(error, scope)) is not None:
+            return page
         status = status_of(error)
         more = (BEARER,) if status == NO_KEY else ()
         if status == NO_METHOD:

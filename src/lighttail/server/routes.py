@@ -15,7 +15,15 @@ from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.journal import PAGE
 from lighttail.live.office import check_known
-from lighttail.live.requests import Change, arm_change, ask_for, settings_change, shown_label, tell_of
+from lighttail.live.requests import (
+    Change,
+    Request,
+    arm_change,
+    ask_for,
+    settings_change,
+    shown_label,
+    tell_of,
+)
 from lighttail.server.answers import Answer, json_answer, text_answer
 from lighttail.server.forecasts import Forecasts
 from lighttail.server.metrics import Meter, experiment_lines
@@ -68,6 +76,10 @@ class Routes:
         """The desk of an experiment. Finding it may ask a database, for which no other request waits."""
         desk = await run_in_threadpool(self.office.desk, name)
         return self._desks.setdefault(name, AsyncDesk(desk))
+
+    async def desk_of(self, name: str, wish: Request) -> Any:
+        """What the desk of an experiment answers to a wish."""
+        return await (self._desks.get(name) or await self._opened(name)).answer(wish)
 
     async def ask(self, name: ExperimentName, body: AskBody) -> TrialsAnswer:
         """Ask for trials."""

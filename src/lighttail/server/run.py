@@ -139,5 +139,6 @@ def greeting(at: str, store: str, keys: bool) -> list[str]:
         line("", begin),
         line("/first/ask", {"key": "visit 1"}),
         line("/first/tell", {"rewards": [{"id": "1", "reward": 1}]}),
+        f"The dashboard: {at}/",
         f"All routes: {at}/docs",
     ]
