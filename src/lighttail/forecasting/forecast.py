@@ -20,12 +20,13 @@ from lighttail.course import Beginning
 from lighttail.delays import DelayLike
 from lighttail.inference import Evidence, Limits
 from lighttail.inference.evidence import Heard
+from lighttail.inference.sequences import parts_of_error
 from lighttail.noises import Noise
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, outward, rounded
 from lighttail.problems import Bandit
-from lighttail.running.continued import continued
+from lighttail.running.continued import Window, continued
 from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
 
 Floats = npt.NDArray[np.float64]
@@ -47,6 +48,7 @@ GAPS = (
 )  # of the other arms, in units of the least gap with which the loss is possible
 NOTHING = Heard(0, 0.0)  # rules out no mean that the rewards can have
 MOST_RAISED = 12  # arms that may be the best arm of a candidate
+EACH, FEWEST = 20, 100  # paths of every candidate that is compared, and of the worst one, at least
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ def forecast_from(
     problem: Bandit | None = None,
     heard: Sequence[Heard] | None = None,
     floors: Sequence[tuple[int, float]] = (),
+    window: Window | None = None,
+    first: int | None = None,
 ) -> Forecast:
     """The forecast of an experiment in the state `start`.
 
@@ -138,6 +142,8 @@ def forecast_from(
     problem: the means and the noise, if they are known; `chance` and `worst` are then those of this problem.
     heard: the rewards of each arm that are evidence about its mean; by default all that the policy heard.
     floors: the places of arms that are pulled with a chance of their own, whatever the policy chooses.
+    window: how long a window keeps rewards back, in place of a delay. first: how many arms the experiment had
+        at its beginning, if others were added.
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
@@ -157,10 +163,14 @@ def forecast_from(
     for arm, one in zip(arms, heard, strict=True):
         evidence.check(f"the sum of the rewards of {arm!r}", one)
     noise = evidence.noise if problem is None else problem.noise
-    play = _Play(start, noise, horizon, use, delay, floors)
+    play = _Play(start, noise, horizon, use, delay, floors, window)
     if problem is None:
         means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
-        limits = [evidence.limits(one, math.log(len(heard) / (1.0 - LEVEL))) for one in heard]
+        parts = parts_of_error(len(heard), first)
+        limits = [
+            evidence.limits(one, -math.log(part * (1.0 - LEVEL)))
+            for one, part in zip(heard, parts, strict=True)
+        ]
         candidates = _candidates(limits, means, _limits(between), loss / horizon)
     else:
         means, limits = np.tile(problem.means, (paths, 1)), [(mean, mean) for mean in problem.means]
@@ -207,10 +217,12 @@ class _Play:
     threads: int
     delay: DelayLike
     floors: Sequence[tuple[int, float]]
+    window: Window | None
 
     def losses(self, means: Floats, seed: int) -> Floats:
         """The loss of one path per row of means."""
         more: Any = {"threads": self.threads, "delay": self.delay, "floors": self.floors}
+        more["window"] = self.window
         return lost(continued(self.start, self.noise, means, self.horizon, seed=seed, **more), means)
 
 
@@ -264,11 +276,30 @@ def _candidates(limits: list[tuple[float, float]], means: Floats, between: Any, 
 
 def _worst(play: _Play, candidates: Floats, loss: float, paths: int, seed: int) -> tuple[Estimate, Floats]:
     """The candidate with the highest chance, and its chance from paths that did not choose it."""
-    for stage, each in ((1, paths // SCREENED // len(candidates)), (2, paths // SCREENED // AGAIN)):
-        candidates = _ranked(play, candidates, loss, max(20, each), _another(seed, stage))[:AGAIN]
+    for stage in (1, 2):
+        each = _each(paths, len(candidates))
+        candidates = _ranked(play, candidates, loss, each, _another(seed, stage))[:AGAIN]
     chosen = candidates[0]
-    again = play.losses(np.tile(chosen, (max(100, paths // CONFIRMED), 1)), _another(seed, 3))
+    again = play.losses(np.tile(chosen, (max(FEWEST, paths // CONFIRMED), 1)), _another(seed, 3))
     return estimates.exceedance(np.sort(again), loss, LEVEL), chosen
+
+
+def _each(paths: int, candidates: int) -> int:
+    """The paths of each candidate that is compared."""
+    return max(EACH, paths // SCREENED // candidates)
+
+
+def stages(paths: int, arms: int) -> tuple[int, ...]:
+    """How many paths each stage of a forecast plays, at most: the average over the posterior law, two looks
+    at candidates for the worst problem, and the worst one again.
+
+    >>> stages(10_000, 2), stages(100, 1000)
+    ((10000, 960, 996, 2500), (100, 5760, 120, 100))
+    """
+    many = min(arms, MOST_RAISED) * len(RISES) * (2 + len(GAPS))
+    again = min(AGAIN, many)
+    looks = many * _each(paths, many), again * _each(paths, again)
+    return paths, *looks, max(FEWEST, paths // CONFIRMED)
 
 
 def _ranked(play: _Play, candidates: Floats, loss: float, each: int, seed: int) -> Floats:

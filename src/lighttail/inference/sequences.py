@@ -56,13 +56,18 @@ class Sequences:
 
 
 def confidence_sequences(
-    heard: Mapping[Any, tuple[int, float]], evidence: Evidence, level: float = LEVEL
+    heard: Mapping[Any, tuple[int, float]],
+    evidence: Evidence,
+    level: float = LEVEL,
+    first: int | None = None,
 ) -> Sequences:
     """The intervals that follow from the rewards of an experiment so far.
 
     heard: the number and the sum of the rewards of each arm. evidence: what is known about rewards.
     level: the chance with which all intervals of one kind hold at all times. With K arms each interval of a
         mean gets the K-th part of the error, and each interval of a difference its share among all pairs.
+    first: how many arms, the first ones of `heard`, the experiment had at its beginning, if others were added
+        (`parts_of_error`).
 
     The intervals allow for any rule that chooses arms by what is known, and for any number of looks. They
     assume that the mean of an arm does not change, and that whether a reward arrives does not depend on the
@@ -83,15 +88,13 @@ def confidence_sequences(
     if len(arms) < 2:
         raise refuse("heard", heard, "the rewards of at least two arms")
     names = list(arms)
-    pairs = [(one, other) for place, one in enumerate(names) for other in names[place + 1 :]]
-    for_mean, for_pair = math.log(len(arms) / error), math.log(len(pairs) / error)
-    means = {arm: Limits(_mean(one), *evidence.limits(one, for_mean)) for arm, one in arms.items()}
-    differences = {
-        (one, other): Limits(
-            _mean(arms[other]) - _mean(arms[one]), *_difference(evidence, arms[one], arms[other], for_pair)
-        )
-        for one, other in pairs
-    }
+    means = _means(arms, evidence, error, first)
+    differences = {}
+    for place, one in enumerate(names):
+        for later, other in enumerate(names[place + 1 :], place + 1):
+            limit = -math.log(error * part_of_pair(later, len(names), first))
+            ends = _difference(evidence, arms[one], arms[other], limit)
+            differences[one, other] = Limits(_mean(arms[other]) - _mean(arms[one]), *ends)
     return Sequences(means, differences, 1.0 - error)
 
 
@@ -113,12 +116,17 @@ class Lead:
         return self.ahead[other].low > 0.0
 
 
-def lead(heard: Mapping[Any, tuple[int, float]], evidence: Evidence, level: float = LEVEL) -> Lead:
+def lead(
+    heard: Mapping[Any, tuple[int, float]],
+    evidence: Evidence,
+    level: float = LEVEL,
+    first: int | None = None,
+) -> Lead:
     """Every mean, and the best arm so far against the others: what people look at while arms are many.
 
     The intervals are those of `confidence_sequences`, which hold for all pairs together, so that the arm may
     be chosen because of its rewards. With more than 20 arms the intervals of the differences follow from
-    those of the means, which hold together, too, and are wider.
+    those of the means, which hold together, too, and are wider. first: as in `confidence_sequences`.
 
     >>> from lighttail.inference import BoundedRewards
     >>> now = lead({"A": (9000, 270.0), "B": (9000, 450.0), "C": (0, 0.0)}, BoundedRewards(0, 1))
@@ -131,8 +139,8 @@ def lead(heard: Mapping[Any, tuple[int, float]], evidence: Evidence, level: floa
     arms = {arm: _checked(arm, pair, evidence) for arm, pair in heard.items()}
     if len(arms) < 2:
         raise refuse("heard", heard, "the rewards of at least two arms")
-    for_mean, for_pair = math.log(len(arms) / error), math.log(math.comb(len(arms), 2) / error)
-    means = {arm: Limits(_mean(one), *evidence.limits(one, for_mean)) for arm, one in arms.items()}
+    means = _means(arms, evidence, error, first)
+    places = {arm: place for place, arm in enumerate(arms)}
     known = [arm for arm, one in arms.items() if one.times]
     best = max(known, key=lambda arm: means[arm].value, default=None)
     ahead: dict[Any, Limits] = {}
@@ -140,11 +148,54 @@ def lead(heard: Mapping[Any, tuple[int, float]], evidence: Evidence, level: floa
         if arm == best:
             continue
         if len(arms) <= MOST_PAIRED:
-            limits = _difference(evidence, one, arms[best], for_pair)
+            part = part_of_pair(max(places[arm], places[best]), len(arms), first)
+            limits = _difference(evidence, one, arms[best], -math.log(error * part))
         else:
             limits = (means[best].low - means[arm].high, means[best].high - means[arm].low)
         ahead[arm] = Limits(means[best].value - means[arm].value, *limits)
     return Lead(means, best, ahead, 1.0 - error)
+
+
+def parts_of_error(arms: int, first: int | None = None) -> list[float]:
+    """The part of the error that the interval of each mean gets; the parts add up to at most 1.
+
+    Without added arms each of K arms gets 1/K. If arms were added to the `first` ones, the first arms share
+    one half, and the j-th added arm gets 3 / (pi j)^2, whatever is added later: the sum of 3 / (pi j)^2 over
+    all j is one half.
+
+    >>> parts_of_error(2), [round(part, 3) for part in parts_of_error(4, first=2)]
+    ([0.5, 0.5], [0.25, 0.25, 0.304, 0.076])
+    """
+    first = _first(arms, first)
+    if first == arms:
+        return [1.0 / arms] * arms
+    return [0.5 / first] * first + [_added(place, first) for place in range(first, arms)]
+
+
+def part_of_pair(later: int, arms: int, first: int | None = None) -> float:
+    """The part of the error that the interval of a difference gets. later: the place of the arm of the pair
+    that is later in the order of all arms. The pairs of an added arm with the arms before it share what the
+    arm gets."""
+    first = _first(arms, first)
+    if later < first:
+        return (1.0 if first == arms else 0.5) / max(1, math.comb(first, 2))
+    return _added(later, first) / later
+
+
+def _first(arms: int, first: int | None) -> int:
+    return arms if first is None else whole("first", first, 1, most=arms)
+
+
+def _added(place: int, first: int) -> float:
+    return 3.0 / (math.pi * (place - first + 1)) ** 2
+
+
+def _means(arms: dict[Any, Heard], evidence: Evidence, error: float, first: int | None) -> dict[Any, Limits]:
+    parts = parts_of_error(len(arms), first)
+    return {
+        arm: Limits(_mean(one), *evidence.limits(one, -math.log(error * part)))
+        for (arm, one), part in zip(arms.items(), parts, strict=True)
+    }
 
 
 def share_mismatch(counts: Sequence[int], shares: Sequence[float]) -> float:

@@ -25,6 +25,7 @@ from lighttail.kernels.generic import late_kernel, stepping_kernel
 from lighttail.kernels.inverse import inverse_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.tilted import tilted_kernel
+from lighttail.kernels.windowed import windowed_kernel
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -68,6 +69,11 @@ def continuing_kernel_for(policy: Policy, problem: Any, skip: bool = False, floo
         return _kernel(continuing_kernel, policy.rule(), *noise)
     make, parts = quick.onward
     return _kernel(make, *parts, *noise)
+
+
+def windowed_kernel_for(policy: Policy, problem: Any) -> Kernel:
+    """The kernel of paths whose rewards a window keeps back (`lighttail.kernels.windowed`)."""
+    return _kernel(windowed_kernel, policy.rule(), *_of_noise(problem))
 
 
 def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:

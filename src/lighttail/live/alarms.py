@@ -72,9 +72,11 @@ def after_alarm(before: Event | None, event: Event, risk: Risk | None) -> Event 
     if not all(isinstance(one, Real) and math.isfinite(one) for one in numbers):
         raise Damaged(f"{here} has no chance")
     value, low, high = numbers
+    if not isinstance(event.get("after"), int):
+        raise Damaged(f"{here} does not say after which event its forecast began")
     if not 0.0 <= low <= value <= high <= 1.0:  # type: ignore[operator]
         raise Damaged(f"{here} has a chance outside its interval")
     if event["state"] != verdict(event["limit"], low, high, is_on(before)):  # type: ignore[arg-type]
         raise Damaged(f"{here} does not follow from its chance and the state before")
-    names = ("seq", "time", "state", "loss", "limit", "then", "chance", "low", "high")
+    names = ("seq", "time", "state", "loss", "limit", "then", "chance", "low", "high", "after")
     return {name: event[name] for name in names}

@@ -16,14 +16,15 @@ from lighttail.live.alarms import after_alarm
 from lighttail.live.errors import Damaged, conflict
 from lighttail.live.hearing import Hearing
 from lighttail.live.journal import Event
-from lighttail.live.ledger import FALLBACK, HOLDOUT, SEEN, Ledger, OpenTrial
+from lighttail.live.ledger import FALLBACK, HOLDOUT, RETURN, SEEN, TO_POLICY, Ledger, OpenTrial
 from lighttail.live.settings import Settings, place_of, read_settings
 from lighttail.online.player import ArmPlayer, Player, player_for
 from lighttail.online.trials import Label
 from lighttail.reading.words import parse_policy
 
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
-FORMAT = 4
+WHOSE = {**APART, "sticky": RETURN}
+FORMAT = 5
 Story = Callable[[int], list[Event]]  # all events of a trial
 
 
@@ -150,7 +151,7 @@ class Book:
         self.last += 1
         if self.labels is None and event.get("labels") is not None:
             self.names[self.last] = event["arm"]
-        self.ledger.add(OpenTrial(self.last, event["time"], place, APART.get(by, SEEN), memo))
+        self.ledger.add(OpenTrial(self.last, event["time"], place, WHOSE.get(by, SEEN), memo))
         self.counts[by] += 1
 
     def _chosen(self, event: Event) -> tuple[int, tuple[float, ...]]:
@@ -183,7 +184,7 @@ class Book:
             raise
         for event, trial in zip(events, trials, strict=True):
             self._check_next(event)
-            if trial is not None and trial.apart == SEEN:
+            if trial is not None and trial.apart in TO_POLICY:
                 self._note(event, trial)
                 self.ledger.close(trial.id)
                 self.names.pop(trial.id, None)
@@ -192,10 +193,16 @@ class Book:
             self._passed(event)
 
     def _note(self, event: Event, trial: OpenTrial) -> None:
-        self.hearing.note(event["reward"])
-        if event["kind"] == "tell" and self.settings.window is not None:
-            since = event["time"] - self.settings.window
-            self.hearing.early(trial.time, trial.place, event["reward"], since)
+        reward, window, again = event["reward"], self.settings.window, trial.apart == RETURN
+        self.hearing.note(reward)
+        if again:
+            self.hearing.again(trial.place, 1, reward)
+        if event["kind"] == "default":
+            self.hearing.closed()
+        elif window is not None:
+            place, now = -1 if again else trial.place, event["time"]
+            same, part = reward == self.settings.default, (now - trial.time) / window
+            self.hearing.early(trial.time, place, reward, now - window, part, same)
 
     def _young_since(self) -> float | None:
         """Trials that were asked after this time are younger than the window; None if there is no window."""
@@ -204,12 +211,12 @@ class Book:
     def _learn(self, event: Event, trial: OpenTrial | None) -> None:
         if trial is None:
             raise Damaged(f"event {event['seq']} has a reward for trial {event['id']}, which is not open")
-        if trial.apart == SEEN:
+        if trial.apart in TO_POLICY:
             self.player.learn(trial.place, trial.memo, event["reward"])
 
     def _amend(self, event: Event, story: Story) -> None:
         place, apart, memo, old = self._told(event, story)
-        if apart == SEEN:
+        if apart in TO_POLICY:
             self.player.amend(place, memo, old, event["reward"])
 
     def _hear_apart(self, event: Event, trial: OpenTrial | None, story: Story) -> None:
@@ -220,10 +227,12 @@ class Book:
             self.ledger.close(trial.id)
         elif event["kind"] == "amend":
             place, apart, _, old = self._told(event, story)
-            if apart != SEEN:
+            if apart not in TO_POLICY:
                 self.apart[apart].total[place] += event["reward"] - old
-            else:
-                self.hearing.note(event["reward"])
+                return
+            self.hearing.note(event["reward"])
+            if apart == RETURN:
+                self.hearing.again(place, 0, event["reward"] - old)
 
     def _told(self, event: Event, story: Story) -> tuple[int, int, tuple[float, ...], float]:
         """The place of a closed trial, who saw it, its memo, and the reward with which it was closed."""
@@ -235,7 +244,7 @@ class Book:
         labels = self.labels or asked.get("labels") or range(len(asked["actions"]))
         place = place_of("arm", asked["arm"], labels)
         memo = () if self.labels else tuple(map(float, asked["actions"][place]))
-        return place, APART.get(asked["by"], SEEN), memo, closed["reward"]
+        return place, WHOSE.get(asked["by"], SEEN), memo, closed["reward"]
 
     # Answers
 
@@ -244,12 +253,21 @@ class Book:
         """How many rewards were counted, defaults included."""
         return self.counts.get("tell", 0) + self.counts.get("default", 0)
 
+    def known(self, now: float) -> tuple[Any, Any]:
+        """The number and the sum of the rewards of each arm that are evidence at this time: those of trials
+        that are older than the window and, of units that come back, those of the first visit."""
+        if not isinstance(self.player, ArmPlayer):
+            return (self.heard,), (0.0,)
+        window = self.settings.window
+        counts, _ = self.player.standing.arrays()
+        return self.hearing.known(counts, None if window is None else now - window)
+
     def state(self) -> str:
         """What the policy knows, as `Experiment.from_json` or `LinearExperiment.from_json` reads it."""
         seen = (
             (trial.id, self.names.get(trial.id, trial.place), trial.memo)
             for trial in self.ledger
-            if trial.apart == SEEN
+            if trial.apart in TO_POLICY
         )
         return self.player.text(self.last, seen)
 

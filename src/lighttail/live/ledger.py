@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from lighttail.checks import refuse
 
-SEEN, HOLDOUT, FALLBACK = 0, 1, 2  # whether the policy sees a trial, or why it does not
+SEEN, HOLDOUT, FALLBACK, RETURN = 0, 1, 2, 3  # whether the policy sees a trial, or why it does not
+TO_POLICY = (SEEN, RETURN)  # the policy sees these trials; a return is a later visit of a sticky unit
 SMALL = 64  # closed trials that are not worth a tidying
 
 
@@ -60,7 +61,7 @@ class Ledger:
         self._memos.extend(trial.memo or (0.0,) * self.memo)  # the policy has no memo of what it does not see
         self._alive.append(1)
         self._open += 1
-        self._open_seen += trial.apart == SEEN
+        self._open_seen += trial.apart in TO_POLICY
 
     def find(self, id: int) -> OpenTrial | None:
         """The open trial with this id; None if there is none."""
@@ -78,7 +79,7 @@ class Ledger:
         at = bisect_left(self._ids, id, self._first)
         self._alive[at] = 0
         self._open -= 1
-        self._open_seen -= self._apart[at] == SEEN
+        self._open_seen -= self._apart[at] in TO_POLICY
         while self._first < len(self._alive) and not self._alive[self._first]:
             self._first += 1
         if len(self._ids) > 2 * self._open + SMALL:
@@ -106,9 +107,22 @@ class Ledger:
 
     def seen(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """The place and the id of every open trial that the policy sees, [trial, 2], and their memos."""
-        chosen = (np.frombuffer(bytes(self._alive), np.int8) == 1) & (np.array(self._apart) == SEEN)
+        chosen = self._chosen()
         pairs = np.column_stack([np.array(self._places), np.array(self._ids)])[chosen].astype(np.int64)
         return pairs, np.array(self._memos).reshape(len(self._ids), self.memo)[chosen]
+
+    def _chosen(self) -> npt.NDArray[np.bool_]:
+        """Which trials of the arrays are open and seen by the policy."""
+        alive = np.frombuffer(bytes(self._alive), np.int8) == 1
+        return np.asarray(alive & np.isin(np.array(self._apart), TO_POLICY))
+
+    def asked_since(self, time: float) -> int:
+        """How many open trials that the policy sees were asked after this time."""
+        return int((self.times_seen() > time).sum())
+
+    def times_seen(self) -> npt.NDArray[np.float64]:
+        """When each open trial that the policy sees was asked, in the order of `seen`."""
+        return np.array(self._times)[self._chosen()]
 
     @property
     def oldest(self) -> float | None:
@@ -136,7 +150,8 @@ class Ledger:
         if [len(one) for one in arrays] != [count] * 4 + [count * memo]:
             raise refuse("open", count, "lists of the same length")
         made._alive = bytearray(b"\1" * count)
-        made._open, made._open_seen = count, made._apart.count(SEEN)
+        made._open = count
+        made._open_seen = sum(made._apart.count(code) for code in TO_POLICY)
         return made
 
 

@@ -5,23 +5,32 @@ The desk copies what a forecast needs (`outlook`), which takes a moment; the for
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lighttail.checks import EXACT, positive, refuse, whole
 from lighttail.course import Beginning
+from lighttail.delays import LONGEST
 from lighttail.forecasting import Forecast, forecast_from
+from lighttail.forecasting.forecast import stages
 from lighttail.inference import BoundedRewards, Evidence, SubGaussianRewards
 from lighttail.inference.evidence import Heard
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict
+from lighttail.live.hearing import WINDOW_PARTS
 from lighttail.live.settings import Settings
 from lighttail.online.player import ArmPlayer
 from lighttail.online.trials import Label
+from lighttail.running.continued import Window
 
-PATHS, FEWEST_PATHS, MOST_PATHS = 10_000, 400, 100_000
+PATHS, MOST_PATHS = (10_000, 5_000, 2_000, 1_000, 400), 100_000  # the first that is allowed, and the most
 MOST_PULLS = 2 * 10**9  # pulls of all simulated ends: a request must not be able to keep a server busy
+TEN = 10  # arms above which a pull counts as more than one pull: as the tenth part of the arms
+MOST_DRAWN = 2 * 10**7  # means of all arms of a stage: 160 MB, and as much for the pulls
+SAMPLE = 512  # delays that stand for a law of delays
+MOMENTS = 100  # per window: a forecast is made again when trials have become older by so much
 
 
 class Wish(NamedTuple):
@@ -38,6 +47,8 @@ class Outlook(NamedTuple):
     """What a forecast needs of an experiment, copied after event `seq`.
 
     heard: the rewards of each arm that are evidence. told: how many rewards the policy has heard.
+    first: how many arms the experiment had at its beginning. window: how long rewards take; None if there is
+    no window. moment: changes with time if a window does.
     """
 
     name: str
@@ -51,6 +62,15 @@ class Outlook(NamedTuple):
     settings: Settings
     stopped: bool
     told: int
+    first: int
+    window: Window | None = None
+    moment: int = 0
+
+    @property
+    def stamp(self) -> tuple[Any, ...]:
+        """Two outlooks with the same stamp have the same forecasts: evidence grows while trials become older
+        than the window, although nothing happens."""
+        return self.seq, self.moment, *self.heard
 
     def forecast(self, wish: Wish, threads: int = 1) -> Forecast:
         """The forecast. Raises BadInput if nothing says which loss, or how many pulls."""
@@ -73,17 +93,44 @@ class Outlook(NamedTuple):
             between=self.settings.means if wish.between is None else wish.between,
             heard=self.heard,
             floors=self.settings.shares,
+            window=self.window,
+            first=self.first,
         )
 
     def _paths(self, asked: int | None, left: int) -> int:
-        """The simulated ends. left: the pulls of each."""
-        paths = min(PATHS, max(FEWEST_PATHS, MOST_PULLS // max(1, left))) if asked is None else asked
-        paths = whole("paths", paths, 100, most=MOST_PATHS)
-        if left * paths > MOST_PULLS:
-            most = f"at most {MOST_PULLS:,} pulls of all paths together are simulated"
-            field, value = ("paths", paths) if left * FEWEST_PATHS <= MOST_PULLS else ("horizon", left)
-            raise refuse(field, value, f"so small that {most}", found=f"{left:,} pulls are left")
-        return paths
+        """The simulated ends. left: the pulls of each. Raises BadInput, before any work, if all stages of the
+        forecast would take too long or too much memory."""
+        arms = len(self.labels)
+        fits = [paths for paths in PATHS if self._allowed(paths, left)]
+        paths = whole("paths", (fits or PATHS[-1:])[0] if asked is None else asked, 100, most=MOST_PATHS)
+        if self._allowed(paths, left):
+            return paths
+        least = stages(100, arms)
+        if arms * max(least) > MOST_DRAWN:
+            most = MOST_DRAWN // max(least)
+            raise conflict(
+                "experiment",
+                self.name,
+                f"one with at most {most:,} arms to be forecast",
+                found=f"has {arms:,}",
+            )
+        pulls = f"at most {MOST_PULLS:,} pulls of all paths together are simulated"
+        found = f"{left:,} pulls per path are left, and {sum(stages(paths, arms)):,} paths are simulated"
+        if not self._allowed(100, left):
+            raise refuse("horizon", left + self.start.rounds, f"so small that {pulls}", found=found)
+        means = f", and at most {MOST_DRAWN:,} means of {arms:,} arms are drawn"
+        raise refuse("paths", paths, f"so small that {pulls}{means}", found=found)
+
+    def _allowed(self, paths: int, left: int) -> bool:
+        """Whether a forecast with this number of paths is quick and small enough."""
+        played = stages(paths, len(self.labels))
+        opened = len(self.start.opened) if self.window is not None else 0
+        quick = sum(played) * (left + opened) * self._weight <= MOST_PULLS
+        return quick and max(played) * len(self.labels) <= MOST_DRAWN
+
+    @property
+    def _weight(self) -> float:
+        return max(1.0, len(self.labels) / TEN)
 
     def _end(self, asked: int | None) -> int:
         """The pulls at the end: those so far, if the experiment is stopped."""
@@ -114,13 +161,52 @@ def outlook(book: Book, now: float) -> Outlook:
     horizon = book.first.get("horizon")
     known = np.nan if horizon is None else float(horizon)
     start = Beginning(player.experiment.policy, known, player.pulls, counts, note, opened, memos)
-    window = book.settings.window
-    times, sums = book.hearing.young(counts.shape[1], None if window is None else now - window)
-    rows = zip(counts[1] - times, counts[2] - sums, strict=True)
-    heard = [Heard(int(n), float(total) if n else 0.0) for n, total in rows]  # sums are rounded
-    told = int(counts[1].sum())
-    about = (book.labels or [], heard, evidence, horizon, book.settings, book.stopped, told)
-    return Outlook(book.name, book.seq, book.seed, start, *about)
+    rows = zip(*book.known(now), strict=True)
+    heard = [Heard(int(n), float(total)) for n, total in rows]
+    told, first = int(counts[1].sum()), len(book.first["arms"])
+    about = (book.labels or [], heard, evidence, horizon, book.settings, book.stopped, told, first)
+    made = Outlook(book.name, book.seq, book.seed, start, *about)
+    if book.settings.window is None:
+        return made
+    pulls = pulls_per_window(book, now, book.settings.window)
+    ages = (now - book.ledger.times_seen()) / book.settings.window  # in windows
+    opened[:, 1] = player.pulls - np.floor(np.minimum(ages, 1.0) * pulls).astype(np.int64)
+    window = window_of(book, now - book.settings.window, pulls, evidence == BoundedRewards())
+    return made._replace(window=window, moment=math.floor(now / book.settings.window * MOMENTS))
+
+
+def pulls_per_window(book: Book, now: float, window: float) -> float:
+    """How many pulls a window lasts: as many as were made in the last window or, if these are more, as many
+    as were made per window since the beginning, because too small a number would make forecasts too hopeful.
+    Two digits of the number are kept, rounded up."""
+    since, age = now - window, max(now - float(book.first["time"]), 1e-9)
+    last = book.ledger.asked_since(since) + book.hearing.told_since(since)
+    return min(_rounded_up(max(float(last), book.player.pulls * window / age)), float(LONGEST))
+
+
+def window_of(book: Book, since: float, pulls: float, apart: bool) -> Window:
+    """How long rewards take if a window of so many pulls keeps them back.
+
+    The delays are those of the trials that are older than the window, to a part of the window. As long as
+    there are none, rewards that equal the default come at the end of the window and others come at once.
+    since: trials that were asked at this time or before are older than the window. apart: whether rewards
+        that equal the default and others have delays of their own; normal rewards never equal the default,
+        and all rewards then have the delays of all rewards.
+    """
+    counts = book.hearing.delays(since).astype(np.float64)
+    counts = counts if apart else np.tile(counts.sum(axis=0), (2, 1))
+    for row, usual in enumerate((WINDOW_PARTS, 0 if apart else WINDOW_PARTS)):
+        if counts[row].sum() == 0.0:
+            counts[row, usual] = 1.0
+    places = (np.arange(SAMPLE) + 0.5) / SAMPLE
+    parts = [np.searchsorted(np.cumsum(row) / row.sum(), places) for row in counts]
+    return Window(book.settings.default, np.floor(np.array(parts) / WINDOW_PARTS * pulls))
+
+
+def _rounded_up(count: float) -> float:
+    """To two digits."""
+    unit = 10.0 ** max(0, math.floor(math.log10(max(1.0, count))) - 1)
+    return math.ceil(count / unit) * unit
 
 
 def evidence_of(book: Book) -> Evidence:

@@ -282,6 +282,8 @@ class Round:
         book, risk = self.book, self.book.settings.risk
         if risk != found.risk or risk is None or book.stopped:
             return None
+        if book.alarm is not None and found.seq < book.alarm["after"]:  # a newer forecast has decided
+            return None
         state = verdict(risk["chance"], found.low, found.high, is_on(book.alarm))
         if state is None:
             return None
@@ -301,7 +303,8 @@ class Round:
 
             return outlook(self.book, self.now)
         if look.what == "risk":
-            return None if self.book.stopped else self.book.settings.risk, self.book.heard
+            risk = None if self.book.stopped else self.book.settings.risk
+            return risk, 0 if risk is None else int(sum(self.book.known(self.now)[0]))
         return self.book.state() if look.what == "state" else None
 
 

@@ -244,11 +244,14 @@ class Experiment(LiveExperiment):
         with self._lock:
             return [Trial(id, self.arms[self._kept(id - self._first)[0]]) for id in self._open_ids()]
 
-    def intervals(self, rewards: Evidence | None = None, level: float = 0.95) -> Sequences:
+    def intervals(
+        self, rewards: Evidence | None = None, level: float = 0.95, first: int | None = None
+    ) -> Sequences:
         """Intervals for the mean of every arm and for every difference, which hold however often you look.
 
         rewards: what is known about rewards, `BoundedRewards(low, high)` or `SubGaussianRewards(sigma)` of
-        `lighttail.inference`; by default that they lie between 0 and 1 (docs/inference.md).
+        `lighttail.inference`; by default that they lie between 0 and 1 (docs/inference.md). first: how many
+        arms the experiment had at its beginning, if others were added.
         """
         from lighttail.inference import BoundedRewards, confidence_sequences
 
@@ -256,7 +259,7 @@ class Experiment(LiveExperiment):
             stands = self._standing
             known = zip(self.arms, stands.heard, stands.total, strict=True)
             heard = {arm: (int(times), float(total)) for arm, times, total in known}
-        return confidence_sequences(heard, BoundedRewards() if rewards is None else rewards, level)
+        return confidence_sequences(heard, BoundedRewards() if rewards is None else rewards, level, first)
 
     def forecast(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,17 @@ MANY_OPEN = 100  # open trials from which on their rewards are added as sums, if
 Play = Callable[[int, int], None]
 
 
+class Window(NamedTuple):
+    """How long rewards take while a window keeps them back: the delay depends on the reward.
+
+    default: the reward with which the window closes a trial. waits: two rows of delays in pulls, of rewards
+    that equal the default and of other rewards; each delay of a row is equally likely.
+    """
+
+    default: float
+    waits: Floats
+
+
 def continued(
     start: Beginning,
     noise: Noise,
@@ -35,20 +46,23 @@ def continued(
     delay: DelayLike = None,
     floors: Sequence[tuple[int, float]] = (),
     skip: bool = True,
+    window: Window | None = None,
 ) -> npt.NDArray[np.int64]:
     """The pulls of each arm, [path, arm], those of `start` included.
 
     means: [path, arm]; a path continues from `start` on the problem of its row. The random numbers of a path
     depend only on the seed and on the number of the path. delay: of the rewards; without one, all rewards
     come at once, those of open trials included. floors: arms that are pulled with a chance of their own,
-    whatever the policy chooses. skip: whether a path may skip ahead, which has the same law.
+    whatever the policy chooses. skip: whether a path may skip ahead, which has the same law. window: in place
+    of a delay; an open trial gets a reward that would not have been told yet.
     """
     paths, arms = means.shape
     pulls = np.zeros((paths, arms), dtype=np.int64)
     stop = np.zeros(1, dtype=np.int64)
     late = delay is not None or not noise.moves
-    make = _late if late else _straight
-    more = {"delay": delay} if late else {"floors": floors, "skip": skip}
+    make = _windowed if window is not None else _late if late else _straight
+    more: dict[str, Any] = {"delay": delay} if late else {"floors": floors, "skip": skip}
+    more = more if window is None else {"floors": floors, "window": window}
     play: Play = make(start, noise, means, horizon, seed, pulls, stop, **more)
 
     def send(pool: Any, first: int, attempt: int) -> Future[None]:
@@ -57,13 +71,13 @@ def continued(
     def halt() -> None:
         stop[0] = 1
 
-    def window() -> int:
+    def ahead() -> int:
         return AHEAD * threads
 
     def done(first: int, result: None) -> None:
         """Nothing is left to do: the pulls are in their rows."""
 
-    work_on(threads_of(threads), range(0, paths, TOGETHER), send, done, window=window, halt=halt)
+    work_on(threads_of(threads), range(0, paths, TOGETHER), send, done, window=ahead, halt=halt)
     return pulls
 
 
@@ -128,6 +142,41 @@ def _added(floors: Sequence[tuple[int, float]], arms: int) -> Floats:
     for arm, share in floors:
         shares[arm] = share
     return np.cumsum(shares)
+
+
+def _windowed(
+    start: Beginning,
+    noise: Noise,
+    means: Floats,
+    horizon: int,
+    seed: int,
+    pulls: Any,
+    stop: Any,
+    floors: Sequence[tuple[int, float]],
+    window: Window,
+) -> Play:
+    """Plays rows of paths whose rewards a window keeps back."""
+    from lighttail.kernels import stream, windowed_kernel_for  # imports numba
+    from lighttail.kernels.errors import check_arms
+
+    policy, arms, first = start.policy, means.shape[1], start.rounds
+    params = policy.params(Course(start=start).known_horizon(horizon), arms)
+    example = Bandit(tuple(means[0].tolist()), noise)
+    ring = int(min(window.waits.max(), max(1, horizon - first))) + 2
+    rest = (start.counts, start.note, start.opened, start.memos, _added(floors, arms))
+    with in_sentences(policy, example):
+        kernel = windowed_kernel_for(policy, example)
+
+    def play(begin: int, end: int) -> None:
+        generator = block_generator(seed, begin // TOGETHER)  # must live as long as the kernel draws from it
+        world = noise.world(tuple(means[begin].tolist()))
+        rows = means[begin:end], *rest, window.default, window.waits, ring
+        with in_sentences(policy, example):
+            kernel(stream(generator), params, world, first, horizon, pulls[begin:end], stop, *rows)
+        if stop[0]:
+            check_arms(policy, stop)
+
+    return play
 
 
 def _late(

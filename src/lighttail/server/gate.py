@@ -18,7 +18,7 @@ from lighttail.live.errors import UNKNOWN, Refused, status_of, unavailable, unkn
 from lighttail.server.answers import Answer, Pair, Send, json_answer, problem, send_answer
 from lighttail.server.guard import NO_KEY, Guard, check_role
 from lighttail.server.metrics import Meter
-from lighttail.server.reading import Gone, Receive, body_of, check_json, json_of
+from lighttail.server.reading import Gone, Receive, body_of, check_json, json_of, while_there
 
 Scope = Any
 MOST_INSIDE = 2_000  # requests at one moment; the next one is refused with 503
@@ -116,7 +116,8 @@ class PlainRoute(APIRoute):
             given["body"] = json_of(await body_of(receive, headers))
         elif self.queries:
             given |= numbers_of(scope["query_string"], self.queries)
-        answer = await self.endpoint(**given)
+        asked = self.endpoint(**given)
+        answer = await (while_there(asked, receive) if self.queries else asked)
         await send_answer(answer if isinstance(answer, Answer) else json_answer(answer), send)
 
 

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 from lighttail.checks import BadInput
 from lighttail.dashboard import History
 from lighttail.dashboard.view import View, risk_view
+from lighttail.live.errors import UNAVAILABLE, status_of
 from lighttail.live.journal import PAGE, Reader, event_of
 
 AT_MOST = 0.3  # seconds per look for events that were not read yet
 MOST_KEPT = 200  # histories, and questions
 LEAST_PAUSE = 2.0  # seconds between two forecasts of the same question
 PAUSE = 9.0  # times as long as the last forecast took
+LONGEST_KEPT = 60.0  # seconds: trials become older than the window, although no event says so
 
 
 class Histories:
@@ -59,13 +61,15 @@ class Asked(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """The newest answer to a question: the event after which it was asked, and when it came."""
+    """The newest answer to a question: the event after which it was asked, and when it came. passing: whether
+    there is no answer for a reason that may be over soon, such as many others who ask."""
 
     seq: int
     forecast: View | None
     why: str | None
     ended: float
     took: float
+    passing: bool = False
 
 
 class Outlooks:
@@ -93,22 +97,25 @@ class Outlooks:
         if made is None:
             return True
         pause = max(LEAST_PAUSE, PAUSE * made.took)
-        return made.seq != seq and time.monotonic() - made.ended > pause
+        age = time.monotonic() - made.ended
+        return age > pause and (made.seq != seq or made.passing or age > LONGEST_KEPT)
 
     async def _make(self, asked: Asked, seq: int) -> None:
         begun = time.monotonic()
         forecast: View | None = None
         why: str | None = None
+        passing = False
         try:
             forecast = await self._ask(asked.name, loss=asked.loss, horizon=asked.horizon)
         except BadInput as error:
-            why = f"There is no forecast: {error}."
+            why, passing = f"There is no forecast: {error}.", status_of(error) == UNAVAILABLE
         except Exception as error:
+            passing = True
             why = f"There is no forecast: the server made a mistake ({type(error).__name__})."
         finally:
             self._running.pop(asked, None)
         ended = time.monotonic()
-        self._made[asked] = _Made(seq, forecast, why, ended, ended - begun)
+        self._made[asked] = _Made(seq, forecast, why, ended, ended - begun, passing)
         self._made.move_to_end(asked)
         if len(self._made) > MOST_KEPT:
             self._made.popitem(last=False)

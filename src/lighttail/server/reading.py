@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NoReturn
 
 from lighttail.checks import BadInput, refuse
@@ -37,6 +37,26 @@ async def body_of(receive: Receive, headers: Headers) -> bytes:
     except TimeoutError:
         why = f"the body must be complete within {LONGEST_READ:g} seconds, but was not"
         raise Refused(why, field="body", status=TIMEOUT) from None
+
+
+async def while_there(work: Coroutine[Any, Any, Any], receive: Receive) -> Any:
+    """What the work returns, while the client waits for it. Raises Gone, and ends the work, if the client
+    closes the connection before: nobody else should wait for an answer that nobody reads."""
+    doing, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(receive))
+    try:
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise Gone
+        return doing.result()
+    finally:
+        doing.cancel()
+        leaving.cancel()
+
+
+async def _left(receive: Receive) -> None:
+    """Wait until the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _all_of(receive: Receive) -> bytes:

@@ -66,7 +66,8 @@ class RailsBody(TypedDict):
 
 
 class AlarmAnswer(TypedDict):
-    """The last alarm: whether it is on, the risk budget, and the chance that a forecast found."""
+    """The last alarm: whether it is on, the risk budget, and the chance that a forecast found, which began
+    after the event `after`."""
 
     seq: int
     time: float
@@ -77,6 +78,7 @@ class AlarmAnswer(TypedDict):
     chance: float
     low: float
     high: float
+    after: int
 
 
 @with_config(ONLY_THESE)
