@@ -145,9 +145,30 @@ def test_delays_are_those_of_old_trials_and_a_snapshot_keeps_them() -> None:
     office.close()
 
 
+def test_young_trials_count_for_the_means_as_far_as_they_would_have_been_told() -> None:
+    """Successes are told at once, or after half of the window: an open trial speaks against its arm if a
+    success would have been told. The limits of the means use old trials alone."""
+    for late in (0.0, 80.0):
+        clock, due = Clock(0.0), list[tuple[float, int]]()
+        office, desk = begun(clock, window=160.0, default=0.0)
+        for _ in range(40):
+            clock.now += 10.0
+            due += [(clock.now + late, trial.id) for trial in desk.ask(10)[:1]]
+            if ready := [(id, 1.0) for at, id in due if at <= clock.now]:
+                desk.tell(ready)
+            due = [(at, id) for at, id in due if at > clock.now]
+        found = seen(desk)
+        assert sum(one.times for one in found.heard) == 24 * 10
+        assert found.drawn_from is not None
+        every = 40 * 10 if late == 0.0 else 32 * 10  # the trials of eight rounds cannot say anything yet
+        assert sum(one.times for one in found.drawn_from) == pytest.approx(every)
+        assert sum(one.total for one in found.drawn_from) == every / 10
+        office.close()
+
+
 def test_a_forecast_with_a_window_plays_the_window() -> None:
-    """A window of 1,500 of 6,000 pulls: the losses are larger than without one, by more than z = 4.5 standard
-    errors, and those of another seed are not."""
+    """A window of 1,500 of 6,000 pulls: the mean loss is another one than without a window, by more than
+    z = 4.5 standard errors, and the largest losses are larger."""
     clock, rng = Clock(), np.random.default_rng(2)
     office, desk = begun(clock, window=1500.0, default=0.0, means={"low": 0.02, "high": 0.08})
     for _ in range(20):
@@ -161,7 +182,8 @@ def test_a_forecast_with_a_window_plays_the_window() -> None:
         found._replace(window=window, seed=seed).forecast(Wish(loss=50.0, paths=1000)).losses
         for window, seed in ((found.window, 1), (None, 1), (found.window, 2))
     )
-    assert apart(late, none) > 4.5
+    assert abs(apart(late, none)) > 4.5
+    assert late[-10:].mean() > 1.2 * none[-10:].mean()
     assert abs(apart(late, again)) < 4.5  # control: another seed
     office.close()
 

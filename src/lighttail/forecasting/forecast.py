@@ -132,6 +132,7 @@ def forecast_from(
     floors: Sequence[tuple[int, float]] = (),
     window: Window | None = None,
     first: int | None = None,
+    drawn_from: Sequence[Heard] | None = None,
 ) -> Forecast:
     """The forecast of an experiment in the state `start`.
 
@@ -143,7 +144,8 @@ def forecast_from(
     heard: the rewards of each arm that are evidence about its mean; by default all that the policy heard.
     floors: the places of arms that are pulled with a chance of their own, whatever the policy chooses.
     window: how long a window keeps rewards back, in place of a delay. first: how many arms the experiment had
-        at its beginning, if others were added.
+        at its beginning, if others were added. drawn_from: the rewards from which means are drawn, if they
+        are others than `heard`, from which the limits of the means follow.
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
@@ -165,7 +167,8 @@ def forecast_from(
     noise = evidence.noise if problem is None else problem.noise
     play = _Play(start, noise, horizon, use, delay, floors, window)
     if problem is None:
-        means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
+        known = heard if drawn_from is None else drawn_from
+        means = evidence.posterior(known, np.random.default_rng([seed, 0]), paths, _limits(between))
         parts = parts_of_error(len(heard), first)
         limits = [
             evidence.limits(one, -math.log(part * (1.0 - LEVEL)))

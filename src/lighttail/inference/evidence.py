@@ -32,9 +32,9 @@ STEPS = 100  # halvings of an interval, at most
 
 
 class Heard(NamedTuple):
-    """The rewards of an arm: how many, and their sum."""
+    """The rewards of an arm: how many, and their sum. For `posterior` alone the number may be a fraction."""
 
-    times: int
+    times: float
     total: float
 
 

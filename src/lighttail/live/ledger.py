@@ -120,6 +120,12 @@ class Ledger:
         """How many open trials that the policy sees were asked after this time."""
         return int((self.times_seen() > time).sum())
 
+    def firsts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The place of every open trial that the policy sees, later visits of units left out, and when the
+        trial was asked."""
+        chosen = self._chosen() & (np.array(self._apart) == SEEN)
+        return np.array(self._places, dtype=np.int64)[chosen], np.array(self._times)[chosen]
+
     def times_seen(self) -> npt.NDArray[np.float64]:
         """When each open trial that the policy sees was asked, in the order of `seen`."""
         return np.array(self._times)[self._chosen()]

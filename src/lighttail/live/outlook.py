@@ -48,7 +48,8 @@ class Outlook(NamedTuple):
 
     heard: the rewards of each arm that are evidence. told: how many rewards the policy has heard.
     first: how many arms the experiment had at its beginning. window: how long rewards take; None if there is
-    no window. moment: changes with time if a window does.
+    no window. moment: changes with time if there is a window. drawn_from: the rewards from which means are
+    drawn, if they are not `heard`.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Outlook(NamedTuple):
     first: int
     window: Window | None = None
     moment: int = 0
+    drawn_from: list[Heard] | None = None
 
     @property
     def stamp(self) -> tuple[Any, ...]:
@@ -95,6 +97,7 @@ class Outlook(NamedTuple):
             floors=self.settings.shares,
             window=self.window,
             first=self.first,
+            drawn_from=self.drawn_from,
         )
 
     def _paths(self, asked: int | None, left: int) -> int:
@@ -171,8 +174,10 @@ def outlook(book: Book, now: float) -> Outlook:
     pulls = pulls_per_window(book, now, book.settings.window)
     ages = (now - book.ledger.times_seen()) / book.settings.window  # in windows
     opened[:, 1] = player.pulls - np.floor(np.minimum(ages, 1.0) * pulls).astype(np.int64)
-    window = window_of(book, now - book.settings.window, pulls, evidence == BoundedRewards())
-    return made._replace(window=window, moment=math.floor(now / book.settings.window * MOMENTS))
+    coins, since = evidence == BoundedRewards(), now - book.settings.window
+    from_all = with_young(book, now, book.settings.window, heard) if coins else None
+    moment = math.floor(now / book.settings.window * MOMENTS)
+    return made._replace(window=window_of(book, since, pulls, coins), moment=moment, drawn_from=from_all)
 
 
 def pulls_per_window(book: Book, now: float, window: float) -> float:
@@ -201,6 +206,30 @@ def window_of(book: Book, since: float, pulls: float, apart: bool) -> Window:
     places = (np.arange(SAMPLE) + 0.5) / SAMPLE
     parts = [np.searchsorted(np.cumsum(row) / row.sum(), places) for row in counts]
     return Window(book.settings.default, np.floor(np.array(parts) / WINDOW_PARTS * pulls))
+
+
+def with_young(book: Book, now: float, window: float, heard: list[Heard]) -> list[Heard] | None:
+    """The evidence and what young trials say about rates, by the delays of old trials; None if no old trial
+    has a reward other than the default.
+
+    Let F(a) and G(a) be the chances that a success, or a failure, is told before the trial has the age a. A
+    trial of this age is open with the chance (1 - G) - p (F - G), so that being open says about as much
+    against the rate p as (F - G) / (1 - G) of a failure, if p is small. The state of the policy depends on
+    young trials, and means that ignore them would not fit this state.
+    """
+    counts = book.hearing.delays(now - window).astype(np.float64)
+    if counts[1].sum() == 0.0:
+        return None
+    fails, wins = (np.cumsum(row) / max(1.0, row.sum()) for row in counts)
+    places, asked = book.ledger.firsts()
+    part = np.clip((now - asked) / window * WINDOW_PARTS, 0, WINDOW_PARTS - 1).astype(np.int64)
+    against = np.maximum(0.0, wins[part] - fails[part]) / np.maximum(1e-9, 1.0 - fails[part])
+    times, sums = book.hearing.young(len(heard), now - window)
+    times += np.bincount(places, weights=against, minlength=len(heard))
+    return [
+        Heard(one.times + float(n), one.total + float(s))
+        for one, n, s in zip(heard, times, sums, strict=True)
+    ]
 
 
 def _rounded_up(count: float) -> float:
