@@ -79,19 +79,12 @@ class Load:
         self.desk: Desk = self.office.create("one", **POLICY)[0]
         self.each, self.callers, self.pause, self.tag = pairs // callers, callers, pause, tag
         self.waits: list[float] = []
-        self.commits = 0
-        turn = self.desk._turn
-
-        def counted(tickets: list[Any]) -> bool:
-            self.commits += 1
-            return turn(tickets)
-
-        self.desk._turn = counted  # type: ignore[method-assign]
         begun = time.perf_counter()
         asyncio.run(self._play())
         self.seconds = time.perf_counter() - begun
         self.events = 2 * self.each * callers
         self.office.close()
+        self.commits = self.desk.commits
 
     async def _play(self) -> None:
         waiting = AsyncDesk(self.desk)

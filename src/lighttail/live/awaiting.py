@@ -6,8 +6,9 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from lighttail.live.desk import Desk, Ticket
+from lighttail.live.desk import Desk
 from lighttail.live.requests import Look, Request, Served, Told, ask_for, tell_of
+from lighttail.live.ticket import Ticket
 
 
 class AsyncDesk:

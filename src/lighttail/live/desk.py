@@ -1,15 +1,16 @@
 """The desk of an experiment: it collects the requests that wait, plays them, writes their events in one
 commit, and only then answers them.
 
-One thread per experiment and process does all of this, so that requests are played one after another. The
-commit costs one wait for the disk, however many requests share it."""
+One thread per experiment and process plays, so that requests are played one after another. The commit costs
+one wait for the disk, however many requests share it. If the journal allows it, a second thread writes while
+the first one plays the next requests; nobody is answered before the own events, and all events before them,
+are on disk. Both threads end when nobody has asked for a while."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from _thread import allocate_lock
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -17,23 +18,16 @@ from typing import Any
 
 from lighttail.checks import BadInput
 from lighttail.live.book import Book
-from lighttail.live.errors import Damaged, Refused, unavailable
-from lighttail.live.journal import Event, Journal, Kept, Turn, event_of
+from lighttail.live.errors import CONFLICT, Damaged, Refused, status_of, unavailable
+from lighttail.live.journal import NO_DIGEST, Event, Finder, Journal, Kept, Turn, event_of
+from lighttail.live.past import Past
 from lighttail.live.play import MOST_CLOSED, Round
-from lighttail.live.requests import (
-    Change,
-    Look,
-    Request,
-    Served,
-    Told,
-    arm_change,
-    ask_for,
-    settings_change,
-    tell_of,
-)
+from lighttail.live.requests import Request
+from lighttail.live.ticket import Then, Ticket, finish
+from lighttail.live.verbs import Verbs
+from lighttail.live.writer import Group, Writer
 
 Clock = Callable[[], float]
-Then = Callable[[list["Ticket"]], None]
 MOST_WAITING = 20_000  # requests that wait; the next one is refused with 503
 MOST_TOGETHER = 1_000  # requests per commit
 SNAPSHOT_EVERY = 10_000  # events
@@ -42,36 +36,10 @@ FIRST_PAUSE = 1.0  # seconds from a failure until the desk tries again by itself
 GATHERING = 0.5  # how long to wait for callers that were just answered, as a share of the last commit
 LONGEST_GATHERING = 0.01  # seconds
 STEP = 0.0002  # seconds between two looks at who has come
+NOBODY = Group(0, NO_DIGEST)
 
 
-class Ticket:
-    """A request that waits for its answer. holder: whatever the caller wants to find again."""
-
-    __slots__ = ("_done", "answer", "error", "holder", "request", "then")
-
-    def __init__(self, request: Request, then: Then | None = None, holder: Any = None) -> None:
-        self.request, self.then, self.holder = request, then, holder
-        self.answer: Any = None
-        self.error: BaseException | None = None
-        self._done = allocate_lock()
-        self._done.acquire()
-
-    def result(self, timeout: float | None = None) -> Any:
-        """The answer, which is on disk, or the refusal as an exception. After `timeout` seconds: Refused
-        (503); it is then not known whether the request counts, and it may be sent again with the same key or
-        ids."""
-        if not self._done.acquire(timeout=-1 if timeout is None else timeout):
-            raise unavailable("the answer did not come in time; send the request again", "timeout")
-        self._done.release()
-        if self.error is not None:
-            raise self.error
-        return self.answer
-
-    def _finish(self) -> None:
-        self._done.release()
-
-
-class Desk:
+class Desk(Verbs):
     """The experiment `name` of a journal, for any number of threads.
 
     clock: the time in seconds; if it is set back, the time of events stands still until it has caught up.
@@ -80,7 +48,7 @@ class Desk:
 
     def __init__(self, journal: Journal, name: str, clock: Clock = time.time) -> None:
         self.journal, self.name, self.clock = journal, name, clock
-        self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
+        self._queue: SimpleQueue[Ticket | Group | None] = SimpleQueue()
         self._gate = threading.Lock()
         self._closed = self._ending = False
         self._book: Book | None = None
@@ -89,15 +57,19 @@ class Desk:
         self._again: float | None = None  # when to try again after a failure; None if there was none
         self._pause = FIRST_PAUSE
         self._expected, self._until = 0, 0.0  # how many callers may come back at once, and until when
+        self._group = NOBODY  # what was played and is not being written yet
+        self._flying: Group | None = None  # what is being written
+        self._finder: Finder | None = None
+        self._writer: Writer | None = None
         self._thread = threading.Thread(target=self._work, name=f"desk of {name}", daemon=True)
         self._thread.start()
 
-    # What callers use
+    # What callers use, besides the verbs
 
     def submit(self, request: Request, then: Then | None = None, holder: Any = None) -> Ticket:
         """Let a request wait for its turn.
 
-        then: called in the desk's thread, once per commit, with all tickets that are done and have this
+        then: called in a thread of the desk, once per commit, with all tickets that are done and have this
         `then`."""
         ticket = Ticket(request, then, holder)
         with self._gate:
@@ -113,66 +85,6 @@ class Desk:
         """How many requests wait for their turn."""
         return self._queue.qsize()
 
-    def ask(
-        self,
-        count: Any = None,
-        key: Any = None,
-        unit: Any = None,
-        actions: Any = None,
-        labels: Any = None,
-        about: Any = None,
-    ) -> list[Served]:
-        """The next trials, on disk. The same key again gives the same trials. about: a small object that is
-        kept in the journal with each of them (`Experiment.ask`)."""
-        asked: list[Served] = self.submit(ask_for(count, key, unit, actions, labels, about)).result()
-        return asked
-
-    def tell(self, rewards: Any) -> Told:
-        """Count rewards, given as pairs of an id and a reward: all of them, or none and a refusal."""
-        told: Told = self.submit(tell_of(rewards)).result()
-        return told
-
-    def pause(self) -> bool:
-        """Serve the fall-back arm from now on; False if the experiment is paused already."""
-        return bool(self.submit(Change("pause", {})).result())
-
-    def resume(self) -> bool:
-        """Let the policy choose again; False if the experiment is not paused."""
-        return bool(self.submit(Change("resume", {})).result())
-
-    def stop(self) -> bool:
-        """Ask no more, for good; rewards still count. False if the experiment is stopped already."""
-        return bool(self.submit(Change("stop", {})).result())
-
-    def set(self, settings: Any) -> bool:
-        """Have these settings from now on, in place of all that there were; False if they are the same."""
-        return bool(self.submit(settings_change(settings)).result())
-
-    def add(self, arm: Any) -> bool:
-        """Let one more arm join; False if there is such an arm already."""
-        return bool(self.submit(arm_change("add", arm)).result())
-
-    def retire(self, arm: Any) -> bool:
-        """Never choose this arm again, for good; its rewards still count. False if it was retired before."""
-        return bool(self.submit(arm_change("retire", arm)).result())
-
-    def alarm(self, **fields: Any) -> bool:
-        """Write an alarm into the journal."""
-        return bool(self.submit(Change("alarm", fields)).result())
-
-    def summary(self) -> dict[str, Any]:
-        """The experiment in numbers."""
-        found: dict[str, Any] = self.submit(Look("summary")).result()
-        return found
-
-    def state(self) -> str:
-        """What the policy knows, as `Experiment.from_json` reads it."""
-        return str(self.submit(Look("state")).result())
-
-    def tick(self) -> None:
-        """Close the trials whose window is over."""
-        self.submit(Look("tick")).result()
-
     def close(self) -> None:
         """Finish what was accepted, refuse the rest with 503, and keep a snapshot."""
         with self._gate:
@@ -184,39 +96,60 @@ class Desk:
     # The desk's thread
 
     def _work(self) -> None:
+        self._writer = Writer(self.journal, self.name, self._landed) if self.journal.ahead else None
         while not self._ending:
             tickets: list[Ticket] = []
+            if len(self._group.tickets) >= MOST_TOGETHER:
+                self._await_landing()
             self._collect(tickets, self._patience())
-            self._gather(tickets)
-            begun = time.monotonic()
-            self._serve(tickets)
-            self._until += min(GATHERING * (self._until - begun), LONGEST_GATHERING)
-            self._keep_snapshot(self._often())
+            if self._flying is None:
+                self._gather(tickets)
+            if self._writer is None:
+                self._serve(tickets)
+                self._keep_snapshot(self._often())
+            else:
+                self._play_ahead(tickets)
+        if self._writer is not None:
+            self._land_all()
+            self._writer.end()
         self._keep_snapshot(1)
 
     def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> None:
-        """Add the requests that wait; if none does, wait for one for `patience` seconds."""
+        """Add the requests that wait; if there is nothing to do, wait for a request, or for the end of a
+        commit, for `patience` seconds."""
         with suppress(Empty):
-            while len(tickets) < MOST_TOGETHER and not self._ending:
-                first = patience > 0.0 and not tickets
-                ticket = self._queue.get(timeout=patience) if first else self._queue.get_nowait()
-                if ticket is None:
+            while len(tickets) + len(self._group.tickets) < MOST_TOGETHER and not self._ending:
+                come = self._queue.get(timeout=patience) if patience > 0.0 else self._queue.get_nowait()
+                patience = 0.0
+                if come is None:
                     self._ending = True
-                else:
-                    tickets.append(ticket)
+                elif isinstance(come, Ticket):
+                    tickets.append(come)
+                elif come is self._flying:
+                    self._land(come)
 
     def _gather(self, tickets: list[Ticket]) -> None:
         """Wait a moment for callers that were answered by the last commit and are likely to ask again: the
         more of them share the next commit, the fewer commits everybody waits for. Two callers, for example,
         would otherwise take turns, and each of them would wait for the commits of both."""
-        while 0 < len(tickets) + self._queue.qsize() < self._expected and not self._ending:
+        here = len(tickets) + len(self._group.tickets)
+        while 0 < here + self._queue.qsize() < self._expected and not self._ending:
             left = self._until - time.monotonic()
             if left <= 0.0:
                 break
             time.sleep(min(left, STEP))
         self._collect(tickets)
 
+    def _expect(self, callers: int, took: float) -> None:
+        """Note how many callers may come at once after a commit, and how long to wait for them."""
+        self._expected = callers
+        self._until = time.monotonic() + min(GATHERING * took, LONGEST_GATHERING)
+
     def _patience(self) -> float:
+        if self._flying is not None:
+            return LONGEST_WAIT
+        if self._group.tickets or self._group.rows:
+            return 0.0
         if self._again is not None:
             return max(0.01, self._again - time.monotonic())
         book = self._book
@@ -225,33 +158,32 @@ class Desk:
             return LONGEST_WAIT
         return min(LONGEST_WAIT, max(0.01, oldest + book.settings.window - max(book.time, self.clock())))
 
+    # One commit after another
+
     def _serve(self, tickets: list[Ticket]) -> None:
         """Play requests and write their events; answer them when the events are on disk, and not before."""
+        begun = time.monotonic()
         try:
             while (tickets or self._due()) and not self._turn(tickets):
                 pass
             if self._book is not None:
                 self._again = None
-        except BadInput as error:  # from the journal
+        except (BadInput, Damaged) as error:  # from the journal
             self._fail(tickets, error)
-        except Damaged as error:
-            self._fail(tickets, unavailable(f"the journal of {self.name} is damaged: {error}"))
         except Exception as error:  # a mistake of ours: it must hit no request but the one that met it
-            self._book = None
             if len(tickets) > 1:
-                for ticket in tickets:
-                    self._serve([ticket])
+                self._one_by_one(tickets)
                 return
             self._fail(tickets, Refused(f"the server made a mistake: {error!r}", field="server", status=500))
-        self._expected, self._until = self._queue.qsize() + len(tickets), time.monotonic()
-        called: dict[Then, list[Ticket]] = {}
+        self._expect(self._queue.qsize() + len(tickets), time.monotonic() - begun)
+        finish(tickets)
+
+    def _one_by_one(self, tickets: list[Ticket]) -> None:
+        """Serve each request in a commit of its own, from a book that is made anew."""
+        self._book, self._group = None, NOBODY
         for ticket in tickets:
-            ticket._finish()
-            if ticket.then is not None:
-                called.setdefault(ticket.then, []).append(ticket)
-        for then, done in called.items():
-            with suppress(Exception):  # the caller's mistake must not end the desk
-                then(done)
+            self._serve([ticket])
+        self._book = None
 
     def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
         """Forget the book, which may be ahead of the journal; it is made again from the journal. The desk
@@ -261,6 +193,10 @@ class Desk:
         if self._again is None or now >= self._again:
             self._pause = FIRST_PAUSE if self._again is None else min(2.0 * self._pause, LONGEST_WAIT)
             self._again = now + self._pause
+        if isinstance(error, Damaged):
+            error = unavailable(f"the journal of {self.name} is damaged: {error}")
+        elif isinstance(error, BadInput) and status_of(error) == CONFLICT:
+            error = unavailable("another desk has written to the journal; send the request again")
         for ticket in tickets:
             ticket.answer, ticket.error = None, error
 
@@ -271,21 +207,123 @@ class Desk:
             self._book, self._kept = self._loaded()
         with self.journal.turn(self.name) as turn:
             book = self._current(self._book, turn)
-            round = Round(book, turn, self.clock())
+            round = Round(book, Past(turn), self.clock())
             played = round.close_due() < MOST_CLOSED
             if played:
                 if tickets and self.journal.shared:  # more have come while another server had its turn
                     self._collect(tickets)
                 round.look_up([ticket.request for ticket in tickets])
-                for ticket in tickets:
-                    try:
-                        ticket.answer, ticket.error = round.play(ticket.request), None
-                    except BadInput as error:
-                        ticket.error = error
+                self._play(round, tickets)
             turn.append(turn.last, round.events)
         if round.events:
             self.commits, self.written = self.commits + 1, self.written + len(round.events)
         return played
+
+    def _play(self, round: Round, tickets: list[Ticket]) -> None:
+        for ticket in tickets:
+            try:
+                ticket.answer, ticket.error = round.play(ticket.request), None
+            except BadInput as error:
+                ticket.error = error
+
+    # Playing while the events before are being written
+
+    def _play_ahead(self, tickets: list[Ticket]) -> None:
+        """Play requests on top of all that was played, and let their group be written if none is being
+        written."""
+        try:
+            if tickets or self._due():
+                self._add(self._at_the_end(), tickets)
+                self._again = None
+        except (BadInput, Damaged) as error:  # from the journal, before anything was played
+            self._fail(tickets, error)
+            finish(tickets)
+        except Exception:  # a mistake of ours; the book may have half of a request
+            self._await_landing()
+            self._one_by_one([*self._group.tickets, *tickets])
+        if self._flying is None:
+            self._send()
+
+    def _at_the_end(self) -> Book:
+        """The book after the last event that was played."""
+        if self._book is None:
+            self._land_all()
+            book, kept = self._loaded()
+            with self.journal.turn(self.name) as turn:
+                self._book, self._kept = self._current(book, turn), kept
+                self._group = Group(turn.last, turn.digest)
+            self._finder = self.journal.finder(self.name)
+        return self._book
+
+    def _add(self, book: Book, tickets: list[Ticket]) -> None:
+        """Play requests, and add them and their events to the group."""
+        assert self._finder is not None
+        now = self.clock()
+        while True:
+            groups = (self._group,) if self._flying is None else (self._flying, self._group)
+            round = Round(book, Past(self._finder, groups), now)
+            closed = round.close_due()
+            if closed < MOST_CLOSED:
+                break
+            self._group.add(round.events)
+            self._land_all()
+        try:
+            round.look_up([ticket.request for ticket in tickets])
+            self._play(round, tickets)
+        except BadInput as error:  # nothing can be looked up, and nothing was played
+            for ticket in tickets:
+                ticket.error = error
+        self._group.add(round.events)
+        self._group.keys |= round.keys
+        self._group.tickets += tickets
+
+    def _send(self) -> None:
+        """Let the group be written; if it has no events, its answers rest on events that are."""
+        group = self._group
+        if group.rows:
+            group.kept = self._snapshot(self._often())
+            self._group, self._flying = group.next(), group
+            assert self._writer is not None
+            self._writer.send(group)
+        else:
+            tickets, group.tickets = group.tickets, []
+            finish(tickets)
+
+    def _landed(self, group: Group) -> None:
+        """In the writer's thread: a group is on disk, or its commit has failed."""
+        group.waiting = self._queue.qsize()
+        self._queue.put(group)
+
+    def _land(self, group: Group) -> None:
+        """Take note of a group that is on disk. If it is not, all that was played since is void, too."""
+        self._flying = None
+        if group.error is None:
+            self.commits, self.written = self.commits + 1, self.written + len(group.rows)
+            callers = group.waiting + len(group.tickets) + len(self._group.tickets)
+            self._expect(callers, group.took)
+            return
+        tickets = [*group.tickets, *self._group.tickets]
+        if isinstance(group.error, BadInput):
+            self._group = NOBODY
+            self._fail(tickets, group.error)
+            finish(tickets)
+        else:
+            self._one_by_one(tickets)
+
+    def _await_landing(self) -> None:
+        """Wait until nothing is being written."""
+        if self._flying is not None:
+            assert self._writer is not None
+            self._writer.idle.wait()
+            self._land(self._flying)
+
+    def _land_all(self) -> None:
+        """Wait until all that was played is on disk."""
+        self._await_landing()
+        self._send()
+        self._await_landing()
+
+    # The book and its snapshots
 
     def _due(self) -> bool:
         """Whether a window is over, or may be: after a failure nobody knows before the next try."""
@@ -318,12 +356,18 @@ class Desk:
 
     def _keep_snapshot(self, least: int) -> None:
         """Keep a snapshot after `least` events. It only saves time, so that a failure may stop nothing."""
+        with suppress(Exception):
+            kept = self._snapshot(least)
+            if kept is not None:
+                self.journal.keep(self.name, kept)
+
+    def _snapshot(self, least: int) -> Kept | None:
+        """A snapshot if `least` events have come since the last one. Its events must be on disk first."""
         book = self._book
         if book is None or book.seq - self._kept < least:
-            return
+            return None
         self._kept = book.seq
-        with suppress(Exception):
-            self.journal.keep(self.name, Kept(book.seq, json.dumps(book.to_plain())))
+        return Kept(book.seq, json.dumps(book.to_plain()))
 
     def _often(self) -> int:
         """After how many events a snapshot is due: the more trials are open, the longer it is to write."""

@@ -89,18 +89,8 @@ def event_of(body: str) -> Event:
     return json.loads(body)  # type: ignore[no-any-return]
 
 
-class Turn(ABC):
-    """The right to append to one experiment, from `Journal.turn` until the end of its `with` block.
-
-    last: the number of the last event. digest: the digest of all lines up to this event.
-    """
-
-    last: int
-    digest: bytes
-
-    @abstractmethod
-    def bodies(self, after: int, most: int) -> list[str]:
-        """The lines of at most so many events after event `after`, in their order."""
+class Finder(ABC):
+    """Finds the events of one experiment by their keys, units and trials."""
 
     @abstractmethod
     def bodies_with(self, keys: list[str]) -> list[str]:
@@ -114,6 +104,20 @@ class Turn(ABC):
     def bodies_of(self, trial: int) -> list[str]:
         """The lines of all events of a trial, in their order."""
 
+
+class Turn(Finder):
+    """The right to append to one experiment, from `Journal.turn` until the end of its `with` block.
+
+    last: the number of the last event. digest: the digest of all lines up to this event.
+    """
+
+    last: int
+    digest: bytes
+
+    @abstractmethod
+    def bodies(self, after: int, most: int) -> list[str]:
+        """The lines of at most so many events after event `after`, in their order."""
+
     @abstractmethod
     def _write(self, rows: list[Row]) -> None:
         """Keep these rows, all or none, at the end of the `with` block."""
@@ -123,13 +127,17 @@ class Turn(ABC):
 
         expected: the number of the event after which they were made. Raises Refused (409) if there are
         others."""
-        if expected != self.last:
-            allowed = f"{self.last}, the number of the last event"
-            raise Refused(field="expected", value=expected, allowed=allowed, status=CONFLICT)
         if [event["seq"] for event in events] != list(range(expected + 1, expected + 1 + len(events))):
             raise ValueError("events must be numbered without gaps")
-        if events:
-            rows = rows_of(events, self.digest)
+        self.append_rows(expected, self.digest, rows_of(events, self.digest))
+
+    def append_rows(self, expected: int, digest: bytes, rows: list[Row]) -> None:
+        """Append the rows of events that were made after event `expected`, when the digest was `digest`.
+        Raises Refused (409) if there are others."""
+        if (expected, digest) != (self.last, self.digest):
+            allowed = f"{self.last}, the number of the last event"
+            raise Refused(field="expected", value=expected, allowed=allowed, status=CONFLICT)
+        if rows:
             self._write(rows)
             self.last, self.digest = rows[-1].seq, rows[-1].digest
 
@@ -181,10 +189,12 @@ class Reader(ABC):
 class Journal(Reader):
     """Where the events of all experiments are kept.
 
-    shared: whether other processes may append to the same experiments.
+    shared: whether other processes may append to the same experiments. ahead: whether a desk may play
+    requests while the events before them are being written; nobody else may append meanwhile.
     """
 
     shared: bool = False
+    ahead: bool = False
 
     @abstractmethod
     def create(self, name: str, event: Event) -> bool:
@@ -196,6 +206,10 @@ class Journal(Reader):
         """The right to append to an experiment. No other turn of this experiment, in any process, overlaps
         with it. What was appended is on disk when the `with` block has ended, or nothing of it is and the
         block raises. Raises Refused (404) if there is no such experiment."""
+
+    def finder(self, name: str) -> Finder:
+        """Finds events of an experiment that are on disk, also while a turn is taken; only if `ahead`."""
+        raise NotImplementedError
 
     @abstractmethod
     def keep(self, name: str, kept: Kept) -> None:

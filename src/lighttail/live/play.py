@@ -9,8 +9,9 @@ from typing import Any
 from lighttail.checks import BadInput, refuse
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict, unknown
-from lighttail.live.journal import Event, Turn, event_of
+from lighttail.live.journal import Event
 from lighttail.live.ledger import OpenTrial
+from lighttail.live.past import Past
 from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
 from lighttail.live.settings import place_of
 from lighttail.online.trials import Label
@@ -24,11 +25,11 @@ class Round:
     A request that is refused leaves the book as it was. The events are not on disk: nobody may be answered
     before they are, and the book must be thrown away if they cannot be written."""
 
-    def __init__(self, book: Book, turn: Turn, now: float) -> None:
-        self.book, self.turn = book, turn
+    def __init__(self, book: Book, past: Past, now: float) -> None:
+        self.book, self.past = book, past
         self.now = max(now, book.time)  # a clock that was set back stands still until it has caught up
         self.events: list[Event] = []
-        self._keys: dict[str, list[Event]] = {}
+        self.keys: dict[str, list[Event]] = {}
         self._units: dict[str, Label | None] = {}
         self._gone: set[Label | None] = set()  # arms that were retired in this round
         self._stories: dict[int, list[Event]] = {}  # what this round adds to the story of a trial
@@ -37,18 +38,14 @@ class Round:
         """Find the keys and the units of all requests in the journal, in two questions."""
         asks = [request for request in requests if isinstance(request, Ask)]
         if keys := list({ask.key for ask in asks if ask.key is not None}):
-            self._keys = {key: [] for key in keys}
-            for event in map(event_of, self.turn.bodies_with(keys)):
-                self._keys[event["key"]].append(event)
+            self.keys = self.past.with_keys(keys)
         if self.book.settings.sticky and (units := list({ask.unit for ask in asks if ask.unit is not None})):
             self._find_units(units)
 
     def _find_units(self, units: list[str], after: int = 0) -> None:
         """Note the arm to which each unit sticks. A unit whose arm was retired sticks to the first arm that
         it got since."""
-        found = {
-            event["unit"]: event["arm"] for event in map(event_of, self.turn.bodies_of_units(units, after))
-        }
+        found = {event["unit"]: event["arm"] for event in self.past.of_units(units, after)}
         self._units |= {unit: found.get(unit) for unit in units}
         for place, seq in self.book.retired.items():
             label = self.book.label(place)
@@ -62,7 +59,7 @@ class Round:
 
     def story(self, id: int) -> list[Event]:
         """All events of a trial, those of this round included."""
-        return [*map(event_of, self.turn.bodies_of(id)), *self._stories.get(id, [])]
+        return [*self.past.of_trial(id), *self._stories.get(id, [])]
 
     def play(self, request: Request) -> Any:
         """The answer to a request. Raises BadInput if it is refused."""
@@ -80,7 +77,7 @@ class Round:
     # Asks
 
     def _ask(self, ask: Ask) -> list[Served]:
-        if ask.key is not None and (before := self._keys.get(ask.key)):
+        if ask.key is not None and (before := self.keys.get(ask.key)):
             return self._asked_before(ask, before)
         self._check_ask(ask)
         more: Event = {} if ask.key is None else {"key": ask.key}
@@ -90,7 +87,7 @@ class Round:
             more["about"] = ask.about
         made = [self._pull(ask, more | ask.offer) for _ in range(ask.times)]
         if ask.key is not None:
-            self._keys[ask.key] = made
+            self.keys[ask.key] = made
         return [served(event, self.book.labels is None) for event in made]
 
     def _asked_before(self, ask: Ask, before: list[Event]) -> list[Served]:

@@ -16,7 +16,18 @@ from typing import Any
 
 from lighttail.checks import file_path, refuse
 from lighttail.live.errors import Damaged, unavailable, unknown
-from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Reader, Row, Turn, text_digest
+from lighttail.live.journal import (
+    NO_DIGEST,
+    PAGE,
+    Event,
+    Finder,
+    Journal,
+    Kept,
+    Reader,
+    Row,
+    Turn,
+    text_digest,
+)
 
 FORMAT = 1
 APPLICATION = 0x6C747461  # "ltta", which marks the file as a journal of lighttail
@@ -61,10 +72,9 @@ def _said(error: sqlite3.Error) -> str:
     return f"the journal cannot be written or read at this moment ({error}); send the request again"
 
 
-class _SqliteTurn(Turn):
-    def __init__(self, link: sqlite3.Connection, number: int, last: int, digest: bytes) -> None:
-        self.link, self.number, self.last, self.digest = link, number, last, digest
-        self.begun = False
+class _SqliteFinder(Finder):
+    def __init__(self, link: sqlite3.Connection, number: int) -> None:
+        self.link, self.number = link, number
 
     def _found(self, where: str, *values: Any, by: str = "") -> list[str]:
         """The lines that fulfil a condition. by: the index; without the name SQLite would read all events."""
@@ -79,9 +89,6 @@ class _SqliteTurn(Turn):
             found += self._found(where.format(", ".join("?" * len(some))), *some, by=by)
         return found
 
-    def bodies(self, after: int, most: int) -> list[str]:
-        return self._found("seq > ? ORDER BY seq LIMIT ?", after, most)
-
     def bodies_with(self, keys: list[str]) -> list[str]:
         return self._listed("key IN ({}) ORDER BY seq", keys, by="key")
 
@@ -92,6 +99,30 @@ class _SqliteTurn(Turn):
 
     def bodies_of(self, trial: int) -> list[str]:
         return self._found("trial = ? ORDER BY seq", trial, by="trial")
+
+
+class _SqliteReading(_SqliteFinder):
+    """Finds events on a connection that cannot write, which all desks share."""
+
+    def __init__(self, link: sqlite3.Connection, number: int, lock: Any) -> None:
+        super().__init__(link, number)
+        self.lock = lock
+
+    def _found(self, where: str, *values: Any, by: str = "") -> list[str]:
+        try:
+            with self.lock:
+                return super()._found(where, *values, by=by)
+        except sqlite3.Error as error:
+            raise unavailable(_said(error)) from None
+
+
+class _SqliteTurn(_SqliteFinder, Turn):
+    def __init__(self, link: sqlite3.Connection, number: int, last: int, digest: bytes) -> None:
+        super().__init__(link, number)
+        self.last, self.digest, self.begun = last, digest, False
+
+    def bodies(self, after: int, most: int) -> list[str]:
+        return self._found("seq > ? ORDER BY seq LIMIT ?", after, most)
 
     def _write(self, rows: list[Row]) -> None:
         if not self.begun:
@@ -126,7 +157,9 @@ class SqliteReader(Reader):
         _check_marks(self.path, known, version)
 
     def _reading(self) -> sqlite3.Connection:
-        link = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)
+        link = sqlite3.connect(
+            f"{self.path.as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+        )
         link.text_factory = _text
         return link
 
@@ -180,12 +213,16 @@ class SqliteReader(Reader):
 class SqliteJournal(SqliteReader, Journal):
     """A journal in a SQLite file, which is made if there is none."""
 
+    ahead = True
+
     def __init__(self, path: Any) -> None:
         self.path = Path(os.path.realpath(file_path("store", path)))
-        self._lock = RLock()
+        self._lock, self._look_lock = RLock(), RLock()
         self._held = _locked(self.path)
         try:
             self._link = self._connected()
+            self._look = self._reading()
+            self._look.text_factory = str
         except BaseException:
             self._held.close()
             raise
@@ -251,6 +288,11 @@ class SqliteJournal(SqliteReader, Journal):
                 self._rolled_back()
                 raise
 
+    def finder(self, name: str) -> Finder:
+        for (number,) in self._read("SELECT number FROM experiments WHERE name = ?", name):
+            return _SqliteReading(self._look, number, self._look_lock)
+        raise unknown("name", name, "the name of an experiment")
+
     def keep(self, name: str, kept: Kept) -> None:
         query = """INSERT OR REPLACE INTO snapshots
             SELECT number, ?, ?, ? FROM experiments WHERE name = ?"""
@@ -258,7 +300,8 @@ class SqliteJournal(SqliteReader, Journal):
             self._link.execute(query, (kept.seq, kept.text, text_digest(kept.text), name))
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._look_lock:
+            self._look.close()  # first: whoever closes last puts the log into the file
             self._link.close()
             self._held.close()
 
