@@ -35,7 +35,7 @@ LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
 FIRST_PAUSE = 1.0  # seconds from a failure until the desk tries again by itself, doubled every time
 GATHERING = 0.5  # how long to wait for callers that were just answered, as a share of the last commit
 LONGEST_GATHERING = 0.01  # seconds
-STEP = 0.0002  # seconds between two looks at who has come
+STEPS, LEAST_STEP = 4, 0.00005  # how often to look at who has come, and seconds between two looks at least
 NOBODY = Group(0, NO_DIGEST)
 
 
@@ -131,13 +131,16 @@ class Desk(Verbs):
     def _gather(self, tickets: list[Ticket]) -> None:
         """Wait a moment for callers that were answered by the last commit and are likely to ask again: the
         more of them share the next commit, the fewer commits everybody waits for. Two callers, for example,
-        would otherwise take turns, and each of them would wait for the commits of both."""
-        here = len(tickets) + len(self._group.tickets)
-        while 0 < here + self._queue.qsize() < self._expected and not self._ending:
-            left = self._until - time.monotonic()
-            if left <= 0.0:
+        would otherwise take turns, and each of them would wait for the commits of both. Nobody waits any
+        longer when the rest come too slowly to be here in time."""
+        first = here = len(tickets) + len(self._group.tickets) + self._queue.qsize()
+        begun = now = time.monotonic()
+        while 0 < here < self._expected and now < self._until and not self._ending:
+            time.sleep(max(LEAST_STEP, (self._until - now) / STEPS))
+            now = time.monotonic()
+            here = len(tickets) + len(self._group.tickets) + self._queue.qsize()
+            if (self._expected - here) * (now - begun) > (here - first) * (self._until - now):
                 break
-            time.sleep(min(left, STEP))
         self._collect(tickets)
 
     def _expect(self, callers: int, took: float) -> None:

@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -44,16 +45,25 @@ CREATE TABLE IF NOT EXISTS snapshots (
     experiment INTEGER PRIMARY KEY REFERENCES experiments, seq INTEGER NOT NULL, text TEXT NOT NULL,
     digest BLOB NOT NULL);
 """
+
+
+def _insert(rows: int) -> str:
+    """The statement that inserts so many rows of one experiment, whose number is the first value."""
+    values = (", ".join(f"?{6 * row + more}" for more in range(2, 8)) for row in range(rows))
+    return f"INSERT INTO events VALUES {', '.join(f'(?1, {six})' for six in values)}"
+
+
 # Statements that insert many rows at once. Python hands the processor to another thread at every step of
-# SQLite and must wait to get it back, so that one row per step would take longer while callers are busy.
-INSERTS = [
-    (size, f"INSERT INTO events VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}")
-    for size in (256, 128, 64, 32, 16, 8, 4, 2, 1)
-]
+# SQLite and must wait to get it back, so that one row per step would take longer while callers are busy. Up
+# to 256 rows take at most two steps, by few enough statements that Python keeps all of them prepared.
+INSERTS = [(size, _insert(size)) for size in (*range(256, 0, -16), *range(15, 0, -1))]
 MARKS = ("application_id", "user_version")
 ROWS = """SELECT events.seq, trial, key, unit, body, events.digest FROM events
     JOIN experiments ON experiment = number WHERE name = ?"""
-MOST_LISTED = 500  # values of one IN (...)
+MOST_LISTED = 512  # values of one IN (...)
+# How long the log grows until it is put into the file, in pages of 4 KB. This takes longer than a commit,
+# and should happen in fewer than one commit of a hundred.
+MOST_IN_LOG = 8_000
 
 
 def _text(raw: bytes) -> str:
@@ -83,9 +93,12 @@ class _SqliteFinder(Finder):
         return [body for (body,) in self.link.execute(query, (self.number, *values))]
 
     def _listed(self, where: str, values: list[str], by: str = "") -> list[str]:
+        """The lines that fulfil a condition with a list. A list is filled up to a power of 2 with its last
+        value, so that few statements are to be prepared."""
         found = []
         for first in range(0, len(values), MOST_LISTED):
             some = values[first : first + MOST_LISTED]
+            some += some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
             found += self._found(where.format(", ".join("?" * len(some))), *some, by=by)
         return found
 
@@ -131,8 +144,8 @@ class _SqliteTurn(_SqliteFinder, Turn):
         first, last = 0, rows[-1]
         for size, statement in INSERTS:
             while len(rows) - first >= size:
-                values = [value for row in rows[first : first + size] for value in (self.number, *row)]
-                self.link.execute(statement, values)
+                values = chain.from_iterable(rows[first : first + size])
+                self.link.execute(statement, (self.number, *values))
                 first += size
         self.link.execute(
             "UPDATE experiments SET seq = ?, digest = ? WHERE number = ?",
@@ -236,6 +249,7 @@ class SqliteJournal(SqliteReader, Journal):
                 _check_marks(self.path, known, version)
             link.execute("PRAGMA journal_mode = WAL")
             link.execute("PRAGMA synchronous = FULL")
+            link.execute(f"PRAGMA wal_autocheckpoint = {MOST_IN_LOG}")
             marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
             link.executescript(f"BEGIN; {TABLES} {marks} COMMIT;")  # all or nothing, also if it is killed
         except sqlite3.Error as error:
