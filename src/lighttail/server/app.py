@@ -64,6 +64,7 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
         exception_handlers={HTTPException: refused},
     )
     app.router.route_class = PlainRoute
+    app.state.meter = meter
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
     add_routes(app, Routes(office, meter))
     pages = Pages(app, office)
