@@ -9,22 +9,24 @@ are on disk. Both threads end when nobody has asked for a while."""
 from __future__ import annotations
 
 import json
-import threading
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any
 
 from lighttail.checks import BadInput
+from lighttail.live.alarms import Alarms
 from lighttail.live.book import Book
 from lighttail.live.errors import CONFLICT, Damaged, Refused, status_of, unavailable
 from lighttail.live.journal import NO_DIGEST, Event, Finder, Journal, Kept, Turn, event_of
 from lighttail.live.past import Past
 from lighttail.live.play import MOST_CLOSED, Round
-from lighttail.live.requests import Request
+from lighttail.live.requests import Look, Request
 from lighttail.live.ticket import Then, Ticket, finish
 from lighttail.live.verbs import Verbs
+from lighttail.live.worker import Worker
 from lighttail.live.writer import Group, Writer
 
 Clock = Callable[[], float]
@@ -36,20 +38,30 @@ FIRST_PAUSE = 1.0  # seconds from a failure until the desk tries again by itself
 GATHERING = 0.5  # how long to wait for callers that were just answered, as a share of the last commit
 LONGEST_GATHERING = 0.01  # seconds
 STEPS, LEAST_STEP = 4, 0.00005  # how often to look at who has come, and seconds between two looks at least
-NOBODY = Group(0, NO_DIGEST)
+NOBODY = Group("", lambda group: None, 0, NO_DIGEST)  # before the book is there
+IDLE = 0.5  # seconds without work after which the thread of a desk ends
 
 
 class Desk(Verbs):
     """The experiment `name` of a journal, for any number of threads.
 
     clock: the time in seconds; if it is set back, the time of events stands still until it has caught up.
-    commits, written: how often this desk has written, and how many events.
+    writer, alarms: those of the office; without a writer, the desk writes in its own thread. commits,
+    written: how often this desk has written, and how many events.
     """
 
-    def __init__(self, journal: Journal, name: str, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        name: str,
+        clock: Clock = time.time,
+        writer: Writer | None = None,
+        alarms: Alarms | None = None,
+    ) -> None:
         self.journal, self.name, self.clock = journal, name, clock
-        self._queue: SimpleQueue[Ticket | Group | None] = SimpleQueue()
-        self._gate = threading.Lock()
+        self._writer, self._alarms = writer if journal.ahead else None, alarms or Alarms()
+        self._worker: Worker[Ticket | Group | None] = Worker(f"desk of {name}", self._work)
+        self._queue, self._gate = self._worker.queue, self._worker.lock
         self._closed = self._ending = False
         self._book: Book | None = None
         self._kept = 0  # the event of the last snapshot
@@ -60,9 +72,6 @@ class Desk(Verbs):
         self._group = NOBODY  # what was played and is not being written yet
         self._flying: Group | None = None  # what is being written
         self._finder: Finder | None = None
-        self._writer: Writer | None = None
-        self._thread = threading.Thread(target=self._work, name=f"desk of {name}", daemon=True)
-        self._thread.start()
 
     # What callers use, besides the verbs
 
@@ -77,7 +86,7 @@ class Desk(Verbs):
                 raise unavailable("the server is closing; send the request again later", "server")
             if self._queue.qsize() >= MOST_WAITING:
                 raise unavailable("too many requests are waiting; send the request again later", "server")
-            self._queue.put(ticket)
+            self._worker.put(ticket)
         return ticket
 
     @property
@@ -90,18 +99,23 @@ class Desk(Verbs):
         with self._gate:
             if not self._closed:
                 self._closed = True
-                self._queue.put(None)
-        self._thread.join()
+                self._worker.put(None)
+        self._worker.join()
 
     # The desk's thread
 
     def _work(self) -> None:
-        self._writer = Writer(self.journal, self.name, self._landed) if self.journal.ahead else None
         while not self._ending:
             tickets: list[Ticket] = []
             if len(self._group.tickets) >= MOST_TOGETHER:
                 self._await_landing()
-            self._collect(tickets, self._patience())
+            patience = self._patience()
+            come = self._collect(tickets, min(patience, IDLE))
+            if not come and patience > IDLE and self._flying is None:
+                if patience < math.inf:
+                    self._alarms.set(patience - IDLE, self._wake)
+                if self._worker.left():
+                    return
             if self._flying is None:
                 self._gather(tickets)
             if self._writer is None:
@@ -109,14 +123,23 @@ class Desk(Verbs):
                 self._keep_snapshot(self._often())
             else:
                 self._play_ahead(tickets)
-        if self._writer is not None:
-            self._land_all()
-            self._writer.end()
+        self._land_all()
         self._keep_snapshot(1)
+        self._worker.left()
 
-    def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> None:
+    def _wake(self) -> None:
+        """In the thread of the alarms: look at the clock, if no thread of the desk does."""
+        with self._gate:
+            if self._worker.thread is None and not self._closed:
+                if self._due():
+                    self._worker.put(Ticket(Look("tick")))
+                elif (patience := self._patience()) < math.inf:
+                    self._alarms.set(patience, self._wake)
+
+    def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> bool:
         """Add the requests that wait; if there is nothing to do, wait for a request, or for the end of a
-        commit, for `patience` seconds."""
+        commit, for `patience` seconds. False if nothing came."""
+        come: Ticket | Group | bool | None = False
         with suppress(Empty):
             while len(tickets) + len(self._group.tickets) < MOST_TOGETHER and not self._ending:
                 come = self._queue.get(timeout=patience) if patience > 0.0 else self._queue.get_nowait()
@@ -127,6 +150,7 @@ class Desk(Verbs):
                     tickets.append(come)
                 elif come is self._flying:
                     self._land(come)
+        return come is not False
 
     def _gather(self, tickets: list[Ticket]) -> None:
         """Wait a moment for callers that were answered by the last commit and are likely to ask again: the
@@ -149,8 +173,9 @@ class Desk(Verbs):
         self._until = time.monotonic() + min(GATHERING * took, LONGEST_GATHERING)
 
     def _patience(self) -> float:
+        """The seconds until there may be something to do although nobody asks."""
         if self._flying is not None:
-            return LONGEST_WAIT
+            return math.inf
         if self._group.tickets or self._group.rows:
             return 0.0
         if self._again is not None:
@@ -158,7 +183,7 @@ class Desk(Verbs):
         book = self._book
         oldest = None if book is None else book.ledger.oldest
         if book is None or oldest is None or book.settings.window is None:
-            return LONGEST_WAIT
+            return math.inf
         return min(LONGEST_WAIT, max(0.01, oldest + book.settings.window - max(book.time, self.clock())))
 
     # One commit after another
@@ -254,7 +279,7 @@ class Desk(Verbs):
             book, kept = self._loaded()
             with self.journal.turn(self.name) as turn:
                 self._book, self._kept = self._current(book, turn), kept
-                self._group = Group(turn.last, turn.digest)
+                self._group = Group(self.name, self._landed, turn.last, turn.digest)
             self._finder = self.journal.finder(self.name)
         return self._book
 
@@ -316,8 +341,7 @@ class Desk(Verbs):
     def _await_landing(self) -> None:
         """Wait until nothing is being written."""
         if self._flying is not None:
-            assert self._writer is not None
-            self._writer.idle.wait()
+            self._flying.done.wait()
             self._land(self._flying)
 
     def _land_all(self) -> None:

@@ -37,6 +37,9 @@ class Row(NamedTuple):
     digest: bytes
 
 
+Batch = tuple[str, int, bytes, list[Row]]  # an experiment, and what `Turn.append_rows` takes
+
+
 class Kept(NamedTuple):
     """A snapshot: the state after event `seq` as text, from which a replay may begin."""
 
@@ -213,6 +216,13 @@ class Journal(Reader):
         """The right to append to an experiment. No other turn of this experiment, in any process, overlaps
         with it. What was appended is on disk when the `with` block has ended, or nothing of it is and the
         block raises. Raises Refused (404) if there is no such experiment."""
+
+    def write(self, batches: list[Batch]) -> None:
+        """Append rows to one or more experiments, all or none if SQLite keeps them, on disk when it
+        returns. Only if `ahead`."""
+        for name, expected, digest, rows in batches:
+            with self.turn(name) as turn:
+                turn.append_rows(expected, digest, rows)
 
     def finder(self, name: str) -> Finder:
         """Finds events of an experiment that are on disk, also while a turn is taken; only if `ahead`."""

@@ -20,6 +20,7 @@ from lighttail.live.errors import Damaged, unavailable, unknown
 from lighttail.live.journal import (
     NO_DIGEST,
     PAGE,
+    Batch,
     Event,
     Finder,
     Journal,
@@ -132,15 +133,14 @@ class _SqliteReading(_SqliteFinder):
 class _SqliteTurn(_SqliteFinder, Turn):
     def __init__(self, link: sqlite3.Connection, number: int, last: int, digest: bytes) -> None:
         super().__init__(link, number)
-        self.last, self.digest, self.begun = last, digest, False
+        self.last, self.digest = last, digest
 
     def bodies(self, after: int, most: int) -> list[str]:
         return self._found("seq > ? ORDER BY seq LIMIT ?", after, most)
 
     def _write(self, rows: list[Row]) -> None:
-        if not self.begun:
+        if not self.link.in_transaction:
             self.link.execute("BEGIN IMMEDIATE")
-            self.begun = True
         first, last = 0, rows[-1]
         for size, statement in INSERTS:
             while len(rows) - first >= size:
@@ -266,7 +266,6 @@ class SqliteJournal(SqliteReader, Journal):
                     return False
                 made = self._link.execute("INSERT INTO experiments VALUES (NULL, ?, 0, ?)", (name, NO_DIGEST))
                 turn = _SqliteTurn(self._link, int(made.lastrowid or 0), 0, NO_DIGEST)
-                turn.begun = True
                 turn.append(0, [event])
                 self._link.execute("COMMIT")
             except BaseException:
@@ -288,19 +287,32 @@ class SqliteJournal(SqliteReader, Journal):
 
     @contextmanager
     def turn(self, name: str) -> Iterator[Turn]:
+        with self._committed():
+            yield self._turn_of(name)
+
+    def write(self, batches: list[Batch]) -> None:
+        with self._committed():
+            for name, expected, digest, rows in batches:
+                self._turn_of(name).append_rows(expected, digest, rows)
+
+    @contextmanager
+    def _committed(self) -> Iterator[None]:
+        """Commit what the block writes, or nothing of it if the block raises."""
         with self._lock, self._mapped():
-            query = "SELECT number, seq, digest FROM experiments WHERE name = ?"
-            found = self._link.execute(query, (name,)).fetchone()
-            if found is None:
-                raise unknown("name", name, "the name of an experiment")
-            turn = _SqliteTurn(self._link, *found)
             try:
-                yield turn
-                if turn.begun:
+                yield
+                if self._link.in_transaction:
                     self._link.execute("COMMIT")
             except BaseException:
                 self._rolled_back()
                 raise
+
+    def _turn_of(self, name: str) -> _SqliteTurn:
+        query = "SELECT number, seq, digest FROM experiments WHERE name = ?"
+        found = self._link.execute(query, (name,)).fetchone()
+        if found is None:
+            raise unknown("name", name, "the name of an experiment")
+        return _SqliteTurn(self._link, *found)
 
     def finder(self, name: str) -> Finder:
         for (number,) in self._read("SELECT number FROM experiments WHERE name = ?", name):

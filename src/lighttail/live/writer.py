@@ -1,4 +1,4 @@
-"""The writer of a desk: a thread that brings events to the disk while the desk plays the next requests."""
+"""The writer of a journal: a thread that brings events to the disk while desks play the next requests."""
 
 from __future__ import annotations
 
@@ -6,35 +6,44 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty
 
 from lighttail.live.journal import Event, Journal, Kept, Row, rows_of
 from lighttail.live.ticket import Ticket, finish
+from lighttail.live.worker import Worker
+
+IDLE = 0.5  # seconds without work after which the thread ends
+MOST_GROUPS = 64  # per commit
 
 
 class Group:
     """Requests that were played one after another, and their events, which are written in one commit.
 
-    after, digest: the number of the last event before them, and the digest of all lines up to it. keys: the
-    trials of each key that was looked up or used. error: why the commit failed; None if it did not. took: the
-    seconds of the commit. waiting: the requests that waited when it ended."""
+    name: the experiment. landed: called when the group is on disk, or its commit has failed; `done` is then
+    set. after, digest: the number of the last event before them, and the digest of all lines up to it. keys:
+    the trials of each key that was looked up or used. error: why the commit failed; None if it did not. took:
+    the seconds of the commit. waiting: the requests that waited when it ended."""
 
     __slots__ = (
         "_stories",
         "after",
         "digest",
+        "done",
         "error",
         "events",
         "kept",
         "keys",
+        "landed",
+        "name",
         "rows",
         "tickets",
         "took",
         "waiting",
     )
 
-    def __init__(self, after: int, digest: bytes) -> None:
-        self.after, self.digest = after, digest
+    def __init__(self, name: str, landed: Callable[[Group], None], after: int, digest: bytes) -> None:
+        self.name, self.landed, self.after, self.digest = name, landed, after, digest
+        self.done = threading.Event()
         self.tickets: list[Ticket] = []
         self.events: list[Event] = []
         self.rows: list[Row] = []
@@ -53,7 +62,8 @@ class Group:
 
     def next(self) -> Group:
         """The group whose events follow."""
-        return Group(self.after + len(self.rows), self.rows[-1].digest if self.rows else self.digest)
+        digest = self.rows[-1].digest if self.rows else self.digest
+        return Group(self.name, self.landed, self.after + len(self.rows), digest)
 
     def story(self, trial: int) -> list[Event]:
         """The events of a trial. They are sorted when somebody asks first, which is seldom."""
@@ -66,41 +76,55 @@ class Group:
 
 
 class Writer:
-    """A thread that writes groups, one after another, and answers their tickets.
+    """Writes groups of all experiments of a journal and answers their tickets, in a thread of its own. Groups
+    that wait together share a commit, whatever experiment they belong to."""
 
-    landed: called in that thread when a group is on disk, or its commit has failed; a group that failed is
-    answered by whoever is called."""
-
-    def __init__(self, journal: Journal, name: str, landed: Callable[[Group], None]) -> None:
-        self.journal, self.name, self._landed = journal, name, landed
-        self._inbox: SimpleQueue[Group | None] = SimpleQueue()
-        self.idle = threading.Event()  # whether nothing is being written
-        self._thread = threading.Thread(target=self._work, name=f"writer of {name}", daemon=True)
-        self._thread.start()
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._worker: Worker[Group] = Worker("writer", self._work)
 
     def send(self, group: Group) -> None:
-        """Let a group be written."""
-        self.idle.clear()
-        self._inbox.put(group)
+        """Let a group be written; its `landed` is called in the writer's thread when it is on disk, or its
+        commit has failed. A group that failed is answered by whoever is called."""
+        with self._worker.lock:
+            self._worker.put(group)
 
     def end(self) -> None:
-        """Wait until all is written, and end."""
-        self._inbox.put(None)
-        self._thread.join()
+        """Wait until all is written."""
+        self._worker.join()
 
     def _work(self) -> None:
-        while (group := self._inbox.get()) is not None:
-            begun = time.monotonic()
+        queue, groups = self._worker.queue, list[Group]()
+        while True:
             try:
-                with self.journal.turn(self.name) as turn:
-                    turn.append_rows(group.after, group.digest, group.rows)
-            except Exception as error:
-                group.error = error
+                groups = [queue.get(timeout=IDLE)]
+                while len(groups) < MOST_GROUPS:
+                    groups.append(queue.get_nowait())
+            except Empty:
+                if not groups:
+                    if self._worker.left():
+                        return
+                    continue
+            self._write(groups)
+            groups = []
+
+    def _write(self, groups: list[Group]) -> None:
+        begun = time.monotonic()
+        try:
+            self.journal.write([(one.name, one.after, one.digest, one.rows) for one in groups])
+        except Exception as error:
+            if len(groups) > 1:  # one of them must not hit the others
+                for one in groups:
+                    self._write([one])
+                return
+            groups[0].error = error
+        for group in groups:
             group.took = time.monotonic() - begun
-            self._landed(group)
-            self.idle.set()
+            group.landed(group)
+            group.done.set()
             if group.error is None:
                 finish(group.tickets)
-                if group.kept is not None:
-                    with suppress(Exception):  # a snapshot only saves time
-                        self.journal.keep(self.name, group.kept)
+        for group in groups:
+            if group.error is None and group.kept is not None:
+                with suppress(Exception):  # a snapshot only saves time
+                    self.journal.keep(group.name, group.kept)
