@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty
@@ -35,7 +36,9 @@ MOST_TOGETHER = 1_000  # requests per commit
 SNAPSHOT_EVERY = 10_000  # events
 LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
 FIRST_PAUSE = 1.0  # seconds from a failure until the desk tries again by itself, doubled every time
-GATHERING = 0.5  # how long to wait for callers that were just answered, as a share of the last commit
+GATHERING = 1.0  # how long to wait for callers that were just answered, in commits without rows
+PER_ROW = 1e-5  # seconds that a row adds to a commit, about
+LAST_COMMITS = 8  # whose least one says how long a commit takes
 LONGEST_GATHERING = 0.01  # seconds
 STEPS, LEAST_STEP = 4, 0.00005  # how often to look at who has come, and seconds between two looks at least
 NOBODY = Group("", lambda group: None, 0, NO_DIGEST)  # before the book is there
@@ -69,6 +72,7 @@ class Desk(Verbs):
         self._again: float | None = None  # when to try again after a failure; None if there was none
         self._pause = FIRST_PAUSE
         self._expected, self._until = 0, 0.0  # how many callers may come back at once, and until when
+        self._fixed: deque[float] = deque(maxlen=LAST_COMMITS)
         self._group = NOBODY  # what was played and is not being written yet
         self._flying: Group | None = None  # what is being written
         self._finder: Finder | None = None
@@ -167,10 +171,13 @@ class Desk(Verbs):
                 break
         self._collect(tickets)
 
-    def _expect(self, callers: int, took: float) -> None:
-        """Note how many callers may come at once after a commit, and how long to wait for them."""
+    def _expect(self, callers: int, took: float, rows: int) -> None:
+        """Note how many callers may come at once after a commit, and how long to wait for them. It pays to
+        wait for them as long as a commit takes besides its rows: one commit less is then worth it. The least
+        of the last commits says so best, because a commit may have waited for a processor."""
         self._expected = callers
-        self._until = time.monotonic() + min(GATHERING * took, LONGEST_GATHERING)
+        self._fixed.append(max(0.0, took - PER_ROW * rows))
+        self._until = time.monotonic() + min(GATHERING * min(self._fixed), LONGEST_GATHERING)
 
     def _patience(self) -> float:
         """The seconds until there may be something to do although nobody asks."""
@@ -203,7 +210,7 @@ class Desk(Verbs):
                 self._one_by_one(tickets)
                 return
             self._fail(tickets, Refused(f"the server made a mistake: {error!r}", field="server", status=500))
-        self._expect(self._queue.qsize() + len(tickets), time.monotonic() - begun)
+        self._expect(self._queue.qsize() + len(tickets), time.monotonic() - begun, len(tickets))
         finish(tickets)
 
     def _one_by_one(self, tickets: list[Ticket]) -> None:
@@ -328,7 +335,7 @@ class Desk(Verbs):
         if group.error is None:
             self.commits, self.written = self.commits + 1, self.written + len(group.rows)
             callers = group.waiting + len(group.tickets) + len(self._group.tickets)
-            self._expect(callers, group.took)
+            self._expect(callers, group.took, len(group.rows))
             return
         tickets = [*group.tickets, *self._group.tickets]
         if isinstance(group.error, BadInput):
