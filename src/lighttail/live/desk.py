@@ -21,7 +21,8 @@ from lighttail.checks import BadInput
 from lighttail.live.alarms import Alarms
 from lighttail.live.book import Book
 from lighttail.live.errors import CONFLICT, Damaged, Refused, status_of, unavailable
-from lighttail.live.journal import NO_DIGEST, Event, Finder, Journal, Kept, Turn, event_of
+from lighttail.live.journal import NO_DIGEST, Finder, Journal, Kept
+from lighttail.live.loading import current, loaded
 from lighttail.live.past import Past
 from lighttail.live.play import MOST_CLOSED, Round
 from lighttail.live.requests import Look, Request
@@ -239,9 +240,9 @@ class Desk(Verbs):
         """Play requests in one turn. False if so many windows are over that their trials alone fill a
         commit."""
         if self._book is None:  # not in the turn, which holds one of a few connections
-            self._book, self._kept = self._loaded()
+            self._book, self._kept = loaded(self.journal, self.name)
         with self.journal.turn(self.name) as turn:
-            book = self._current(self._book, turn)
+            book = current(self._book, turn)
             round = Round(book, Past(turn), self.clock())
             played = round.close_due() < MOST_CLOSED
             if played:
@@ -283,9 +284,9 @@ class Desk(Verbs):
         """The book after the last event that was played."""
         if self._book is None:
             self._land_all()
-            book, kept = self._loaded()
+            book, kept = loaded(self.journal, self.name)
             with self.journal.turn(self.name) as turn:
-                self._book, self._kept = self._current(book, turn), kept
+                self._book, self._kept = current(book, turn), kept
                 self._group = Group(self.name, self._landed, turn.last, turn.digest)
             self._finder = self.journal.finder(self.name)
         return self._book
@@ -367,26 +368,6 @@ class Desk(Verbs):
         if book is None or book.settings.window is None or book.ledger.oldest is None:
             return False
         return max(book.time, self.clock()) >= book.ledger.oldest + book.settings.window
-
-    def _current(self, book: Book, turn: Turn) -> Book:
-        """The book after the last event, with what other servers appended or what a snapshot does not
-        have."""
-
-        def story(id: int) -> list[Event]:
-            return [event_of(body) for body in turn.bodies_of(id)]
-
-        for event in turn.events(book.seq) if book.seq != turn.last else ():
-            book.enter(event, story)
-        return book
-
-    def _loaded(self) -> tuple[Book, int]:
-        """The book of the last snapshot, or of the first event if no snapshot can be used."""
-        kept = self.journal.snapshot(self.name)
-        with suppress(BadInput, Damaged, LookupError, TypeError, ValueError):
-            book = None if kept is None else Book.restored(json.loads(kept.text))
-            if book is not None:
-                return book, book.seq
-        return Book(event_of(self.journal.lines(self.name, 0, 1)[0][0])), 0
 
     def _keep_snapshot(self, least: int) -> None:
         """Keep a snapshot after `least` events. It only saves time, so that a failure may stop nothing."""

@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any
 
 from lighttail.checks import file_path, refuse
-from lighttail.live.errors import Damaged, unavailable, unknown
+from lighttail.live.errors import Damaged, conflict, unavailable, unknown
 from lighttail.live.journal import (
     NO_DIGEST,
     PAGE,
@@ -141,16 +141,22 @@ class _SqliteTurn(_SqliteFinder, Turn):
     def _write(self, rows: list[Row]) -> None:
         if not self.link.in_transaction:
             self.link.execute("BEGIN IMMEDIATE")
-        first, last = 0, rows[-1]
-        for size, statement in INSERTS:
-            while len(rows) - first >= size:
-                values = chain.from_iterable(rows[first : first + size])
-                self.link.execute(statement, (self.number, *values))
-                first += size
-        self.link.execute(
-            "UPDATE experiments SET seq = ?, digest = ? WHERE number = ?",
-            (last.seq, last.digest, self.number),
-        )
+        written(self.link, self.number, self.last, self.digest, rows)
+
+
+def written(link: sqlite3.Connection, number: int, last: int, digest: bytes, rows: list[Row]) -> None:
+    """Write rows in the transaction that has begun. Raises Refused (409) if event `last`, after which the
+    digest was `digest`, is not the last one of the experiment. Every statement hands the processor to other
+    threads, so that there are few of them."""
+    move = "UPDATE experiments SET seq = ?, digest = ? WHERE number = ? AND seq = ? AND digest = ?"
+    if link.execute(move, (rows[-1].seq, rows[-1].digest, number, last, digest)).rowcount != 1:
+        raise conflict("expected", last, "the number of the last event", found="is not")
+    first = 0
+    for size, statement in INSERTS:
+        while len(rows) - first >= size:
+            values = chain.from_iterable(rows[first : first + size])
+            link.execute(statement, (number, *values))
+            first += size
 
 
 class SqliteReader(Reader):
@@ -231,6 +237,7 @@ class SqliteJournal(SqliteReader, Journal):
     def __init__(self, path: Any) -> None:
         self.path = Path(os.path.realpath(file_path("store", path)))
         self._lock, self._look_lock = RLock(), RLock()
+        self._numbers: dict[str, int] = {}
         self._held = _locked(self.path)
         try:
             self._link = self._connected()
@@ -292,8 +299,15 @@ class SqliteJournal(SqliteReader, Journal):
 
     def write(self, batches: list[Batch]) -> None:
         with self._committed():
+            self._link.execute("BEGIN IMMEDIATE")
             for name, expected, digest, rows in batches:
-                self._turn_of(name).append_rows(expected, digest, rows)
+                written(self._link, self._number_of(name), expected, digest, rows)
+
+    def _number_of(self, name: str) -> int:
+        """The number of an experiment, which stays the same for good."""
+        if name not in self._numbers:
+            self._numbers[name] = self._turn_of(name).number
+        return self._numbers[name]
 
     @contextmanager
     def _committed(self) -> Iterator[None]:
@@ -315,9 +329,9 @@ class SqliteJournal(SqliteReader, Journal):
         return _SqliteTurn(self._link, *found)
 
     def finder(self, name: str) -> Finder:
-        for (number,) in self._read("SELECT number FROM experiments WHERE name = ?", name):
-            return _SqliteReading(self._look, number, self._look_lock)
-        raise unknown("name", name, "the name of an experiment")
+        with self._lock, self._mapped():
+            number = self._number_of(name)
+        return _SqliteReading(self._look, number, self._look_lock)
 
     def keep(self, name: str, kept: Kept) -> None:
         query = """INSERT OR REPLACE INTO snapshots
