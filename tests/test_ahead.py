@@ -202,6 +202,25 @@ def test_windows_that_fill_commits_are_closed_ahead(monkeypatch: pytest.MonkeyPa
     assert replayed(journal) == book
 
 
+def test_windows_that_cannot_be_closed_are_closed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit fails while more windows are over than one commit closes."""
+    monkeypatch.setattr(desk_module, "MOST_CLOSED", 10)
+    monkeypatch.setattr("lighttail.live.play.MOST_CLOSED", 10)
+    broken = [False]
+    journal, clock = AheadJournal(lambda: broken[0]), Clock()
+    with desk_of(journal, clock, settings={"window": 60, "default": 0.25}) as desk:
+        desk.ask(35)
+        clock.now += 60
+        broken[0] = True
+        refused(desk.ask, 503, "journal")
+        assert len(events_of(journal)) == 36
+        assert not desk_module.NOBODY.rows
+        broken[0] = False
+        assert desk.summary()["open"] == 0
+        book = book_of(desk)
+    assert replayed(journal) == book
+
+
 # Threads, and experiments that share commits
 
 

@@ -303,6 +303,8 @@ class Desk(Verbs):
                 break
             self._group.add(round.events)
             self._land_all()
+            if self._book is not book:  # a commit has failed, and what was played is void
+                raise unavailable("the journal could not be written; send the request again")
         try:
             round.look_up([ticket.request for ticket in tickets])
             self._play(round, tickets)
@@ -317,7 +319,8 @@ class Desk(Verbs):
         """Let the group be written; if it has no events, its answers rest on events that are."""
         group = self._group
         if group.rows:
-            group.kept = self._snapshot(self._often())
+            with suppress(Exception):  # a snapshot only saves time
+                group.kept = self._snapshot(self._often())
             self._group, self._flying = group.next(), group
             assert self._writer is not None
             self._writer.send(group)

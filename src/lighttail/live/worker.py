@@ -26,8 +26,16 @@ class Worker(Generic[Item]):
         """Give the thread something to do. The caller holds `lock`."""
         self.queue.put(item)
         if self.thread is None:
-            self.thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self.thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        finally:  # a mistake must not leave the queue without a thread for ever
+            with self.lock:
+                if self.thread is threading.current_thread():
+                    self.thread = None
 
     def left(self) -> bool:
         """In the thread: leave unless something came. After True the thread must end at once."""
