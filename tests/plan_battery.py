@@ -79,23 +79,22 @@ def drawn(family: lt.Family, rng: np.random.Generator) -> lt.Bandit:
     return family.at(*map(float, means))
 
 
-def broken(policy: lt.Policy, problem: lt.Bandit, case: Case, stated: float, paths: int, seed: int) -> bool:
-    """Whether the truth lies above what was stated."""
+def least(policy: lt.Policy, problem: lt.Bandit, case: Case, paths: int, seed: int) -> float:
+    """A lower limit of the true chance: exact but for rounding, or with a confidence of 99 %."""
     exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 5.0)
     if exact is not None:
-        return exact > stated * (1.0 + 1e-4)
+        return exact / (1.0 + 1e-4)
     out = lt.simulate(policy, problem, horizon=case.horizon, paths=paths, seed=seed)
-    hits = int(np.sum(out.reaches(case.loss, "pseudo_regret")))
-    return proportion(hits, paths, 0.99).low > stated
+    return proportion(int(np.sum(out.reaches(case.loss, "pseudo_regret"))), paths, 0.99).low
 
 
-def average_broken(policy: lt.Policy, case: Case, stated: float, paths: int, seed: int) -> bool:
+def least_average(policy: lt.Policy, case: Case, paths: int, seed: int) -> float:
     """The same for the average over the members."""
     each, hits = paths // len(case.family.members), 0
     for turn, member in enumerate(case.family.members):
         out = lt.simulate(policy, member, horizon=case.horizon, paths=each, seed=seed + turn)
         hits += int(np.sum(out.reaches(case.loss, "pseudo_regret")))
-    return proportion(hits, each * len(case.family.members), 0.99).low > stated
+    return proportion(hits, each * len(case.family.members), 0.99).low
 
 
 def sought(case: Case, policy: lt.Policy, seed: int, paths: int = 10_000) -> list[lt.Bandit]:
@@ -129,16 +128,14 @@ def chance_in(policy: lt.Policy, problem: lt.Bandit, case: Case, paths: int, see
     return out.exceedance(case.loss).value
 
 
-def judged(
-    case: Case, policy: lt.Policy, worst: lt.Bandit, stated: float, paths: int, seed: int
-) -> list[bool]:
-    """Whether the stated limit is broken: in the worst problem, in one drawn from the family and in those
-    that brute force finds, or on average."""
+def highest(case: Case, policy: lt.Policy, worst: lt.Bandit, paths: int, seed: int) -> float:
+    """The highest lower limit of the truth: in the problem that the plan calls worst, in one drawn from the
+    family and in those that brute force finds, or on average."""
     if case.over == "average":
-        return [average_broken(policy, case, stated, paths, seed)]
+        return least_average(policy, case, paths, seed)
     rng = np.random.default_rng(seed)
     problems = dict.fromkeys([worst, drawn(case.family, rng), *sought(case, policy, seed)])
-    return [broken(policy, problem, case, stated, paths, seed) for problem in problems]
+    return max(least(policy, problem, case, paths, seed) for problem in problems)
 
 
 class Counts(NamedTuple):
@@ -181,13 +178,14 @@ def coverage(count: int, seed: int, effort: float, paths: int, skip: int = 0) ->
             continue
         choice, fresh = found.choice, 10**6 + turn
         assert choice.chance is not None
-        stated = any(judged(case, choice.policy, choice.worst, choice.chance.high, paths, fresh))
-        over = any(judged(case, choice.policy, choice.worst, case.limit, paths, fresh))
+        truth = highest(case, choice.policy, choice.worst, paths, fresh)
         policy, problem, limit = unconfirmed(case, turn, effort)
-        control = any(judged(case, policy, problem, limit, paths, fresh))
+        control = highest(case, policy, problem, paths, fresh) > limit
+        stated, over = truth > choice.chance.high, truth > case.limit
         new = Counts(1, stated, over, control, choice.nominal)
         total = Counts(*(before + more for before, more in zip(total, new, strict=True)))
-        print(f"{choice.label} {choice.chance:.3g}, {choice.source}; so far {words(total)}", flush=True)
+        said = f"{choice.label} {choice.chance:.3g}, {choice.source}, truth at least {truth:.3g}"
+        print(f"{said}; so far {words(total)}", flush=True)
     return total
 
 

@@ -209,6 +209,10 @@ BAD = {
     "exp3": (["--policy", "exp3ix"], "policy must be of the form exp3ix:reward"),
     "horizon": (["--horizon", "1"], "horizon must be a whole number of at least 2"),
     "horizon text": (["--horizon", "long"], "horizon must be a whole number, but is 'long'"),
+    "horizon with commas": (
+        ["--horizon", "20,000"],
+        "horizon must be a whole number, written without signs between digits, but is '20,000'",
+    ),
     "paths text": (["--paths", "1.5e0"], "paths must be a whole number, but is '1.5e0'"),
     "threads text": (["--threads", "all"], "threads must be a whole number, but is 'all'"),
     "threshold text": (["--threshold", "much"], "threshold must be a number, but is 'much'"),

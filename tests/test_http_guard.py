@@ -148,6 +148,9 @@ def test_wrong_keys_files_and_names_are_refused(tmp_path: Path) -> None:
             read_keys(place)
     place.write_text(json.dumps({"format": 1, "keys": [good]}))
     assert [key.name for key in read_keys(place)] == ["web"]  # negative control
+    with pytest.raises(lt.BadInput, match=r"x \.\.\. cannot be read \(") as caught:
+        read_keys("x" * 300)  # too long for the name of a file: the sentence repeats its beginning alone
+    assert "x" * 101 not in str(caught.value)
 
 
 HOSTS = {

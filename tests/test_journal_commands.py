@@ -189,7 +189,7 @@ def test_bytes_that_change_on_the_disk_are_noticed(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["check", "missing.db"], "missing.db' is no file"),
+        (["check", "missing.db"], "is no file"),
         (["check", "text.db"], "store must be a journal of lighttail"),
         (["check", "other.db"], "store must be a journal of lighttail or a file that does not exist"),
         (["check", "."], "store must be a journal"),

@@ -157,3 +157,43 @@ def test_what_comes_nearest_is_nearest_or_said_to_be_uncertain() -> None:
         least = min(lt.exact_tail(lt.UCB(lt.LightTailed(k)), PROBLEM, 60, 3.0) for k in kappas)
         assert plan.choice.chance.value <= 1.2 * least
     assert math.isfinite(plan.choice.mean_loss.value)
+
+
+@pytest.mark.parametrize("family", [lt.Family.rates(0.3, 0.7, 2), lt.Family.gaps(0.2, 1.2, 2)], ids=repr)
+def test_the_worst_gaps_are_those_that_lose_the_limit_in_whole_pulls(family: lt.Family) -> None:
+    """The chance of a snapped problem is no lower than that of the problem; a gap that is smaller by a
+    millionth needs one pull more, and its chance is lower."""
+    question = Question(family, 40, 6.0, 0.1, True)
+    policy, rng, moved = lt.UCB(lt.LightTailed(0.3)), np.random.default_rng(5), 0
+    for _ in range(12):
+        top = float(rng.uniform(0.6, 0.7)) if family.members[0].noise.outcomes else 0.0
+        problem = family.at(top, top - float(rng.uniform(0.2, 0.3)))
+        snapped = question.snapped(problem)
+        chances = [question.exact_chance(policy, one, 5.0) for one in (problem, snapped)]
+        assert chances[0] is not None
+        assert chances[1] is not None
+        assert chances[1].value >= chances[0].value * (1.0 - 1e-9)
+        gap = max(snapped.gaps)
+        assert abs(question.loss / gap - round(question.loss / gap)) < 1e-9
+        below = question.exact_chance(policy, family.at(top, top - gap * (1.0 - 1e-6)), 5.0)
+        assert below is not None
+        assert below.value < chances[1].value  # negative control
+        moved += snapped != problem
+    assert moved > 6
+
+
+def test_an_exact_chance_is_stated_for_the_worst_gap() -> None:
+    """The stated limit holds on a fine grid of gaps that the plan does not know."""
+    family = lt.Family.rates(0.4, 0.6, 2, members=4)
+    found = lt.plan(family, horizon=60, loss=5.0, chance=0.1, seed=3, effort=0.01)
+    assert found.choice.chance is not None
+    question = Question(family, 60, 5.0, 0.1, True)
+    highest = max(
+        (
+            question.exact_chance(found.choice.policy, family.at(top, top - gap), 5.0) or found.choice.chance
+        ).value
+        for top in np.linspace(0.5, 0.6, 8)
+        for gap in np.linspace(5.0 / 60.0, min(0.2, top - 0.4), 12)
+    )
+    assert found.choice.source == "exact"
+    assert highest <= found.choice.chance.high

@@ -206,14 +206,19 @@ class Family:
         return {min(high, max(least, top)) for top in tops}
 
     def near(self, problem: Bandit, step: float = 0.25) -> tuple[Bandit, ...]:
-        """Problems of a box beside one of its problems: every gap smaller or larger by the share `step`, or
-        the same problem moved up or down by this share of the box."""
+        """Problems of a box beside one of its problems: every gap smaller or larger by the share `step`, the
+        same problem moved up or down by this share of the box, and either all other arms with the gap of the
+        second-best arm, or the second-best arm alone, with the rest as bad as can be."""
         if self.low is None or self.high is None:
             return ()
         low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
-        top, shift = means.max(), step * (high - low)
+        best, top, shift = int(means.argmax()), means.max(), step * (high - low)
         moved = [top - (1.0 - step) * (top - means), top - (1.0 + step) * (top - means)]
         moved += [means + shift, means - shift]
+        second = max((arm for arm in range(means.size) if arm != best), key=lambda arm: float(means[arm]))
+        alike, alone = np.full(means.size, means[second]), low.copy()
+        alone[second], alike[best], alone[best] = means[second], top, top
+        moved += [alike, alone]
         inside = {tuple(np.clip(place, low, high).tolist()) for place in moved} - {problem.means}
         return tuple(self.at(*place) for place in sorted(inside))
 

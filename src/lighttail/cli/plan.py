@@ -254,14 +254,15 @@ def _own_names() -> Iterator[None]:
 
 
 def _show(found: Plan, path: Path) -> None:
-    from lighttail.report.plan_words import COLUMNS, LOST, closer_look, live_lines, rows
+    from lighttail.report.plan_words import COLUMNS, closer_look, live_lines, notes, rows
     from lighttail.report.terminal import plain_table
 
     screen = opt.console()
     screen.print(found.sentence())
     table = [(f"{part}: {name}", *numbers) for part, name, *numbers in rows(found)]
     screen.print(plain_table(f"{found.family!r}; {found.horizon:,} pulls", COLUMNS[1:], table))
-    screen.print(LOST)
+    for note in notes(found):
+        screen.print(note)
     screen.print("\nRun this policy in a live experiment, in Python:")
     for line in live_lines(found):
         screen.print(f"    {line}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from lighttail.checks import file_path, refuse
+from lighttail.checks import file_path, refuse, shown
 from lighttail.live.errors import Damaged, conflict, unavailable, unknown
 from lighttail.live.journal import (
     NO_DIGEST,
@@ -166,7 +166,7 @@ class SqliteReader(Reader):
         self.path = Path(os.path.realpath(file_path("store", path)))
         if not self.path.is_file():
             raise refuse(
-                "store", str(self.path), "a journal of lighttail", found=f"{str(self.path)!r} is no file"
+                "store", str(self.path), "a journal of lighttail", found=f"{shown(str(self.path))} is no file"
             )
         try:
             with closing(self._reading()) as link:

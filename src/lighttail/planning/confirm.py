@@ -33,6 +33,7 @@ FINALISTS = 6  # problems of a quick scan that a longer one looks at
 CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at, too
 STEPS = (0.25, 0.12, 0.06, 0.03)  # shares by which problems beside the worst differ from it
 LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weighted paths
+SCAN_HITS, MANY = 24.0, 16  # hits at the limit in a longer scan, and the problems that share its budget
 SEEN = 8.0  # hits in a scan with which chances are counted
 SOON = 1024  # weighted paths of a first look
 GLANCE = 4096  # paths if a chance need not be held against the limit
@@ -41,13 +42,17 @@ HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS = 2.0
+POLISHED = 40  # exact chances, at most, in problems beside the worst one
+FINE_STEPS = (0.12, 0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
+BETWEEN = 1e-3  # relative: what the chance may be higher by between two such problems (docs/planning.md)
 INNER = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
 SCAN = 900  # the stage of the random numbers with which they are found
+EXACT = "exact"  # the source of an answer
 FRESH = 1_000  # stages from here on are not those of a search
 
 
 @dataclass(frozen=True)
-class Answer:
+class Confirmed:
     """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem.
     confirmed_in: the number of problems whose chances the estimate covers. nominal: whether a limit comes
     from weighted paths and assumes that no path weighs more than three times the largest weight seen."""
@@ -88,13 +93,14 @@ class Confirmation:
 
         A quick scan of all problems in which the limit can be lost, then a longer one of those that came
         nearest and of problems whose gap just suffices, in which a quick scan sees nothing: in the longer
-        scan a chance at the limit shows itself 19 times in 20. Then problems beside the worst, in smaller and
-        smaller steps. If chances are too small to be counted, weighted paths look at fewer problems.
+        scan a chance at the limit shows itself SCAN_HITS times, if the budget allows. Then problems beside
+        the worst, in smaller and smaller steps. If chances are too small to be counted, weighted paths look
+        at fewer problems.
         """
         if policy in self.scanned:
             return self.scanned[policy]
         question, family = self.question, self.question.family
-        edges = family.edges(question.least_gap)
+        edges = question.edges()
         pool = question.able([*watched, *edges, *family.members])
         if len(pool) > 1:
             pool = self._scan(policy, pool, SCANNED, SCAN)
@@ -103,11 +109,12 @@ class Confirmation:
             finalists, close, steps = LOOKED if looks else (FINALISTS, CLOSEST, STEPS)
             closest = sorted(edges, key=lambda problem: max(problem.gaps))[:close]
             again = question.able([*(watched[:finalists] if looks else ()), *pool[:finalists], *closest])
-            seen = math.ceil(min(3.0 / question.limit, self.budget / (question.horizon * len(again))))
+            share = self.budget / (question.horizon * max(MANY, len(again)))
+            seen = math.ceil(min(SCAN_HITS / question.limit, share))
             paths = MORE * SCANNED if common else max(MORE * SCANNED, seen)
             pool = self._scan(policy, again, paths, SCAN + 1, looks)
             exact = question.exact_chance(policy, pool[0], EXACT_SCAN) is not None
-            for step in steps:
+            for step in STEPS[:2] if exact else steps:
                 pool = self._climbed(policy, pool, step, paths, looks, exact)
         self.scanned[policy] = pool[:SUSPECTS]
         return self.scanned[policy]
@@ -117,11 +124,11 @@ class Confirmation:
     ) -> list[Bandit]:
         """The problems with those beside the worst: once or, if chances are exact, beside the two worst and
         again and again while a worse one is found."""
-        question, family = self.question, self.question.family
+        question = self.question
         for _ in range(CLIMBS if exact else 1):
             worst, tops = pool[0], pool[: 2 if exact else 1]
             beside = question.able(
-                [*pool[:SUSPECTS], *(one for top in tops for one in family.near(top, step))]
+                [*pool[:SUSPECTS], *(one for top in tops for one in question.near(top, step))]
             )
             if len(beside) <= SUSPECTS:
                 break
@@ -182,28 +189,52 @@ class Confirmation:
         bench.together([one for one in problems if (policy, one) not in self.looked], work, done)
         return [self.looked[policy, problem] for problem in problems]
 
-    def chance(self, policy: Policy, watched: Sequence[Bandit], decide: bool = True) -> Answer:
+    def chance(self, policy: Policy, watched: Sequence[Bandit], decide: bool = True) -> Confirmed:
         """The chance in the worst problem, or on average. decide: go on until it is known to be within the
         limit or not, or the budget is spent; otherwise one look is enough."""
         if not self.question.everywhere:
             return self._average(policy, decide)
-        suspects, answers = self.suspects(policy, watched), list[Answer]()
+        suspects, answers = self.suspects(policy, watched), list[Confirmed]()
         for problem in suspects:
             answers.append(self._in(policy, problem, decide, self.budget / len(suspects)))
             if decide and answers[-1].chance.low > self.question.limit:
                 break  # one problem is enough to say no
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
-        high = max(answer.chance.high for answer in answers)
+        if worst.source == EXACT and worst.chance.high <= self.question.limit:
+            worst = self._polished(policy, worst)
+        high = max(worst.chance.high, *(answer.chance.high for answer in answers))
         low = min(worst.chance.low, worst.chance.value)
         chance = Estimate(worst.chance.value, low, high, LEVEL)
         nominal = any(answer.nominal for answer in answers)
-        return Answer(chance, worst.source, worst.worst, len(answers), nominal)
+        return Confirmed(chance, worst.source, worst.worst, len(answers), nominal)
 
-    def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
+    def _polished(self, policy: Policy, worst: Confirmed) -> Confirmed:
+        """The answer in a worse problem beside the worst one, if exact chances find any.
+
+        A scan by paths cannot tell two chances that differ by less than its error, and an exact chance is
+        stated without an error, so that the scan's error must not be left in it.
+        """
+        question, tried, places = self.question, {worst.worst}, list(FINE_STEPS)
+        while places and len(tried) <= POLISHED:
+            before = worst
+            new = [one for one in question.able(question.near(worst.worst, places[0])) if one not in tried]
+            tried |= set(new)
+            for problem in new:
+                chance = question.exact_chance(policy, problem, EXACT_SECONDS)
+                if chance is not None and chance.value > worst.chance.value:
+                    worst = Confirmed(chance, EXACT, problem)
+            if worst is before:
+                places.pop(0)
+        if len(tried) == 1:
+            return worst  # the family has no problems beside this one
+        high = min(1.0, worst.chance.high * (1.0 + BETWEEN))
+        return replace(worst, chance=replace(worst.chance, high=high))
+
+    def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Confirmed:
         question = self.question
         exact = question.exact_chance(policy, problem, EXACT_SECONDS)
         if exact is not None:
-            return Answer(exact, "exact", problem)
+            return Confirmed(exact, EXACT, problem)
         if not decide and self._common(policy, self.suspects(policy, ())[0]):
             return self._counted(policy, [problem], decide, min(budget, GLANCE * question.horizon))
         if question.straight and self._first() * question.horizon > budget:
@@ -215,14 +246,14 @@ class Confirmation:
         key = (policy, problem, MORE * SCANNED, SCAN + 1)
         return key in self.played and int(self.question.reaches(self.played[key]).sum()) >= SEEN
 
-    def _average(self, policy: Policy, decide: bool) -> Answer:
+    def _average(self, policy: Policy, decide: bool) -> Confirmed:
         return self._counted(policy, list(self.question.family.members), decide, self.budget)
 
     def _first(self) -> int:
         """Paths of the first look."""
         return math.ceil(min(HITS / self.question.limit, MOST_PATHS))
 
-    def _counted(self, policy: Policy, problems: list[Bandit], decide: bool, budget: float) -> Answer:
+    def _counted(self, policy: Policy, problems: list[Bandit], decide: bool, budget: float) -> Confirmed:
         """Count paths, equally many of each problem, in looks of more and more."""
         question, lost = self.question, np.empty(0)
         most = max(32, int(budget / (question.horizon * len(problems))))
@@ -242,9 +273,9 @@ class Confirmation:
                 break
             share = min(most - done, (MORE - 1) * done)
         worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
-        return Answer(chance, "simulated paths", worst, len(problems))
+        return Confirmed(chance, "simulated paths", worst, len(problems))
 
-    def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
+    def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Confirmed:
         """Chances too small to be counted: a certificate, or rare events, at first with few paths.
 
         A run for a rare event looks at its own results up to INNER times and stops when they seem good, so
@@ -255,7 +286,7 @@ class Confirmation:
         guarantee = bounds_at(*setting, "pseudo_regret").guarantee
         if guarantee is not None and float(guarantee) <= question.limit:
             bound = float(guarantee)
-            return Answer(Estimate(bound, 0.0, bound, LEVEL), "certificate: an upper bound", problem)
+            return Confirmed(Estimate(bound, 0.0, bound, LEVEL), "certificate: an upper bound", problem)
         for pulls in (min(budget, SOON * question.horizon), budget):
             self.looks += 1
             found = tail_probability(
@@ -270,9 +301,9 @@ class Confirmation:
             if not decide or not found.low <= question.limit < found.high:
                 break
         chance, nominal = stated(found, question.limit)
-        return Answer(chance, f"rare events ({found.method})", problem, nominal=nominal)
+        return Confirmed(chance, f"rare events ({found.method})", problem, nominal=nominal)
 
-    def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Answer]:
+    def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Confirmed]:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
         too few to promise anything. More paths promise a smaller loss. The promise is for the suspects or, if
         asked so, for the average over the members.
@@ -298,7 +329,7 @@ class Confirmation:
         place = int(np.argmax([chance.high for chance in chances]))
         worst = worst_first(asked, problems, losses)[0] if together else problems[place]
         chance = Estimate(chances[place].value, chances[place].low, chances[place].high, LEVEL)
-        return loss, Answer(chance, "simulated paths", worst, len(problems))
+        return loss, Confirmed(chance, "simulated paths", worst, len(problems))
 
     def mean(self, policy: Policy, paths: int) -> tuple[Estimate, Floats]:
         """The mean loss over the members on fresh numbers, and the losses of all paths.

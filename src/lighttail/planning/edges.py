@@ -33,7 +33,7 @@ WORSE = 1.25  # times the least mean loss at the guessed edge that a curve may h
 LOOKS = 3  # per curve
 AIM = 0.85  # of the limit: fresh numbers must show that the chance is within the limit
 NEAR = 1.25  # a chance between AIM / NEAR and AIM is near enough
-EXACT_AIM, EXACT_NEAR, EXACT_LOOKS = 0.999, 1.05, 6  # the same if chances are exact, and looks per curve
+EXACT_AIM, EXACT_NEAR, EXACT_LOOKS = 0.997, 1.05, 6  # the same if chances are exact, and looks per curve
 SLOPE, SLOPES = 3.0, (1.0, 12.0)  # - d ln(chance) / d ln(scale): at first, and what it may be
 WIDER = 5.0  # times less exploration at which hits still say which problem is the worst
 LEAP = 2.0  # ratio of the scales of two looks, at most
@@ -137,11 +137,16 @@ def on_edges(
 
 def allowed_first(seen: Sequence[Looked], limit: float) -> Looked:
     """The look with the least exploration among those within the limit; otherwise the least chance."""
-    slack = NEAR**0.25
-    within = [one for one in seen if one.chance.value <= min(limit, slack * aim_of(one.chance, limit))]
+    within = [one for one in seen if one.chance.value <= _enough(one.chance, limit)]
     if within:
         return min(within, key=lambda one: one.candidate.scale)
     return min(seen, key=lambda one: one.chance.value)
+
+
+def _enough(chance: Estimate, limit: float) -> float:
+    """The chance with which a look is within the limit; if it is not exact, a little above the aim."""
+    aim = aim_of(chance, limit)
+    return aim if sure(chance) else min(limit, NEAR**0.25 * aim)
 
 
 def walk(

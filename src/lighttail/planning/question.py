@@ -23,6 +23,7 @@ LEVEL = 0.95
 HIGH = 0.96  # the quantile by which tails are compared while few paths were played
 EXACT_SCAN = 0.3  # seconds for an exact chance in a scan
 EXACT_ERROR = 1e-5  # relative error of an exact chance
+ROUNDING = 1e-12  # relative, of a gap
 NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 
 
@@ -30,7 +31,7 @@ NO_CHANCE = Estimate(math.nan, 0.0, 1.0, LEVEL)
 class Question:
     """loss: the loss whose chance is limited, or nan if the smallest loss is asked for that can be promised.
     limit: the chance that is allowed. everywhere: whether in the worst problem of the family or on average.
-    straight: whether rewards are known at once, so that exact laws apply."""
+    straight: whether rewards are known at once, so that exact laws apply. known: exact chances so far."""
 
     family: Family
     horizon: int
@@ -38,6 +39,9 @@ class Question:
     limit: float
     everywhere: bool
     straight: bool = True
+    known: dict[tuple[Policy, Bandit], float] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def asks_for_loss(self) -> bool:
@@ -55,6 +59,31 @@ class Question:
         if self.asks_for_loss:
             return 0.1 * self.family.sigma / math.sqrt(self.horizon)
         return self.loss / self.horizon
+
+    def edges(self) -> tuple[Bandit, ...]:
+        """The edges of the family (`Family.edges`), each with the gap at which its chance is highest."""
+        return tuple(dict.fromkeys(map(self.snapped, self.family.edges(self.least_gap))))
+
+    def near(self, problem: Bandit, step: float) -> tuple[Bandit, ...]:
+        """The problems beside a problem (`Family.near`), each with the gap at which its chance is highest."""
+        return tuple(dict.fromkeys(map(self.snapped, self.family.near(problem, step))))
+
+    def snapped(self, problem: Bandit) -> Bandit:
+        """The problem with the least gap of its second-best arm with which the same number of pulls of this
+        arm loses the limit.
+
+        A gap g loses x in m = ceil(x / g) pulls. Between x / m and x / (m - 1) this number is the same, and
+        the smaller gap is harder to see, so that the chance jumps up at every x / m and falls from there on.
+        """
+        gaps, family = np.array(problem.gaps), self.family
+        if self.asks_for_loss or family.high is None or not gaps.any():
+            return problem
+        gap = float(gaps[gaps > 0.0].min())
+        pulls = math.ceil(self.loss / gap * (1.0 - ROUNDING))
+        snapped = self.loss / pulls * (1.0 + ROUNDING)
+        alike, top = np.abs(gaps - gap) <= ROUNDING * gap, max(problem.means)
+        means = np.where(alike, top - snapped, problem.means)
+        return family.at(*means.tolist()) if snapped < gap and (means <= family.high).all() else problem
 
     def able(self, problems: Iterable[Bandit]) -> list[Bandit]:
         """The problems, each once, in which the limit can be lost at all; all of them if there is none."""
@@ -87,9 +116,12 @@ class Question:
         """The exact chance if it can be had in this number of seconds."""
         if not self.straight or self.asks_for_loss:
             return None
-        found = exact_at(policy, problem, self.horizon, self.loss, "pseudo_regret", seconds)
+        found = self.known.get((policy, problem))
         if found is None:
-            return None
+            found = exact_at(policy, problem, self.horizon, self.loss, "pseudo_regret", seconds)
+            if found is None:
+                return None
+            self.known[policy, problem] = found
         low, high = found * (1.0 - EXACT_ERROR), min(1.0, found * (1.0 + EXACT_ERROR))
         return Estimate(found, low, high, LEVEL)
 

@@ -86,7 +86,12 @@ def parse_whole(field: str, text: str) -> int:
     except ArithmeticError:
         value = Decimal("nan")
     if not value.is_finite() or value.copy_abs() > EXACT or value != value.to_integral_value():
-        raise refuse(field, text, "a whole number")
+        grouped = re.fullmatch(r"\s*\d{1,3}([, ']\d{3})+\s*", text)
+        raise refuse(
+            field,
+            text,
+            "a whole number, written without signs between digits" if grouped else "a whole number",
+        )
     return int(float(value))  # exact up to 2**53, and fast for an exponent of any size
 
 

@@ -13,6 +13,7 @@ from lighttail.report.plan_words import (
     COLUMNS,
     LOST,
     MISJUDGED,
+    NOMINAL,
     closer_look,
     family_words,
     limit_words,
@@ -150,6 +151,6 @@ def _made(plan: Plan) -> str:
         "search: each policy in it was played again with fresh random numbers, and the chance of the choice "
         f"was confirmed {_confirmed(plan)}. Its interval allows for every look that was "
         "taken at a candidate. The last column of the table says where a chance comes from: an exact law, "
-        "simulated runs, a method for rare events, or a proven upper bound. A nominal limit assumes that no "
-        "weighted run weighs more than three times the largest weight seen, which is not proven."
+        "simulated runs, a method for rare events, or a proven upper bound. "
+        f"{NOMINAL}"
     )

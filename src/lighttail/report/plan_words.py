@@ -20,6 +20,10 @@ LOST = (
     "Loss: what pulling the best arm every time would have earned on average, minus what the arms that were "
     "pulled earn on average; the luck of single rewards is left out."
 )
+NOMINAL = (
+    "A nominal limit assumes that no weighted run weighs more than three times the largest weight seen, "
+    "which is not proven."
+)
 SIZES = {0.5: "half", 2.0: "twice"}
 
 
@@ -79,6 +83,21 @@ def limit_words(plan: Plan) -> str:
         f"chance of the choice was confirmed in the {many} that looked worst, not in all problems that are "
         "possible; the table shows the chance in the worst problem found."
     )
+
+
+def notes(plan: Plan) -> list[str]:
+    """What a reader of the table must know: what a loss is, whose chances these are, and what is assumed."""
+    several = len(plan.family.members) > 1 or plan.family.low is not None
+    where = (
+        "of each policy on average over the family"
+        if plan.over == "average"
+        else ("of each policy in the problem of the family that was found to be its worst")
+    )
+    found = (
+        [LOST, f"Chances are those {where}; mean losses are averages over the family."] if several else [LOST]
+    )
+    nominal = any(one.nominal for one in plan.options().values())
+    return [*found, NOMINAL] if nominal else found
 
 
 def worst_words(plan: Plan) -> str:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lighttail.checks import BadInput, file_path, one_of, refuse
+from lighttail.checks import BadInput, file_path, one_of, refuse, shown
 from lighttail.live.errors import unavailable
 from lighttail.live.office import check_name
 from lighttail.system.files import whole_file
@@ -49,7 +49,7 @@ def read_keys(path: Any) -> list[Key]:
             raise ValueError
         return [_checked(Key(**entry)) for entry in plain["keys"]]
     except OSError as error:
-        why = f"{str(place)!r} cannot be read ({(error.strerror or str(error)).lower()})"
+        why = f"{shown(str(place))} cannot be read ({(error.strerror or str(error)).lower()})"
         more = "; `lighttail keys add NAME --role manage --keys FILE` makes one"
         raise refuse("keys", str(place), "a keys file of lighttail", found=why, more=more) from None
     except (BadInput, LookupError, TypeError, ValueError, RecursionError):
