@@ -49,8 +49,8 @@ def test_requests_are_played_during_a_commit_and_answered_after_their_own() -> N
         journal.gate.set()
         assert [ticket.result()[0].id for ticket in (first, *others)] == list(range(1, 52))
         assert journal.commits == [1, 50]
-        assert (desk.commits, desk.written) == (2, 51)
         book = book_of(desk)
+        assert (desk.commits, desk.written) == (2, 51)
     assert replayed(journal) == book
 
 
