@@ -16,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import http_load
 
@@ -33,6 +35,15 @@ SLOW = 0.004  # seconds of an fsync on a slower disk
 CONNECTIONS, EACH, ROUNDS = 32, 60, 7  # of the measurement over HTTP: asks and tells per connection and round
 MILLION = 10**6
 POLICY = {"policy": "ucb:anytime:0.3", "arms": ["A", "B"], "seed": 1}
+
+
+def run_loop(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine in the loop of the server, which is uvloop if there is one."""
+    try:
+        from uvloop import run
+    except ImportError:
+        from asyncio import run
+    run(work)
 
 
 def fsync_seconds(folder: Path) -> float:
@@ -116,7 +127,7 @@ class Load:
         if threads:
             self._play_in_threads()
         else:
-            asyncio.run(self._play())
+            run_loop(self._play())
         self.seconds = time.perf_counter() - begun
         self.events = 2 * self.each * callers
         self.office.close()

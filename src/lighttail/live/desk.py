@@ -64,9 +64,10 @@ class Desk(Verbs):
     ) -> None:
         self.journal, self.name, self.clock = journal, name, clock
         self._writer, self._alarms = writer if journal.ahead else None, alarms or Alarms()
-        self._worker: Worker[Ticket | Group | None] = Worker(f"desk of {name}", self._work)
+        self._worker: Worker[list[Ticket] | Group | None] = Worker(f"desk of {name}", self._work)
         self._queue, self._gate = self._worker.queue, self._worker.lock
         self._closed = self._ending = False
+        self.waiting = 0  # how many requests wait for their turn
         self._book: Book | None = None
         self._kept = 0  # the event of the last snapshot
         self.commits = self.written = 0
@@ -86,18 +87,18 @@ class Desk(Verbs):
         then: called in a thread of the desk, once per commit, with all tickets that are done and have this
         `then`."""
         ticket = Ticket(request, then, holder)
+        self.submit_all([ticket])
+        return ticket
+
+    def submit_all(self, tickets: list[Ticket]) -> None:
+        """Let requests wait for their turn: all of them, or none and a refusal (503)."""
         with self._gate:
             if self._closed:
                 raise unavailable("the server is closing; send the request again later", "server")
-            if self._queue.qsize() >= MOST_WAITING:
+            if self.waiting >= MOST_WAITING:
                 raise unavailable("too many requests are waiting; send the request again later", "server")
-            self._worker.put(ticket)
-        return ticket
-
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for their turn."""
-        return self._queue.qsize()
+            self.waiting += len(tickets)
+            self._worker.put(tickets)
 
     def close(self) -> None:
         """Finish what was accepted, refuse the rest with 503, and keep a snapshot."""
@@ -137,24 +138,29 @@ class Desk(Verbs):
         with self._gate:
             if self._worker.thread is None and not self._closed:
                 if self._due():
-                    self._worker.put(Ticket(Look("tick")))
+                    self.waiting += 1
+                    self._worker.put([Ticket(Look("tick"))])
                 elif (patience := self._patience()) < math.inf:
                     self._alarms.set(patience, self._wake)
 
     def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> bool:
         """Add the requests that wait; if there is nothing to do, wait for a request, or for the end of a
         commit, for `patience` seconds. False if nothing came."""
-        come: Ticket | Group | bool | None = False
+        come: list[Ticket] | Group | bool | None = False
+        before = len(tickets)
         with suppress(Empty):
             while len(tickets) + len(self._group.tickets) < MOST_TOGETHER and not self._ending:
                 come = self._queue.get(timeout=patience) if patience > 0.0 else self._queue.get_nowait()
                 patience = 0.0
                 if come is None:
                     self._ending = True
-                elif isinstance(come, Ticket):
-                    tickets.append(come)
+                elif isinstance(come, list):
+                    tickets += come
                 elif come is self._flying:
                     self._land(come)
+        if len(tickets) > before:
+            with self._gate:
+                self.waiting -= len(tickets) - before
         return come is not False
 
     def _gather(self, tickets: list[Ticket]) -> None:
@@ -162,12 +168,12 @@ class Desk(Verbs):
         more of them share the next commit, the fewer commits everybody waits for. Two callers, for example,
         would otherwise take turns, and each of them would wait for the commits of both. Nobody waits any
         longer when the rest come too slowly to be here in time."""
-        first = here = len(tickets) + len(self._group.tickets) + self._queue.qsize()
+        first = here = len(tickets) + len(self._group.tickets) + self.waiting
         begun = now = time.monotonic()
         while 0 < here < self._expected and now < self._until and not self._ending:
             time.sleep(max(LEAST_STEP, (self._until - now) / STEPS))
             now = time.monotonic()
-            here = len(tickets) + len(self._group.tickets) + self._queue.qsize()
+            here = len(tickets) + len(self._group.tickets) + self.waiting
             if (self._expected - here) * (now - begun) > (here - first) * (self._until - now):
                 break
         self._collect(tickets)
@@ -211,7 +217,7 @@ class Desk(Verbs):
                 self._one_by_one(tickets)
                 return
             self._fail(tickets, Refused(f"the server made a mistake: {error!r}", field="server", status=500))
-        self._expect(self._queue.qsize() + len(tickets), time.monotonic() - begun, len(tickets))
+        self._expect(self.waiting + len(tickets), time.monotonic() - begun, len(tickets))
         finish(tickets)
 
     def _one_by_one(self, tickets: list[Ticket]) -> None:
@@ -330,7 +336,7 @@ class Desk(Verbs):
 
     def _landed(self, group: Group) -> None:
         """In the writer's thread: a group is on disk, or its commit has failed."""
-        group.waiting = self._queue.qsize()
+        group.waiting = self.waiting
         self._queue.put(group)
 
     def _land(self, group: Group) -> None:

@@ -14,16 +14,21 @@ Then = Callable[[list["Ticket"]], None]
 
 
 class Ticket:
-    """A request that waits for its answer. holder: whatever the caller wants to find again."""
+    """A request that waits for its answer. holder: whatever the caller wants to find again. quiet: nobody
+    calls `result`, because `then` says when there is an answer."""
 
     __slots__ = ("_done", "answer", "error", "holder", "request", "then")
 
-    def __init__(self, request: Request, then: Then | None = None, holder: Any = None) -> None:
+    def __init__(
+        self, request: Request, then: Then | None = None, holder: Any = None, quiet: bool = False
+    ) -> None:
         self.request, self.then, self.holder = request, then, holder
         self.answer: Any = None
         self.error: BaseException | None = None
-        self._done = allocate_lock()
-        self._done.acquire()
+        self._done: Any = None
+        if not quiet:
+            self._done = allocate_lock()
+            self._done.acquire()
 
     def result(self, timeout: float | None = None) -> Any:
         """The answer, which is on disk, or the refusal as an exception. After `timeout` seconds: Refused
@@ -41,7 +46,8 @@ def finish(tickets: Iterable[Ticket]) -> None:
     """Wake those who wait for these tickets, whose answers are on disk or whose errors are final."""
     called: dict[Then, list[Ticket]] = {}
     for ticket in tickets:
-        ticket._done.release()
+        if ticket._done is not None:
+            ticket._done.release()
         if (then := ticket.then) is not None:
             if then in called:
                 called[then].append(ticket)
