@@ -62,9 +62,6 @@ MARKS = ("application_id", "user_version")
 ROWS = """SELECT events.seq, trial, key, unit, body, events.digest FROM events
     JOIN experiments ON experiment = number WHERE name = ?"""
 MOST_LISTED = 512  # values of one IN (...)
-# How long the log grows until it is put into the file, in pages of 4 KB. This takes longer than a commit,
-# and should happen in fewer than one commit of a hundred.
-MOST_IN_LOG = 8_000
 
 
 def _text(raw: bytes) -> str:
@@ -256,7 +253,6 @@ class SqliteJournal(SqliteReader, Journal):
                 _check_marks(self.path, known, version)
             link.execute("PRAGMA journal_mode = WAL")
             link.execute("PRAGMA synchronous = FULL")
-            link.execute(f"PRAGMA wal_autocheckpoint = {MOST_IN_LOG}")
             marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
             link.executescript(f"BEGIN; {TABLES} {marks} COMMIT;")  # all or nothing, also if it is killed
         except sqlite3.Error as error:
