@@ -18,6 +18,7 @@ from test_live_faults import reconciled, retried, reward_of
 
 from lighttail.live import Office, open_journal
 from lighttail.live import desk as desk_module
+from lighttail.live.gathering import Gathering
 from lighttail.live.past import Past
 from lighttail.live.requests import Told, ask_for, tell_of
 from lighttail.live.ticket import Ticket
@@ -283,3 +284,26 @@ def test_experiments_of_a_file_share_commits(tmp_path: Path) -> None:
     assert sum(line.startswith("COMMIT") for line in traced) <= 2  # the first may have gone ahead alone
     link.set_trace_callback(None)
     office.close()
+
+
+def test_many_requests_are_written_in_halves_if_a_commit_is_quick() -> None:
+    gathering = Gathering()
+    assert not gathering.pays_to_split(1000)  # nothing is known
+    gathering.committed(0, 0.0004, 20)
+    assert [gathering.pays_to_split(requests) for requests in (2, 40, 256)] == [False, False, True]
+    slow = Gathering()
+    slow.committed(0, 0.006, 256)
+    assert not slow.pays_to_split(256)
+    assert slow.pays_to_split(1000)
+
+
+def test_halves_are_played_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gathering, "pays_to_split", lambda self, requests: requests > 1)
+    journal = AheadJournal()
+    with desk_of(journal) as desk:
+        tickets = [Ticket(ask_for(key=f"k{n}")) for n in range(40)]
+        desk.submit_all(tickets)
+        assert [ticket.result()[0].id for ticket in tickets] == list(range(1, 41))
+        assert 1 < len(journal.commits) < 40
+        book = book_of(desk)
+    assert replayed(journal) == book

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty
@@ -21,6 +20,7 @@ from lighttail.checks import BadInput
 from lighttail.live.alarms import Alarms
 from lighttail.live.book import Book
 from lighttail.live.errors import CONFLICT, Damaged, Refused, status_of, unavailable
+from lighttail.live.gathering import Gathering
 from lighttail.live.journal import NO_DIGEST, Finder, Journal, Kept
 from lighttail.live.loading import current, loaded
 from lighttail.live.past import Past
@@ -37,11 +37,6 @@ MOST_TOGETHER = 1_000  # requests per commit
 SNAPSHOT_EVERY = 10_000  # events
 LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
 FIRST_PAUSE = 1.0  # seconds from a failure until the desk tries again by itself, doubled every time
-GATHERING = 1.0  # how long to wait for callers that were just answered, in commits without rows
-PER_ROW = 1e-5  # seconds that a row adds to a commit, about
-LAST_COMMITS = 8  # whose least one says how long a commit takes
-LONGEST_GATHERING = 0.01  # seconds
-STEPS, LEAST_STEP = 4, 0.00005  # how often to look at who has come, and seconds between two looks at least
 NOBODY = Group("", lambda group: None, 0, NO_DIGEST)  # before the book is there
 IDLE = 0.5  # seconds without work after which the thread of a desk ends
 
@@ -73,8 +68,7 @@ class Desk(Verbs):
         self.commits = self.written = 0
         self._again: float | None = None  # when to try again after a failure; None if there was none
         self._pause = FIRST_PAUSE
-        self._expected, self._until = 0, 0.0  # how many callers may come back at once, and until when
-        self._fixed: deque[float] = deque(maxlen=LAST_COMMITS)
+        self._gathering, self._here = Gathering(), 0
         self._group = NOBODY  # what was played and is not being written yet
         self._flying: Group | None = None  # what is being written
         self._finder: Finder | None = None
@@ -122,8 +116,10 @@ class Desk(Verbs):
                     self._alarms.set(patience - IDLE, self._wake)
                 if self._worker.left():
                     return
-            if self._flying is None:
-                self._gather(tickets)
+            if self._flying is None and not self._ending:
+                self._here = len(tickets)
+                self._gathering.wait(self._present)
+                self._collect(tickets)
             if self._writer is None:
                 self._serve(tickets)
                 self._keep_snapshot(self._often())
@@ -163,28 +159,9 @@ class Desk(Verbs):
                 self.waiting -= len(tickets) - before
         return come is not False
 
-    def _gather(self, tickets: list[Ticket]) -> None:
-        """Wait a moment for callers that were answered by the last commit and are likely to ask again: the
-        more of them share the next commit, the fewer commits everybody waits for. Two callers, for example,
-        would otherwise take turns, and each of them would wait for the commits of both. Nobody waits any
-        longer when the rest come too slowly to be here in time."""
-        first = here = len(tickets) + len(self._group.tickets) + self.waiting
-        begun = now = time.monotonic()
-        while 0 < here < self._expected and now < self._until and not self._ending:
-            time.sleep(max(LEAST_STEP, (self._until - now) / STEPS))
-            now = time.monotonic()
-            here = len(tickets) + len(self._group.tickets) + self.waiting
-            if (self._expected - here) * (now - begun) > (here - first) * (self._until - now):
-                break
-        self._collect(tickets)
-
-    def _expect(self, callers: int, took: float, rows: int) -> None:
-        """Note how many callers may come at once after a commit, and how long to wait for them. It pays to
-        wait for them as long as a commit takes besides its rows: one commit less is then worth it. The least
-        of the last commits says so best, because a commit may have waited for a processor."""
-        self._expected = callers
-        self._fixed.append(max(0.0, took - PER_ROW * rows))
-        self._until = time.monotonic() + min(GATHERING * min(self._fixed), LONGEST_GATHERING)
+    def _present(self) -> int:
+        """How many requests could share the next commit."""
+        return self._here + len(self._group.tickets) + self.waiting
 
     def _patience(self) -> float:
         """The seconds until there may be something to do although nobody asks."""
@@ -217,7 +194,7 @@ class Desk(Verbs):
                 self._one_by_one(tickets)
                 return
             self._fail(tickets, Refused(f"the server made a mistake: {error!r}", field="server", status=500))
-        self._expect(self.waiting + len(tickets), time.monotonic() - begun, len(tickets))
+        self._gathering.committed(self.waiting + len(tickets), time.monotonic() - begun, len(tickets))
         finish(tickets)
 
     def _one_by_one(self, tickets: list[Ticket]) -> None:
@@ -272,7 +249,12 @@ class Desk(Verbs):
 
     def _play_ahead(self, tickets: list[Ticket]) -> None:
         """Play requests on top of all that was played, and let their group be written if none is being
-        written."""
+        written. If there are many, the first half is written while the second one is played; callers then
+        come back in two halves, too."""
+        if self._flying is None and self._gathering.pays_to_split(len(tickets)):
+            half = len(tickets) // 2
+            self._play_ahead(tickets[:half])
+            tickets = tickets[half:]
         try:
             if tickets or self._due():
                 self._add(self._at_the_end(), tickets)
@@ -345,7 +327,7 @@ class Desk(Verbs):
         if group.error is None:
             self.commits, self.written = self.commits + 1, self.written + len(group.rows)
             callers = group.waiting + len(group.tickets) + len(self._group.tickets)
-            self._expect(callers, group.took, len(group.rows))
+            self._gathering.committed(callers, group.took, len(group.rows))
             return
         tickets = [*group.tickets, *self._group.tickets]
         if isinstance(group.error, BadInput):
