@@ -17,7 +17,6 @@ from queue import Empty
 from typing import Any
 
 from lighttail.checks import BadInput
-from lighttail.live.alarms import Alarms
 from lighttail.live.book import Book
 from lighttail.live.errors import CONFLICT, Damaged, Refused, status_of, unavailable
 from lighttail.live.gathering import Gathering
@@ -27,6 +26,7 @@ from lighttail.live.past import Past
 from lighttail.live.play import MOST_CLOSED, Round
 from lighttail.live.requests import Look, Request
 from lighttail.live.ticket import Then, Ticket, finish
+from lighttail.live.timers import Timers
 from lighttail.live.verbs import Verbs
 from lighttail.live.worker import Worker
 from lighttail.live.writer import Group, Writer
@@ -45,7 +45,7 @@ class Desk(Verbs):
     """The experiment `name` of a journal, for any number of threads.
 
     clock: the time in seconds; if it is set back, the time of events stands still until it has caught up.
-    writer, alarms: those of the office; without a writer, the desk writes in its own thread. commits,
+    writer, timers: those of the office; without a writer, the desk writes in its own thread. commits,
     written: how often this desk has written, and how many events.
     """
 
@@ -55,10 +55,10 @@ class Desk(Verbs):
         name: str,
         clock: Clock = time.time,
         writer: Writer | None = None,
-        alarms: Alarms | None = None,
+        timers: Timers | None = None,
     ) -> None:
         self.journal, self.name, self.clock = journal, name, clock
-        self._writer, self._alarms = writer if journal.ahead else None, alarms or Alarms()
+        self._writer, self._timers = writer if journal.ahead else None, timers or Timers()
         self._worker: Worker[list[Ticket] | Group | None] = Worker(f"desk of {name}", self._work)
         self._queue, self._gate = self._worker.queue, self._worker.lock
         self._closed = self._ending = False
@@ -113,7 +113,7 @@ class Desk(Verbs):
             come = self._collect(tickets, min(patience, IDLE))
             if not come and patience > IDLE and self._flying is None:
                 if patience < math.inf:
-                    self._alarms.set(patience - IDLE, self._wake)
+                    self._timers.set(patience - IDLE, self._wake)
                 if self._worker.left():
                     return
             if self._flying is None and not self._ending:
@@ -130,14 +130,14 @@ class Desk(Verbs):
         self._worker.left()
 
     def _wake(self) -> None:
-        """In the thread of the alarms: look at the clock, if no thread of the desk does."""
+        """In the thread of the timers: look at the clock, if no thread of the desk does."""
         with self._gate:
             if self._worker.thread is None and not self._closed:
                 if self._due():
                     self.waiting += 1
                     self._worker.put([Ticket(Look("tick"))])
                 elif (patience := self._patience()) < math.inf:
-                    self._alarms.set(patience, self._wake)
+                    self._timers.set(patience, self._wake)
 
     def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> bool:
         """Add the requests that wait; if there is nothing to do, wait for a request, or for the end of a

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any
 
 from lighttail.checks import EXACT, BadInput, refuse, whole
-from lighttail.live.alarms import Alarms
 from lighttail.live.book import Book
 from lighttail.live.desk import Clock, Desk
 from lighttail.live.errors import conflict, unavailable, unknown
@@ -19,6 +18,7 @@ from lighttail.live.journal import Event, Journal, Reader, event_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.requests import Look, shown_label
 from lighttail.live.ticket import Ticket
+from lighttail.live.timers import Timers
 from lighttail.live.writer import Writer
 from lighttail.online.trials import check_names
 from lighttail.reading.words import names_own
@@ -71,7 +71,7 @@ class Office:
         self._desks: dict[str, Desk] = {}
         self._lock = threading.Lock()
         self._closed = False
-        self._writer, self._alarms = Writer(journal) if journal.ahead else None, Alarms()
+        self._writer, self._timers = Writer(journal) if journal.ahead else None, Timers()
 
     def create(
         self,
@@ -138,7 +138,7 @@ class Office:
             if self._closed:
                 raise unavailable("the server is closing; send the request again later", "server")
             if name not in self._desks:
-                self._desks[name] = Desk(self.journal, name, self.clock, self._writer, self._alarms)
+                self._desks[name] = Desk(self.journal, name, self.clock, self._writer, self._timers)
             return self._desks[name]
 
     def wake(self) -> None:
@@ -158,7 +158,7 @@ class Office:
         with self._lock:
             self._closed = True
             desks = list(self._desks.values())
-        self._alarms.clear()
+        self._timers.clear()
         for desk in desks:
             desk.close()
         if self._writer is not None:
