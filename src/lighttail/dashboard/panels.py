@@ -81,7 +81,8 @@ def is_on(found: View | None) -> bool:
 
 
 def _stressed(event: View) -> Html:
-    return el("p", el("strong", "Alarm. "), alarm_words(event), " ", when(event["time"]), class_="alarm")
+    head = el("strong", "Alarm of ", when(event["time"]), ".")
+    return el("p", head, " ", alarm_words(event), class_="alarm")
 
 
 # What may be lost
@@ -105,12 +106,16 @@ def risk(view: View) -> Html:
     parts: list[Any] = [
         el("p", f"The chance of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
         pair,
-        _figure(law_chart(found), f"The loss after {end} pulls, in units of reward (log scale)"),
+        _figure(
+            law_chart(found),
+            f"The loss after {end} pulls, in units of reward (the scale of the shares is logarithmic)",
+        ),
     ]
     if (limit := limit_words(view)) is not None:
         parts.append(el("p", limit[0], class_="warning" if limit[1] else "kept"))
     mean = found["mean_loss"]
-    parts.append(el("p", f"Mean loss at the end: {number(mean['value'])} ({limits(mean)})."))
+    said = f"Mean loss at the end: {number(mean['value'])} ({limits(mean)}"
+    parts.append(el("p", f"{said}, the error of the simulation alone)."))
     if means := found["worst"].get("means"):
         shown = ", ".join(f"{arm} {rounded(mean)}" for arm, mean in list(means.items())[:10])
         parts.append(el("p", f"The means of the worst problem found: {shown}.", class_="note"))
@@ -263,7 +268,8 @@ def rewards(view: View) -> Html:
 
 def _share_check(one: View) -> Html:
     total = sum(one["counts"])
-    what = "Shares of the floors" if one["what"] == "floors" else "Share of the holdout, among units"
+    floors = one["what"] == "floors"
+    what = "Shares of the floors" if floors else "Share of the holdout, among units"
     rows = [
         [
             el("bdi", group),
@@ -273,7 +279,7 @@ def _share_check(one: View) -> Html:
         ]
         for group, count, due in zip(one["groups"], one["counts"], one["shares"], strict=True)
     ]
-    heads = ["who chose", "trials", "share", "should be"]
+    heads = [*(("who chose", "trials") if floors else ("group", "units")), "share", "should be"]
     if not total:
         return html(table(what, heads, rows), el("p", "There is nothing to check yet.", class_="note"))
     if one["p"] < WRONG_SHARES:
