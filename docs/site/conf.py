@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,15 @@ def convert_docstring(app: Any, kind: str, name: str, thing: Any, options: Any, 
     lines[:] = to_rst(lines, {key: full for key, full in NAMES.items() if full != name})
 
 
+def show_constants(
+    app: Any, kind: str, name: str, thing: Any, options: Any, signature: Any, returns: Any
+) -> Any:
+    """A default that is written as a constant of its module is shown as its value."""
+    known = vars(sys.modules.get(getattr(thing, "__module__", None) or "", lt))
+    shown = re.sub(r"=([A-Z][A-Z_]+)\b", lambda found: f"={known.get(found[1], found[1])!r}", signature or "")
+    return (shown, returns) if signature else None
+
+
 def point_inside(app: Any, page: str, source: list[str]) -> None:
     """Links of the pages to files at the top of the repository lead to the pages that show these files."""
     for outside, inside in OUTSIDE.items():
@@ -69,4 +79,5 @@ def point_inside(app: Any, page: str, source: list[str]) -> None:
 
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", convert_docstring)
+    app.connect("autodoc-process-signature", show_constants)
     app.connect("source-read", point_inside)

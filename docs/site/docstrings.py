@@ -14,6 +14,7 @@ NAME = r"(?:[a-z]\w*(?:\([\w, ]*\))?|[A-Z])"  # an argument, a field, a function
 ITEM = re.compile(rf"({NAME}(?:, {NAME})*): (?=\S)")
 NEXT_ITEM = re.compile(rf"(?<=[.;)]) (?={NAME}(?:, {NAME})*: \S)")
 PIECE = re.compile(r"`([^`]+)`|\bdocs/([a-z-]+)\.md\b")
+FORMULA = re.compile(r" = |\^|\bexp\(|\bsqrt\(")
 SPECIAL = re.compile(r"([\\*|]|_(?!\w))")
 
 
@@ -23,9 +24,25 @@ def to_rst(lines: list[str], links: Mapping[str, str]) -> list[str]:
     links: the full name of each public object by its short name; `code` that is such a name becomes a link.
     """
     done: list[str] = []
+    before = ""
     for paragraph in paragraphs(lines):
-        done += [*converted(paragraph, links), ""]
+        if is_formula(paragraph, before):
+            done += ["::", "", *(f"    {line.strip()}" for line in paragraph), ""]
+        else:
+            done += [*converted(paragraph, links), ""]
+        before = paragraph[-1]
     return done
+
+
+def is_formula(paragraph: list[str], before: str) -> bool:
+    """Whether a paragraph is a formula that the paragraph before announces with a colon or a comma."""
+    first = paragraph[0]
+    return (
+        before.endswith((":", ","))
+        and not first.startswith((" ", "- ", ">>>"))
+        and not ITEM.match(first)
+        and bool(FORMULA.search(" ".join(paragraph)))
+    )
 
 
 def paragraphs(lines: list[str]) -> Iterator[list[str]]:
@@ -90,7 +107,7 @@ def marked(piece: re.Match[str], links: Mapping[str, str]) -> str:
     """Code, or a link to a page of the site or to a public object."""
     code, page = piece.groups()
     if page is not None:
-        return f":doc:`{page} </{page}>`"
+        return f":doc:`{page.replace('-', ' ')} </{page}>`"
     known = links.get(code.removeprefix("lt."))
     return f":py:obj:`{code} <{known}>`" if known else f"``{code}``"
 
