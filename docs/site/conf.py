@@ -24,6 +24,7 @@ version = release = lt.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["site"]
 highlight_language = "text"
+smartquotes = False  # "regret" in a docstring is a value
 nitpicky = True
 
 myst_heading_anchors = 4  # the links page.md#heading of the forge work here, too
