@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays guard-rails docs clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture screenshots layers delays guard-rails docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,7 +36,7 @@ check: .venv/ready
 
 # Every layer once, without the statistics that take many paths. The first run compiles, which takes longer.
 QUICK := imports conformance formulas words problems noises bounds plain_rules oracle counts tally outcome statistics \
-	online online_state live_parts http study_file digest
+	online online_state live_parts http dashboard study_file digest
 
 quick: check
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow" $(QUICK:%=tests/test_%.py)
@@ -57,6 +57,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
 	$(BIN)/python benchmarks/plan.py
+	$(BIN)/python benchmarks/forecast.py
 
 bench-live: .venv/ready
 	$(BIN)/python benchmarks/live.py
@@ -77,6 +78,9 @@ docs: .venv/ready
 
 picture: .venv/ready
 	$(BIN)/python docs/picture.py
+
+screenshots: .venv/ready
+	$(BIN)/python docs/screenshots.py
 
 layers: .venv/ready
 	$(BIN)/python docs/layers.py

@@ -122,7 +122,15 @@ def test_a_forecast_says_what_it_found() -> None:
     assert found.mean_loss.value == pytest.approx(found.losses.mean())
     assert set(found.worst_means) == {"A", "B", "C"}
     assert str(found).startswith("After 300 pulls the experiment will have lost ")
-    assert set(found.to_dict()) == {"loss", "horizon", "chance", "worst", "mean_loss", "so_far"}
+    assert set(found.to_dict()) == {
+        "loss",
+        "horizon",
+        "chance",
+        "worst",
+        "mean_loss",
+        "so_far",
+        "distribution",
+    }
     again = forecast_from(experiment.beginning(), experiment.arms, COINS, **ask)
     assert np.array_equal(found.losses, again.losses)
     sure = forecast_from(experiment.beginning(), experiment.arms, COINS, **ask | {"loss": 299.0})

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from itertools import compress
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from lighttail.checks import refuse
 
 SEEN, HOLDOUT, FALLBACK = 0, 1, 2  # whether the policy sees a trial, or why it does not
@@ -100,6 +103,12 @@ class Ledger:
             if self._alive[at]:
                 found.append(self._ids[at])
         return found
+
+    def seen(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The place and the id of every open trial that the policy sees, [trial, 2], and their memos."""
+        chosen = (np.frombuffer(bytes(self._alive), np.int8) == 1) & (np.array(self._apart) == SEEN)
+        pairs = np.column_stack([np.array(self._places), np.array(self._ids)])[chosen].astype(np.int64)
+        return pairs, np.array(self._memos).reshape(len(self._ids), self.memo)[chosen]
 
     @property
     def oldest(self) -> float | None:

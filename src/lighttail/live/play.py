@@ -7,11 +7,12 @@ import json
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
+from lighttail.live.alarms import ON, Found, alarm_fields, is_on, verdict
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict, unknown
 from lighttail.live.journal import Event, Turn, event_of
 from lighttail.live.ledger import OpenTrial
-from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
+from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told, Weigh
 from lighttail.live.settings import place_of
 from lighttail.online.trials import Label
 
@@ -72,7 +73,7 @@ class Round:
             return self._tell(request)
         if isinstance(request, Change):
             return self._change(request)
-        return self._look(request)
+        return self._weigh(request.found) if isinstance(request, Weigh) else self._look(request)
 
     def _made(self, kind: str, fields: dict[str, Any], after: int = 0) -> Event:
         return {"seq": self.book.seq + 1 + after, "time": self.now, "kind": kind, **fields}
@@ -275,9 +276,32 @@ class Round:
             self._gone.add(arm)
         return True
 
+    def _weigh(self, found: Found) -> Event | None:
+        """Write an alarm, and the pause that it calls for, if the forecast changes the state; the event of
+        the alarm, or None. Another server may have done so before."""
+        book, risk = self.book, self.book.settings.risk
+        if risk != found.risk or risk is None or book.stopped:
+            return None
+        state = verdict(risk["chance"], found.low, found.high, is_on(book.alarm))
+        if state is None:
+            return None
+        made = [self._made("alarm", alarm_fields(found, state))]
+        if state == ON and risk["then"] == "pause" and not book.paused:
+            made.append(self._made("pause", {"by": "alarm"}, 1))
+        for event in made:
+            book.enter(event, self.story)
+        self.events += made
+        return made[0]
+
     def _look(self, look: Look) -> Any:
         if look.what == "summary":
             return self.book.summary()
+        if look.what == "outlook":
+            from lighttail.live.outlook import outlook  # what it imports is slow to import
+
+            return outlook(self.book, self.now)
+        if look.what == "risk":
+            return None if self.book.stopped else self.book.settings.risk, self.book.heard
         return self.book.state() if look.what == "state" else None
 
 

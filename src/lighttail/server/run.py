@@ -18,6 +18,7 @@ from lighttail.checks import refuse, whole
 from lighttail.live import Office, open_journal
 from lighttail.server.app import made_app
 from lighttail.server.keys import Keys
+from lighttail.server.webhook import Webhook
 
 Say = Callable[[str], Any]
 BACKLOG = 2048  # connections that wait to be taken
@@ -25,24 +26,27 @@ LONGEST_GOODBYE = 30  # seconds in which accepted requests are finished
 KEEP_ALIVE = 65  # seconds that an idle connection is kept
 
 
-def run_server(store: str, host: str, port: int, keys: Any, say: Say) -> None:
+def run_server(store: str, host: str, port: int, keys: Any, say: Say, webhook: Any = None) -> None:
     """Serve until SIGTERM or Ctrl-C; then finish what was accepted, and return."""
     port = whole("port", port, 0, most=65535)
     guarded = None if keys is None else Keys(keys)
     if guarded is None and not is_loopback(host):
         more = "; `lighttail keys add NAME --role manage --keys FILE` makes a key"
         raise refuse("host", host, "a loopback address such as 127.0.0.1 without --keys", more=more)
+    hook = None if webhook is None else Webhook(webhook)
     with listening(host, port) as door:
         office = Office(open_journal(store))
         try:
             at = f"http://{_written(host)}:{door.getsockname()[1]}"
-            server = server_of(made_app(office, guarded, [_written(host)]))
+            server = server_of(made_app(office, guarded, [_written(host)], hook))
             with _ended_by_signals(server):
                 for line in greeting(at, store, guarded is not None):
                     say(line)
                 server.run(sockets=[door])
         finally:
             office.close()
+            if hook is not None:
+                hook.close()
 
 
 def server_of(app: Any) -> uvicorn.Server:
@@ -135,5 +139,6 @@ def greeting(at: str, store: str, keys: bool) -> list[str]:
         line("", begin),
         line("/first/ask", {"key": "visit 1"}),
         line("/first/tell", {"rewards": [{"id": "1", "reward": 1}]}),
+        f"The dashboard: {at}/",
         f"All routes: {at}/docs",
     ]

@@ -132,6 +132,37 @@ class SummaryAnswer(TypedDict):
     settings: dict[str, Any]
 
 
+class ChanceAnswer(TypedDict):
+    """A number and the ends of its interval, which holds with the chance `level`."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: NotRequired[float]
+    means: NotRequired[dict[str, float]]
+
+
+class LawAnswer(TypedDict):
+    """A law in bins: the shares of the simulated ends, and the edges of the bins."""
+
+    edges: list[float]
+    shares: list[float]
+
+
+class ForecastAnswer(TypedDict):
+    """What an experiment may lose by its end. `chance`: that it loses `loss` or more, averaged over what the
+    rewards say; `worst`: the same on the worst problem that was found within the confidence limits, with its
+    `means`; `distribution`: of the loss at the end."""
+
+    loss: float
+    horizon: int
+    chance: ChanceAnswer
+    worst: ChanceAnswer
+    mean_loss: ChanceAnswer
+    so_far: ChanceAnswer
+    distribution: LawAnswer
+
+
 class ListAnswer(TypedDict):
     """All experiments, in the order of their creation."""
 
