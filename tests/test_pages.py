@@ -213,11 +213,38 @@ def test_every_command_of_a_page_can_be_typed() -> None:
         check_command(words)
 
 
-QUICK = (
-    "lighttail bound ",
-    "lighttail journal ",
-    "lighttail keys ",
-)  # other tests run the other commands, smaller
+# Other tests run the commands that are left: plan, tail, run, report, paper, serve.
+QUICK = ("lighttail bound ", "lighttail journal ", "lighttail keys ")
+VISITS = "variant,converted\n" + "A,0\nA,1\nB,1\nB,1\nB,0\n"
+OWN = """
+from dataclasses import dataclass
+import lighttail as lt
+
+@dataclass(frozen=True)
+class KlUcb(lt.KlUcb):
+    pass
+
+@dataclass(frozen=True)
+class MyBonus(lt.LightTailed):
+    pass
+
+@dataclass(frozen=True)
+class Pareto(lt.StudentT):
+    pass
+
+@dataclass(frozen=True)
+class Class(lt.EpsilonGreedy):
+    def __init__(self, c, name):
+        super().__init__(c, 0.5)
+"""
+
+
+def run_commands(monkeypatch: pytest.MonkeyPatch, commands: list[list[str]]) -> None:
+    for words in commands:
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0, words
 
 
 def test_commands_that_take_no_time_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,11 +254,30 @@ def test_commands_that_take_no_time_run(tmp_path: Path, monkeypatch: pytest.Monk
     seen = [words for text in TEXTS.values() for words in commands_of(text)]
     quick = [words for words in seen if " ".join(words).startswith(QUICK)]
     assert len(quick) >= 7
-    for words in quick:
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0, words
+    run_commands(monkeypatch, quick)
+
+
+def test_comparisons_of_the_pages_run_with_few_pulls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lighttail.cli.compare.write_report", lambda result, out, command: Path(out))
+    page = "\n".join(python_of(TEXTS["docs/own-policies.md"])[:3])
+    Path("my_policies.py").write_text(page.replace("5000", "5") + OWN)
+    Path("my_noises.py").write_text(OWN)
+    Path("package").mkdir()
+    Path("package/module.py").write_text(OWN)
+    Path("visits.csv").write_text(VISITS)
+    Path("rewards.csv").write_text(VISITS.replace("variant,converted", "arm,reward"))
+    seen = [words for text in TEXTS.values() for words in commands_of(text)]
+    compared = [words for words in seen if words[:2] == ["lighttail", "compare"]]
+    assert len(compared) >= 10
+    few = ["--horizon", "40", "--paths", "20", "--no-growth"]
+    run_commands(monkeypatch, [[*without(words, "--horizon"), *few] for words in compared])
+
+
+def without(words: list[str], option: str) -> list[str]:
+    """The words without an option and its value."""
+    place = words.index(option) if option in words else len(words)
+    return words[:place] + words[place + 2 :]
 
 
 @pytest.mark.parametrize("line", ["compare --horizont 5", "compart", "compare --policy ucb:light:1"])
