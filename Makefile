@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture screenshots layers delays guard-rails docs clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture screenshots layers delays guard-rails calibration clean
 .DEFAULT_GOAL := help
 
 help:
@@ -61,6 +61,7 @@ bench: .venv/ready
 
 bench-live: .venv/ready
 	$(BIN)/python benchmarks/live.py
+	$(BIN)/python benchmarks/live_forecast.py
 
 # In an environment of its own: what the others need must not decide what lighttail is tested with.
 bench-peers: .venv-peers/ready
@@ -72,6 +73,7 @@ bench-peers: .venv-peers/ready
 	touch $@
 
 # Warnings are errors, links to names without a target too. Nothing is kept from an earlier build.
+.PHONY: docs
 docs: .venv/ready
 	$(BIN)/sphinx-build -q -E -W --keep-going --nitpicky -c docs/site docs build/docs
 	@echo "The site is build/docs/index.html"
@@ -87,6 +89,9 @@ layers: .venv/ready
 
 guard-rails: .venv/ready
 	$(BIN)/python docs/guard_rails.py
+
+calibration: .venv/ready
+	$(BIN)/python docs/calibration.py
 
 delays: .venv/ready
 	$(BIN)/python docs/delays.py

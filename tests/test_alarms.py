@@ -8,10 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 from desks import Clock, book_of, events_of, text_of
+from journals import new_schema
 from served import FIRST, client_of
 
 from lighttail.checks import BadInput
@@ -21,10 +23,13 @@ from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.book import replay
 from lighttail.live.checking import check_journal
 from lighttail.live.errors import Damaged
+from lighttail.live.export import export_trials
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.outlook import Outlook
+from lighttail.live.outlook import Outlook, Wish
+from lighttail.live.postgres import PostgresJournal
 from lighttail.live.requests import Look, Weigh
 from lighttail.server import webhook as hooks
+from lighttail.server.forecaster import Forecaster
 from lighttail.server.forecasts import Forecasts
 from lighttail.server.watch import FIRST as FIRST_REWARDS
 from lighttail.server.watch import Watch
@@ -102,7 +107,7 @@ def test_a_forecast_for_other_settings_is_not_weighed() -> None:
         assert desk.submit(Look("risk")).result() == (None, 0)
 
 
-def test_a_replay_and_a_snapshot_know_the_alarm_and_a_check_verifies_it() -> None:
+def test_a_replay_and_a_snapshot_know_the_alarm_and_a_check_verifies_it(tmp_path: Path) -> None:
     journal = MemoryJournal()
     with begun("pause", journal) as (_, desk):
         desk.ask(4)
@@ -114,6 +119,7 @@ def test_a_replay_and_a_snapshot_know_the_alarm_and_a_check_verifies_it() -> Non
         assert weigh(again, HIGH, "pause") is None
         weigh(again, LOW, "pause")
     assert check_journal(journal, "one").events == len(events_of(journal))
+    assert export_trials(journal, "one", tmp_path / "one.csv") == 4
 
 
 @pytest.mark.parametrize(
@@ -136,6 +142,21 @@ def test_an_alarm_that_contradicts_is_damage(change: dict[str, Any], said: str) 
         replay([*events[:-1], events[-1] | change])
     with pytest.raises(Damaged, match="does not follow"):
         replay([*events, events[-1] | {"seq": len(events) + 1}])  # twice
+
+
+def test_two_servers_on_one_database_write_an_alarm_once(postgres: str) -> None:
+    address = new_schema(postgres)
+    one, other = PostgresJournal(address), PostgresJournal(address)
+    with begun("pause", one) as (office, desk), begun("pause", other) as (_, too):
+        found = [weigh(server, HIGH, "pause") for server in (desk, too, desk)]
+        assert [event is not None for event in found] == [True, False, False]
+        assert kinds(office) == ["create", "alarm", "pause"]
+        assert too.summary()["paused"]
+        assert weigh(too, LOW, "pause")["state"] == "over"
+        assert weigh(desk, LOW, "pause") is None
+        assert check_journal(office.journal, "one").events == 4
+    one.close()
+    other.close()
 
 
 def watched(office: Office, numbers: list[tuple[float, float, float]], hook: Any = None) -> Any:
@@ -221,6 +242,28 @@ def test_a_server_forecasts_raises_and_shows_the_alarm(monkeypatch: Any) -> None
         numbers = client.get("/metrics").text
         assert 'lighttail_experiment_alarm{experiment="one"} 1' in numbers
         assert 'lighttail_experiment_forecast_chance{experiment="one"}' in numbers
+
+
+def test_the_process_that_forecasts_refuses_starts_again_and_ends() -> None:
+    forecaster = Forecaster()
+    with begun() as (_, desk):
+        desk.tell([(trial.id, 1.0) for trial in desk.ask(30)])
+        outlook: Outlook = desk.submit(Look("outlook")).result()
+    found = forecaster.forecast(outlook, Wish(paths=100))
+    assert found == outlook.forecast(Wish(paths=100)).to_dict()
+    with pytest.raises(BadInput, match="paths must be"):
+        forecaster.forecast(outlook, Wish(paths=1))
+    process = forecaster._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert forecaster.forecast(outlook, Wish(paths=100)) == found
+    process = forecaster._process
+    forecaster.close()
+    assert process is not None
+    assert process.poll() is not None
+    with pytest.raises(BadInput, match="closing"):
+        forecaster.forecast(outlook, Wish(paths=100))
 
 
 @contextmanager

@@ -17,10 +17,19 @@ from lighttail.live import Office
 from lighttail.live.book import Book, entered_all
 from lighttail.live.journal import event_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.outlook import Outlook, Question
+from lighttail.live.outlook import Outlook, Wish
 from lighttail.live.requests import Look
+from lighttail.server.forecaster import Forecaster
 
 ONE = "/v1/experiments/one"
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: Any) -> None:
+    """Forecast in this process, which has loaded the kernels; `tests/test_alarms.py` has the other one."""
+    monkeypatch.setattr(Forecaster, "forecast", lambda _, outlook, wish: outlook.forecast(wish).to_dict())
+
+
 WISH: dict[str, Any] = FIRST | {"policy": "ucb:anytime:0.2", "horizon": 400}
 PATHS = 200
 
@@ -60,7 +69,7 @@ def test_the_route_answers_the_forecast_of_the_state() -> None:
 
 
 def test_the_same_question_about_the_same_state_is_answered_once(monkeypatch: Any) -> None:
-    made: list[Question] = []
+    made: list[Wish] = []
     real = Outlook.forecast
     monkeypatch.setattr(Outlook, "forecast", lambda self, *ask: (made.append(ask[0]), real(self, *ask))[1])
     with client_of() as client:
@@ -190,7 +199,7 @@ def test_clients_have_it_too(monkeypatch: Any) -> None:
     from lighttail.client.wire import Wire
 
     asked: list[str] = []
-    monkeypatch.setattr(Wire, "call", lambda self, method, path, body=None: asked.append(path) or {})
+    monkeypatch.setattr(Wire, "call", lambda self, method, path, **_: asked.append(path) or {})
     lt.connect("http://localhost:1")["one"].forecast(loss=30, between=(0.1, 0.2))
 
     async def later() -> None:

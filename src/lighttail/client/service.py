@@ -172,7 +172,9 @@ class RemoteExperiment:
         low, high = (None, None) if between is None else numbers("between", between, 2, "two numbers", 2)
         given = {"loss": loss, "horizon": horizon, "low": low, "high": high, "paths": paths}
         query = urlencode({name: value for name, value in given.items() if value is not None})
-        found: dict[str, Any] = self._wire.call("GET", f"{self._path}/forecast{query and '?' + query}")
+        found: dict[str, Any] = self._wire.call(
+            "GET", f"{self._path}/forecast{query and '?' + query}", slow=True
+        )
         return found
 
     def to_json(self) -> str:

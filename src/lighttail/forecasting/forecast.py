@@ -128,7 +128,6 @@ def forecast_from(
     problem: Bandit | None = None,
     heard: Sequence[Heard] | None = None,
     floors: Sequence[tuple[int, float]] = (),
-    stop: Any = None,
 ) -> Forecast:
     """The forecast of an experiment in the state `start`.
 
@@ -139,7 +138,6 @@ def forecast_from(
     problem: the means and the noise, if they are known; `chance` and `worst` are then those of this problem.
     heard: the rewards of each arm that are evidence about its mean; by default all that the policy heard.
     floors: the places of arms that are pulled with a chance of their own, whatever the policy chooses.
-    stop: an array of one integer; once it is not 0, the work ends soon, and the forecast is worthless.
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
@@ -159,7 +157,7 @@ def forecast_from(
     for arm, one in zip(arms, heard, strict=True):
         evidence.check(f"the sum of the rewards of {arm!r}", one)
     noise = evidence.noise if problem is None else problem.noise
-    play = _Play(start, noise, horizon, use, delay, floors, stop)
+    play = _Play(start, noise, horizon, use, delay, floors)
     if problem is None:
         means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
         limits = [evidence.limits(one, math.log(len(heard) / (1.0 - LEVEL))) for one in heard]
@@ -209,11 +207,10 @@ class _Play:
     threads: int
     delay: DelayLike
     floors: Sequence[tuple[int, float]]
-    stop: Any
 
     def losses(self, means: Floats, seed: int) -> Floats:
         """The loss of one path per row of means."""
-        more: Any = {"threads": self.threads, "delay": self.delay, "floors": self.floors, "stop": self.stop}
+        more: Any = {"threads": self.threads, "delay": self.delay, "floors": self.floors}
         return lost(continued(self.start, self.noise, means, self.horizon, seed=seed, **more), means)
 
 

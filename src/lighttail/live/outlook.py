@@ -5,7 +5,7 @@ The desk copies what a forecast needs (`outlook`), which takes a moment; the for
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ PATHS, FEWEST_PATHS, MOST_PATHS = 10_000, 400, 100_000
 MOST_PULLS = 2 * 10**9  # pulls of all simulated ends: a request must not be able to keep a server busy
 
 
-class Question(NamedTuple):
+class Wish(NamedTuple):
     """What a forecast is asked for: the loss, the pulls at the end, limits of all means, and simulated ends;
     None: what the settings of the experiment say, and as many ends as a forecast may take."""
 
@@ -52,16 +52,15 @@ class Outlook(NamedTuple):
     stopped: bool
     told: int
 
-    def forecast(self, question: Question, threads: int = 1, stop: Any = None) -> Forecast:
-        """The forecast. Raises BadInput if nothing says which loss, or how many pulls. stop: as in
-        `forecast_from`."""
-        loss, risk = question.loss, self.settings.risk
+    def forecast(self, wish: Wish, threads: int = 1) -> Forecast:
+        """The forecast. Raises BadInput if nothing says which loss, or how many pulls."""
+        loss, risk = wish.loss, self.settings.risk
         if loss is None:
             if risk is None:
                 raise refuse("loss", None, "given, because the experiment has no settings.risk.loss")
             loss = risk["loss"]
-        end = self._end(question.horizon)
-        paths = self._paths(question.paths, end - self.start.rounds)
+        end = self._end(wish.horizon)
+        paths = self._paths(wish.paths, end - self.start.rounds)
         return forecast_from(
             self.start,
             self.labels,
@@ -71,10 +70,9 @@ class Outlook(NamedTuple):
             paths=paths,
             seed=self.seed,
             threads=threads,
-            between=self.settings.means if question.between is None else question.between,
+            between=self.settings.means if wish.between is None else wish.between,
             heard=self.heard,
             floors=self.settings.shares,
-            stop=stop,
         )
 
     def _paths(self, asked: int | None, left: int) -> int:
@@ -119,7 +117,7 @@ def outlook(book: Book, now: float) -> Outlook:
     window = book.settings.window
     times, sums = book.hearing.young(counts.shape[1], None if window is None else now - window)
     rows = zip(counts[1] - times, counts[2] - sums, strict=True)
-    heard = [Heard(int(n), float(total)) for n, total in rows]
+    heard = [Heard(int(n), float(total) if n else 0.0) for n, total in rows]  # sums are rounded
     told = int(counts[1].sum())
     about = (book.labels or [], heard, evidence, horizon, book.settings, book.stopped, told)
     return Outlook(book.name, book.seq, book.seed, start, *about)

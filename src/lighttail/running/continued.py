@@ -35,7 +35,6 @@ def continued(
     delay: DelayLike = None,
     floors: Sequence[tuple[int, float]] = (),
     skip: bool = True,
-    stop: Any = None,
 ) -> npt.NDArray[np.int64]:
     """The pulls of each arm, [path, arm], those of `start` included.
 
@@ -43,11 +42,10 @@ def continued(
     depend only on the seed and on the number of the path. delay: of the rewards; without one, all rewards
     come at once, those of open trials included. floors: arms that are pulled with a chance of their own,
     whatever the policy chooses. skip: whether a path may skip ahead, which has the same law.
-    stop: an array of one integer; once it is not 0, the work ends soon, with pulls that mean nothing.
     """
     paths, arms = means.shape
     pulls = np.zeros((paths, arms), dtype=np.int64)
-    stop = np.zeros(1, dtype=np.int64) if stop is None else stop
+    stop = np.zeros(1, dtype=np.int64)
     late = delay is not None or not noise.moves
     make = _late if late else _straight
     more = {"delay": delay} if late else {"floors": floors, "skip": skip}

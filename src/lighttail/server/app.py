@@ -73,6 +73,7 @@ def made_app(
         exception_handlers={HTTPException: refused},
     )
     app.router.route_class = PlainRoute
+    app.state.meter = meter
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
     routes = Routes(office, meter, webhook)
     dashboard = Dashboard(routes, keys)
