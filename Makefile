@@ -11,6 +11,7 @@ help:
 	@echo "make quick        ruff, mypy and the tests to run while you edit, in under a minute"
 	@echo "make test         run every check and test"
 	@echo "make check        ruff and mypy alone"
+	@echo "make docs         build the documentation site into build/docs"
 	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
 	@echo "make bench-live   the service: events per commit, latency in fsyncs, HTTP, restart, two servers"
 	@echo "make bench-peers  the same UCB1 in river, MABWiser, PyMAB and lighttail, side by side"
@@ -71,6 +72,12 @@ bench-peers: .venv-peers/ready
 	.venv-peers/bin/python -m pip install --quiet --editable . --requirement benchmarks/peers.txt
 	touch $@
 
+# Warnings are errors, links to names without a target too. Nothing is kept from an earlier build.
+.PHONY: docs
+docs: .venv/ready
+	$(BIN)/sphinx-build -q -E -W --keep-going --nitpicky -c docs/site docs build/docs
+	@echo "The site is build/docs/index.html"
+
 picture: .venv/ready
 	$(BIN)/python docs/picture.py
 
@@ -90,4 +97,4 @@ delays: .venv/ready
 	$(BIN)/python docs/delays.py
 
 clean:
-	rm -rf .venv .venv-peers reports
+	rm -rf .venv .venv-peers build reports

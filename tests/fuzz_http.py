@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis.generation import GenerationMode
 
-from lighttail.live import Office
-from lighttail.live.memory import MemoryJournal
+from lighttail.live import Office, open_journal
 from lighttail.server import build_app
 
 FIELDS = {"field", "value", "allowed", "message"}
@@ -106,9 +105,9 @@ def sender(strategy: Any, tally: Counter[str]) -> Any:
     return send
 
 
-def play(requests: int, number: int = 1) -> Counter[str]:
+def play(requests: int, number: int = 1, store: str = "memory") -> Counter[str]:
     """Send so many requests to each route; what was answered how often."""
-    office = Office(MemoryJournal())
+    office = Office(open_journal(store))
     for one in BEGUN:
         office.create(**one)
     app = build_app(office, names=["testserver"])
@@ -134,8 +133,9 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--requests", type=int, default=500, help="per route and kind")
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--store", default="memory", help="a new SQLite file, or a database")
     chosen = options.parse_args()
-    tally = play(chosen.requests, chosen.seed)
+    tally = play(chosen.requests, chosen.seed, chosen.store)
     for line, count in sorted(tally.items()):
         print(f"{count:7d} {line}")
     print(f"{sum(tally.values())} requests, and every answer was in order")

@@ -25,6 +25,7 @@ from lighttail.reading.words import parse_policy
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
 WHOSE = {**APART, "sticky": RETURN}
 FORMAT = 5
+NO_MEMO: tuple[float, ...] = ()
 Story = Callable[[int], list[Event]]  # all events of a trial
 
 
@@ -137,7 +138,7 @@ class Book:
 
     def _ask(self, event: Event) -> None:
         """A pull. Its arm is None while it is being played, and becomes the arm that the policy chooses."""
-        by, memo = event["by"], tuple[float, ...]()
+        by, memo = event["by"], NO_MEMO
         if int(event["id"]) != self.last + 1:
             raise Damaged(f"event {event['seq']} asks for trial {event['id']} after trial {self.last}")
         if by == "policy":
@@ -151,7 +152,7 @@ class Book:
         self.last += 1
         if self.labels is None and event.get("labels") is not None:
             self.names[self.last] = event["arm"]
-        self.ledger.add(OpenTrial(self.last, event["time"], place, WHOSE.get(by, SEEN), memo))
+        self.ledger.add(self.last, event["time"], place, WHOSE.get(by, SEEN), memo)
         self.counts[by] += 1
 
     def _chosen(self, event: Event) -> tuple[int, tuple[float, ...]]:
@@ -174,23 +175,20 @@ class Book:
         mark = self.player.mark() if len(events) > 1 else None
         try:
             for event, trial in zip(events, trials, strict=True):
-                if event["kind"] == "amend":
+                if trial is not None:
+                    if trial.apart in TO_POLICY:
+                        self.player.learn(trial.place, trial.memo, event["reward"])
+                elif event["kind"] == "amend":
                     self._amend(event, story)
                 elif event["kind"] != "late":
-                    self._learn(event, trial)
+                    raise _not_open(event)
         except BadInput:
             if mark is not None:
                 self.player.back(mark)
             raise
         for event, trial in zip(events, trials, strict=True):
             self._check_next(event)
-            if trial is not None and trial.apart in TO_POLICY:
-                self._note(event, trial)
-                self.ledger.close(trial.id)
-                self.names.pop(trial.id, None)
-            else:
-                self._hear_apart(event, trial, story)
-            self._passed(event)
+            self._heard(event, trial, story)
 
     def _note(self, event: Event, trial: OpenTrial) -> None:
         reward, window, again = event["reward"], self.settings.window, trial.apart == RETURN
@@ -208,11 +206,23 @@ class Book:
         """Trials that were asked after this time are younger than the window; None if there is no window."""
         return None if self.settings.window is None else self.time - self.settings.window
 
-    def _learn(self, event: Event, trial: OpenTrial | None) -> None:
-        if trial is None:
-            raise Damaged(f"event {event['seq']} has a reward for trial {event['id']}, which is not open")
+    def hear_one(self, event: Event, trial: OpenTrial) -> None:
+        """`hear` for the first reward of one open trial."""
+        self._check_next(event)
         if trial.apart in TO_POLICY:
             self.player.learn(trial.place, trial.memo, event["reward"])
+        self._heard(event, trial, no_story)
+
+    def _heard(self, event: Event, trial: OpenTrial | None, story: Story) -> None:
+        """Count a reward that the policy has learned, or does not see."""
+        if trial is not None and trial.apart in TO_POLICY:
+            self._note(event, trial)
+            self.ledger.close(trial.id)
+            if self.names:
+                self.names.pop(trial.id, None)
+        else:
+            self._hear_apart(event, trial, story)
+        self._passed(event)
 
     def _amend(self, event: Event, story: Story) -> None:
         place, apart, memo, old = self._told(event, story)
@@ -354,6 +364,15 @@ class Book:
             setattr(book, name, plain[name])
         book.counts.update(plain["counts"])
         return book
+
+
+def no_story(_: int) -> list[Event]:
+    """What is known about a trial if nobody needs to know."""
+    return []
+
+
+def _not_open(event: Event) -> Damaged:
+    return Damaged(f"event {event['seq']} has a reward for trial {event['id']}, which is not open")
 
 
 def entered_all(events: Iterable[Event]) -> Iterator[Book]:

@@ -24,6 +24,7 @@ Scope = Any
 MOST_INSIDE = 2_000  # requests at one moment; the next one is refused with 503
 NO_METHOD = 405
 ALIVE = "/healthz"  # a full server is alive: whoever restarted it would make it worse
+CLOSE: Pair = (b"connection", b"close")  # the next request had better go to another server
 BEARER: Pair = (b"www-authenticate", b"Bearer")
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
 HEADERS, MAY = "lighttail.headers", "lighttail.may"
@@ -75,6 +76,8 @@ class Gate:
             )
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.meter.ending and scope["path"] != ALIVE:
+            raise unavailable("the server is ending; send the request again later", "server")
         if self.meter.inside > MOST_INSIDE and scope["path"] != ALIVE:
             raise unavailable("too many requests are being answered; send the request again later", "server")
         headers = scope[HEADERS] = dict(scope["headers"])
@@ -91,6 +94,8 @@ class Gate:
             return page
         status = status_of(error)
         more = (BEARER,) if status == NO_KEY else ()
+        if self.meter.ending:
+            more = (CLOSE, *more)
         if status == NO_METHOD:
             more = ((b"allow", str(error.allowed).encode("ascii")),)
         return problem(error, None, *more)

@@ -14,10 +14,11 @@ class Meter:
     """Requests by route and status, and how long they took.
 
     inside: the requests that are being answered at this moment. repeated: rewards that were known before, by
-    experiment."""
+    experiment. ending: whether the server finishes what is inside and takes in nothing more."""
 
     def __init__(self) -> None:
         self.inside = 0
+        self.ending = False
         self.requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BOUNDS) + 1))
