@@ -396,3 +396,21 @@ def test_an_older_forecast_does_not_undo_a_newer_alarm() -> None:
     assert desk.summary()["alarm"]["state"] == "on"
     assert weigh(0.02, 5)["state"] == "over"
     office.close()
+
+
+def test_a_page_knows_the_arms_of_the_beginning_and_says_why_visits_have_no_limits() -> None:
+    from lighttail.dashboard.view import arms_view
+    from lighttail.server.dashboard import why_no_evidence
+
+    heard = {"A": (5000, 150.0), "B": (5000, 250.0), "C": (900, 30.0)}
+    tries = dict.fromkeys(heard, 9000)
+    now, joined = (arms_view(tries, heard, BoundedRewards(), first=first)["arms"] for first in (None, 2))
+    assert joined[0]["low"] < now[0]["low"]
+    summary: dict[str, Any] = {"retired": ["C"], "settings": {"sticky": True}, "seq": 3}
+    history = {"seq": 3, "least": 0.0, "most": 1.0}
+    said = [
+        why_no_evidence(summary | more, BoundedRewards(), history, BadInput())
+        for more in ({}, {"settings": {}})
+    ]
+    assert "later visits" in str(said[0])
+    assert said[1] is None

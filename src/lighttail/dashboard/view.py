@@ -32,18 +32,20 @@ def arms_view(
     evidence: Evidence,
     retired: Any = (),
     why: str | None = None,
+    first: int | None = None,
 ) -> View:
     """The arms with the limits of their means, and the best one so far against the others.
 
     tries: the pulls of each arm. heard: the number and the sum of the rewards that are evidence.
     retired: the arms that are never chosen again. why: the sentence that says why the rewards are no
-    evidence; then there are no limits, and nothing is shown."""
+    evidence; then there are no limits, and nothing is shown. first: how many arms there were at the
+    beginning, if others were added."""
     limits: dict[Any, Limits] = {}
     ahead: list[View] = []
     best = None
     try:
         if why is None:
-            now = lead(heard, evidence)
+            now = lead(heard, evidence, first=first)
             limits, best = now.means, now.best
             shown = sorted(now.ahead.items(), key=lambda one: -one[1].low)[:MOST_SHOWN]
             ahead = [{"than": str(arm), "shown": now.shown(arm), **_limits(found)} for arm, found in shown]

@@ -71,16 +71,16 @@ class Dashboard:
         kept = self._kept.get(name)
         if kept is not None and now - kept[1] < (LONGER if kept[0] == summary["seq"] else MOMENT):
             return kept[2]
-        heard, old_alone, why = heard_of(summary), False, None
+        heard, old_alone, why, first = heard_of(summary), False, None, None
         try:
             outlook = await self._outlook(name)
             old_alone = summary["settings"].get("window") is not None
             rows = zip(outlook.labels, outlook.heard, strict=True)
-            heard = {arm: (one.times, one.total) for arm, one in rows}
+            heard, first = {arm: (one.times, one.total) for arm, one in rows}, outlook.first
         except BadInput as error:  # retired arms, or rewards outside their range
             why = why_no_evidence(summary, evidence, history, error)
         tries = {arm: summary["tries"].get(arm, 0) for arm in heard}
-        made = await run_in_threadpool(arms_view, tries, heard, evidence, summary["retired"], why)
+        made = await run_in_threadpool(arms_view, tries, heard, evidence, summary["retired"], why, first)
         made["old_alone"] = old_alone
         self._kept[name] = (summary["seq"], now, made)
         self._kept.move_to_end(name)
@@ -273,7 +273,7 @@ def why_no_evidence(summary: View, evidence: Evidence, history: View, error: Bad
     """Why the rewards of a summary are no evidence, if what a forecast is made from was refused.
 
     None if the rewards are evidence after all: retired arms keep a forecast from being made, but not limits,
-    if there is no window and every reward is within its range."""
+    if there is no window, units do not stick to arms, and every reward is within its range."""
     if not summary["retired"]:
         return str(error)
     if summary["settings"].get("window") is not None:
@@ -281,6 +281,11 @@ def why_no_evidence(summary: View, evidence: Evidence, history: View, error: Bad
             "an arm was retired, and then the trials that are younger than the window cannot be left out, "
             "whose good news comes before the bad news; no setting helps, but another experiment without "
             "the retired arm does"
+        )
+    if summary["settings"].get("sticky"):
+        return (
+            "an arm was retired, and then later visits of the same units cannot be left out, which repeat "
+            "what the first visits said"
         )
     if history["seq"] < summary["seq"]:
         return "the journal is still being read"
