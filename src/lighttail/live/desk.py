@@ -18,7 +18,7 @@ from typing import Any
 
 from lighttail.checks import BadInput
 from lighttail.live.book import Book
-from lighttail.live.errors import CONFLICT, Damaged, Refused, status_of, unavailable
+from lighttail.live.errors import CONFLICT, UNAVAILABLE, Damaged, Refused, status_of, unavailable
 from lighttail.live.gathering import Gathering
 from lighttail.live.journal import NO_DIGEST, Finder, Journal, Kept
 from lighttail.live.loading import current, loaded
@@ -239,10 +239,14 @@ class Desk(Verbs):
         return played
 
     def _play(self, round: Round, tickets: list[Ticket]) -> None:
+        """Play requests. A request that is refused leaves the book as it was; if the journal cannot be read
+        (503), a request may be half played, so that the whole round is void."""
         for ticket in tickets:
             try:
                 ticket.answer, ticket.error = round.play(ticket.request), None
             except BadInput as error:
+                if status_of(error) == UNAVAILABLE:
+                    raise
                 ticket.error = error
 
     # Playing while the events before are being written
@@ -259,7 +263,7 @@ class Desk(Verbs):
             if tickets or self._due():
                 self._add(self._at_the_end(), tickets)
                 self._again = None
-        except (BadInput, Damaged) as error:  # from the journal, before anything was played
+        except (BadInput, Damaged) as error:  # from the journal: nothing of this round is in the group
             self._fail(tickets, error)
             finish(tickets)
         except Exception:  # a mistake of ours; the book may have half of a request
@@ -295,10 +299,11 @@ class Desk(Verbs):
                 raise unavailable("the journal could not be written; send the request again")
         try:
             round.look_up([ticket.request for ticket in tickets])
-            self._play(round, tickets)
-        except BadInput as error:  # nothing can be looked up, and nothing was played
+        except BadInput as error:  # nothing can be looked up, and nothing is played
             for ticket in tickets:
                 ticket.error = error
+        else:
+            self._play(round, tickets)
         self._group.add(round.events)
         self._group.keys |= round.keys
         self._group.tickets += tickets
