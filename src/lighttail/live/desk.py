@@ -91,15 +91,16 @@ class Desk(Verbs):
                 raise unavailable("the server is closing; send the request again later", "server")
             if self.waiting >= MOST_WAITING:
                 raise unavailable("too many requests are waiting; send the request again later", "server")
-            self.waiting += len(tickets)
             self._worker.put(tickets)
+            self.waiting += len(tickets)
 
     def close(self) -> None:
         """Finish what was accepted, refuse the rest with 503, and keep a snapshot."""
         with self._gate:
             if not self._closed:
                 self._closed = True
-                self._worker.put(None)
+                with suppress(BadInput):  # no thread can be started; there was none, and no work
+                    self._worker.put(None)
         self._worker.join()
 
     # The desk's thread
@@ -111,11 +112,8 @@ class Desk(Verbs):
                 self._await_landing()
             patience = self._patience()
             come = self._collect(tickets, min(patience, IDLE))
-            if not come and patience > IDLE and self._flying is None:
-                if patience < math.inf:
-                    self._timers.set(patience - IDLE, self._wake)
-                if self._worker.left():
-                    return
+            if not come and patience > IDLE and self._flying is None and self._left(patience):
+                return
             if self._flying is None and not self._ending:
                 self._here = len(tickets)
                 self._gathering.wait(self._present)
@@ -129,15 +127,30 @@ class Desk(Verbs):
         self._keep_snapshot(1)
         self._worker.left()
 
+    def _left(self, patience: float) -> bool:
+        """Leave, with a timer if there will be something to do. False if something came, or if there can be
+        no timer: the thread must then stay."""
+        try:
+            if patience < math.inf:
+                self._timers.set(patience - IDLE, self._wake)
+        except BadInput:
+            return False
+        return self._worker.left()
+
     def _wake(self) -> None:
-        """In the thread of the timers: look at the clock, if no thread of the desk does."""
+        """In the thread of the timers: let the desk look at the clock. A thread of the desk may be about to
+        leave, and stays if something comes."""
         with self._gate:
-            if self._worker.thread is None and not self._closed:
-                if self._due():
-                    self.waiting += 1
+            if self._closed:
+                return
+            if self._worker.thread is not None or self._due():
+                try:
                     self._worker.put([Ticket(Look("tick"))])
-                elif (patience := self._patience()) < math.inf:
-                    self._timers.set(patience, self._wake)
+                    self.waiting += 1
+                except BadInput:  # no thread can be started
+                    self._timers.set(FIRST_PAUSE, self._wake)
+            elif (patience := self._patience()) < math.inf:
+                self._timers.set(patience, self._wake)
 
     def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> bool:
         """Add the requests that wait; if there is nothing to do, wait for a request, or for the end of a
@@ -316,7 +329,11 @@ class Desk(Verbs):
                 group.kept = self._snapshot(self._often())
             self._group, self._flying = group.next(), group
             assert self._writer is not None
-            self._writer.send(group)
+            try:
+                self._writer.send(group)
+            except BadInput as error:  # the writer has no thread
+                group.error = error
+                self._land(group)
         else:
             tickets, group.tickets = group.tickets, []
             finish(tickets)
