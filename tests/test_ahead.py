@@ -20,7 +20,6 @@ from test_live_faults import reconciled, retried, reward_of
 from lighttail.live import Office, open_journal
 from lighttail.live import desk as desk_module
 from lighttail.live.awaiting import AsyncDesk
-from lighttail.live.gathering import Gathering
 from lighttail.live.past import Past
 from lighttail.live.requests import Told, ask_for, tell_of
 from lighttail.live.ticket import Ticket
@@ -225,6 +224,34 @@ def test_windows_that_cannot_be_closed_are_closed_later(monkeypatch: pytest.Monk
     assert replayed(journal) == book
 
 
+def test_the_desk_waits_longer_after_each_commit_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk_module, "FIRST_PAUSE", 0.01)
+    broken = [False]
+    journal, clock = AheadJournal(lambda: broken[0]), Clock()
+    with desk_of(journal, clock, settings={"window": 60, "default": 0.25}) as desk:
+        desk.ask()
+        clock.now += 60
+        broken[0] = True
+        refused(desk.tick, 503, "journal")
+        while len(journal.commits) < 6:
+            time.sleep(0.01)
+        assert desk._pause >= 0.01 * 2**3
+        broken[0] = False
+        assert desk.summary()["open"] == 0
+        desk.tick()
+        assert desk._again is None
+
+
+def test_a_desk_that_only_reads_after_a_failure_comes_to_rest() -> None:
+    broken = [True]
+    with desk_of(AheadJournal(lambda: broken[0])) as desk:
+        refused(desk.ask, 503, "journal")
+        assert desk._again is not None
+        assert desk.summary()["pulls"] == 0
+        desk.tick()
+        assert desk._again is None
+
+
 # Threads, and experiments that share commits
 
 
@@ -380,26 +407,3 @@ def test_experiments_of_a_file_share_commits(tmp_path: Path) -> None:
     assert sum(line.startswith("COMMIT") for line in traced) <= 2  # the first may have gone ahead alone
     link.set_trace_callback(None)
     office.close()
-
-
-def test_many_requests_are_written_in_halves_if_a_commit_is_quick() -> None:
-    gathering = Gathering()
-    assert not gathering.pays_to_split(1000)  # nothing is known
-    gathering.committed(0, 0.0004, 20)
-    assert [gathering.pays_to_split(requests) for requests in (2, 40, 256)] == [False, False, True]
-    slow = Gathering()
-    slow.committed(0, 0.006, 256)
-    assert not slow.pays_to_split(256)
-    assert slow.pays_to_split(1000)
-
-
-def test_halves_are_played_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Gathering, "pays_to_split", lambda self, requests: requests > 1)
-    journal = AheadJournal()
-    with desk_of(journal) as desk:
-        tickets = [Ticket(ask_for(key=f"k{n}")) for n in range(40)]
-        desk.submit_all(tickets)
-        assert [ticket.result()[0].id for ticket in tickets] == list(range(1, 41))
-        assert 1 < len(journal.commits) < 40
-        book = book_of(desk)
-    assert replayed(journal) == book

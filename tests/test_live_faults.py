@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from lighttail.live.checking import check_journal
 from lighttail.live.errors import UNAVAILABLE, status_of, unavailable
 from lighttail.live.journal import NO_DIGEST, Turn
 from lighttail.live.memory import MemoryJournal
+from lighttail.live.outlook import outlook
 from lighttail.live.postgres import PostgresJournal
 from lighttail.live.requests import ask_for, tell_of
 from lighttail.live.sqlite import SqliteJournal, _SqliteReading
@@ -256,6 +258,15 @@ def test_a_read_that_fails_within_a_request_leaves_no_gap(
     journal.close()
 
 
+def test_an_arm_that_joins_later_does_not_change_an_outlook() -> None:
+    with desk_of() as desk:
+        desk.ask(3)
+        assert desk._book is not None
+        made = outlook(desk._book, 1000.0)
+        desk.add("D")
+        assert made.labels == ["A", "B", "C"]
+
+
 def test_a_group_takes_no_events_with_a_gap() -> None:
     group = Group("one", lambda group: None, 4, NO_DIGEST)
     group.add([{"seq": 5, "time": 1.0, "kind": "stop"}])
@@ -329,6 +340,19 @@ def test_a_turn_that_is_taken_is_waited_for_once_and_costs_no_connection(
         assert (len(made), journal._idle.qsize()) == before
     assert desk.ask()[0].id == 1
     office.close()
+
+
+@pytest.mark.parametrize("transaction", ["IDLE", "ACTIVE", "INERROR"])
+@pytest.mark.parametrize("pipeline", ["OFF", "ABORTED"])
+def test_a_connection_is_used_again_only_if_it_is_idle(transaction: str, pipeline: str) -> None:
+    import psycopg
+
+    status = psycopg.pq.TransactionStatus[transaction], psycopg.pq.PipelineStatus[pipeline]
+    info = SimpleNamespace(transaction_status=status[0], pipeline_status=status[1])
+    link = SimpleNamespace(rollback=lambda: None, closed=False, broken=False, info=info)
+    reader = PostgresJournal.__new__(PostgresJournal)
+    reader._psycopg = psycopg
+    assert reader._usable(link) == ((transaction, pipeline) == ("IDLE", "OFF"))
 
 
 def test_servers_that_create_at_once_make_one_experiment(postgres: str) -> None:

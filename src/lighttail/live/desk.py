@@ -128,8 +128,7 @@ class Desk(Verbs):
         self._worker.left()
 
     def _left(self, patience: float) -> bool:
-        """Leave, with a timer if there will be something to do. False if something came, or if there can be
-        no timer: the thread must then stay."""
+        """Leave, with a timer if need be. False if something came, or if there can be no timer."""
         try:
             if patience < math.inf:
                 self._timers.set(patience - IDLE, self._wake)
@@ -141,15 +140,13 @@ class Desk(Verbs):
         """In the thread of the timers: let the desk look at the clock. A thread of the desk may be about to
         leave, and stays if something comes."""
         with self._gate:
-            if self._closed:
-                return
-            if self._worker.thread is not None or self._due():
+            if not self._closed and (self._worker.thread is not None or self._due()):
                 try:
                     self._worker.put([Ticket(Look("tick"))])
                     self.waiting += 1
                 except BadInput:  # no thread can be started
                     self._timers.set(FIRST_PAUSE, self._wake)
-            elif (patience := self._patience()) < math.inf:
+            elif not self._closed and (patience := self._patience()) < math.inf:
                 self._timers.set(patience, self._wake)
 
     def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> bool:
@@ -215,9 +212,19 @@ class Desk(Verbs):
         self._book, self._group = None, NOBODY
         for ticket in tickets:
             self._serve([ticket])
-        self._book = None
+        self._forget()
 
     def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
+        """Refuse requests, and forget the book."""
+        self._forget()
+        if isinstance(error, Damaged):
+            error = unavailable(f"the journal of {self.name} is damaged: {error}")
+        elif isinstance(error, BadInput) and status_of(error) == CONFLICT:
+            error = unavailable("another desk has written to the journal; send the request again")
+        for ticket in tickets:
+            ticket.answer, ticket.error = None, error
+
+    def _forget(self) -> None:
         """Forget the book, which may be ahead of the journal; it is made again from the journal. The desk
         tries this by itself, because a window may end although nobody asks."""
         self._book = None
@@ -225,12 +232,6 @@ class Desk(Verbs):
         if self._again is None or now >= self._again:
             self._pause = FIRST_PAUSE if self._again is None else min(2.0 * self._pause, LONGEST_WAIT)
             self._again = now + self._pause
-        if isinstance(error, Damaged):
-            error = unavailable(f"the journal of {self.name} is damaged: {error}")
-        elif isinstance(error, BadInput) and status_of(error) == CONFLICT:
-            error = unavailable("another desk has written to the journal; send the request again")
-        for ticket in tickets:
-            ticket.answer, ticket.error = None, error
 
     def _turn(self, tickets: list[Ticket]) -> bool:
         """Play requests in one turn. False if so many windows are over that their trials alone fill a
@@ -266,16 +267,10 @@ class Desk(Verbs):
 
     def _play_ahead(self, tickets: list[Ticket]) -> None:
         """Play requests on top of all that was played, and let their group be written if none is being
-        written. If there are many, the first half is written while the second one is played; callers then
-        come back in two halves, too."""
-        if self._flying is None and self._gathering.pays_to_split(len(tickets)):
-            half = len(tickets) // 2
-            self._play_ahead(tickets[:half])
-            tickets = tickets[half:]
+        written."""
         try:
             if tickets or self._due():
                 self._add(self._at_the_end(), tickets)
-                self._again = None
         except (BadInput, Damaged) as error:  # from the journal: nothing of this round is in the group
             self._fail(tickets, error)
             finish(tickets)
@@ -336,6 +331,7 @@ class Desk(Verbs):
                 self._land(group)
         else:
             tickets, group.tickets = group.tickets, []
+            self._again = self._again if self._book is None else None  # the journal was read
             finish(tickets)
 
     def _landed(self, group: Group) -> None:
@@ -347,6 +343,7 @@ class Desk(Verbs):
         """Take note of a group that is on disk. If it is not, all that was played since is void, too."""
         self._flying = None
         if group.error is None:
+            self._again = self._again if self._book is None else None
             self.commits, self.written = self.commits + 1, self.written + len(group.rows)
             callers = group.waiting + len(group.tickets) + len(self._group.tickets)
             self._gathering.committed(callers, group.took, len(group.rows))

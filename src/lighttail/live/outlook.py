@@ -119,7 +119,7 @@ def outlook(book: Book, now: float) -> Outlook:
     rows = zip(counts[1] - times, counts[2] - sums, strict=True)
     heard = [Heard(int(n), float(total) if n else 0.0) for n, total in rows]  # sums are rounded
     told = int(counts[1].sum())
-    about = (book.labels or [], heard, evidence, horizon, book.settings, book.stopped, told)
+    about = (list(book.labels or []), heard, evidence, horizon, book.settings, book.stopped, told)
     return Outlook(book.name, book.seq, book.seed, start, *about)
 
 
