@@ -17,7 +17,6 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import in_units, parse_course, parse_numbers
 from lighttail.running.prepare import check_settings
-from lighttail.system.files import output_folder
 from lighttail.tails.rare import METHODS
 
 MOST_REGRETS = 100  # of one command, each with an estimate of its own
@@ -80,7 +79,7 @@ def tail(
     _check_size(problem, horizon)
     wait, group = parse_course(delay, batch, never)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
-    with output_folder("out", out):
+    with opt.report_folder(out, as_json):
         curve = tail_curve(
             player,
             problem,
