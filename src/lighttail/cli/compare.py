@@ -142,10 +142,11 @@ def compare(
 
 
 def _show(comparison: Any, path: Path, notes: list[str]) -> None:
-    from lighttail.report.terminal import comparison_table
+    from lighttail.report.terminal import comparison_tables
 
     screen = opt.console()
-    screen.print(comparison_table(comparison, screen.width))
+    for table in comparison_tables(comparison, screen.width):
+        screen.print(table)
     screen.print(comparison.verdict())
     screen.print(EXPLAINED[comparison.kind])
     for text in notes:

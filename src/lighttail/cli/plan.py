@@ -259,7 +259,8 @@ def _show(found: Plan, path: Path) -> None:
     screen = opt.console()
     screen.print(found.sentence())
     table = [(f"{part}: {name}", *numbers) for part, name, *numbers in rows(found)]
-    screen.print(plain_table(f"{found.family!r}; {found.horizon:,} pulls", COLUMNS[1:], table))
+    title = f"{found.family!r}; {found.horizon:,} pulls"
+    screen.print(plain_table(title, COLUMNS[1:], table, screen.width))
     for note in notes(found):
         screen.print(note)
     screen.print("\nRun this policy in a live experiment, in Python:")

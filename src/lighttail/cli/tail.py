@@ -110,7 +110,8 @@ def _show(curve: Any, path: Path, notes: list[str]) -> None:
     for regret in curve.asked:
         point = curve.at(regret)
         title = f"The chance of {event(curve.kind, regret)}"
-        screen.print(plain_table(title, COLUMNS, rows(point, curve.outcome.paths, curve.horizon)))
+        table = rows(point, curve.outcome.paths, curve.horizon)
+        screen.print(plain_table(title, COLUMNS, table, screen.width))
         screen.print(sentence(curve, point))
         screen.print(note(curve, point))
     screen.print(EXPLAINED[curve.kind])
@@ -179,7 +180,8 @@ def _show_bounds(
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
         table.append(("exact", exact_words(exact, why_none[regret])))
-        screen.print(plain_table(f"The chance of {event(kind, regret)}", ("source", "chance"), table))
+        title = f"The chance of {event(kind, regret)}"
+        screen.print(plain_table(title, ("source", "chance"), table, screen.width))
         for text in missing(known):
             screen.print(text)
     screen.print(EXPLAINED[kind])
