@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture layers delays guard-rails dist lowest clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture screenshots layers delays guard-rails calibration dist lowest clean
 .DEFAULT_GOAL := help
 
 help:
@@ -11,6 +11,7 @@ help:
 	@echo "make quick        ruff, mypy and the tests to run while you edit, in under a minute"
 	@echo "make test         run every check and test"
 	@echo "make check        ruff and mypy alone"
+	@echo "make docs         build the documentation site into build/docs"
 	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
 	@echo "make bench-live   the service: events per commit, latency in fsyncs, HTTP, restart, two servers"
 	@echo "make dist         build the wheel and the sdist, and try the wheel on every supported Python"
@@ -37,7 +38,7 @@ check: .venv/ready
 
 # Every layer once, without the statistics that take many paths. The first run compiles, which takes longer.
 QUICK := imports conformance formulas words problems noises bounds plain_rules oracle counts tally outcome statistics \
-	online online_state live_parts http study_file digest
+	online online_state live_parts http dashboard study_file digest
 
 quick: check
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow" $(QUICK:%=tests/test_%.py)
@@ -58,9 +59,11 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/paper.py
 	$(BIN)/python benchmarks/plan.py
+	$(BIN)/python benchmarks/forecast.py
 
 bench-live: .venv/ready
 	$(BIN)/python benchmarks/live.py
+	$(BIN)/python benchmarks/live_forecast.py
 
 # In an environment of its own: what the others need must not decide what lighttail is tested with.
 bench-peers: .venv-peers/ready
@@ -71,14 +74,26 @@ bench-peers: .venv-peers/ready
 	.venv-peers/bin/python -m pip install --quiet --editable . --requirement benchmarks/peers.txt
 	touch $@
 
+# Warnings are errors, links to names without a target too. Nothing is kept from an earlier build.
+.PHONY: docs
+docs: .venv/ready
+	$(BIN)/sphinx-build -q -E -W --keep-going --nitpicky -c docs/site docs build/docs
+	@echo "The site is build/docs/index.html"
+
 picture: .venv/ready
 	$(BIN)/python docs/picture.py
+
+screenshots: .venv/ready
+	$(BIN)/python docs/screenshots.py
 
 layers: .venv/ready
 	$(BIN)/python docs/layers.py
 
 guard-rails: .venv/ready
 	$(BIN)/python docs/guard_rails.py
+
+calibration: .venv/ready
+	$(BIN)/python docs/calibration.py
 
 delays: .venv/ready
 	$(BIN)/python docs/delays.py
@@ -102,4 +117,4 @@ lowest: .venv-release/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .venv-peers .venv-release dist reports
+	rm -rf .venv .venv-lowest .venv-peers .venv-release build dist reports

@@ -99,7 +99,7 @@ def serve(store: str) -> None:
     from lighttail.live import Office, open_journal
     from lighttail.server.answers import Answer
     from lighttail.server.app import made_app
-    from lighttail.server.run import listening, server_of
+    from lighttail.server.run import listening, quick_switches, server_of
 
     async def empty(body: Any) -> Answer:
         return Answer(200, b"")
@@ -109,7 +109,7 @@ def serve(store: str) -> None:
     app = made_app(office)
     app.add_api_route("/empty", empty, methods=["POST"], response_model=None)
     try:
-        with listening("127.0.0.1", 0) as door:
+        with listening("127.0.0.1", 0) as door, quick_switches():
             print(door.getsockname()[1], flush=True)
             server_of(app).run(sockets=[door])
     finally:

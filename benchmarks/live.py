@@ -2,7 +2,7 @@
 
 Ratios are within one run on one disk, because disks differ; a time is given in fsyncs of that disk.
 "Durable" means: on disk before the answer. Callers are coroutines of one process, each of which asks, waits,
-tells, waits, and so on."""
+tells, waits, and so on, as in the server; where threads are meant, it is said."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,25 @@ import http_load
 
 from lighttail.live import Desk, Office, open_journal
 from lighttail.live.awaiting import AsyncDesk
-from lighttail.live.journal import NO_DIGEST, Event, rows_of
+from lighttail.live.journal import NO_DIGEST, Batch, Event, Journal, rows_of
 from lighttail.live.sqlite import SqliteJournal
+from lighttail.server.run import quick_switches
 
-PAIRS = 12_000  # asks and tells per measurement
+PAIRS = 12_288  # asks and tells per measurement
+TURNS = 3  # of each measurement in process
+SLOW = 0.004  # seconds of an fsync on a slower disk
 CONNECTIONS, EACH, ROUNDS = 32, 60, 7  # of the measurement over HTTP: asks and tells per connection and round
 MILLION = 10**6
 POLICY = {"policy": "ucb:anytime:0.3", "arms": ["A", "B"], "seed": 1}
+
+
+def run_loop(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine in the loop of the server, which is uvloop if there is one."""
+    try:
+        from uvloop import run
+    except ImportError:
+        from asyncio import run
+    run(work)
 
 
 def fsync_seconds(folder: Path) -> float:
@@ -55,10 +69,30 @@ def events(pairs: int) -> list[Event]:
     return found
 
 
-def raw_rate(folder: Path) -> float:
+class SlowJournal(SqliteJournal):
+    """A journal whose commits take so many seconds longer, as on a slower disk."""
+
+    def __init__(self, path: Path, more: float = 0.0) -> None:
+        super().__init__(path)
+        self.more = more
+
+    def write(self, batches: list[Batch]) -> None:
+        super().write(batches)
+        if self.more:
+            time.sleep(self.more)
+
+
+class UnsafeJournal(SqliteJournal):
+    """A journal that does not wait for the disk at all: what is left is the work of the processors."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._link.execute("PRAGMA synchronous = OFF")
+
+
+def raw_rate(journal: SlowJournal) -> float:
     """Events per second if the same rows are written into the same tables in commits of 256, and nothing
     else."""
-    journal = SqliteJournal(folder / "raw.db")
     journal.create("one", {"seq": 1, "time": 0.0, "kind": "create", "name": "one"})
     rows = [(1, *row) for row in rows_of(events(PAIRS), NO_DIGEST)]
     link, begun = journal._link, time.perf_counter()
@@ -66,6 +100,8 @@ def raw_rate(folder: Path) -> float:
         link.execute("BEGIN IMMEDIATE")
         link.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows[first : first + 256])
         link.execute("COMMIT")
+        if journal.more:
+            time.sleep(journal.more)
     rate = len(rows) / (time.perf_counter() - begun)
     journal.close()
     return rate
@@ -74,24 +110,39 @@ def raw_rate(folder: Path) -> float:
 class Load:
     """Callers that ask and tell: the events per second, the events per commit, and how long an ask took."""
 
-    def __init__(self, store: str, callers: int, pairs: int, pause: float = 0.0, tag: str = "") -> None:
-        self.office = Office(open_journal(store))
+    def __init__(
+        self,
+        journal: Journal,
+        callers: int,
+        pairs: int,
+        pause: float = 0.0,
+        tag: str = "",
+        threads: bool = False,
+    ) -> None:
+        self.office = Office(journal)
         self.desk: Desk = self.office.create("one", **POLICY)[0]
         self.each, self.callers, self.pause, self.tag = pairs // callers, callers, pause, tag
         self.waits: list[float] = []
-        self.commits = 0
-        turn = self.desk._turn
-
-        def counted(tickets: list[Any]) -> bool:
-            self.commits += 1
-            return turn(tickets)
-
-        self.desk._turn = counted  # type: ignore[method-assign]
         begun = time.perf_counter()
-        asyncio.run(self._play())
+        if threads:
+            self._play_in_threads()
+        else:
+            run_loop(self._play())
         self.seconds = time.perf_counter() - begun
         self.events = 2 * self.each * callers
         self.office.close()
+        self.commits = self.desk.commits
+
+    def _play_in_threads(self) -> None:
+        def work(caller: int) -> None:
+            for turn in range(self.each):
+                begun = time.perf_counter()
+                (trial,) = self.desk.ask(key=f"{self.tag}{caller}-{turn}")
+                self.waits.append(time.perf_counter() - begun)
+                self.desk.tell([(trial.id, 0.5)])
+
+        with ThreadPoolExecutor(self.callers) as pool:
+            list(pool.map(work, range(self.callers)))
 
     async def _play(self) -> None:
         waiting = AsyncDesk(self.desk)
@@ -120,19 +171,41 @@ class Load:
 
 def bench_sqlite(folder: Path) -> None:
     disk = fsync_seconds(folder)
-    few = Load(str(folder / "few.db"), 64, PAIRS // 3)
-    raw = raw_rate(folder)
-    many = Load(str(folder / "many.db"), 256, PAIRS)
-    per_pair = 2.0 * 256 / many.rate
-    half = Load(str(folder / "half.db"), 256, PAIRS // 2, pause=per_pair)
+    few = Load(SqliteJournal(folder / "few.db"), 64, PAIRS // 3)
     shared = f"{few.events / few.commits:.0f} events per commit (bar: 20)"
     print(f"a bare fsync: {1000 * disk:.1f} ms")
     print(f"64 callers: {shared}, {few.rate:,.0f} events per second")
+    bench_disk(folder, "this disk", disk, 0.0)
+    if disk < 0.75 * SLOW:
+        bench_disk(folder, f"an fsync of {1000 * SLOW:.0f} ms", SLOW, SLOW - disk)
+
+
+def bench_disk(folder: Path, said: str, disk: float, more: float) -> None:
+    """256 callers at the highest load and at half of it; rounds alternate, and medians are shown."""
+    shares, threads, rates, late, floor = [], [], [], [], []
+    for turn in range(TURNS):
+        place = folder / f"{1e3 * more:.0f}-{turn}"
+        place.mkdir()
+        raw = raw_rate(SlowJournal(place / "raw.db", more))
+        many = Load(SlowJournal(place / "many.db", more), 256, PAIRS)
+        wide = Load(SlowJournal(place / "threads.db", more), 256, PAIRS // 2, threads=True)
+        pause = 2.0 * 256 / many.rate
+        half = Load(SlowJournal(place / "half.db", more), 256, PAIRS // 2, pause=pause)
+        bare = Load(UnsafeJournal(place / "bare.db"), 256, PAIRS // 2, pause=pause)
+        shares.append(many.rate / raw)
+        threads.append(wide.rate / raw)
+        rates.append(many.rate)
+        late.append(half.late(0.99))
+        floor.append(bare.late(0.99))
+        shutil.rmtree(place)
+    share, rate = statistics.median(shares), statistics.median(rates)
+    wait, least = statistics.median(late), statistics.median(floor)
     print(
-        f"256 callers: {many.rate:,.0f} events per second, {many.rate / raw:.2f} of the raw rows (bar: 0.5)"
+        f"{said}, 256 callers: {rate:,.0f} events per second, {share:.2f} of the raw rows (bar: 0.5)", end=""
     )
-    late = f"99 % of asks within {half.late(0.99) / disk:.1f} fsyncs (bar: 5)"
-    print(f"half of that load: {half.rate:,.0f} events per second, {late}")
+    print(f"; callers in 256 threads: {statistics.median(threads):.2f}")
+    print(f"{said}, half of that load: 99 % of asks within {wait / disk:.1f} fsyncs (bar: 5)", end="")
+    print(f" or {1000 * wait:.1f} ms; without any fsync {1000 * least:.1f} ms")
 
 
 def bench_restart(folder: Path) -> None:
@@ -200,7 +273,8 @@ async def _http_round(port: int, number: int) -> tuple[float, float]:
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="lt", dir=sys.argv[1] if len(sys.argv) == 2 else None))
     try:
-        bench_sqlite(folder)
+        with quick_switches():  # as in `lighttail serve`
+            bench_sqlite(folder)
         bench_http(folder)
         bench_restart(folder)
         bench_postgres(folder)
@@ -212,6 +286,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["restart"]:
         restart(sys.argv[2])
     elif sys.argv[1:2] == ["serve"]:
-        print(Load(sys.argv[2], 64, 4_000, tag=" ".join(sys.argv[3:])).rate)
+        with quick_switches():
+            print(Load(open_journal(sys.argv[2]), 64, 4_000, tag=" ".join(sys.argv[3:])).rate)
     else:
         main()

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis.generation import GenerationMode
 
-from lighttail.live import Office
-from lighttail.live.memory import MemoryJournal
+from lighttail.live import Office, open_journal
 from lighttail.server import build_app
 
 FIELDS = {"field", "value", "allowed", "message"}
@@ -31,14 +30,21 @@ BEGUN: list[dict[str, Any]] = [
     {"name": "lin", "policy": "linucb:lighttailed:0.2", "dim": 2, "horizon": 1000},
 ]  # fmt: skip
 NAMES = st.sampled_from([one["name"] for one in BEGUN])
+FINITE = st.floats(allow_nan=False, allow_infinity=False)  # JSON has no other numbers
 SETTINGS = st.fixed_dictionaries(
     {},
     optional={
-        "shares": st.dictionaries(st.sampled_from(["A", "B", "C"]), st.floats()),
+        "shares": st.dictionaries(st.sampled_from(["A", "B", "C"]), FINITE),
         "holdout": st.fixed_dictionaries({"arm": st.sampled_from(["A", 1]), "share": st.floats(0, 1)}),
         "sticky": st.booleans() | st.integers(0, 1),
-        "window": st.floats(allow_nan=False) | st.just(1e-300),
-        "default": st.floats(allow_nan=False) | st.booleans(),
+        "window": FINITE | st.just(1e-300),
+        "default": FINITE | st.booleans(),
+        "risk": st.fixed_dictionaries(
+            {"loss": FINITE, "chance": st.floats(0, 1), "then": st.sampled_from(["warn", "pause"])}
+        ),
+        "rewards": st.fixed_dictionaries({"low": FINITE, "high": FINITE})
+        | st.fixed_dictionaries({"sigma": FINITE}),
+        "means": st.fixed_dictionaries({"low": FINITE, "high": FINITE}),
         "late": st.sampled_from(["ignore", "amend", "never"]),
         "fallback": st.sampled_from(["A", "C", 0, None]),
     },
@@ -99,9 +105,9 @@ def sender(strategy: Any, tally: Counter[str]) -> Any:
     return send
 
 
-def play(requests: int, number: int = 1) -> Counter[str]:
+def play(requests: int, number: int = 1, store: str = "memory") -> Counter[str]:
     """Send so many requests to each route; what was answered how often."""
-    office = Office(MemoryJournal())
+    office = Office(open_journal(store))
     for one in BEGUN:
         office.create(**one)
     app = build_app(office, names=["testserver"])
@@ -127,8 +133,9 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--requests", type=int, default=500, help="per route and kind")
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--store", default="memory", help="a new SQLite file, or a database")
     chosen = options.parse_args()
-    tally = play(chosen.requests, chosen.seed)
+    tally = play(chosen.requests, chosen.seed, chosen.store)
     for line, count in sorted(tally.items()):
         print(f"{count:7d} {line}")
     print(f"{sum(tally.values())} requests, and every answer was in order")

@@ -25,7 +25,7 @@ LAYERS = {
     "Machinery": ("kernels", "outcomes", "gpu"),
     "Simulation": ("running",),
     "Answers": ("inference", "forecasting", "online", "bounds", "tails", "compare", "planning"),
-    "Showing": ("report", "paper", "study"),
+    "Showing": ("report", "paper", "study", "dashboard"),
     "Service": ("live", "server", "client"),
     "Door": ("cli",),
 }

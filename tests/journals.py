@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -15,8 +16,8 @@ from typing import Any
 import pytest
 
 from lighttail.live.errors import unavailable
-from lighttail.live.journal import Journal, Turn
-from lighttail.live.memory import MemoryJournal
+from lighttail.live.journal import Batch, Finder, Journal, Turn
+from lighttail.live.memory import MemoryJournal, _MemoryTurn
 from lighttail.live.postgres import PostgresJournal
 from lighttail.live.sqlite import SqliteJournal
 
@@ -90,3 +91,56 @@ class FailingJournal(MemoryJournal):
         if self.broken:
             raise unavailable("the disk is full")
         super().keep(name, kept)
+
+
+class _Locked(Finder):
+    """Finds events in memory while a writer adds to them."""
+
+    def __init__(self, pages: Any) -> None:
+        self.pages = pages
+
+    def _found(self, call: Callable[[Any], list[str]]) -> list[str]:
+        with self.pages.look:
+            return call(_MemoryTurn(self.pages))
+
+    def bodies_with(self, keys: list[str]) -> list[str]:
+        return self._found(lambda turn: turn.bodies_with(keys))
+
+    def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
+        return self._found(lambda turn: turn.bodies_of_units(units, after))
+
+    def bodies_of(self, trial: int) -> list[str]:
+        return self._found(lambda turn: turn.bodies_of(trial))
+
+
+class AheadJournal(MemoryJournal):
+    """A journal in memory on which desks play ahead. A commit waits for `gate`, and fails if `fails` says
+    so."""
+
+    ahead = True
+
+    def __init__(self, fails: Callable[[], bool] = lambda: False) -> None:
+        super().__init__()
+        self.gate, self.begun, self.fails = threading.Event(), threading.Event(), fails
+        self.gate.set()
+        self.commits: list[int] = []  # the events of each commit that was tried
+
+    def write(self, batches: list[Batch]) -> None:
+        self.begun.set()
+        self.gate.wait()
+        self.commits.append(sum(len(rows) for *_, rows in batches))
+        if self.fails():
+            raise unavailable("the disk is full")
+        for name, expected, digest, rows in batches:
+            pages = self._of(name)
+            with pages.look, self.turn(name) as turn:
+                turn.append_rows(expected, digest, rows)
+
+    def _of(self, name: str) -> Any:
+        pages = super()._of(name)
+        if not hasattr(pages, "look"):
+            pages.look = threading.RLock()  # type: ignore[attr-defined]
+        return pages
+
+    def finder(self, name: str) -> Finder:
+        return _Locked(self._of(name))

@@ -2,6 +2,10 @@
 
     python tests/soak_live.py --minutes 30 --seed 1
     python tests/soak_live.py --minutes 30 --store postgresql://user@host/database    # two servers
+    python tests/soak_live.py --faults 20    # two servers, on a PostgreSQL of its own
+
+With --faults, this PostgreSQL is killed so many times, and the network to it is cut so many times, besides
+the kills of the servers.
 
 Clients ask and tell over HTTP through `lighttail.connect` and send again what is not answered; some trials
 are never told, so that their window closes them, and some of these are told late. A manager pauses, resumes,
@@ -20,11 +24,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from databases import Database, Network
 from desks import book_of, replayed
 from killed_desk import reward_of
 from served import Server
@@ -46,7 +52,9 @@ class Said:
     asked: dict[str, tuple[int, Any]] = field(default_factory=dict)
     told: dict[int, float] = field(default_factory=dict)
     arms: list[tuple[str, str]] = field(default_factory=list)
-    kills: int = 0
+    kills: int = 0  # of servers, of the database, and cuts of the network to it
+    database_kills: int = 0
+    cuts: int = 0
     lock: Any = field(default_factory=threading.Lock)
 
 
@@ -115,8 +123,47 @@ def manager(url: str, seed: int, said: Said, ended: threading.Event) -> None:
         one.resume()
 
 
-def soak(store: str, seed: int, enough: Callable[[Said, float], bool], clients: int = 6) -> Said:
-    """Play until `enough(said, seconds)`, kill servers meanwhile, and end in order."""
+@dataclass
+class Around:
+    """A database and a network to it that fail, too."""
+
+    database: Database
+    network: Network
+
+    @property
+    def store(self) -> str:
+        return f"postgresql://postgres:@127.0.0.1:{self.network.port}/postgres"
+
+    def harm(self, rng: random.Random, said: Said) -> None:
+        """Kill the database, or cut the network, and bring it back."""
+        if said.database_kills <= said.cuts:
+            self.database.kill(rng.random())
+            said.database_kills += 1
+        else:
+            self.network.cut(silent=rng.random(), gone=rng.random())
+            said.cuts += 1
+
+
+@contextmanager
+def faulty() -> Iterator[Around]:
+    """A database of its own, behind a network of its own."""
+    around = Around(made := Database(), Network(made.socket))
+    try:
+        yield around
+    finally:
+        around.network.end()
+        made.end()
+
+
+def soak(
+    store: str,
+    seed: int,
+    enough: Callable[[Said, float], bool],
+    clients: int = 6,
+    around: Around | None = None,
+) -> Said:
+    """Play until `enough(said, seconds)`, kill servers and what is around them meanwhile, and end in
+    order."""
     said, ended, rng, begun = Said(), threading.Event(), random.Random(seed), time.monotonic()
     fleet = Fleet(store, 2 if "://" in store else 1)
     rails = {**SETTINGS, "window": WINDOW, "default": DEFAULT}
@@ -137,8 +184,11 @@ def soak(store: str, seed: int, enough: Callable[[Said, float], bool], clients: 
         thread.start()
     while not enough(said, time.monotonic() - begun) and not errors:
         time.sleep(rng.random() * 3.0)
-        fleet.kill(rng.randrange(len(urls)))
-        said.kills += 1
+        if around is None or rng.random() < 0.2:
+            fleet.kill(rng.randrange(len(urls)))
+            said.kills += 1
+        else:
+            around.harm(rng, said)
     ended.set()
     for thread in threads:
         thread.join()
@@ -177,7 +227,16 @@ def reconcile(store: str, said: Said) -> dict[str, int]:
     assert lt.Experiment.from_json(desk.state()).to_json(told=False) == desk.state()
     office.close()
     counts = {kind: kinds[kind] for kind in ("ask", "tell", "default", "amend", "add", "retire", "pause")}
-    return {"events": len(events), **counts, "open": checked.open, "kills": said.kills}
+    harm = {"kills": said.kills, "database kills": said.database_kills, "cuts": said.cuts}
+    return {"events": len(events), **counts, "open": checked.open, **harm}
+
+
+def soak_faults(count: int, seed: int, clients: int) -> int:
+    """So many kills of a database, and as many cuts of the network to it."""
+    with faulty() as around:
+        said = soak(around.store, seed, lambda said, _: said.cuts >= count, clients, around)
+        print("; ".join(f"{name} {count:,}" for name, count in reconcile(around.store, said).items()))
+    return 0
 
 
 def main() -> int:
@@ -188,7 +247,10 @@ def main() -> int:
     options.add_argument(
         "--store", help="an empty PostgreSQL database; otherwise a SQLite file that is removed"
     )
+    options.add_argument("--faults", type=int, default=0, help="kills of a database, and cuts of its network")
     chosen = options.parse_args()
+    if chosen.faults:
+        return soak_faults(chosen.faults, chosen.seed, chosen.clients)
     with tempfile.TemporaryDirectory() as folder:
         store = chosen.store or str(Path(folder) / "soak.db")
         said = soak(store, chosen.seed, lambda _, seconds: seconds > 60.0 * chosen.minutes, chosen.clients)

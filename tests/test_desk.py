@@ -19,7 +19,7 @@ from journals import FailingJournal
 
 import lighttail as lt
 from lighttail.live import Journal, Office
-from lighttail.live import desk as desk_module
+from lighttail.live import gathering as gathering_module
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import Refused, status_of
 from lighttail.live.journal import Turn
@@ -671,8 +671,8 @@ def commits_of_two_callers(monkeypatch: pytest.MonkeyPatch, gathering: float) ->
                 yield turn
                 time.sleep(0.003)
 
-    monkeypatch.setattr(desk_module, "GATHERING", gathering)
-    monkeypatch.setattr(desk_module, "LONGEST_GATHERING", gathering)
+    monkeypatch.setattr(gathering_module, "GATHERING", gathering)
+    monkeypatch.setattr(gathering_module, "LONGEST_GATHERING", gathering)
     both = threading.Barrier(2)
     with desk_of(Slow()) as desk:
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from journals import new_schema
-from served import FIRST, served
+from served import FIELDS, FIRST, JSON, served
 
 from lighttail.live import open_journal
 from lighttail.live.checking import check_journal
@@ -46,6 +48,37 @@ def test_a_signal_ends_the_server_when_accepted_requests_are_done(tmp_path: Path
     assert len(answered) == len(set(answered))
     assert check_journal(journal, "one").trials == len(asked)
     journal.close()
+
+
+def test_a_server_that_ends_finishes_what_it_accepted_and_refuses_the_rest() -> None:
+    """A request whose body comes slowly is accepted before the signal; connections that are open, and new
+    ones, are answered meanwhile."""
+    head = b"POST /v1/experiments/one/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with served() as server:
+        server.post("", FIRST)
+        opened = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        opened.request("GET", "/healthz")
+        assert opened.getresponse().read() == b'{"status":"ok"}'
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
+            slow.sendall(head + b"Content-Length: 2\r\n\r\n{")
+            while "lighttail_http_requests_inside 2" not in server.call("GET", "/metrics")[1]:
+                time.sleep(0.01)
+            server.process.send_signal(signal.SIGTERM)
+            while server.call("GET", "/readyz")[0] == 200:
+                time.sleep(0.01)
+            opened.request("POST", "/v1/experiments/one/ask", b"{}", JSON)
+            found = opened.getresponse()
+            refusals = [(found.status, json.load(found), dict(found.getheaders()))]
+            refusals.append(server.call("POST", "/v1/experiments/one/ask", {}))
+            for status, body, headers in refusals:
+                assert (status, set(body["error"]), body["error"]["field"]) == (503, FIELDS, "server")
+                assert (headers["retry-after"], headers["connection"]) == ("1", "close")
+            assert server.call("GET", "/healthz")[0] == 200
+            slow.sendall(b"}")
+            assert slow.recv(65536).startswith(b"HTTP/1.1 200 ")
+        opened.close()
+        _, said = server.process.communicate(timeout=60)
+        assert (server.process.returncode, said) == (0, "")
 
 
 def test_a_signal_at_the_first_moment_ends_the_server_too() -> None:

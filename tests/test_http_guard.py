@@ -28,7 +28,9 @@ NEEDS = {
     ("POST", f"{ONE}/arms"): "manage",
     ("POST", f"{ONE}/settings"): "manage",
     ("GET", f"{ONE}/state"): "read",
+    ("GET", f"{ONE}/forecast"): "read",
     ("GET", f"{ONE}/journal"): "read",
+    ("GET", f"{ONE}/view"): "read",
     ("GET", "/metrics"): "read",
 }
 

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from desks import Clock, desk_of, events_of
 from journals import new_schema
@@ -299,6 +300,36 @@ def test_pages_are_put_together_and_end_where_the_export_began(
     rows = rows_of_csv(tmp_path / "a.csv")
     assert [int(row["id"]) for row in rows] == list(range(1, 31))
     assert {row["reward"] for row in rows} == {""}
+
+
+def test_no_cell_of_a_csv_file_is_a_formula_and_no_text_is_lost(tmp_path: Path) -> None:
+    """Negative control: Parquet, which no spreadsheet runs, keeps the texts as they are."""
+    units = [
+        "=cmd|' /C calc'!A1",
+        "+1+1",
+        "-2+3",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "'=1",
+        "\uff1d1",
+        "-7",
+        "a=1",
+    ]
+    journal = open_journal("memory")
+    with desk_of(journal, arms=["=1+2", -7]) as desk:
+        for unit in units:
+            desk.ask(unit=unit, key=f"@{unit}")
+    export_trials(journal, "one", tmp_path / "a.csv")
+    rows = rows_of_csv(tmp_path / "a.csv")
+    for column in ("arm", "unit", "key"):
+        assert all(row[column][0] not in "=+@\t\r\n\uff1d" for row in rows)
+        assert {row[column] for row in rows if row[column][0] == "-"} <= {"-7"}
+    assert [row["unit"].removeprefix("'") for row in rows] == units
+    assert {row["arm"] for row in rows} == {"'=1+2", "-7"}
+    export_trials(journal, "one", tmp_path / "a.parquet")
+    assert pq.read_table(tmp_path / "a.parquet")["unit"].to_pylist() == units
 
 
 def test_a_failure_leaves_the_old_file(store: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_ledger_keeps_open_trials_and_forgets_closed_ones(memo: int) -> None
         apart = (SEEN, SEEN, HOLDOUT, FALLBACK)[id % 4]
         memos = tuple(id + place / 4 for place in range(memo)) if apart == SEEN else ()
         trial = OpenTrial(id, float(id // 3), id % 5, apart, memos)
-        ledger.add(trial)
+        ledger.add(*trial)
         plain[id] = trial._replace(memo=memos or (0.0,) * memo)
         if id % 3:
             gone = sorted(plain)[(id * id) % len(plain)]

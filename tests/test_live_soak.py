@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from journals import new_schema
-from soak_live import Said, reconcile, soak
+from soak_live import Said, faulty, reconcile, soak
 
 from lighttail.live.errors import Damaged
 
@@ -47,3 +47,17 @@ def test_two_servers_on_one_database(postgres: str) -> None:
     store = new_schema(postgres)
     said = soak(store, 6, enough, clients=3)
     reconcile(store, said)
+
+
+def test_a_database_that_is_killed_and_cut_off_loses_nothing() -> None:
+    """PostgreSQL is killed and started again, and the network to it is cut, while clients of two servers send
+    again what is not answered. Negative control: an answer that is not in the journal."""
+    with faulty() as around:
+        said = soak(around.store, 7, lambda said, _: said.cuts >= 2, clients=3, around=around)
+        found = reconcile(around.store, said)
+        assert found["database kills"] >= 2
+        assert found["ask"] == len(said.asked) > 20
+        assert around.network.connections > 4
+        said.asked["9-9"] = (10**6, "A")
+        with pytest.raises(AssertionError):
+            reconcile(around.store, said)

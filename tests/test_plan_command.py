@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
@@ -17,12 +18,15 @@ import pytest
 import lighttail as lt
 from lighttail import cli
 from lighttail.cli.plan import family_from
+from lighttail.dashboard.form import body_of, from_link
 from lighttail.outcomes.estimates import Estimate
+from lighttail.reading.words import parse_policy
 from lighttail.report.plan_figure import GREY, coloured_curves, frontier_figure, losses_figure, spread
 from lighttail.report.plan_words import (
     LOST,
     closer_look,
     family_words,
+    form_link,
     live_lines,
     misjudged_rows,
     noise_words,
@@ -56,6 +60,16 @@ def plan() -> lt.Plan:
 @pytest.fixture(scope="module")
 def promise() -> lt.Plan:
     return lt.plan(lt.Bandit([0.2, 0.8], lt.Laplace(1.0)), policies=POLICIES, **SETTINGS)
+
+
+def test_a_link_fills_in_the_form_of_the_service(plan: lt.Plan) -> None:
+    filled = from_link(dict(parse_qsl(urlsplit(form_link(plan)).query)))
+    body = body_of(filled | {"name": "mine", "then": "warn"})
+    assert (body["arms"], body["horizon"]) == (["A", "B"], 100)
+    assert parse_policy(body["policy"]) == plan.choice.policy
+    assert body["settings"]["risk"] == {"loss": 40.0, "chance": 0.05, "then": "warn"}
+    own = replace(plan, choice=replace(plan.choice, words=""))
+    assert form_link(own) == ""
 
 
 def test_the_screen_has_the_sentence_the_table_and_what_to_do_next(

@@ -15,7 +15,7 @@ from lighttail.checks import BadInput
 from lighttail.study import Done, load_study, report_study, run_study
 from lighttail.study import cells as cells_module
 from lighttail.study.file import parse_study
-from lighttail.study.results import Damaged
+from lighttail.study.results import DamagedStudy
 
 TEXT = """
 name = "clicks"
@@ -78,7 +78,7 @@ def test_a_damaged_copy_of_the_data_is_named_and_made_again(place: Path, harm: s
     before, copy = files(place), one(place, COPY)
     copy.write_bytes(HARMS[harm](copy.read_bytes()))
     with pytest.raises(
-        Damaged, match=r"inputs/\w+_clicks.csv is damaged .* copies 'clicks.csv' anew, or put a"
+        DamagedStudy, match=r"inputs/\w+_clicks.csv is damaged .* copies 'clicks.csv' anew, or put a"
     ):
         load_study(place / "out")
     done = run(place)
@@ -94,7 +94,7 @@ def test_a_copy_whose_source_is_gone_still_makes_a_report(place: Path) -> None:
         run(place)
     one(place, COPY).unlink()
     with pytest.raises(
-        Damaged, match=r"damaged or missing; run the study again, which copies 'clicks.csv' anew"
+        DamagedStudy, match=r"damaged or missing; run the study again, which copies 'clicks.csv' anew"
     ):
         load_study(place / "out")
 
@@ -157,7 +157,9 @@ def test_an_edited_number_in_a_manifest_is_found_out(place: Path) -> None:
         ("inputs", {}),
     ):
         file.write_text(json.dumps(json.loads(before["out/manifest.json"]) | {key: value}))
-        with pytest.raises(Damaged, match=r"manifest.json is damaged.*; run the study again to make it anew"):
+        with pytest.raises(
+            DamagedStudy, match=r"manifest.json is damaged.*; run the study again to make it anew"
+        ):
             load_study(place / "out")
         assert run(place).played == 0
         assert files(place) == before
@@ -175,7 +177,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(place: Path, pattern: str) -> 
         run(place)
     assert str(file) in str(refused.value)
     if pattern != ".lock":
-        with pytest.raises((Damaged, BadInput), match=f"{file.name}"):
+        with pytest.raises((DamagedStudy, BadInput), match=f"{file.name}"):
             report_study(load_study(place / "out"))
     file.rmdir()
     assert run(place, rebuild=pattern == "manifest.json").complete

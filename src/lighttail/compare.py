@@ -27,7 +27,7 @@ from lighttail.running.pool import check_executor, check_travels
 from lighttail.running.prepare import check_played, check_problem, check_progress, check_settings
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
-from lighttail.tails.growth import Question
+from lighttail.tails.growth import RuinQuestion
 from lighttail.tails.growth import growth as growth_in
 
 # The six policies as tuned in the paper, in the words of the command line and in units of the noise (see
@@ -247,7 +247,7 @@ def _growths(
         if report is not None:
             report(f"{name}, how its chance falls", settings["paths"] * len(policies))
         play = partial(_played, policy, problem, settings)
-        question = Question(
+        question = RuinQuestion(
             policy, problem, horizon, *lost, course, settings["seed"], settings["threads"], play
         )
         found[name] = growth_in(question, outcomes[name])

@@ -51,7 +51,7 @@ LEAST_GAP = 1e-280  # in units of the largest gap: the slope of a chance over a 
 FASTER = 1024.0  # the factor by which the search for a regret goes down before it bisects
 
 
-class Question(Protocol):
+class BoundOnTail(Protocol):
     """The type of `tail`, `certificate` and `guarantee`."""
 
     def __call__(self, policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> Bound: ...
@@ -151,7 +151,7 @@ def regret(
     horizon: int,
     delta: float,
     kind: Kind = "pseudo_regret",
-    of: Question = guarantee,
+    of: BoundOnTail = guarantee,
 ) -> Bound:
     """A bound on the pseudo regret (or the regret, by `kind`) that holds with probability at least 1 - delta.
 

@@ -28,6 +28,9 @@ def serve(
         int | None, whole_option("port", help="The port; 0 takes any free one.  [default: 8710]")
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="The file of `lighttail keys`.")] = None,
+    webhook: Annotated[
+        str | None, typer.Option(help="The address to which alarms are posted: https://...")
+    ] = None,
 ) -> None:
     """Serve live experiments over HTTP until Ctrl-C.
 
@@ -36,7 +39,7 @@ def serve(
     """
     from lighttail.server import serve as run
 
-    run(store, host, PORT if port is None else port, keys, lambda line: print(line, flush=True))
+    run(store, host, PORT if port is None else port, keys, lambda line: print(line, flush=True), webhook)
 
 
 @keys_app.command("add")

@@ -73,6 +73,10 @@ class AsyncExperiment:
         """As `RemoteExperiment.summary`."""
         return await self._run(self.remote.summary)
 
+    async def forecast(self, *given: Any, **named: Any) -> dict[str, Any]:
+        """As `RemoteExperiment.forecast`."""
+        return await self._run(self.remote.forecast, *given, **named)
+
     async def to_json(self) -> str:
         """As `RemoteExperiment.to_json`."""
         return await self._run(self.remote.to_json)

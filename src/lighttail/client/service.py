@@ -6,9 +6,9 @@ import json
 import secrets
 from collections.abc import Iterator
 from typing import Any, overload
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from lighttail.checks import EXACT, BadInput, whole
+from lighttail.checks import EXACT, BadInput, numbers, whole
 from lighttail.client.wire import Wire, value_of
 from lighttail.live.requests import Served, Told, arm_change, ask_for, settings_change, tell_of
 from lighttail.online import Experiment, LinearExperiment
@@ -155,6 +155,26 @@ class RemoteExperiment:
     def summary(self) -> dict[str, Any]:
         """The experiment in numbers."""
         found: dict[str, Any] = self._wire.call("GET", self._path)
+        return found
+
+    def forecast(
+        self,
+        loss: float | None = None,
+        horizon: int | None = None,
+        between: tuple[float, float] | None = None,
+        paths: int | None = None,
+    ) -> dict[str, Any]:
+        """What the experiment may lose by its end, from its present state (docs/forecasts.md).
+
+        loss, horizon: by default those of the settings and of the experiment. between: two numbers between
+        which all means are believed to lie. paths: simulated ends. The server may take seconds.
+        """
+        low, high = (None, None) if between is None else numbers("between", between, 2, "two numbers", 2)
+        given = {"loss": loss, "horizon": horizon, "low": low, "high": high, "paths": paths}
+        query = urlencode({name: value for name, value in given.items() if value is not None})
+        found: dict[str, Any] = self._wire.call(
+            "GET", f"{self._path}/forecast{query and '?' + query}", slow=True
+        )
         return found
 
     def to_json(self) -> str:

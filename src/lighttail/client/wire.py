@@ -49,16 +49,20 @@ class Wire:
             self._headers["Authorization"] = f"Bearer {checked_key(key)}"
         self._idle: LifoQueue[HTTPConnection] = LifoQueue()
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
+    def call(self, method: str, path: str, body: Any = None, slow: bool = False) -> Any:
         """The value of the answer. Raises Refused if the server refuses, Unreachable if none answers."""
-        return value_of(self.url, self.answered(method, path, body))
+        return value_of(self.url, self.answered(method, path, body, slow))
 
-    def answered(self, method: str, path: str, body: Any = None) -> Answer:
-        """The answer to a request, after as many tries as it takes. Raises Unreachable if none comes."""
+    def answered(self, method: str, path: str, body: Any = None, slow: bool = False) -> Answer:
+        """The answer to a request, after as many tries as it takes. Raises Unreachable if none comes.
+
+        slow: the server may need long for the answer, so that a try has all of the patience."""
+        timeout = max(self.timeout, self.patience) if slow else self.timeout
         content = None if body is None else encode(body).encode("ascii")
         end, pause = clock() + self.patience, FIRST_PAUSE
         while True:
-            answer, error = self._tried(method, self._prefix + path, content, end - clock())
+            wait = min(timeout, max(LEAST_TRY, end - clock()))
+            answer, error = self._tried(method, self._prefix + path, content, wait)
             later = 0.0
             if answer is not None:
                 if answer.status not in NOT_NOW:
@@ -75,11 +79,11 @@ class Wire:
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
     def _tried(
-        self, method: str, path: str, content: bytes | None, left: float
+        self, method: str, path: str, content: bytes | None, timeout: float
     ) -> tuple[Answer | None, Exception | None]:
         """One try, or two: a kept connection may have been closed by the server meanwhile."""
         while True:
-            link, used = self._link(min(self.timeout, max(LEAST_TRY, left)))
+            link, used = self._link(timeout)
             try:
                 link.request(method, path, content, self._headers)
                 response = link.getresponse()

@@ -32,6 +32,7 @@ Floats = npt.NDArray[np.float64]
 PATHS = 10_000
 MOST_PATHS = 1_000_000
 LEVEL = 0.95
+BINS = 30  # of the picture of a law
 SCREENED = 10  # the part of the paths with which all candidates for the worst problem are compared
 CONFIRMED = 4  # the part of the paths that the worst candidate is played on, with fresh random numbers
 AGAIN = 6  # candidates that are compared again, with more paths
@@ -112,8 +113,16 @@ class Forecast:
             "chance": self.chance.to_dict(),
             "worst": {**self.worst.to_dict(), "means": {str(arm): m for arm, m in self.worst_means.items()}},
             "mean_loss": self.mean_loss.to_dict(),
-            "so_far": {"value": self.so_far.value, "low": self.so_far.low, "high": self.so_far.high},
+            "so_far": {name: _finite(value) for name, value in self.so_far._asdict().items()},
+            "distribution": self.distribution(),
         }
+
+    def distribution(self, bins: int = BINS) -> dict[str, list[float]]:
+        """The law of the loss at the end: the shares of the paths in bins of equal width, and the edges of
+        the bins, one more than there are shares."""
+        least, most = float(self.losses[0]), float(self.losses[-1])
+        counts, edges = np.histogram(self.losses, bins, (least, most if most > least else least + 1.0))
+        return {"edges": edges.tolist(), "shares": (counts / self.losses.size).tolist()}
 
 
 def forecast_from(
@@ -129,6 +138,8 @@ def forecast_from(
     delay: DelayLike = None,
     between: tuple[float, float] | None = None,
     problem: Bandit | None = None,
+    heard: Sequence[Heard] | None = None,
+    floors: Sequence[tuple[int, float]] = (),
 ) -> Forecast:
     """The forecast of an experiment in the state `start`.
 
@@ -137,6 +148,8 @@ def forecast_from(
     between: two numbers between which all means are believed to lie, all values equally likely before rewards
         are seen. Without them, the prior is that of the evidence.
     problem: the means and the noise, if they are known; `chance` and `worst` are then those of this problem.
+    heard: the rewards of each arm that are evidence about its mean; by default all that the policy heard.
+    floors: the places of arms that are pulled with a chance of their own, whatever the policy chooses.
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
@@ -150,12 +163,13 @@ def forecast_from(
     if loss > horizon * (high - low):
         why = f"because no policy can lose more in {horizon:,} pulls"
         raise refuse("loss", loss, f"at most {horizon * (high - low):g}, {why}")
-    heard = [
-        Heard(int(times), float(total)) for times, total in zip(start.counts[1], start.counts[2], strict=True)
-    ]
+    if heard is None:
+        rows = zip(start.counts[1], start.counts[2], strict=True)
+        heard = [Heard(int(times), float(total)) for times, total in rows]
     for arm, one in zip(arms, heard, strict=True):
         evidence.check(f"the sum of the rewards of {arm!r}", one)
-    play = _Play(start, evidence.noise if problem is None else problem.noise, horizon, use, delay)
+    noise = evidence.noise if problem is None else problem.noise
+    play = _Play(start, noise, horizon, use, delay, floors)
     if problem is None:
         means = evidence.posterior(heard, np.random.default_rng([seed, 0]), paths, _limits(between))
         limits = [evidence.limits(one, math.log(len(heard) / (1.0 - LEVEL))) for one in heard]
@@ -204,11 +218,12 @@ class _Play:
     horizon: int
     threads: int
     delay: DelayLike
+    floors: Sequence[tuple[int, float]]
 
     def losses(self, means: Floats, seed: int) -> Floats:
         """The loss of one path per row of means."""
-        more: Any = {"seed": seed, "threads": self.threads, "delay": self.delay}
-        return lost(continued(self.start, self.noise, means, self.horizon, **more), means)
+        more: Any = {"threads": self.threads, "delay": self.delay, "floors": self.floors}
+        return lost(continued(self.start, self.noise, means, self.horizon, seed=seed, **more), means)
 
 
 def lost(pulls: npt.NDArray[Any], means: Floats) -> Floats:
@@ -279,6 +294,11 @@ def _another(seed: int, stage: int) -> int:
     """A seed for each stage of a forecast."""
     state = np.random.SeedSequence([seed, stage]).generate_state(2, np.uint64)
     return int(state[0]) << 64 | int(state[1])
+
+
+def _finite(value: float) -> float | None:
+    """For JSON, which has no infinity."""
+    return value if math.isfinite(value) else None
 
 
 def _said(found: Estimate) -> str:

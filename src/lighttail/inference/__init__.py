@@ -2,14 +2,23 @@
 (docs/inference.md)."""
 
 from lighttail.inference.evidence import BoundedRewards, Evidence, SubGaussianRewards
-from lighttail.inference.sequences import Limits, Sequences, confidence_sequences, share_mismatch
+from lighttail.inference.sequences import (
+    Lead,
+    Limits,
+    Sequences,
+    confidence_sequences,
+    lead,
+    share_mismatch,
+)
 
 __all__ = [
     "BoundedRewards",
     "Evidence",
+    "Lead",
     "Limits",
     "Sequences",
     "SubGaussianRewards",
     "confidence_sequences",
+    "lead",
     "share_mismatch",
 ]

@@ -11,6 +11,7 @@ from lighttail.checks import fraction, number, refuse, whole
 from lighttail.inference.evidence import Evidence, Heard
 
 LEVEL = 0.95
+MOST_PAIRED = 20  # arms up to which differences have intervals of their own, each of which takes milliseconds
 
 
 class Limits(NamedTuple):
@@ -92,6 +93,58 @@ def confidence_sequences(
         for one, other in pairs
     }
     return Sequences(means, differences, 1.0 - error)
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The arm with the highest mean reward so far, against every other arm.
+
+    means: by arm, as in `Sequences`. best: the arm; None if nothing was heard. ahead: by other arm, the mean
+    of `best` minus the mean of the other arm.
+    """
+
+    means: dict[Any, Limits]
+    best: Any
+    ahead: dict[Any, Limits]
+    level: float
+
+    def shown(self, other: Any) -> bool:
+        """Whether it is shown that `best` is better than this arm."""
+        return self.ahead[other].low > 0.0
+
+
+def lead(heard: Mapping[Any, tuple[int, float]], evidence: Evidence, level: float = LEVEL) -> Lead:
+    """Every mean, and the best arm so far against the others: what people look at while arms are many.
+
+    The intervals are those of `confidence_sequences`, which hold for all pairs together, so that the arm may
+    be chosen because of its rewards. With more than 20 arms the intervals of the differences follow from
+    those of the means, which hold together, too, and are wider.
+
+    >>> from lighttail.inference import BoundedRewards
+    >>> now = lead({"A": (9000, 270.0), "B": (9000, 450.0), "C": (0, 0.0)}, BoundedRewards(0, 1))
+    >>> now.best, {arm: now.shown(arm) for arm in now.ahead}
+    ('B', {'A': True, 'C': False})
+    """
+    if not isinstance(evidence, Evidence):
+        raise refuse("evidence", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
+    error = 1.0 - fraction("level", level)
+    arms = {arm: _checked(arm, pair, evidence) for arm, pair in heard.items()}
+    if len(arms) < 2:
+        raise refuse("heard", heard, "the rewards of at least two arms")
+    for_mean, for_pair = math.log(len(arms) / error), math.log(math.comb(len(arms), 2) / error)
+    means = {arm: Limits(_mean(one), *evidence.limits(one, for_mean)) for arm, one in arms.items()}
+    known = [arm for arm, one in arms.items() if one.times]
+    best = max(known, key=lambda arm: means[arm].value, default=None)
+    ahead: dict[Any, Limits] = {}
+    for arm, one in arms.items() if best is not None else ():
+        if arm == best:
+            continue
+        if len(arms) <= MOST_PAIRED:
+            limits = _difference(evidence, one, arms[best], for_pair)
+        else:
+            limits = (means[best].low - means[arm].high, means[best].high - means[arm].low)
+        ahead[arm] = Limits(means[best].value - means[arm].value, *limits)
+    return Lead(means, best, ahead, 1.0 - error)
 
 
 def share_mismatch(counts: Sequence[int], shares: Sequence[float]) -> float:

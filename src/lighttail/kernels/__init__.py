@@ -19,6 +19,7 @@ from lighttail.delays import wait
 from lighttail.kernels import accelerations
 from lighttail.kernels.branching import SCORES, Score, branching_kernel
 from lighttail.kernels.build import digest
+from lighttail.kernels.continuing import continuing_kernel
 from lighttail.kernels.draws import stream as stream
 from lighttail.kernels.generic import late_kernel, stepping_kernel
 from lighttail.kernels.inverse import inverse_kernel
@@ -53,6 +54,20 @@ def kernel_for(policy: Policy, problem: Any) -> Kernel:
 def late_kernel_for(policy: Policy, problem: Any) -> Kernel:
     """The kernel that plays any policy with rewards that come late (`lighttail.kernels.generic`)."""
     return _kernel(late_kernel, policy.rule(), *_of_noise(problem), wait)
+
+
+def continuing_kernel_for(policy: Policy, problem: Any, skip: bool = False, floors: bool = False) -> Kernel:
+    """The kernel of paths that continue from a state (`lighttail.kernels.continuing`). skip: whether to skip
+    ahead, if `lighttail.running.continued` says that there is such a kernel."""
+    quick = None if floors else accelerations.fast(policy)
+    if skip and quick is not None and quick.onward_skip is not None:
+        make, parts, names = quick.onward_skip
+        return _kernel(make, *parts, *_of_noise(problem, names))
+    noise = _of_noise(problem, ("shock", "reward", "total"))
+    if quick is None or quick.onward is None:
+        return _kernel(continuing_kernel, policy.rule(), *noise)
+    make, parts = quick.onward
+    return _kernel(make, *parts, *noise)
 
 
 def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:

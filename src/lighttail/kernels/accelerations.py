@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from lighttail.kernels.continuing import (
+    continuing_fixed_kernel,
+    continuing_lead_kernel,
+    continuing_level_kernel,
+    continuing_moving_kernel,
+)
+from lighttail.kernels.lead import lead_kernel
 from lighttail.kernels.programme import index_programme, phase_width, posterior_programme
-from lighttail.kernels.skip import lead_kernel, level_kernel
+from lighttail.kernels.skip import level_kernel
 from lighttail.kernels.stepping import (
     elimination_kernel,
     fixed_index_kernel,
@@ -29,13 +36,16 @@ class Fast(NamedTuple):
 
     step: plays every pull; the maker also takes `shock` and `reward` of the noise. skip: skips ahead; the
     maker also takes the functions of the noise that are named. tilted_skip: skips ahead under tilted laws.
-    programme: finds exact laws.
+    programme: finds exact laws. onward, onward_skip: as step and skip, from a state
+    (`lighttail.kernels.continuing`).
     """
 
     step: tuple[Make, Parts]
     skip: tuple[Make, Parts, tuple[str, ...]] | None = None
     tilted_skip: tuple[Make, Parts, tuple[str, ...]] | None = None
     programme: tuple[Make, Parts] | None = None
+    onward: tuple[Make, Parts] | None = None
+    onward_skip: tuple[Make, Parts, tuple[str, ...]] | None = None
 
 
 SUMS = ("total", "part", "clear", "proxy")
@@ -47,10 +57,13 @@ def _ucb(policy: UCB) -> Fast:
     programme = (index_programme, timed)
     if bonus.changes_with_time():
         lead = (lead_kernel, (*timed, bonus.bend), SUMS)
-        return Fast((moving_index_kernel, timed), lead, None, programme)
+        onward = (continuing_moving_kernel, timed)
+        skip = (continuing_lead_kernel, *lead[1:])
+        return Fast((moving_index_kernel, timed), lead, None, programme, onward, skip)
     parts = (bonus.radius, bonus.bend)
     level, tilted = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
-    return Fast((fixed_index_kernel, (bonus.radius,)), level, tilted, programme)
+    step, from_state = (fixed_index_kernel, (bonus.radius,)), (continuing_fixed_kernel, (bonus.radius,))
+    return Fast(step, level, tilted, programme, from_state, (continuing_level_kernel, *level[1:]))
 
 
 def _elimination(policy: SuccessiveElimination) -> Fast:

@@ -226,6 +226,61 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
     return leap
 
 
+def level_path_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
+    """The function that plays a path of `level_kernel` from a state to its end."""
+    leap = leap_of(radius, total, part, clear)
+
+    @register_jitable
+    def play(
+        rng: Any, params: Any, world: Any, used: Any, end: Any, level: Any, step: Any, rules: Any,
+        now: Any, then: Any, place: Any, height: Any, left: Any, right: Any, tied_arms: Any, stop: Any,
+    ) -> Any:  # fmt: skip
+        """Play from round `used` to round `end`. level, step: the level of the first leap, and how far the
+        next one is. now: the pulls, sums and indices of the arms. Returns the room for points."""
+        index = now[2]
+        never = np.zeros(left.size), 0.0, 0.0, True  # no event is looked for
+        low, moved, misses = -math.inf, False, 0  # once a level was not too low, their range is halved
+        while used < end:
+            if stop[0] != 0:
+                break
+            best, leader, rival = top_two(index)
+            if moved and low > -math.inf:
+                many = FEW * (best - rival) < best - low and misses < MISSES
+                level = 0.5 * (low + best) if many else rival
+            alone = level >= rival
+            if alone:
+                level = rival
+                if best == rival:
+                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
+            else:
+                remember(now, then, left)
+            before = used
+            how, used, _ = leap(
+                rng, params, world, leader if alone else -1, level, used, end, 0.0, never,
+                now, rules, place, height, left, right, stop,
+            )  # fmt: skip
+            if alone:
+                moved, misses = True, 0
+                continue
+            if how == CROSSED:
+                moved, misses = True, 0
+                if low == -math.inf:
+                    level -= step
+            else:
+                take_back(now, then, place, height, left, right)
+                used = before
+                if how == CROWDED:
+                    place, height = more_room(place, height, right)
+                    continue
+                low = level
+                level += step
+                misses += 1
+            step *= 2.0
+        return place, height
+
+    return play
+
+
 @kernel_maker
 def level_kernel(
     radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
@@ -236,7 +291,7 @@ def level_kernel(
     depend on the order of the pulls. A leap with more pulls than the horizon has left is taken back; its
     points stay known. From the level where the horizon ends, the leaders play one by one.
     """
-    leap = leap_of(radius, total, part, clear)
+    play = level_path_of(radius, total, part, clear)
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
@@ -245,7 +300,6 @@ def level_kernel(
         rules = (SAFETY + math.log(end), sigma, float(math.floor(min(bend(*params), end))))
         now, then = np.empty((3, arms)), np.empty((3, arms))
         counts, sums, index = now[0], now[1], now[2]
-        never = np.zeros(arms), 0.0, 0.0, True  # no event is looked for
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
         tied_arms = np.empty(arms, np.int64)
         place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
@@ -257,139 +311,12 @@ def level_kernel(
                 counts[arm] = 1.0
                 sums[arm] = total(rng, arm, 1.0, *world)
                 index[arm] = sums[arm] + radius(1.0, 0.0, *params)
-            used = float(arms)
-            level, step, low = aim, width, -math.inf
-            moved, misses = False, 0  # once a level was not too low, the range of levels is halved
-            while used < end:
-                if stop[0] != 0:
-                    return
-                best, leader, rival = top_two(index)
-                if moved and low > -math.inf:
-                    many = FEW * (best - rival) < best - low and misses < MISSES
-                    level = 0.5 * (low + best) if many else rival
-                alone = level >= rival
-                if alone:
-                    level = rival
-                    if best == rival:
-                        leader = np.int64(pick_tied(rng, index, best, tied_arms))
-                else:
-                    remember(now, then, left)
-                before = used
-                how, used, _ = leap(
-                    rng, params, world, leader if alone else -1, level, used, end, 0.0, never,
-                    now, rules, place, height, left, right, stop,
-                )  # fmt: skip
-                if alone:
-                    moved, misses = True, 0
-                    continue
-                if how == CROSSED:
-                    moved, misses = True, 0
-                    if low == -math.inf:
-                        level -= step
-                else:
-                    take_back(now, then, place, height, left, right)
-                    used = before
-                    if how == CROWDED:
-                        place, height = more_room(place, height, right)
-                        continue
-                    low = level
-                    level += step
-                    misses += 1
-                step *= 2.0
-            close_path(path, sums, counts, rewards, pulls)
-
-    return kernel
-
-
-@kernel_maker
-def lead_kernel(
-    radius: Formula, clock: Formula, bend: Formula,
-    total: Formula, part: Formula, clear: Formula, proxy: Formula,
-) -> Any:  # fmt: skip
-    """UCB with a radius that grows with time: one leader after the other, each in blocks.
-
-    Within a block the rivals' indices are bounded by their indices at the end of the block, and the leader's
-    own bonus by its bonus at the start.
-    """
-
-    @register_jitable
-    def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
-        """The best index of all other arms when the clock shows `time`."""
-        best = -math.inf
-        for arm in range(counts.size):
-            if arm != leader:
-                best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
-        return best
-
-    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
-        arms = pulls.shape[1]
-        end = float(horizon)
-        limit = SAFETY + math.log(end)
-        close = proxy(*world) * math.sqrt(limit)
-        kink = float(math.floor(min(bend(*params), end)))
-        counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
-        right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
-        place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
-        for path in range(rewards.size):
-            for arm in range(arms):
-                right[arm] = RESERVE
-                counts[arm] = 1.0
-                sums[arm] = total(rng, arm, 1.0, *world)
-            t = float(arms)
-            while t < end:
-                if stop[0] != 0:
-                    return
-                time = clock(t + 1.0, *params)
-                for arm in range(arms):
-                    index[arm] = sums[arm] / counts[arm] + radius(counts[arm], time, *params)
-                best, leader, rival = top_two(index)
-                if best == rival:
-                    leader = np.int64(pick_tied(rng, index, best, tied_arms))
-                n, sum_here, r = counts[leader], sums[leader], right[leader]
-                growth = -1.0  # growth per round of the rivals' best index; -1 until it is needed
-                while t < end and stop[0] == 0:
-                    here = sum_here + n * (radius(n, time, *params) - rival)
-                    known = r < RESERVE
-                    if known:
-                        ahead, sum_ahead = place[leader, r], height[leader, r]
-                        if ahead > n + end - t:
-                            ahead = n + end - t
-                            rest = place[leader, r] - ahead
-                            sum_ahead = sum_here + part(rng, ahead - n, rest, sum_ahead - sum_here, *world)
-                            r -= 1
-                            place[leader, r], height[leader, r] = ahead, sum_ahead
-                    else:
-                        m = 1.0
-                        if here > close:
-                            if growth < 0.0:
-                                later = clock(t + 1.0 + ahead_of_time(t), *params)
-                                growth = (
-                                    rivals(leader, later, counts, sums, params) - rival
-                                ) / ahead_of_time(t)
-                            loss = n * growth + max(0.0, rival - world[0][leader])
-                            m = before_bend(likely_clear_both(here, loss, close), n, kink)
-                            m = max(1.0, min(m, end - t, t))
-                        ahead, sum_ahead = n + m, sum_here + total(rng, leader, m, *world)
-                    m = ahead - n
-                    time_ahead = clock(t + m + 1.0, *params)
-                    rival_ahead = rivals(leader, time_ahead, counts, sums, params)
-                    low_here = here - n * (rival_ahead - rival)
-                    low_ahead = sum_ahead + ahead * (radius(ahead, time, *params) - rival_ahead)
-                    if m == 1.0 or clear(low_here, low_ahead, m, limit, *world):
-                        r += known
-                        t += m
-                        n, sum_here, time, rival = ahead, sum_ahead, time_ahead, rival_ahead
-                        if sum_here / n + radius(n, time, *params) <= rival:
-                            break
-                    else:
-                        if not known:
-                            r -= 1
-                            place[leader, r], height[leader, r] = ahead, sum_ahead
-                        half = float(math.floor(0.5 * m))
-                        r -= 1
-                        place[leader, r] = n + half
-                        height[leader, r] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
-                counts[leader], sums[leader], right[leader] = n, sum_here, r
+            place, height = play(
+                rng, params, world, float(arms), end, aim, width, rules,
+                now, then, place, height, left, right, tied_arms, stop,
+            )  # fmt: skip
+            if stop[0] != 0:
+                return
             close_path(path, sums, counts, rewards, pulls)
 
     return kernel

@@ -67,19 +67,70 @@ def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
     return best, np.uint64(arm)
 
 
+def fixed_path_of(radius: Formula, shock: Formula, reward: Formula) -> Any:
+    """The function that plays a path of `fixed_index_kernel` from a state to its end."""
+
+    @register_jitable(forceinline=True)
+    def play(
+        rng: Any, params: Any, world: Any, t: Any, horizon: Any, size: Any, value: Any, winner: Any,
+        sums: Any, counts: Any, tied_arms: Any, stop: Any,
+    ) -> None:  # fmt: skip
+        """Play from round t to the horizon. value, winner: the tournament tree of the indices, whose leaves
+        begin at `size`. sums, counts: the rewards and the pulls of the arms."""
+        arms = sums.size
+        pause = min(horizon, t + BREATH)
+        z = shock(rng, *world)
+        leader = np.uint64(winner[ONE])
+        while t < horizon:
+            leaf = size + leader
+            rival, second = rival_of(value, winner, leaf)
+            if rival == value[leaf]:
+                leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival, tied_arms)
+                leaf = size + leader
+                rival, second = rival_of(value, winner, leaf)
+            total = sums[leader]
+            n = counts[leader]
+            while True:
+                total += reward(z, leader, *world)
+                n += 1.0
+                t += 1
+                index = total / n + radius(n, 0.0, *params)
+                if t == pause:
+                    if stop[0] != 0 or t == horizon:
+                        break
+                    pause = min(horizon, t + BREATH)
+                z = shock(rng, *world)
+                if index <= rival:
+                    break
+            sums[leader] = total
+            counts[leader] = n
+            if stop[0] != 0:
+                return
+            settle(value, winner, leaf, index, float(leader))
+            leader = second
+
+    return play
+
+
+@register_jitable
+def tree_size(arms: Any) -> Any:
+    """The number of leaves of a tournament tree: the least power of 2 that is not below the arms."""
+    size = np.uint64(1)
+    while size < arms:
+        size += size
+    return size
+
+
 @kernel_maker
 def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
     """UCB with a radius that does not change with time: the indices of the other arms stand still."""
+    play = fixed_path_of(radius, shock, reward)
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
-        size = np.uint64(1)
-        while size < arms:
-            size += size
-        value = np.full(size + size, -math.inf)
-        winner = np.zeros(size + size)
-        sums = np.empty(arms)
-        counts = np.empty(arms)
+        size = tree_size(arms)
+        value, winner = np.full(size + size, -math.inf), np.zeros(size + size)
+        sums, counts = np.empty(arms), np.empty(arms)
         tied_arms = np.empty(arms, np.int64)
         for path in range(rewards.size):
             for arm in range(arms):
@@ -88,37 +139,9 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
                 leaf = size + np.uint64(arm)
                 winner[leaf] = float(arm)
                 settle(value, winner, leaf, math.inf, float(arm))
-            t = 0
-            pause = min(horizon, BREATH)
-            z = shock(rng, *world)
-            leader = np.uint64(0)
-            while t < horizon:
-                leaf = size + leader
-                rival, second = rival_of(value, winner, leaf)
-                if rival == value[leaf]:
-                    leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival, tied_arms)
-                    leaf = size + leader
-                    rival, second = rival_of(value, winner, leaf)
-                total = sums[leader]
-                n = counts[leader]
-                while True:
-                    total += reward(z, leader, *world)
-                    n += 1.0
-                    t += 1
-                    index = total / n + radius(n, 0.0, *params)
-                    if t == pause:
-                        if stop[0] != 0 or t == horizon:
-                            break
-                        pause = min(horizon, t + BREATH)
-                    z = shock(rng, *world)
-                    if index <= rival:
-                        break
-                sums[leader] = total
-                counts[leader] = n
-                if stop[0] != 0:
-                    return
-                settle(value, winner, leaf, index, float(leader))
-                leader = second
+            play(rng, params, world, 0, horizon, size, value, winner, sums, counts, tied_arms, stop)
+            if stop[0] != 0:
+                return
             close_path(path, sums, counts, rewards, pulls)
 
     return kernel
@@ -140,6 +163,59 @@ def best_of(index: Any) -> Any:
     return best, np.uint64(arm)
 
 
+def moving_path_of(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
+    """The function that plays a path of `moving_index_kernel` from a state to its end."""
+
+    @register_jitable(forceinline=True)
+    def play(
+        rng: Any, params: Any, world: Any, begin: Any, horizon: Any, clocks: Any, fresh: Any, top: Any,
+        index: Any, mean: Any, counts: Any, sums: Any, pulls: Any, tied_arms: Any, stop: Any,
+    ) -> None:  # fmt: skip
+        """Play from round `begin` to the horizon. clocks: room for the clock of the rounds that come next;
+        fresh: whether these must be computed although they fit into the room. top: an arm whose index is the
+        highest. index, mean, counts, sums, pulls: of the arms; the mean and the index of an arm that was
+        never pulled are infinite, and its count is 1, so that its radius is finite."""
+        arms, window = sums.size, clocks.size
+        leader = second = np.uint64(top)
+        own = rival = index[leader]
+        total = n = 0.0
+        for first in range(begin, horizon, window):
+            if stop[0] != 0:
+                return
+            rounds = min(window, horizon - first)
+            if fresh or horizon - begin > window:
+                for i in range(rounds):
+                    clocks[i] = clock(float(first + i + 2), *params)
+            for i in range(rounds):
+                z = shock(rng, *world)
+                if own <= rival:
+                    if n > 0.0:
+                        mean[leader] = total / n
+                        sums[leader] = total
+                        counts[leader] = n
+                        pulls[leader] = int(n)
+                    index[leader] = own
+                    tied = 0
+                    for arm in range(arms):
+                        tied += index[arm] == rival
+                    leader = pick_tied(rng, index[:arms], rival, tied_arms) if tied > 1 else second
+                    total = sums[leader]
+                    n = float(pulls[leader])
+                time = clocks[i]  # the clock of the next round
+                for arm in range(arms):
+                    index[arm] = mean[arm] + radius(counts[arm], time, *params)
+                index[leader] = -math.inf
+                rival, second = best_of(index)
+                total += reward(z, leader, *world)
+                n += 1.0
+                own = total / n + radius(n, time, *params)
+        if horizon > begin:
+            sums[leader] = total
+            pulls[leader] = int(n)
+
+    return play
+
+
 @kernel_maker
 def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
     """UCB with a radius that changes with time: every index is new in every round.
@@ -147,17 +223,15 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     The rivals' indices in the next round do not depend on the reward of this round, so they are computed
     while the reward is drawn.
     """
+    play = moving_path_of(radius, clock, shock, reward)
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
         even = arms + arms % 2
-        index = np.full(even, -math.inf)
-        mean = np.full(even, -math.inf)
-        counts = np.ones(even)
-        sums = np.empty(arms)
+        index, mean = np.full(even, -math.inf), np.full(even, -math.inf)
+        counts, sums = np.ones(even), np.empty(arms)
         tied_arms = np.empty(arms, np.int64)
-        window = min(horizon, BREATH)
-        clocks = np.empty(window)
+        clocks = np.empty(min(horizon, BREATH))
         for path in range(rewards.size):
             for arm in range(arms):
                 mean[arm] = math.inf
@@ -165,42 +239,12 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
                 counts[arm] = 1.0  # so that the radius of an arm that was never pulled is finite
                 sums[arm] = 0.0
                 pulls[path, arm] = 0
-            leader = np.uint64(0)
-            second = np.uint64(0)
-            own = rival = math.inf
-            total = n = 0.0
-            for first in range(0, horizon, window):
-                if stop[0] != 0:
-                    return
-                rounds = min(window, horizon - first)
-                if path == 0 or horizon > window:
-                    for i in range(rounds):
-                        clocks[i] = clock(float(first + i + 2), *params)
-                for i in range(rounds):
-                    z = shock(rng, *world)
-                    if own <= rival:
-                        if n > 0.0:
-                            mean[leader] = total / n
-                            sums[leader] = total
-                            counts[leader] = n
-                            pulls[path, leader] = int(n)
-                        index[leader] = own
-                        tied = 0
-                        for arm in range(arms):
-                            tied += index[arm] == rival
-                        leader = pick_tied(rng, index[:arms], rival, tied_arms) if tied > 1 else second
-                        total = sums[leader]
-                        n = float(pulls[path, leader])
-                    time = clocks[i]  # the clock of the next round
-                    for arm in range(arms):
-                        index[arm] = mean[arm] + radius(counts[arm], time, *params)
-                    index[leader] = -math.inf
-                    rival, second = best_of(index)
-                    total += reward(z, leader, *world)
-                    n += 1.0
-                    own = total / n + radius(n, time, *params)
-            sums[leader] = total
-            pulls[path, leader] = int(n)
+            play(
+                rng, params, world, 0, horizon, clocks, path == 0, 0,
+                index, mean, counts, sums, pulls[path], tied_arms, stop,
+            )  # fmt: skip
+            if stop[0] != 0:
+                return
             rewards[path] = sum_of(sums)
 
     return kernel

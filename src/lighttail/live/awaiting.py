@@ -6,8 +6,10 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from lighttail.live.desk import Desk, Ticket
+from lighttail.checks import BadInput
+from lighttail.live.desk import Desk
 from lighttail.live.requests import Look, Request, Served, Told, ask_for, tell_of
+from lighttail.live.ticket import Ticket
 
 
 class AsyncDesk:
@@ -17,12 +19,25 @@ class AsyncDesk:
         self.desk = desk
         self._loop = loop or asyncio.get_running_loop()
         self._then = self._finished  # one object, by which the desk knows the tickets that belong together
+        self._new: list[Ticket] = []  # what came in this round of the loop
 
     def answer(self, request: Request) -> asyncio.Future[Any]:
         """What will be the answer to a request, on disk, or its refusal as an exception. Await it."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        self.desk.submit(request, self._then, future)
+        if not self._new:
+            self._loop.call_soon(self._submit)
+        self._new.append(Ticket(request, self._then, future, quiet=True))
         return future
+
+    def _submit(self) -> None:
+        """Hand over all requests of a round of the loop at once, so that the desk is woken once."""
+        tickets, self._new = self._new, []
+        try:
+            self.desk.submit_all(tickets)
+        except BadInput as error:
+            for ticket in tickets:
+                ticket.error = error
+            _answer(tickets)
 
     def ask(self, *given: Any, **named: Any) -> asyncio.Future[list[Served]]:
         """As `Desk.ask`, to be awaited."""

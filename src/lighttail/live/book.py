@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
+from lighttail.live.alarms import after_alarm
 from lighttail.live.errors import Damaged, conflict
+from lighttail.live.hearing import Hearing
 from lighttail.live.journal import Event
 from lighttail.live.ledger import FALLBACK, HOLDOUT, SEEN, Ledger, OpenTrial
 from lighttail.live.settings import Settings, place_of, read_settings
@@ -21,7 +23,8 @@ from lighttail.online.trials import Label
 from lighttail.reading.words import parse_policy
 
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
-FORMAT = 3
+FORMAT = 4
+NO_MEMO: tuple[float, ...] = ()
 Story = Callable[[int], list[Event]]  # all events of a trial
 
 
@@ -66,10 +69,12 @@ class Book:
         self.ledger = Ledger(self.player.memo)
         arms = len(self.labels or ())
         self.apart = {HOLDOUT: Tally(arms), FALLBACK: Tally(arms)}
+        self.hearing = Hearing()
         self.counts: defaultdict[str, int] = defaultdict(int)  # asks by `by`, and events by kind
         self.seq, self.time, self.last = 1, float(event["time"]), 0
         self.paused = self.stopped = False
         self.astray = 0
+        self.alarm: Event | None = None  # the last one about the present risk budget
         self.names: dict[int, Label] = {}  # the label of each open trial of a linear policy, if it has one
 
     def _read(self, settings: Any) -> Settings:
@@ -95,7 +100,9 @@ class Book:
             self.hear([event], story)
             return
         elif kind == "settings":
-            self.settings = self._read(event["settings"])
+            self.hearing.forget(self._young_since())
+            risk, self.settings = self.settings.risk, self._read(event["settings"])
+            self.alarm = self.alarm if self.settings.risk == risk else None
         elif kind in ("pause", "resume"):
             self.paused = kind == "pause"
         elif kind == "stop":
@@ -106,7 +113,9 @@ class Book:
                 tally.grow()
         elif kind == "retire":
             self._retire(event)
-        elif kind != "alarm":
+        elif kind == "alarm":
+            self.alarm = after_alarm(self.alarm, event, self.settings.risk)
+        else:
             raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
         self._passed(event)
 
@@ -128,7 +137,7 @@ class Book:
 
     def _ask(self, event: Event) -> None:
         """A pull. Its arm is None while it is being played, and becomes the arm that the policy chooses."""
-        by, memo = event["by"], tuple[float, ...]()
+        by, memo = event["by"], NO_MEMO
         if int(event["id"]) != self.last + 1:
             raise Damaged(f"event {event['seq']} asks for trial {event['id']} after trial {self.last}")
         if by == "policy":
@@ -142,7 +151,7 @@ class Book:
         self.last += 1
         if self.labels is None and event.get("labels") is not None:
             self.names[self.last] = event["arm"]
-        self.ledger.add(OpenTrial(self.last, event["time"], place, APART.get(by, SEEN), memo))
+        self.ledger.add(self.last, event["time"], place, APART.get(by, SEEN), memo)
         self.counts[by] += 1
 
     def _chosen(self, event: Event) -> tuple[int, tuple[float, ...]]:
@@ -165,28 +174,48 @@ class Book:
         mark = self.player.mark() if len(events) > 1 else None
         try:
             for event, trial in zip(events, trials, strict=True):
-                if event["kind"] == "amend":
+                if trial is not None:
+                    if trial.apart == SEEN:
+                        self.player.learn(trial.place, trial.memo, event["reward"])
+                elif event["kind"] == "amend":
                     self._amend(event, story)
                 elif event["kind"] != "late":
-                    self._learn(event, trial)
+                    raise _not_open(event)
         except BadInput:
             if mark is not None:
                 self.player.back(mark)
             raise
         for event, trial in zip(events, trials, strict=True):
             self._check_next(event)
-            if trial is not None and trial.apart == SEEN:
-                self.ledger.close(trial.id)
-                self.names.pop(trial.id, None)
-            else:
-                self._hear_apart(event, trial, story)
-            self._passed(event)
+            self._heard(event, trial, story)
 
-    def _learn(self, event: Event, trial: OpenTrial | None) -> None:
-        if trial is None:
-            raise Damaged(f"event {event['seq']} has a reward for trial {event['id']}, which is not open")
+    def _note(self, event: Event, trial: OpenTrial) -> None:
+        self.hearing.note(event["reward"])
+        if event["kind"] == "tell" and self.settings.window is not None:
+            since = event["time"] - self.settings.window
+            self.hearing.early(trial.time, trial.place, event["reward"], since)
+
+    def _young_since(self) -> float | None:
+        """Trials that were asked after this time are younger than the window; None if there is no window."""
+        return None if self.settings.window is None else self.time - self.settings.window
+
+    def hear_one(self, event: Event, trial: OpenTrial) -> None:
+        """`hear` for the first reward of one open trial."""
+        self._check_next(event)
         if trial.apart == SEEN:
             self.player.learn(trial.place, trial.memo, event["reward"])
+        self._heard(event, trial, no_story)
+
+    def _heard(self, event: Event, trial: OpenTrial | None, story: Story) -> None:
+        """Count a reward that the policy has learned, or does not see."""
+        if trial is not None and trial.apart == SEEN:
+            self._note(event, trial)
+            self.ledger.close(trial.id)
+            if self.names:
+                self.names.pop(trial.id, None)
+        else:
+            self._hear_apart(event, trial, story)
+        self._passed(event)
 
     def _amend(self, event: Event, story: Story) -> None:
         place, apart, memo, old = self._told(event, story)
@@ -203,6 +232,8 @@ class Book:
             place, apart, _, old = self._told(event, story)
             if apart != SEEN:
                 self.apart[apart].total[place] += event["reward"] - old
+            else:
+                self.hearing.note(event["reward"])
 
     def _told(self, event: Event, story: Story) -> tuple[int, int, tuple[float, ...], float]:
         """The place of a closed trial, who saw it, its memo, and the reward with which it was closed."""
@@ -217,6 +248,11 @@ class Book:
         return place, APART.get(asked["by"], SEEN), memo, closed["reward"]
 
     # Answers
+
+    @property
+    def heard(self) -> int:
+        """How many rewards were counted, defaults included."""
+        return self.counts.get("tell", 0) + self.counts.get("default", 0)
 
     def state(self) -> str:
         """What the policy knows, as `Experiment.from_json` or `LinearExperiment.from_json` reads it."""
@@ -246,6 +282,7 @@ class Book:
             "paused": self.paused,
             "stopped": self.stopped,
             "settings": self.settings.plain,
+            "alarm": self.alarm,
             "asked": {by: self.counts.get(by, 0) for by in asks},
             **{name: self._unseen(code) for name, code in APART.items()},
             **counts,
@@ -254,9 +291,8 @@ class Book:
 
     def _seen(self) -> dict[str, Any]:
         if not isinstance(self.player, ArmPlayer):
-            heard = self.counts.get("tell", 0) + self.counts.get("default", 0)
             estimate = self.player.experiment.estimate.tolist()  # type: ignore[union-attr]
-            return {"tries": self.player.pulls, "heard": heard, "estimate": estimate}
+            return {"tries": self.player.pulls, "heard": self.heard, "estimate": estimate}
         stands = self.player.standing
         means = [total / n if n else None for total, n in zip(stands.total, stands.heard, strict=True)]
         columns = (map(int, stands.tried), map(int, stands.heard), means)
@@ -276,7 +312,7 @@ class Book:
     def to_plain(self) -> dict[str, Any]:
         """The whole book as JSON values: a snapshot, from which `restored` continues to the bit."""
         tallies = {str(code): [one.tries, one.heard, one.total] for code, one in self.apart.items()}
-        names = ("seq", "time", "last", "paused", "stopped", "astray")
+        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm")
         return {
             **{"format": FORMAT, "order": sys.byteorder, "first": self.first},
             **{name: getattr(self, name) for name in names},
@@ -285,6 +321,7 @@ class Book:
             "apart": tallies,
             "retired": [[place, seq] for place, seq in self.retired.items()],
             "player": self.player.to_plain(),
+            "hearing": self.hearing.to_plain(self._young_since()),
             "open": self.ledger.to_plain(),
             "names": list(self.names.items()),
         }
@@ -300,14 +337,24 @@ class Book:
         book.retired = {int(place): int(seq) for place, seq in plain["retired"]}
         book.settings = book._read(plain["settings"])
         book.ledger = Ledger.restored(book.player.memo, plain["open"])
+        book.hearing = Hearing.restored(plain["hearing"])
         book.names = {int(id): label for id, label in plain["names"]}
         for code, (tries, heard, total) in plain["apart"].items():
             tally = book.apart[int(code)]
             tally.tries, tally.heard, tally.total = tries, heard, total
-        for name in ("seq", "time", "last", "paused", "stopped", "astray"):
+        for name in ("seq", "time", "last", "paused", "stopped", "astray", "alarm"):
             setattr(book, name, plain[name])
         book.counts.update(plain["counts"])
         return book
+
+
+def no_story(_: int) -> list[Event]:
+    """What is known about a trial if nobody needs to know."""
+    return []
+
+
+def _not_open(event: Event) -> Damaged:
+    return Damaged(f"event {event['seq']} has a reward for trial {event['id']}, which is not open")
 
 
 def entered_all(events: Iterable[Event]) -> Iterator[Book]:

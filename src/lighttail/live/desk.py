@@ -1,257 +1,208 @@
 """The desk of an experiment: it collects the requests that wait, plays them, writes their events in one
 commit, and only then answers them.
 
-One thread per experiment and process does all of this, so that requests are played one after another. The
-commit costs one wait for the disk, however many requests share it."""
+One thread per experiment and process plays, so that requests are played one after another. The commit costs
+one wait for the disk, however many requests share it. If the journal allows it, a second thread writes while
+the first one plays the next requests; nobody is answered before the own events, and all events before them,
+are on disk. Both threads end when nobody has asked for a while."""
 
 from __future__ import annotations
 
 import json
-import threading
+import math
 import time
-from _thread import allocate_lock
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any
 
 from lighttail.checks import BadInput
 from lighttail.live.book import Book
-from lighttail.live.errors import Damaged, Refused, unavailable
-from lighttail.live.journal import Event, Journal, Kept, Turn, event_of
+from lighttail.live.errors import CONFLICT, Damaged, Refused, status_of, unavailable
+from lighttail.live.gathering import Gathering
+from lighttail.live.journal import NO_DIGEST, Finder, Journal, Kept
+from lighttail.live.loading import current, loaded
+from lighttail.live.past import Past
 from lighttail.live.play import MOST_CLOSED, Round
-from lighttail.live.requests import (
-    Change,
-    Look,
-    Request,
-    Served,
-    Told,
-    arm_change,
-    ask_for,
-    settings_change,
-    tell_of,
-)
+from lighttail.live.requests import Look, Request
+from lighttail.live.ticket import Then, Ticket, finish
+from lighttail.live.timers import Timers
+from lighttail.live.verbs import Verbs
+from lighttail.live.worker import Worker
+from lighttail.live.writer import Group, Writer
 
 Clock = Callable[[], float]
-Then = Callable[[list["Ticket"]], None]
 MOST_WAITING = 20_000  # requests that wait; the next one is refused with 503
 MOST_TOGETHER = 1_000  # requests per commit
 SNAPSHOT_EVERY = 10_000  # events
 LONGEST_WAIT = 60.0  # seconds until the desk looks at its clock again
 FIRST_PAUSE = 1.0  # seconds from a failure until the desk tries again by itself, doubled every time
-GATHERING = 0.5  # how long to wait for callers that were just answered, as a share of the last commit
-LONGEST_GATHERING = 0.01  # seconds
-STEP = 0.0002  # seconds between two looks at who has come
+NOBODY = Group("", lambda group: None, 0, NO_DIGEST)  # before the book is there
+IDLE = 0.5  # seconds without work after which the thread of a desk ends
 
 
-class Ticket:
-    """A request that waits for its answer. holder: whatever the caller wants to find again."""
-
-    __slots__ = ("_done", "answer", "error", "holder", "request", "then")
-
-    def __init__(self, request: Request, then: Then | None = None, holder: Any = None) -> None:
-        self.request, self.then, self.holder = request, then, holder
-        self.answer: Any = None
-        self.error: BaseException | None = None
-        self._done = allocate_lock()
-        self._done.acquire()
-
-    def result(self, timeout: float | None = None) -> Any:
-        """The answer, which is on disk, or the refusal as an exception. After `timeout` seconds: Refused
-        (503); it is then not known whether the request counts, and it may be sent again with the same key or
-        ids."""
-        if not self._done.acquire(timeout=-1 if timeout is None else timeout):
-            raise unavailable("the answer did not come in time; send the request again", "timeout")
-        self._done.release()
-        if self.error is not None:
-            raise self.error
-        return self.answer
-
-    def _finish(self) -> None:
-        self._done.release()
-
-
-class Desk:
+class Desk(Verbs):
     """The experiment `name` of a journal, for any number of threads.
 
     clock: the time in seconds; if it is set back, the time of events stands still until it has caught up.
-    commits, written: how often this desk has written, and how many events.
+    writer, timers: those of the office; without a writer, the desk writes in its own thread. commits,
+    written: how often this desk has written, and how many events.
     """
 
-    def __init__(self, journal: Journal, name: str, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        name: str,
+        clock: Clock = time.time,
+        writer: Writer | None = None,
+        timers: Timers | None = None,
+    ) -> None:
         self.journal, self.name, self.clock = journal, name, clock
-        self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
-        self._gate = threading.Lock()
+        self._writer, self._timers = writer if journal.ahead else None, timers or Timers()
+        self._worker: Worker[list[Ticket] | Group | None] = Worker(f"desk of {name}", self._work)
+        self._queue, self._gate = self._worker.queue, self._worker.lock
         self._closed = self._ending = False
+        self.waiting = 0  # how many requests wait for their turn
         self._book: Book | None = None
         self._kept = 0  # the event of the last snapshot
         self.commits = self.written = 0
         self._again: float | None = None  # when to try again after a failure; None if there was none
         self._pause = FIRST_PAUSE
-        self._expected, self._until = 0, 0.0  # how many callers may come back at once, and until when
-        self._thread = threading.Thread(target=self._work, name=f"desk of {name}", daemon=True)
-        self._thread.start()
+        self._gathering, self._here = Gathering(), 0
+        self._group = NOBODY  # what was played and is not being written yet
+        self._flying: Group | None = None  # what is being written
+        self._finder: Finder | None = None
 
-    # What callers use
+    # What callers use, besides the verbs
 
     def submit(self, request: Request, then: Then | None = None, holder: Any = None) -> Ticket:
         """Let a request wait for its turn.
 
-        then: called in the desk's thread, once per commit, with all tickets that are done and have this
+        then: called in a thread of the desk, once per commit, with all tickets that are done and have this
         `then`."""
         ticket = Ticket(request, then, holder)
+        self.submit_all([ticket])
+        return ticket
+
+    def submit_all(self, tickets: list[Ticket]) -> None:
+        """Let requests wait for their turn: all of them, or none and a refusal (503)."""
         with self._gate:
             if self._closed:
                 raise unavailable("the server is closing; send the request again later", "server")
-            if self._queue.qsize() >= MOST_WAITING:
+            if self.waiting >= MOST_WAITING:
                 raise unavailable("too many requests are waiting; send the request again later", "server")
-            self._queue.put(ticket)
-        return ticket
-
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for their turn."""
-        return self._queue.qsize()
-
-    def ask(
-        self,
-        count: Any = None,
-        key: Any = None,
-        unit: Any = None,
-        actions: Any = None,
-        labels: Any = None,
-        about: Any = None,
-    ) -> list[Served]:
-        """The next trials, on disk. The same key again gives the same trials. about: a small object that is
-        kept in the journal with each of them (`Experiment.ask`)."""
-        asked: list[Served] = self.submit(ask_for(count, key, unit, actions, labels, about)).result()
-        return asked
-
-    def tell(self, rewards: Any) -> Told:
-        """Count rewards, given as pairs of an id and a reward: all of them, or none and a refusal."""
-        told: Told = self.submit(tell_of(rewards)).result()
-        return told
-
-    def pause(self) -> bool:
-        """Serve the fall-back arm from now on; False if the experiment is paused already."""
-        return bool(self.submit(Change("pause", {})).result())
-
-    def resume(self) -> bool:
-        """Let the policy choose again; False if the experiment is not paused."""
-        return bool(self.submit(Change("resume", {})).result())
-
-    def stop(self) -> bool:
-        """Ask no more, for good; rewards still count. False if the experiment is stopped already."""
-        return bool(self.submit(Change("stop", {})).result())
-
-    def set(self, settings: Any) -> bool:
-        """Have these settings from now on, in place of all that there were; False if they are the same."""
-        return bool(self.submit(settings_change(settings)).result())
-
-    def add(self, arm: Any) -> bool:
-        """Let one more arm join; False if there is such an arm already."""
-        return bool(self.submit(arm_change("add", arm)).result())
-
-    def retire(self, arm: Any) -> bool:
-        """Never choose this arm again, for good; its rewards still count. False if it was retired before."""
-        return bool(self.submit(arm_change("retire", arm)).result())
-
-    def alarm(self, **fields: Any) -> bool:
-        """Write an alarm into the journal."""
-        return bool(self.submit(Change("alarm", fields)).result())
-
-    def summary(self) -> dict[str, Any]:
-        """The experiment in numbers."""
-        found: dict[str, Any] = self.submit(Look("summary")).result()
-        return found
-
-    def state(self) -> str:
-        """What the policy knows, as `Experiment.from_json` reads it."""
-        return str(self.submit(Look("state")).result())
-
-    def tick(self) -> None:
-        """Close the trials whose window is over."""
-        self.submit(Look("tick")).result()
+            self.waiting += len(tickets)
+            self._worker.put(tickets)
 
     def close(self) -> None:
         """Finish what was accepted, refuse the rest with 503, and keep a snapshot."""
         with self._gate:
             if not self._closed:
                 self._closed = True
-                self._queue.put(None)
-        self._thread.join()
+                self._worker.put(None)
+        self._worker.join()
 
     # The desk's thread
 
     def _work(self) -> None:
         while not self._ending:
             tickets: list[Ticket] = []
-            self._collect(tickets, self._patience())
-            self._gather(tickets)
-            begun = time.monotonic()
-            self._serve(tickets)
-            self._until += min(GATHERING * (self._until - begun), LONGEST_GATHERING)
-            self._keep_snapshot(self._often())
+            if len(self._group.tickets) >= MOST_TOGETHER:
+                self._await_landing()
+            patience = self._patience()
+            come = self._collect(tickets, min(patience, IDLE))
+            if not come and patience > IDLE and self._flying is None:
+                if patience < math.inf:
+                    self._timers.set(patience - IDLE, self._wake)
+                if self._worker.left():
+                    return
+            if self._flying is None and not self._ending:
+                self._here = len(tickets)
+                self._gathering.wait(self._present)
+                self._collect(tickets)
+            if self._writer is None:
+                self._serve(tickets)
+                self._keep_snapshot(self._often())
+            else:
+                self._play_ahead(tickets)
+        self._land_all()
         self._keep_snapshot(1)
+        self._worker.left()
 
-    def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> None:
-        """Add the requests that wait; if none does, wait for one for `patience` seconds."""
+    def _wake(self) -> None:
+        """In the thread of the timers: look at the clock, if no thread of the desk does."""
+        with self._gate:
+            if self._worker.thread is None and not self._closed:
+                if self._due():
+                    self.waiting += 1
+                    self._worker.put([Ticket(Look("tick"))])
+                elif (patience := self._patience()) < math.inf:
+                    self._timers.set(patience, self._wake)
+
+    def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> bool:
+        """Add the requests that wait; if there is nothing to do, wait for a request, or for the end of a
+        commit, for `patience` seconds. False if nothing came."""
+        come: list[Ticket] | Group | bool | None = False
+        before = len(tickets)
         with suppress(Empty):
-            while len(tickets) < MOST_TOGETHER and not self._ending:
-                first = patience > 0.0 and not tickets
-                ticket = self._queue.get(timeout=patience) if first else self._queue.get_nowait()
-                if ticket is None:
+            while len(tickets) + len(self._group.tickets) < MOST_TOGETHER and not self._ending:
+                come = self._queue.get(timeout=patience) if patience > 0.0 else self._queue.get_nowait()
+                patience = 0.0
+                if come is None:
                     self._ending = True
-                else:
-                    tickets.append(ticket)
+                elif isinstance(come, list):
+                    tickets += come
+                elif come is self._flying:
+                    self._land(come)
+        if len(tickets) > before:
+            with self._gate:
+                self.waiting -= len(tickets) - before
+        return come is not False
 
-    def _gather(self, tickets: list[Ticket]) -> None:
-        """Wait a moment for callers that were answered by the last commit and are likely to ask again: the
-        more of them share the next commit, the fewer commits everybody waits for. Two callers, for example,
-        would otherwise take turns, and each of them would wait for the commits of both."""
-        while 0 < len(tickets) + self._queue.qsize() < self._expected and not self._ending:
-            left = self._until - time.monotonic()
-            if left <= 0.0:
-                break
-            time.sleep(min(left, STEP))
-        self._collect(tickets)
+    def _present(self) -> int:
+        """How many requests could share the next commit."""
+        return self._here + len(self._group.tickets) + self.waiting
 
     def _patience(self) -> float:
+        """The seconds until there may be something to do although nobody asks."""
+        if self._flying is not None:
+            return math.inf
+        if self._group.tickets or self._group.rows:
+            return 0.0
         if self._again is not None:
             return max(0.01, self._again - time.monotonic())
         book = self._book
         oldest = None if book is None else book.ledger.oldest
         if book is None or oldest is None or book.settings.window is None:
-            return LONGEST_WAIT
+            return math.inf
         return min(LONGEST_WAIT, max(0.01, oldest + book.settings.window - max(book.time, self.clock())))
+
+    # One commit after another
 
     def _serve(self, tickets: list[Ticket]) -> None:
         """Play requests and write their events; answer them when the events are on disk, and not before."""
+        begun = time.monotonic()
         try:
             while (tickets or self._due()) and not self._turn(tickets):
                 pass
             if self._book is not None:
                 self._again = None
-        except BadInput as error:  # from the journal
+        except (BadInput, Damaged) as error:  # from the journal
             self._fail(tickets, error)
-        except Damaged as error:
-            self._fail(tickets, unavailable(f"the journal of {self.name} is damaged: {error}"))
         except Exception as error:  # a mistake of ours: it must hit no request but the one that met it
-            self._book = None
             if len(tickets) > 1:
-                for ticket in tickets:
-                    self._serve([ticket])
+                self._one_by_one(tickets)
                 return
             self._fail(tickets, Refused(f"the server made a mistake: {error!r}", field="server", status=500))
-        self._expected, self._until = self._queue.qsize() + len(tickets), time.monotonic()
-        called: dict[Then, list[Ticket]] = {}
+        self._gathering.committed(self.waiting + len(tickets), time.monotonic() - begun, len(tickets))
+        finish(tickets)
+
+    def _one_by_one(self, tickets: list[Ticket]) -> None:
+        """Serve each request in a commit of its own, from a book that is made anew."""
+        self._book, self._group = None, NOBODY
         for ticket in tickets:
-            ticket._finish()
-            if ticket.then is not None:
-                called.setdefault(ticket.then, []).append(ticket)
-        for then, done in called.items():
-            with suppress(Exception):  # the caller's mistake must not end the desk
-                then(done)
+            self._serve([ticket])
+        self._book = None
 
     def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
         """Forget the book, which may be ahead of the journal; it is made again from the journal. The desk
@@ -261,6 +212,10 @@ class Desk:
         if self._again is None or now >= self._again:
             self._pause = FIRST_PAUSE if self._again is None else min(2.0 * self._pause, LONGEST_WAIT)
             self._again = now + self._pause
+        if isinstance(error, Damaged):
+            error = unavailable(f"the journal of {self.name} is damaged: {error}")
+        elif isinstance(error, BadInput) and status_of(error) == CONFLICT:
+            error = unavailable("another desk has written to the journal; send the request again")
         for ticket in tickets:
             ticket.answer, ticket.error = None, error
 
@@ -268,24 +223,133 @@ class Desk:
         """Play requests in one turn. False if so many windows are over that their trials alone fill a
         commit."""
         if self._book is None:  # not in the turn, which holds one of a few connections
-            self._book, self._kept = self._loaded()
+            self._book, self._kept = loaded(self.journal, self.name)
         with self.journal.turn(self.name) as turn:
-            book = self._current(self._book, turn)
-            round = Round(book, turn, self.clock())
+            book = current(self._book, turn)
+            round = Round(book, Past(turn), self.clock())
             played = round.close_due() < MOST_CLOSED
             if played:
                 if tickets and self.journal.shared:  # more have come while another server had its turn
                     self._collect(tickets)
                 round.look_up([ticket.request for ticket in tickets])
-                for ticket in tickets:
-                    try:
-                        ticket.answer, ticket.error = round.play(ticket.request), None
-                    except BadInput as error:
-                        ticket.error = error
+                self._play(round, tickets)
             turn.append(turn.last, round.events)
         if round.events:
             self.commits, self.written = self.commits + 1, self.written + len(round.events)
         return played
+
+    def _play(self, round: Round, tickets: list[Ticket]) -> None:
+        for ticket in tickets:
+            try:
+                ticket.answer, ticket.error = round.play(ticket.request), None
+            except BadInput as error:
+                ticket.error = error
+
+    # Playing while the events before are being written
+
+    def _play_ahead(self, tickets: list[Ticket]) -> None:
+        """Play requests on top of all that was played, and let their group be written if none is being
+        written. If there are many, the first half is written while the second one is played; callers then
+        come back in two halves, too."""
+        if self._flying is None and self._gathering.pays_to_split(len(tickets)):
+            half = len(tickets) // 2
+            self._play_ahead(tickets[:half])
+            tickets = tickets[half:]
+        try:
+            if tickets or self._due():
+                self._add(self._at_the_end(), tickets)
+                self._again = None
+        except (BadInput, Damaged) as error:  # from the journal, before anything was played
+            self._fail(tickets, error)
+            finish(tickets)
+        except Exception:  # a mistake of ours; the book may have half of a request
+            self._await_landing()
+            self._one_by_one([*self._group.tickets, *tickets])
+        if self._flying is None:
+            self._send()
+
+    def _at_the_end(self) -> Book:
+        """The book after the last event that was played."""
+        if self._book is None:
+            self._land_all()
+            book, kept = loaded(self.journal, self.name)
+            with self.journal.turn(self.name) as turn:
+                self._book, self._kept = current(book, turn), kept
+                self._group = Group(self.name, self._landed, turn.last, turn.digest)
+            self._finder = self.journal.finder(self.name)
+        return self._book
+
+    def _add(self, book: Book, tickets: list[Ticket]) -> None:
+        """Play requests, and add them and their events to the group."""
+        assert self._finder is not None
+        now = self.clock()
+        while True:
+            groups = (self._group,) if self._flying is None else (self._flying, self._group)
+            round = Round(book, Past(self._finder, groups), now)
+            closed = round.close_due()
+            if closed < MOST_CLOSED:
+                break
+            self._group.add(round.events)
+            self._land_all()
+            if self._book is not book:  # a commit has failed, and what was played is void
+                raise unavailable("the journal could not be written; send the request again")
+        try:
+            round.look_up([ticket.request for ticket in tickets])
+            self._play(round, tickets)
+        except BadInput as error:  # nothing can be looked up, and nothing was played
+            for ticket in tickets:
+                ticket.error = error
+        self._group.add(round.events)
+        self._group.keys |= round.keys
+        self._group.tickets += tickets
+
+    def _send(self) -> None:
+        """Let the group be written; if it has no events, its answers rest on events that are."""
+        group = self._group
+        if group.rows:
+            with suppress(Exception):  # a snapshot only saves time
+                group.kept = self._snapshot(self._often())
+            self._group, self._flying = group.next(), group
+            assert self._writer is not None
+            self._writer.send(group)
+        else:
+            tickets, group.tickets = group.tickets, []
+            finish(tickets)
+
+    def _landed(self, group: Group) -> None:
+        """In the writer's thread: a group is on disk, or its commit has failed."""
+        group.waiting = self.waiting
+        self._queue.put(group)
+
+    def _land(self, group: Group) -> None:
+        """Take note of a group that is on disk. If it is not, all that was played since is void, too."""
+        self._flying = None
+        if group.error is None:
+            self.commits, self.written = self.commits + 1, self.written + len(group.rows)
+            callers = group.waiting + len(group.tickets) + len(self._group.tickets)
+            self._gathering.committed(callers, group.took, len(group.rows))
+            return
+        tickets = [*group.tickets, *self._group.tickets]
+        if isinstance(group.error, BadInput):
+            self._group = NOBODY
+            self._fail(tickets, group.error)
+            finish(tickets)
+        else:
+            self._one_by_one(tickets)
+
+    def _await_landing(self) -> None:
+        """Wait until nothing is being written."""
+        if self._flying is not None:
+            self._flying.done.wait()
+            self._land(self._flying)
+
+    def _land_all(self) -> None:
+        """Wait until all that was played is on disk."""
+        self._await_landing()
+        self._send()
+        self._await_landing()
+
+    # The book and its snapshots
 
     def _due(self) -> bool:
         """Whether a window is over, or may be: after a failure nobody knows before the next try."""
@@ -296,34 +360,20 @@ class Desk:
             return False
         return max(book.time, self.clock()) >= book.ledger.oldest + book.settings.window
 
-    def _current(self, book: Book, turn: Turn) -> Book:
-        """The book after the last event, with what other servers appended or what a snapshot does not
-        have."""
-
-        def story(id: int) -> list[Event]:
-            return [event_of(body) for body in turn.bodies_of(id)]
-
-        for event in turn.events(book.seq) if book.seq != turn.last else ():
-            book.enter(event, story)
-        return book
-
-    def _loaded(self) -> tuple[Book, int]:
-        """The book of the last snapshot, or of the first event if no snapshot can be used."""
-        kept = self.journal.snapshot(self.name)
-        with suppress(BadInput, Damaged, LookupError, TypeError, ValueError):
-            book = None if kept is None else Book.restored(json.loads(kept.text))
-            if book is not None:
-                return book, book.seq
-        return Book(event_of(self.journal.lines(self.name, 0, 1)[0][0])), 0
-
     def _keep_snapshot(self, least: int) -> None:
         """Keep a snapshot after `least` events. It only saves time, so that a failure may stop nothing."""
+        with suppress(Exception):
+            kept = self._snapshot(least)
+            if kept is not None:
+                self.journal.keep(self.name, kept)
+
+    def _snapshot(self, least: int) -> Kept | None:
+        """A snapshot if `least` events have come since the last one. Its events must be on disk first."""
         book = self._book
         if book is None or book.seq - self._kept < least:
-            return
+            return None
         self._kept = book.seq
-        with suppress(Exception):
-            self.journal.keep(self.name, Kept(book.seq, json.dumps(book.to_plain())))
+        return Kept(book.seq, json.dumps(book.to_plain()))
 
     def _often(self) -> int:
         """After how many events a snapshot is due: the more trials are open, the longer it is to write."""

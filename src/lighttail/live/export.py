@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import IO, Any
@@ -33,6 +34,8 @@ COLUMNS = {  # the columns, and their types in Parquet
     "about": "string",
     "action": "string",
 }
+STARTS = "=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20"  # some programs read the wide signs as = + - @
+WHOLE = re.compile(r"-[0-9]+")
 Rows = Iterator[dict[str, list[Any]]]
 
 
@@ -44,7 +47,8 @@ def export_trials(journal: Reader, name: str, out: Any) -> int:
     id, arm, by, unit, key, about: as in the event `ask`. asked, told: seconds since 1970. reward: the last
     reward that came; None while the trial is open. how: the kind of event that brought it ("tell", "default",
     "late" or "amend"). counted: the reward that counts, which is the default if a late one is ignored.
-    action: the vector that a linear policy chose, as JSON.
+    action: the vector that a linear policy chose, as JSON. In CSV, a text that a spreadsheet could run as a
+    formula begins with an apostrophe (`plain_text`).
     """
     path = file_path("out", out)
     write = WRITERS[one_of("the ending of out", path.suffix.lower(), ENDINGS)]
@@ -88,12 +92,27 @@ def _row(story: list[Event]) -> dict[str, Any]:
     return row
 
 
+def plain_text(text: str | None) -> str | None:
+    """A text that no spreadsheet takes for a formula. A text that begins with one of the signs that may start
+    one, or with an apostrophe, gets an apostrophe before it: whoever removes one apostrophe from the front of
+    every text that has one gets the text of the journal. A whole number is no formula.
+
+    >>> [plain_text(text) for text in ("blue", "=1+2", "-7", "-cmd", "'tis")]
+    ['blue', "'=1+2", '-7', "'-cmd", "''tis"]
+    """
+    if text and text[0] in STARTS and not WHOLE.fullmatch(text):
+        return f"'{text}"
+    return text
+
+
 def _write_csv(file: IO[bytes], pages: Rows) -> int:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     table, count = csv.writer(text), 0
     table.writerow(COLUMNS)
     for columns in pages:
-        table.writerows(zip(*columns.values(), strict=True))
+        safe = (list(map(plain_text, cells)) if COLUMNS[name] == "string" else cells
+                for name, cells in columns.items())  # fmt: skip
+        table.writerows(zip(*safe, strict=True))
         count += len(columns["id"])
     text.detach()  # flushes, and leaves the file open
     return count

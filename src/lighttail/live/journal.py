@@ -22,6 +22,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _quoted = json.encoder.encode_basestring_ascii
 PLAIN_ASK = ("seq", "time", "kind", "id", "arm", "by", "key")  # the fields of most asks
 PLAIN_REWARD = ("seq", "time", "kind", "id", "reward")
+_new = tuple.__new__  # faster than calling `Row`
 PAGE = 5_000  # events per read of a long journal
 
 
@@ -36,6 +37,9 @@ class Row(NamedTuple):
     digest: bytes
 
 
+Batch = tuple[str, int, bytes, list[Row]]  # an experiment, and what `Turn.append_rows` takes
+
+
 class Kept(NamedTuple):
     """A snapshot: the state after event `seq` as text, from which a replay may begin."""
 
@@ -43,21 +47,21 @@ class Kept(NamedTuple):
     text: str
 
 
-def line_of(event: Event) -> str:
+def line_of(event: Event, time: str | None = None) -> str:
     """The line of an event. The two most frequent forms are written directly, which takes a third of the
-    time.
+    time. time: how the time of the event is written, if it is known.
 
     >>> line_of({"seq": 2, "time": 1.5, "kind": "tell", "id": "1", "reward": 0.1})
     '{"seq":2,"time":1.5,"kind":"tell","id":"1","reward":0.1}'
     """
     names = tuple(event)
     if names == PLAIN_REWARD:
-        seq, time, kind, id, reward = event.values()
-        return f'{{"seq":{seq},"time":{time!r},"kind":"{kind}","id":"{id}","reward":{reward!r}}}'
+        seq, at, kind, id, reward = event.values()
+        return f'{{"seq":{seq},"time":{time or repr(at)},"kind":"{kind}","id":"{id}","reward":{reward!r}}}'
     if names == PLAIN_ASK and type(event["arm"]) is str:
-        seq, time, kind, id, arm, by, key = event.values()
+        seq, at, kind, id, arm, by, key = event.values()
         said = f'"arm":{_quoted(arm)},"by":"{by}","key":{_quoted(key)}'
-        return f'{{"seq":{seq},"time":{time!r},"kind":"{kind}","id":"{id}",{said}}}'
+        return f'{{"seq":{seq},"time":{time or repr(at)},"kind":"{kind}","id":"{id}",{said}}}'
     return _encode(event)
 
 
@@ -69,16 +73,22 @@ def digest_after(before: bytes, body: str) -> bytes:
 def row_of(event: Event, body: str, digest: bytes) -> Row:
     """The row of an event. `key` and `unit` are those of asks; a unit is found by the ask that decided its
     arm."""
-    trial = event.get("id")
-    unit = event.get("unit") if event.get("by") in BINDING else None
-    return Row(event["seq"], None if trial is None else int(trial), event.get("key"), unit, body, digest)
+    find = event.get
+    trial = find("id")
+    unit = find("unit") if find("by") in BINDING else None
+    number = None if trial is None else int(trial)
+    return _new(Row, (event["seq"], number, find("key"), unit, body, digest))
 
 
 def rows_of(events: Iterable[Event], digest: bytes) -> list[Row]:
     """The rows of events that follow the lines with this digest."""
-    rows = []
+    rows: list[Row] = []
+    at, shown = None, ""
     for event in events:
-        body = line_of(event)
+        if event["time"] is not at:  # events of one moment share one number
+            at = event["time"]
+            shown = repr(at)
+        body = line_of(event, shown)
         digest = digest_after(digest, body)
         rows.append(row_of(event, body, digest))
     return rows
@@ -89,18 +99,8 @@ def event_of(body: str) -> Event:
     return json.loads(body)  # type: ignore[no-any-return]
 
 
-class Turn(ABC):
-    """The right to append to one experiment, from `Journal.turn` until the end of its `with` block.
-
-    last: the number of the last event. digest: the digest of all lines up to this event.
-    """
-
-    last: int
-    digest: bytes
-
-    @abstractmethod
-    def bodies(self, after: int, most: int) -> list[str]:
-        """The lines of at most so many events after event `after`, in their order."""
+class Finder(ABC):
+    """Finds the events of one experiment by their keys, units and trials."""
 
     @abstractmethod
     def bodies_with(self, keys: list[str]) -> list[str]:
@@ -114,6 +114,20 @@ class Turn(ABC):
     def bodies_of(self, trial: int) -> list[str]:
         """The lines of all events of a trial, in their order."""
 
+
+class Turn(Finder):
+    """The right to append to one experiment, from `Journal.turn` until the end of its `with` block.
+
+    last: the number of the last event. digest: the digest of all lines up to this event.
+    """
+
+    last: int
+    digest: bytes
+
+    @abstractmethod
+    def bodies(self, after: int, most: int) -> list[str]:
+        """The lines of at most so many events after event `after`, in their order."""
+
     @abstractmethod
     def _write(self, rows: list[Row]) -> None:
         """Keep these rows, all or none, at the end of the `with` block."""
@@ -123,13 +137,17 @@ class Turn(ABC):
 
         expected: the number of the event after which they were made. Raises Refused (409) if there are
         others."""
-        if expected != self.last:
-            allowed = f"{self.last}, the number of the last event"
-            raise Refused(field="expected", value=expected, allowed=allowed, status=CONFLICT)
         if [event["seq"] for event in events] != list(range(expected + 1, expected + 1 + len(events))):
             raise ValueError("events must be numbered without gaps")
-        if events:
-            rows = rows_of(events, self.digest)
+        self.append_rows(expected, self.digest, rows_of(events, self.digest))
+
+    def append_rows(self, expected: int, digest: bytes, rows: list[Row]) -> None:
+        """Append the rows of events that were made after event `expected`, when the digest was `digest`.
+        Raises Refused (409) if there are others."""
+        if (expected, digest) != (self.last, self.digest):
+            allowed = f"{self.last}, the number of the last event"
+            raise Refused(field="expected", value=expected, allowed=allowed, status=CONFLICT)
+        if rows:
             self._write(rows)
             self.last, self.digest = rows[-1].seq, rows[-1].digest
 
@@ -181,10 +199,12 @@ class Reader(ABC):
 class Journal(Reader):
     """Where the events of all experiments are kept.
 
-    shared: whether other processes may append to the same experiments.
+    shared: whether other processes may append to the same experiments. ahead: whether a desk may play
+    requests while the events before them are being written; nobody else may append meanwhile.
     """
 
     shared: bool = False
+    ahead: bool = False
 
     @abstractmethod
     def create(self, name: str, event: Event) -> bool:
@@ -196,6 +216,17 @@ class Journal(Reader):
         """The right to append to an experiment. No other turn of this experiment, in any process, overlaps
         with it. What was appended is on disk when the `with` block has ended, or nothing of it is and the
         block raises. Raises Refused (404) if there is no such experiment."""
+
+    def write(self, batches: list[Batch]) -> None:
+        """Append rows to one or more experiments, all or none if SQLite keeps them, on disk when it
+        returns. Only if `ahead`."""
+        for name, expected, digest, rows in batches:
+            with self.turn(name) as turn:
+                turn.append_rows(expected, digest, rows)
+
+    def finder(self, name: str) -> Finder:
+        """Finds events of an experiment that are on disk, also while a turn is taken; only if `ahead`."""
+        raise NotImplementedError
 
     @abstractmethod
     def keep(self, name: str, kept: Kept) -> None:

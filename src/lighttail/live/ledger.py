@@ -12,9 +12,13 @@ from collections.abc import Iterator
 from itertools import compress
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from lighttail.checks import refuse
 
 SEEN, HOLDOUT, FALLBACK = 0, 1, 2  # whether the policy sees a trial, or why it does not
+_new = tuple.__new__  # faster than calling `OpenTrial`
 SMALL = 64  # closed trials that are not worth a tidying
 
 
@@ -48,16 +52,17 @@ class Ledger:
         """The open trials that the policy sees."""
         return self._open_seen
 
-    def add(self, trial: OpenTrial) -> None:
-        """Open a trial, whose id is larger than all others."""
-        self._ids.append(trial.id)
-        self._times.append(trial.time)
-        self._places.append(trial.place)
-        self._apart.append(trial.apart)
-        self._memos.extend(trial.memo or (0.0,) * self.memo)  # the policy has no memo of what it does not see
+    def add(self, id: int, time: float, place: int, apart: int, memo: tuple[float, ...]) -> None:
+        """Open a trial, whose id is larger than all others; the rest is as in `OpenTrial`."""
+        self._ids.append(id)
+        self._times.append(time)
+        self._places.append(place)
+        self._apart.append(apart)
+        if self.memo:
+            self._memos.extend(memo or (0.0,) * self.memo)  # the policy has no memo of what it does not see
         self._alive.append(1)
         self._open += 1
-        self._open_seen += trial.apart == SEEN
+        self._open_seen += apart == SEEN
 
     def find(self, id: int) -> OpenTrial | None:
         """The open trial with this id; None if there is none."""
@@ -68,7 +73,7 @@ class Ledger:
 
     def _at(self, at: int) -> OpenTrial:
         memo = tuple(self._memos[at * self.memo : (at + 1) * self.memo]) if self.memo else ()
-        return OpenTrial(self._ids[at], self._times[at], self._places[at], self._apart[at], memo)
+        return _new(OpenTrial, (self._ids[at], self._times[at], self._places[at], self._apart[at], memo))
 
     def close(self, id: int) -> None:
         """Let go of a trial."""
@@ -76,8 +81,9 @@ class Ledger:
         self._alive[at] = 0
         self._open -= 1
         self._open_seen -= self._apart[at] == SEEN
-        while self._first < len(self._alive) and not self._alive[self._first]:
-            self._first += 1
+        if at == self._first:
+            after = self._alive.find(1, at)
+            self._first = after if after >= 0 else len(self._alive)
         if len(self._ids) > 2 * self._open + SMALL:
             self._tidy()
 
@@ -100,6 +106,12 @@ class Ledger:
             if self._alive[at]:
                 found.append(self._ids[at])
         return found
+
+    def seen(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The place and the id of every open trial that the policy sees, [trial, 2], and their memos."""
+        chosen = (np.frombuffer(bytes(self._alive), np.int8) == 1) & (np.array(self._apart) == SEEN)
+        pairs = np.column_stack([np.array(self._places), np.array(self._ids)])[chosen].astype(np.int64)
+        return pairs, np.array(self._memos).reshape(len(self._ids), self.memo)[chosen]
 
     @property
     def oldest(self) -> float | None:

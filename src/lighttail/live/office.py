@@ -6,6 +6,7 @@ import re
 import secrets
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -16,11 +17,15 @@ from lighttail.live.errors import conflict, unavailable, unknown
 from lighttail.live.journal import Event, Journal, Reader, event_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.requests import Look, shown_label
+from lighttail.live.ticket import Ticket
+from lighttail.live.timers import Timers
+from lighttail.live.writer import Writer
 from lighttail.online.trials import check_names
 from lighttail.reading.words import names_own
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 ADDRESSES = ("postgresql://", "postgres://")
+MOST_AWAKE, LONGEST_LOOK = 16, 5.0  # desks that look at their journals at once, and seconds for one of them
 COMPARED = ("policy", "arms", "dim", "horizon", "settings")
 
 
@@ -66,6 +71,7 @@ class Office:
         self._desks: dict[str, Desk] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self._writer, self._timers = Writer(journal) if journal.ahead else None, Timers()
 
     def create(
         self,
@@ -132,24 +138,31 @@ class Office:
             if self._closed:
                 raise unavailable("the server is closing; send the request again later", "server")
             if name not in self._desks:
-                self._desks[name] = Desk(self.journal, name, self.clock)
+                self._desks[name] = Desk(self.journal, name, self.clock, self._writer, self._timers)
             return self._desks[name]
 
     def wake(self) -> None:
         """Open every desk and let it look at its journal, so that windows end although nobody asks. Call it
         when a server begins and, if servers share the journal, now and then: another server may have begun an
-        experiment, or asked trials, and ended since."""
+        experiment, or asked trials, and ended since. A few desks look at once, because each needs a thread
+        and reads its journal."""
+        waiting: deque[Ticket] = deque()
         for name in self.names():
             with suppress(BadInput):  # the desk is full, and looks soon enough
-                self.desk(name).submit(Look("tick"))
+                waiting.append(self.desk(name).submit(Look("tick")))
+                if len(waiting) == MOST_AWAKE:
+                    waiting.popleft().result(LONGEST_LOOK)
 
     def close(self) -> None:
         """Finish what was accepted, refuse the rest, and close the journal."""
         with self._lock:
             self._closed = True
             desks = list(self._desks.values())
+        self._timers.clear()
         for desk in desks:
             desk.close()
+        if self._writer is not None:
+            self._writer.end()
         self.journal.close()
 
 

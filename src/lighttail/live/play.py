@@ -7,14 +7,17 @@ import json
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
+from lighttail.live.alarms import ON, Found, alarm_fields, is_on, verdict
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict, unknown
-from lighttail.live.journal import Event, Turn, event_of
+from lighttail.live.journal import Event
 from lighttail.live.ledger import OpenTrial
-from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
+from lighttail.live.past import Past
+from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told, Weigh
 from lighttail.live.settings import place_of
 from lighttail.online.trials import Label
 
+_new = tuple.__new__  # faster than calling `Served`
 MOST_CLOSED = 2_000  # trials that one commit closes because their window is over
 
 
@@ -24,31 +27,28 @@ class Round:
     A request that is refused leaves the book as it was. The events are not on disk: nobody may be answered
     before they are, and the book must be thrown away if they cannot be written."""
 
-    def __init__(self, book: Book, turn: Turn, now: float) -> None:
-        self.book, self.turn = book, turn
+    def __init__(self, book: Book, past: Past, now: float) -> None:
+        self.book, self.past = book, past
         self.now = max(now, book.time)  # a clock that was set back stands still until it has caught up
         self.events: list[Event] = []
-        self._keys: dict[str, list[Event]] = {}
+        self.keys: dict[str, list[Event]] = {}
         self._units: dict[str, Label | None] = {}
         self._gone: set[Label | None] = set()  # arms that were retired in this round
-        self._stories: dict[int, list[Event]] = {}  # what this round adds to the story of a trial
+        self._stories: dict[str, list[Event]] = {}  # what this round adds to the story of a trial
+        self._sorted = 0  # how many events of this round are in it
 
     def look_up(self, requests: list[Request]) -> None:
         """Find the keys and the units of all requests in the journal, in two questions."""
         asks = [request for request in requests if isinstance(request, Ask)]
         if keys := list({ask.key for ask in asks if ask.key is not None}):
-            self._keys = {key: [] for key in keys}
-            for event in map(event_of, self.turn.bodies_with(keys)):
-                self._keys[event["key"]].append(event)
+            self.keys = self.past.with_keys(keys)
         if self.book.settings.sticky and (units := list({ask.unit for ask in asks if ask.unit is not None})):
             self._find_units(units)
 
     def _find_units(self, units: list[str], after: int = 0) -> None:
         """Note the arm to which each unit sticks. A unit whose arm was retired sticks to the first arm that
         it got since."""
-        found = {
-            event["unit"]: event["arm"] for event in map(event_of, self.turn.bodies_of_units(units, after))
-        }
+        found = {event["unit"]: event["arm"] for event in self.past.of_units(units, after)}
         self._units |= {unit: found.get(unit) for unit in units}
         for place, seq in self.book.retired.items():
             label = self.book.label(place)
@@ -62,7 +62,11 @@ class Round:
 
     def story(self, id: int) -> list[Event]:
         """All events of a trial, those of this round included."""
-        return [*map(event_of, self.turn.bodies_of(id)), *self._stories.get(id, [])]
+        for event in self.events[self._sorted :]:
+            if "id" in event:
+                self._stories.setdefault(event["id"], []).append(event)
+        self._sorted = len(self.events)
+        return [*self.past.of_trial(id), *self._stories.get(str(id), [])]
 
     def play(self, request: Request) -> Any:
         """The answer to a request. Raises BadInput if it is refused."""
@@ -72,7 +76,7 @@ class Round:
             return self._tell(request)
         if isinstance(request, Change):
             return self._change(request)
-        return self._look(request)
+        return self._weigh(request.found) if isinstance(request, Weigh) else self._look(request)
 
     def _made(self, kind: str, fields: dict[str, Any], after: int = 0) -> Event:
         return {"seq": self.book.seq + 1 + after, "time": self.now, "kind": kind, **fields}
@@ -80,7 +84,7 @@ class Round:
     # Asks
 
     def _ask(self, ask: Ask) -> list[Served]:
-        if ask.key is not None and (before := self._keys.get(ask.key)):
+        if ask.key is not None and (before := self.keys.get(ask.key)):
             return self._asked_before(ask, before)
         self._check_ask(ask)
         more: Event = {} if ask.key is None else {"key": ask.key}
@@ -88,9 +92,11 @@ class Round:
             more["unit"] = ask.unit
         if ask.about:
             more["about"] = ask.about
-        made = [self._pull(ask, more | ask.offer) for _ in range(ask.times)]
+        if ask.offer:
+            more |= ask.offer
+        made = [self._pull(ask, more) for _ in range(ask.times)] if ask.times > 1 else [self._pull(ask, more)]
         if ask.key is not None:
-            self._keys[ask.key] = made
+            self.keys[ask.key] = made
         return [served(event, self.book.labels is None) for event in made]
 
     def _asked_before(self, ask: Ask, before: list[Event]) -> list[Served]:
@@ -122,8 +128,10 @@ class Round:
     def _pull(self, ask: Ask, more: Event) -> Event:
         by, arm = self._decided(ask.unit)
         book = self.book
-        head = {"seq": book.seq + 1, "time": self.now, "kind": "ask", "id": str(book.last + 1)}
-        event: Event = {**head, "arm": arm, "by": by, **more}
+        id = str(book.last + 1)
+        event: Event = {
+            "seq": book.seq + 1, "time": self.now, "kind": "ask", "id": id, "arm": arm, "by": by, **more
+        }  # fmt: skip
         book.enter(event, self.story)  # writes the arm if the policy chooses it
         self.events.append(event)
         if ask.unit is not None and by in ("policy", "floor") and self.book.settings.sticky:
@@ -146,13 +154,23 @@ class Round:
             return "fallback", labels[rails.fallback]
         if rails.sticky and unit is not None and (arm := self._arm_of(unit)) is not None:
             return "sticky", arm
-        if (place := rails.floor(book.seed, book.last + 1)) is not None:
+        if rails.shares and (place := rails.floor(book.seed, book.last + 1)) is not None:
             return "floor", labels[place]
         return "policy", None
 
     # Rewards
 
     def _tell(self, tell: Tell) -> Told:
+        if len(tell.rewards) == 1:  # as most are: one reward of an open trial
+            id, _, reward = tell.rewards[0]
+            if id is not None and (trial := self.book.ledger.find(id)) is not None:
+                event = self._made("tell", {"id": str(id), "reward": reward})
+                self.book.hear_one(event, trial)
+                self.events.append(event)
+                return COUNTED
+        return self._tell_all(tell)
+
+    def _tell_all(self, tell: Tell) -> Told:
         counted = repeated = late = 0
         given: dict[int, float] = {}
         heard: list[tuple[str, int, float, OpenTrial | None]] = []
@@ -198,8 +216,6 @@ class Round:
         ]
         self.book.hear(made, self.story, [trial for _, _, _, trial in heard])
         self.events += made
-        for event, (_, id, _, _) in zip(made, heard, strict=True):
-            self._stories.setdefault(id, []).append(event)
 
     def close_due(self) -> int:
         """Close trials that were open for longer than the window; how many. At most `MOST_CLOSED` at once."""
@@ -275,9 +291,32 @@ class Round:
             self._gone.add(arm)
         return True
 
+    def _weigh(self, found: Found) -> Event | None:
+        """Write an alarm, and the pause that it calls for, if the forecast changes the state; the event of
+        the alarm, or None. Another server may have done so before."""
+        book, risk = self.book, self.book.settings.risk
+        if risk != found.risk or risk is None or book.stopped:
+            return None
+        state = verdict(risk["chance"], found.low, found.high, is_on(book.alarm))
+        if state is None:
+            return None
+        made = [self._made("alarm", alarm_fields(found, state))]
+        if state == ON and risk["then"] == "pause" and not book.paused:
+            made.append(self._made("pause", {"by": "alarm"}, 1))
+        for event in made:
+            book.enter(event, self.story)
+        self.events += made
+        return made[0]
+
     def _look(self, look: Look) -> Any:
         if look.what == "summary":
             return self.book.summary()
+        if look.what == "outlook":
+            from lighttail.live.outlook import outlook  # what it imports is slow to import
+
+            return outlook(self.book, self.now)
+        if look.what == "risk":
+            return None if self.book.stopped else self.book.settings.risk, self.book.heard
         return self.book.state() if look.what == "state" else None
 
 
@@ -286,14 +325,15 @@ def same_json(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
+COUNTED = Told(1, 0, 0)
 NONE = "the id of a trial that was asked (no trial was asked yet)"
 
 
 def served(event: Event, linear: bool) -> Served:
     """A trial as a caller gets it."""
-    action = None
-    if linear:
-        labels = event.get("labels")
-        place = labels.index(event["arm"]) if labels is not None else event["arm"]
-        action = tuple(map(float, event["actions"][place]))
+    if not linear:
+        return _new(Served, (int(event["id"]), event["arm"], event["by"], None))
+    labels = event.get("labels")
+    place = labels.index(event["arm"]) if labels is not None else event["arm"]
+    action = tuple(map(float, event["actions"][place]))
     return Served(int(event["id"]), event["arm"], event["by"], action)

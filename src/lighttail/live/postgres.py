@@ -7,7 +7,7 @@ second."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from queue import Empty, LifoQueue
 from threading import BoundedSemaphore
 from typing import Any
@@ -73,8 +73,10 @@ def _psycopg() -> Any:
 class _PostgresTurn(Turn):
     def __init__(self, link: Any, number: int, last: int, digest: bytes) -> None:
         self.link, self.number, self.last, self.digest = link, number, last, bytes(digest)
+        self._rows: list[Row] = []  # what is to be written
 
     def _found(self, where: str, *values: Any) -> list[str]:
+        self.flush()
         query = f"SELECT body FROM lighttail_events WHERE experiment = %s AND {where}"
         return [body for (body,) in self.link.execute(query, (self.number, *values))]
 
@@ -93,9 +95,15 @@ class _PostgresTurn(Turn):
         return self._found("trial = %s ORDER BY seq", trial)
 
     def _write(self, rows: list[Row]) -> None:
-        columns = dict(zip(Row._fields, map(list, zip(*rows, strict=True)), strict=True))
-        more = {"number": self.number, "last": rows[-1].seq, "after": rows[-1].digest}
-        self.link.execute(WRITE, {**columns, **more})
+        self._rows += rows
+
+    def flush(self) -> None:
+        """Send the rows."""
+        if rows := self._rows:
+            self._rows = []
+            columns = dict(zip(Row._fields, map(list, zip(*rows, strict=True)), strict=True))
+            more = {"number": self.number, "last": rows[-1].seq, "after": rows[-1].digest}
+            self.link.execute(WRITE, {**columns, **more})
 
 
 class PostgresReader(Reader):
@@ -161,7 +169,9 @@ class PostgresReader(Reader):
             except Empty:
                 link, used = self._connected(), False
             try:
-                return link, link.execute(first or "SELECT 1", values).fetchall()
+                with self._together(link):  # with the beginning of the transaction
+                    found = link.execute(first or "SELECT 1", values)
+                return link, found.fetchall()
             except self._psycopg.Error as error:
                 if self._usable(link):  # the connection is well: a lock, for example, was not free in time
                     self._idle.put(link)
@@ -169,6 +179,10 @@ class PostgresReader(Reader):
                 link.close()
                 if not used or not isinstance(error, self._psycopg.OperationalError):
                     raise
+
+    def _together(self, link: Any) -> AbstractContextManager[Any]:
+        """Send the statements of the block at once, and wait once for all of their answers."""
+        return link.pipeline() if self._psycopg.Pipeline.is_supported() else nullcontext()
 
     def _usable(self, link: Any) -> bool:
         """Whether a connection can be used again after an error."""
@@ -244,7 +258,9 @@ class PostgresJournal(PostgresReader, Journal):
             found = link.execute(query, (name, NO_DIGEST)).fetchone()
             if found is None:
                 return False
-            _PostgresTurn(link, found[0], 0, NO_DIGEST).append(0, [event])
+            turn = _PostgresTurn(link, found[0], 0, NO_DIGEST)
+            turn.append(0, [event])
+            turn.flush()
             return True
 
     @contextmanager
@@ -253,7 +269,11 @@ class PostgresJournal(PostgresReader, Journal):
         with self._mapped(), self._link(query, (name,)) as (link, found):
             if not found:
                 raise unknown("name", name, "the name of an experiment")
-            yield _PostgresTurn(link, *found[0])
+            turn = _PostgresTurn(link, *found[0])
+            yield turn
+            with self._together(link):  # the lock is held for one answer less
+                turn.flush()
+                link.commit()
 
     def keep(self, name: str, kept: Kept) -> None:
         with self._mapped(), self._link() as link:

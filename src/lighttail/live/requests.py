@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from lighttail.checks import array_of, refuse, whole
+from lighttail.live.alarms import Found
 from lighttail.online.state import LARGEST, checked_about, checked_reward
 from lighttail.online.trials import Label, check_name
 
@@ -57,13 +58,21 @@ class Change(NamedTuple):
     fields: dict[str, Any]
 
 
+class Weigh(NamedTuple):
+    """What a forecast found for the risk budget: an alarm begins, is over, or stays as it is."""
+
+    found: Found
+
+
 class Look(NamedTuple):
-    """A look at the book: "summary", "state", or "tick", which only lets time pass."""
+    """A look at the book: "summary", "state", "outlook" (what a forecast needs), "risk" (whether a
+    forecast is due), or "tick", which only
+    lets time pass."""
 
     what: str
 
 
-Request = Ask | Tell | Change | Look
+Request = Ask | Tell | Change | Weigh | Look
 
 
 def ask_for(

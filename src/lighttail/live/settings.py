@@ -16,12 +16,26 @@ from lighttail.online.trials import Label
 
 LATE = ("ignore", "amend")
 THEN = ("warn", "pause")
-NAMES = ("shares", "holdout", "sticky", "window", "default", "late", "risk", "fallback")
+NAMES = (
+    "shares",
+    "holdout",
+    "sticky",
+    "window",
+    "default",
+    "late",
+    "risk",
+    "fallback",
+    "rewards",
+    "means",
+)
 FOR_ARMS = (
     "shares",
     "holdout",
     "sticky",
     "fallback",
+    "risk",
+    "rewards",
+    "means",
 )  # a linear policy is offered other actions at every ask
 
 
@@ -35,7 +49,8 @@ class Settings:
     sticky: whether a unit gets one arm for good. window, default: a trial that is open for `window` seconds
     is
         closed with the reward `default`. late: what a reward after that does. risk: what the forecast is held
-        against. fallback: the arm of a paused experiment.
+        against. fallback: the arm of a paused experiment. rewards, means: what a forecast takes for granted:
+        the limits of rewards (low, high) or the sigma of their noise, and the limits of all means.
     """
 
     shares: tuple[tuple[int, float], ...] = ()
@@ -46,6 +61,8 @@ class Settings:
     late: str = "ignore"
     risk: dict[str, Any] | None = None
     fallback: int = 0
+    rewards: dict[str, float] | None = None
+    means: tuple[float, float] | None = None
     plain: dict[str, Any] = field(default_factory=dict, compare=False)  # as they were given, checked
 
     @property
@@ -108,6 +125,12 @@ def read_settings(value: Any, labels: Sequence[Label] | None, player: Player) ->
         made = _arms(made, given, labels, player)
     if "risk" in given:
         made = replace(made, risk=_risk(given["risk"]))
+        if player.experiment.horizon is None:
+            raise refuse("settings.risk", given["risk"], "left out if the experiment has no horizon")
+    if "rewards" in given:
+        made = replace(made, rewards=_rewards(given["rewards"]))
+    if "means" in given:
+        made = replace(made, means=_rising("settings.means", given["means"]))
     return replace(made, plain=given)
 
 
@@ -165,10 +188,27 @@ def _shares(value: Any, labels: Sequence[Label]) -> tuple[tuple[int, float], ...
 def _risk(value: Any) -> dict[str, Any]:
     parts = fields_of("settings.risk", value, ("loss", "chance", "then"))
     loss, chance = (
-        number("settings.risk.loss", parts["loss"]),
+        positive("settings.risk.loss", parts["loss"]),
         fraction("settings.risk.chance", parts["chance"]),
     )
     return {"loss": loss, "chance": chance, "then": one_of("settings.risk.then", parts["then"], THEN)}
+
+
+def _rewards(value: Any) -> dict[str, float]:
+    """The limits of all rewards, or the sigma of their noise."""
+    if isinstance(value, dict) and "sigma" in value:
+        sigma = fields_of("settings.rewards", value, ("sigma",))["sigma"]
+        return {"sigma": positive("settings.rewards.sigma", sigma)}
+    low, high = _rising("settings.rewards", value)
+    return {"low": low, "high": high}
+
+
+def _rising(name: str, value: Any) -> tuple[float, float]:
+    parts = fields_of(name, value, ("low", "high"))
+    low, high = (number(f"{name}.{end}", parts[end]) for end in ("low", "high"))
+    if not (low < high and math.isfinite(high - low)):
+        raise refuse(f"{name}.high", parts["high"], f"a number above {name}.low ({low:g})")
+    return low, high
 
 
 def place_of(field: str, value: Any, labels: Sequence[Label]) -> int:

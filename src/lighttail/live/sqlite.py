@@ -10,13 +10,26 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from lighttail.checks import file_path, refuse, shown
-from lighttail.live.errors import Damaged, unavailable, unknown
-from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Reader, Row, Turn, text_digest
+from lighttail.live.errors import Damaged, conflict, unavailable, unknown
+from lighttail.live.journal import (
+    NO_DIGEST,
+    PAGE,
+    Batch,
+    Event,
+    Finder,
+    Journal,
+    Kept,
+    Reader,
+    Row,
+    Turn,
+    text_digest,
+)
 
 FORMAT = 1
 APPLICATION = 0x6C747461  # "ltta", which marks the file as a journal of lighttail
@@ -33,16 +46,22 @@ CREATE TABLE IF NOT EXISTS snapshots (
     experiment INTEGER PRIMARY KEY REFERENCES experiments, seq INTEGER NOT NULL, text TEXT NOT NULL,
     digest BLOB NOT NULL);
 """
+
+
+def _insert(rows: int) -> str:
+    """The statement that inserts so many rows of one experiment, whose number is the first value."""
+    values = (", ".join(f"?{6 * row + more}" for more in range(2, 8)) for row in range(rows))
+    return f"INSERT INTO events VALUES {', '.join(f'(?1, {six})' for six in values)}"
+
+
 # Statements that insert many rows at once. Python hands the processor to another thread at every step of
-# SQLite and must wait to get it back, so that one row per step would take longer while callers are busy.
-INSERTS = [
-    (size, f"INSERT INTO events VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}")
-    for size in (256, 128, 64, 32, 16, 8, 4, 2, 1)
-]
+# SQLite and must wait to get it back, so that one row per step would take longer while callers are busy. Up
+# to 256 rows take at most two steps, by few enough statements that Python keeps all of them prepared.
+INSERTS = [(size, _insert(size)) for size in (*range(256, 0, -16), *range(15, 0, -1))]
 MARKS = ("application_id", "user_version")
 ROWS = """SELECT events.seq, trial, key, unit, body, events.digest FROM events
     JOIN experiments ON experiment = number WHERE name = ?"""
-MOST_LISTED = 500  # values of one IN (...)
+MOST_LISTED = 512  # values of one IN (...)
 
 
 def _text(raw: bytes) -> str:
@@ -61,10 +80,9 @@ def _said(error: sqlite3.Error) -> str:
     return f"the journal cannot be written or read at this moment ({error}); send the request again"
 
 
-class _SqliteTurn(Turn):
-    def __init__(self, link: sqlite3.Connection, number: int, last: int, digest: bytes) -> None:
-        self.link, self.number, self.last, self.digest = link, number, last, digest
-        self.begun = False
+class _SqliteFinder(Finder):
+    def __init__(self, link: sqlite3.Connection, number: int) -> None:
+        self.link, self.number = link, number
 
     def _found(self, where: str, *values: Any, by: str = "") -> list[str]:
         """The lines that fulfil a condition. by: the index; without the name SQLite would read all events."""
@@ -73,14 +91,14 @@ class _SqliteTurn(Turn):
         return [body for (body,) in self.link.execute(query, (self.number, *values))]
 
     def _listed(self, where: str, values: list[str], by: str = "") -> list[str]:
+        """The lines that fulfil a condition with a list. A list is filled up to a power of 2 with its last
+        value, so that few statements are to be prepared."""
         found = []
         for first in range(0, len(values), MOST_LISTED):
             some = values[first : first + MOST_LISTED]
+            some += some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
             found += self._found(where.format(", ".join("?" * len(some))), *some, by=by)
         return found
-
-    def bodies(self, after: int, most: int) -> list[str]:
-        return self._found("seq > ? ORDER BY seq LIMIT ?", after, most)
 
     def bodies_with(self, keys: list[str]) -> list[str]:
         return self._listed("key IN ({}) ORDER BY seq", keys, by="key")
@@ -93,20 +111,49 @@ class _SqliteTurn(Turn):
     def bodies_of(self, trial: int) -> list[str]:
         return self._found("trial = ? ORDER BY seq", trial, by="trial")
 
+
+class _SqliteReading(_SqliteFinder):
+    """Finds events on a connection that cannot write, which all desks share."""
+
+    def __init__(self, link: sqlite3.Connection, number: int, lock: Any) -> None:
+        super().__init__(link, number)
+        self.lock = lock
+
+    def _found(self, where: str, *values: Any, by: str = "") -> list[str]:
+        try:
+            with self.lock:
+                return super()._found(where, *values, by=by)
+        except sqlite3.Error as error:
+            raise unavailable(_said(error)) from None
+
+
+class _SqliteTurn(_SqliteFinder, Turn):
+    def __init__(self, link: sqlite3.Connection, number: int, last: int, digest: bytes) -> None:
+        super().__init__(link, number)
+        self.last, self.digest = last, digest
+
+    def bodies(self, after: int, most: int) -> list[str]:
+        return self._found("seq > ? ORDER BY seq LIMIT ?", after, most)
+
     def _write(self, rows: list[Row]) -> None:
-        if not self.begun:
+        if not self.link.in_transaction:
             self.link.execute("BEGIN IMMEDIATE")
-            self.begun = True
-        first, last = 0, rows[-1]
-        for size, statement in INSERTS:
-            while len(rows) - first >= size:
-                values = [value for row in rows[first : first + size] for value in (self.number, *row)]
-                self.link.execute(statement, values)
-                first += size
-        self.link.execute(
-            "UPDATE experiments SET seq = ?, digest = ? WHERE number = ?",
-            (last.seq, last.digest, self.number),
-        )
+        written(self.link, self.number, self.last, self.digest, rows)
+
+
+def written(link: sqlite3.Connection, number: int, last: int, digest: bytes, rows: list[Row]) -> None:
+    """Write rows in the transaction that has begun. Raises Refused (409) if event `last`, after which the
+    digest was `digest`, is not the last one of the experiment. Every statement hands the processor to other
+    threads, so that there are few of them."""
+    move = "UPDATE experiments SET seq = ?, digest = ? WHERE number = ? AND seq = ? AND digest = ?"
+    if link.execute(move, (rows[-1].seq, rows[-1].digest, number, last, digest)).rowcount != 1:
+        raise conflict("expected", last, "the number of the last event", found="is not")
+    first = 0
+    for size, statement in INSERTS:
+        while len(rows) - first >= size:
+            values = chain.from_iterable(rows[first : first + size])
+            link.execute(statement, (number, *values))
+            first += size
 
 
 class SqliteReader(Reader):
@@ -126,7 +173,9 @@ class SqliteReader(Reader):
         _check_marks(self.path, known, version)
 
     def _reading(self) -> sqlite3.Connection:
-        link = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)
+        link = sqlite3.connect(
+            f"{self.path.as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+        )
         link.text_factory = _text
         return link
 
@@ -180,12 +229,17 @@ class SqliteReader(Reader):
 class SqliteJournal(SqliteReader, Journal):
     """A journal in a SQLite file, which is made if there is none."""
 
+    ahead = True
+
     def __init__(self, path: Any) -> None:
         self.path = Path(os.path.realpath(file_path("store", path)))
-        self._lock = RLock()
+        self._lock, self._look_lock = RLock(), RLock()
+        self._numbers: dict[str, int] = {}
         self._held = _locked(self.path)
         try:
             self._link = self._connected()
+            self._look = self._reading()
+            self._look.text_factory = str
         except BaseException:
             self._held.close()
             raise
@@ -215,7 +269,6 @@ class SqliteJournal(SqliteReader, Journal):
                     return False
                 made = self._link.execute("INSERT INTO experiments VALUES (NULL, ?, 0, ?)", (name, NO_DIGEST))
                 turn = _SqliteTurn(self._link, int(made.lastrowid or 0), 0, NO_DIGEST)
-                turn.begun = True
                 turn.append(0, [event])
                 self._link.execute("COMMIT")
             except BaseException:
@@ -237,19 +290,44 @@ class SqliteJournal(SqliteReader, Journal):
 
     @contextmanager
     def turn(self, name: str) -> Iterator[Turn]:
+        with self._committed():
+            yield self._turn_of(name)
+
+    def write(self, batches: list[Batch]) -> None:
+        with self._committed():
+            self._link.execute("BEGIN IMMEDIATE")
+            for name, expected, digest, rows in batches:
+                written(self._link, self._number_of(name), expected, digest, rows)
+
+    def _number_of(self, name: str) -> int:
+        """The number of an experiment, which stays the same for good."""
+        if name not in self._numbers:
+            self._numbers[name] = self._turn_of(name).number
+        return self._numbers[name]
+
+    @contextmanager
+    def _committed(self) -> Iterator[None]:
+        """Commit what the block writes, or nothing of it if the block raises."""
         with self._lock, self._mapped():
-            query = "SELECT number, seq, digest FROM experiments WHERE name = ?"
-            found = self._link.execute(query, (name,)).fetchone()
-            if found is None:
-                raise unknown("name", name, "the name of an experiment")
-            turn = _SqliteTurn(self._link, *found)
             try:
-                yield turn
-                if turn.begun:
+                yield
+                if self._link.in_transaction:
                     self._link.execute("COMMIT")
             except BaseException:
                 self._rolled_back()
                 raise
+
+    def _turn_of(self, name: str) -> _SqliteTurn:
+        query = "SELECT number, seq, digest FROM experiments WHERE name = ?"
+        found = self._link.execute(query, (name,)).fetchone()
+        if found is None:
+            raise unknown("name", name, "the name of an experiment")
+        return _SqliteTurn(self._link, *found)
+
+    def finder(self, name: str) -> Finder:
+        with self._lock, self._mapped():
+            number = self._number_of(name)
+        return _SqliteReading(self._look, number, self._look_lock)
 
     def keep(self, name: str, kept: Kept) -> None:
         query = """INSERT OR REPLACE INTO snapshots
@@ -258,7 +336,8 @@ class SqliteJournal(SqliteReader, Journal):
             self._link.execute(query, (kept.seq, kept.text, text_digest(kept.text), name))
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._look_lock:
+            self._look.close()  # first: whoever closes last puts the log into the file
             self._link.close()
             self._held.close()
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
-from lighttail.online.standing import Standing, plain_rows
+from lighttail.online.standing import Standing, history_of, plain_rows
 from lighttail.online.state import checked_about, checked_reward, fields_of, listed
 from lighttail.online.trials import (
     ABOUT,
@@ -291,6 +291,14 @@ class Experiment(LiveExperiment):
         known = BoundedRewards() if rewards is None else rewards
         return forecast_from(self.beginning(), self.arms, known, **settings)
 
+    def summary(self, loss: float | None = None, rewards: Evidence | None = None, **more: Any) -> str:
+        """The experiment as a table: pulls, rewards and the limits of the mean of each arm, and, if a loss is
+        given, the sentence of `forecast`, whose arguments are taken."""
+        from lighttail.online.overview import summary_text
+
+        ahead = None if loss is None else self.forecast(loss=loss, rewards=rewards, **more)
+        return summary_text(self, rewards, ahead)
+
     def beginning(self) -> Beginning:
         """The state of the experiment, for `simulate(..., start=)`."""
         with self._lock:
@@ -384,23 +392,3 @@ class Experiment(LiveExperiment):
             for arm, memo in zip(arms, memos, strict=True)
         )
         return dict(zip(ids, kept, strict=True))
-
-
-def history_of(
-    stands: Standing, before: tuple[int, int], opened: dict[int, tuple[int, tuple[float, ...]]], taken: int
-) -> dict[str, Any] | None:
-    """The history of a text: what its trials do not say; None if they say everything.
-
-    before: how many ids and pulls come before the first trial of the text. opened: the arm and the memo of
-    each open trial among them. taken: how many pulls the policy did not choose.
-    """
-    if before == (0, 0) and taken == 0 and not stands.replaced.any():
-        return None
-    arms, memos = [arm for arm, _ in opened.values()], [memo for _, memo in opened.values()]
-    return {
-        "ids": before[0],
-        "pulls": before[1],
-        "taken": taken,
-        "replaced": stands.replaced.tolist(),
-        "open": {"id": list(opened), "arm": arms, "memo": plain_rows(memos)},
-    }

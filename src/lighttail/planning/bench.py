@@ -36,7 +36,7 @@ class Play(NamedTuple):
     place: int = 0
 
 
-class Part(NamedTuple):
+class SomeBlocks(NamedTuple):
     """Some blocks of a play. kept: where the paths of the play go."""
 
     job: Job
@@ -78,15 +78,15 @@ class Bench:
                 job = self._job(play)
                 player, step = block_player(job), max(1, PART // (job.size * self.horizon))
                 for first in range(0, job.blocks, step):
-                    yield Part(job, player, room, first, min(job.blocks, first + step))
+                    yield SomeBlocks(job, player, room, first, min(job.blocks, first + step))
 
-        def fill(part: Part) -> float:
+        def fill(part: SomeBlocks) -> float:
             begin = time.thread_time()
             for block in range(part.first, part.until):
                 part.kept.fill(part.player, part.job.size, stop, block, part.job.rows(block, block + 1).stop)
             return time.thread_time() - begin
 
-        def done(part: Part, seconds: float) -> None:
+        def done(part: SomeBlocks, seconds: float) -> None:
             rows = part.job.rows(part.first, part.until)
             self.playing += seconds
             self.count((rows.stop - rows.start) * self.horizon, label)

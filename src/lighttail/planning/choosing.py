@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning.confirm import Answer, Confirmation
+from lighttail.planning.confirm import Confirmation, Confirmed
 from lighttail.planning.edges import again, sure
 from lighttail.planning.question import Score
 from lighttail.planning.search import ROUNDS, Search, boundary, reachable
@@ -19,9 +19,9 @@ WITHIN = 0.95  # of the limit: a chance above is not likely to be shown to be wi
 HALVING = (12, 6, 3)  # policies among which the nearest is sought if none keeps the limit
 
 
-def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Answer]:
+def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Confirmed]:
     """The first choice that is shown to be allowed; if there is none, the one that came nearest."""
-    question, tried = search.question, list[tuple[Score, Answer]]()
+    question, tried = search.question, list[tuple[Score, Confirmed]]()
     order, moved = _order(search, confirmation, ranked), list[int]()
     while order and len(tried) < ATTEMPTS:
         score = order.pop(0)
@@ -112,7 +112,7 @@ def _safer(search: Search, first: Score, tried: set[Policy]) -> list[Score]:
     return sorted(scores, key=lambda score: score.mean)
 
 
-def rivals(search: Search, score: Score, answer: Answer) -> bool:
+def rivals(search: Search, score: Score, answer: Confirmed) -> bool:
     """Whether a policy of another curve may come as near to the limit as the one that came nearest."""
     others = (other for other in search.scores.values() if other.candidate.curve != score.candidate.curve)
     return any(other.chance.low <= answer.chance.value for other in others)

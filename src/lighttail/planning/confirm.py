@@ -52,7 +52,7 @@ FRESH = 1_000  # stages from here on are not those of a search
 
 
 @dataclass(frozen=True)
-class Answer:
+class Confirmed:
     """An estimate on fresh random numbers. source: where the chance comes from. worst: its problem.
     confirmed_in: the number of problems whose chances the estimate covers. nominal: whether a limit comes
     from weighted paths and assumes that no path weighs more than three times the largest weight seen."""
@@ -189,12 +189,12 @@ class Confirmation:
         bench.together([one for one in problems if (policy, one) not in self.looked], work, done)
         return [self.looked[policy, problem] for problem in problems]
 
-    def chance(self, policy: Policy, watched: Sequence[Bandit], decide: bool = True) -> Answer:
+    def chance(self, policy: Policy, watched: Sequence[Bandit], decide: bool = True) -> Confirmed:
         """The chance in the worst problem, or on average. decide: go on until it is known to be within the
         limit or not, or the budget is spent; otherwise one look is enough."""
         if not self.question.everywhere:
             return self._average(policy, decide)
-        suspects, answers = self.suspects(policy, watched), list[Answer]()
+        suspects, answers = self.suspects(policy, watched), list[Confirmed]()
         for problem in suspects:
             answers.append(self._in(policy, problem, decide, self.budget / len(suspects)))
             if decide and answers[-1].chance.low > self.question.limit:
@@ -206,9 +206,9 @@ class Confirmation:
         low = min(worst.chance.low, worst.chance.value)
         chance = Estimate(worst.chance.value, low, high, LEVEL)
         nominal = any(answer.nominal for answer in answers)
-        return Answer(chance, worst.source, worst.worst, len(answers), nominal)
+        return Confirmed(chance, worst.source, worst.worst, len(answers), nominal)
 
-    def _polished(self, policy: Policy, worst: Answer) -> Answer:
+    def _polished(self, policy: Policy, worst: Confirmed) -> Confirmed:
         """The answer in a worse problem beside the worst one, if exact chances find any.
 
         A scan by paths cannot tell two chances that differ by less than its error, and an exact chance is
@@ -222,7 +222,7 @@ class Confirmation:
             for problem in new:
                 chance = question.exact_chance(policy, problem, EXACT_SECONDS)
                 if chance is not None and chance.value > worst.chance.value:
-                    worst = Answer(chance, EXACT, problem)
+                    worst = Confirmed(chance, EXACT, problem)
             if worst is before:
                 places.pop(0)
         if len(tried) == 1:
@@ -230,11 +230,11 @@ class Confirmation:
         high = min(1.0, worst.chance.high * (1.0 + BETWEEN))
         return replace(worst, chance=replace(worst.chance, high=high))
 
-    def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
+    def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Confirmed:
         question = self.question
         exact = question.exact_chance(policy, problem, EXACT_SECONDS)
         if exact is not None:
-            return Answer(exact, EXACT, problem)
+            return Confirmed(exact, EXACT, problem)
         if not decide and self._common(policy, self.suspects(policy, ())[0]):
             return self._counted(policy, [problem], decide, min(budget, GLANCE * question.horizon))
         if question.straight and self._first() * question.horizon > budget:
@@ -246,14 +246,14 @@ class Confirmation:
         key = (policy, problem, MORE * SCANNED, SCAN + 1)
         return key in self.played and int(self.question.reaches(self.played[key]).sum()) >= SEEN
 
-    def _average(self, policy: Policy, decide: bool) -> Answer:
+    def _average(self, policy: Policy, decide: bool) -> Confirmed:
         return self._counted(policy, list(self.question.family.members), decide, self.budget)
 
     def _first(self) -> int:
         """Paths of the first look."""
         return math.ceil(min(HITS / self.question.limit, MOST_PATHS))
 
-    def _counted(self, policy: Policy, problems: list[Bandit], decide: bool, budget: float) -> Answer:
+    def _counted(self, policy: Policy, problems: list[Bandit], decide: bool, budget: float) -> Confirmed:
         """Count paths, equally many of each problem, in looks of more and more."""
         question, lost = self.question, np.empty(0)
         most = max(32, int(budget / (question.horizon * len(problems))))
@@ -273,9 +273,9 @@ class Confirmation:
                 break
             share = min(most - done, (MORE - 1) * done)
         worst = worst_first(question, problems, [np.concatenate(mine) for mine in per_problem])[0]
-        return Answer(chance, "simulated paths", worst, len(problems))
+        return Confirmed(chance, "simulated paths", worst, len(problems))
 
-    def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Answer:
+    def _rare(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Confirmed:
         """Chances too small to be counted: a certificate, or rare events, at first with few paths.
 
         A run for a rare event looks at its own results up to INNER times and stops when they seem good, so
@@ -286,7 +286,7 @@ class Confirmation:
         guarantee = bounds_at(*setting, "pseudo_regret").guarantee
         if guarantee is not None and float(guarantee) <= question.limit:
             bound = float(guarantee)
-            return Answer(Estimate(bound, 0.0, bound, LEVEL), "certificate: an upper bound", problem)
+            return Confirmed(Estimate(bound, 0.0, bound, LEVEL), "certificate: an upper bound", problem)
         for pulls in (min(budget, SOON * question.horizon), budget):
             self.looks += 1
             found = tail_probability(
@@ -301,9 +301,9 @@ class Confirmation:
             if not decide or not found.low <= question.limit < found.high:
                 break
         chance, nominal = stated(found, question.limit)
-        return Answer(chance, f"rare events ({found.method})", problem, nominal=nominal)
+        return Confirmed(chance, f"rare events ({found.method})", problem, nominal=nominal)
 
-    def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Answer]:
+    def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Confirmed]:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
         too few to promise anything. More paths promise a smaller loss. The promise is for the suspects or, if
         asked so, for the average over the members.
@@ -329,7 +329,7 @@ class Confirmation:
         place = int(np.argmax([chance.high for chance in chances]))
         worst = worst_first(asked, problems, losses)[0] if together else problems[place]
         chance = Estimate(chances[place].value, chances[place].low, chances[place].high, LEVEL)
-        return loss, Answer(chance, "simulated paths", worst, len(problems))
+        return loss, Confirmed(chance, "simulated paths", worst, len(problems))
 
     def mean(self, policy: Policy, paths: int) -> tuple[Estimate, Floats]:
         """The mean loss over the members on fresh numbers, and the losses of all paths.

@@ -18,7 +18,7 @@ from lighttail.outcomes.verdict import even_split
 from lighttail.planning.answer import Option, Over, Plan, Point
 from lighttail.planning.bench import Bench
 from lighttail.planning.choosing import confirmed, rivals
-from lighttail.planning.confirm import Answer, Confirmation
+from lighttail.planning.confirm import Confirmation, Confirmed
 from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curves
 from lighttail.planning.question import LEVEL, Question, Score
 from lighttail.planning.search import BUDGET, ROUNDS, Search, check_effort, expected_pulls
@@ -219,7 +219,7 @@ def _asked(
 
 
 def _option(
-    search: Search, confirmation: Confirmation, one: Candidate, answer: Answer, limit_given: bool = True
+    search: Search, confirmation: Confirmation, one: Candidate, answer: Confirmed, limit_given: bool = True
 ) -> Option:
     curve = search.curves[one.curve]
     mean, losses = confirmation.mean(one.policy, _mean_paths(search))
@@ -250,7 +250,7 @@ def _made(
     search: Search,
     confirmation: Confirmation,
     score: Score,
-    answer: Answer,
+    answer: Confirmed,
     course: Course,
     seed: int,
 ) -> Plan:

@@ -36,7 +36,7 @@ BUDGET = 2e9  # pulls of a search, about
 LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
 
 
-class Round(NamedTuple):
+class SearchRound(NamedTuple):
     """paths: for the mean, of each of MEMBERS problems. watched: problems for the chance, with `hits` paths
     each. kept: candidates that go on to the next round. exact: whether chances are exact if they can be had
     in a moment."""
@@ -49,16 +49,16 @@ class Round(NamedTuple):
 
 
 ROUNDS = (
-    Round(4, WATCHED, 64, 24),
-    Round(12, WATCHED, 256, 10),
-    Round(32, 3, 1024, 5, exact=True),
-    Round(64, 2, 4096, 5, exact=True),
+    SearchRound(4, WATCHED, 64, 24),
+    SearchRound(12, WATCHED, 256, 10),
+    SearchRound(32, 3, 1024, 5, exact=True),
+    SearchRound(64, 2, 4096, 5, exact=True),
 )
 FEW = 12.0  # hits at the limit in the last round below which chances are not counted
 RARE_PULLS = 8e8  # of all looks of weighted paths, about
 BASE = 200_000  # paths of all rounds together, about
 COUNTED = 2  # rounds with all policies if the edges of curves are sought
-MEANS = Round(128, 1, 64, 0, exact=True)  # for the mean losses at the edges
+MEANS = SearchRound(128, 1, 64, 0, exact=True)  # for the mean losses at the edges
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Search:
         """The scores of candidates whose chances are known already."""
         return self.score(candidates, self.sized(MEANS), len(ROUNDS) + 1, "search, mean losses")
 
-    def sized(self, asked: Round) -> Round:
+    def sized(self, asked: SearchRound) -> SearchRound:
         """The round with as many paths as the budget allows."""
         factor = factor_of(self.question, self.budget)
         paths = max(FEWEST, round(factor * asked.paths * MEMBERS / len(self.members)))
@@ -181,7 +181,9 @@ class Search:
             found[turn] |= dict.fromkeys(worst_first(question, pool, mine)[:each])
         self.watched = {turn: tuple(found[turn] | dict.fromkeys(usual)) for turn in range(len(self.curves))}
 
-    def score(self, candidates: Iterable[Candidate], asked: Round, stage: int, label: str) -> list[Score]:
+    def score(
+        self, candidates: Iterable[Candidate], asked: SearchRound, stage: int, label: str
+    ) -> list[Score]:
         """Play the candidates; the scores replace those of earlier rounds."""
         candidates = list(candidates)
         members, plays = self.members, list[Play]()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from urllib.parse import urlencode
 
 from lighttail import bonuses, policies
 from lighttail.checks import BadInput
@@ -111,11 +113,28 @@ def worst_words(plan: Plan) -> str:
 
 def live_lines(plan: Plan) -> list[str]:
     """Lines of Python that start a live experiment with the choice."""
+    policy = python_words(plan.choice.policy)
+    made = f"lt.Experiment({policy}, arms={arms_of(plan)!r}, horizon={plan.horizon})"
+    return ["import lighttail as lt", f"experiment = {made}"]
+
+
+def form_link(plan: Plan, server: str = "http://127.0.0.1:8710") -> str:
+    """The page of `lighttail serve` on which an experiment with the choice can be begun; empty if the service
+    does not know the policy."""
+    if not plan.choice.words:
+        return ""
+    filled = {"arms": "\n".join(arms_of(plan)), "policy": plan.choice.words, "horizon": plan.horizon}
+    if math.isfinite(plan.loss):
+        filled |= {"loss": f"{plan.loss:g}", "chance": f"{plan.limit:g}"}
+    return f"{server}/?{urlencode(filled)}"
+
+
+def arms_of(plan: Plan) -> list[str]:
+    """The arms by name: A, B, ... if they have no names of their own."""
     arms = [re.sub(r"^arm (?=\d+$)", "", label) for label in plan.family.labels]
     if arms == [str(place + 1) for place in range(len(arms))] and len(arms) <= 26:
         arms = [chr(ord("A") + place) for place in range(len(arms))]
-    made = f"lt.Experiment({python_words(plan.choice.policy)}, arms={arms!r}, horizon={plan.horizon})"
-    return ["import lighttail as lt", f"experiment = {made}"]
+    return arms
 
 
 def python_words(policy: object) -> str:

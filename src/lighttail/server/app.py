@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 
 import lighttail
 from lighttail.live import Office
+from lighttail.server.dashboard import Dashboard
 from lighttail.server.document import document_of
 from lighttail.server.gate import Gate, PlainRoute, refused
 from lighttail.server.guard import Guard
@@ -22,6 +23,8 @@ from lighttail.server.metrics import Meter
 from lighttail.server.pages import Pages
 from lighttail.server.routes import Routes
 from lighttail.server.shapes import ProblemAnswer, SummaryAnswer
+from lighttail.server.visits import refusal_page
+from lighttail.server.webhook import Webhook
 
 WHY = {
     400: "The request is wrong.",
@@ -39,17 +42,23 @@ LOOK_EVERY = 60.0  # seconds
 EXPERIMENT = "/v1/experiments/{name}"
 
 
-def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastAPI:
+def made_app(
+    office: Office, keys: Keys | None = None, names: Any = (), webhook: Webhook | None = None
+) -> FastAPI:
     """The application of an office, which begins to close windows when it starts."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(office.wake)
-        looking = asyncio.create_task(look_around(office)) if office.journal.shared else None
+        tasks = [asyncio.create_task(routes.watch.work())]
+        if office.journal.shared:
+            tasks.append(asyncio.create_task(look_around(office)))
         yield
-        if looking is not None:
-            looking.cancel()
-            await asyncio.wait([looking])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        dashboard.outlooks.close()
+        routes.forecasts.close()
 
     meter, guard = Meter(), Guard(keys, names)
     app = FastAPI(
@@ -60,19 +69,21 @@ def made_app(office: Office, keys: Keys | None = None, names: Any = ()) -> FastA
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        middleware=[Middleware(Gate, guard=guard, meter=meter)],
+        middleware=[Middleware(Gate, guard=guard, meter=meter, page_of=refusal_page)],
         exception_handlers={HTTPException: refused},
     )
     app.router.route_class = PlainRoute
+    app.state.meter = meter
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
-    add_routes(app, Routes(office, meter))
-    pages = Pages(app, office)
-    listed = (("/", pages.index, "read"), ("/docs", pages.docs, None), ("/openapi.json", pages.openapi, None))
-    for path, page, role in listed:
-        extra = {"x-role": role}
-        app.add_api_route(
-            path, page, methods=["GET"], include_in_schema=False, response_model=None, openapi_extra=extra
-        )
+    routes = Routes(office, meter, webhook)
+    dashboard = Dashboard(routes, keys)
+    add_routes(app, routes)
+    view = {"response_model": dict[str, Any]}
+    add(app, "GET", f"{EXPERIMENT}/view", dashboard.view, "read", 400, 404, **view)
+    pages = Pages(app)
+    for path, page in (("/docs", pages.docs), ("/openapi.json", pages.openapi)):
+        app.add_api_route(path, page, methods=["GET"], include_in_schema=False, response_model=None)
+    dashboard.add_to(app)
     return app
 
 
@@ -100,6 +111,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
     add(app, "GET", f"{EXPERIMENT}/state", routes.state, "read", 404, response_model=dict[str, Any])
     lines = {"responses": {200: {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}}}}
     add(app, "GET", f"{EXPERIMENT}/journal", routes.journal, "read", 400, 404, **lines)
+    add(app, "GET", f"{EXPERIMENT}/forecast", routes.forecast, "read", 400, 404, 409)
     add(app, "GET", "/healthz", routes.alive, None)
     add(app, "GET", "/readyz", routes.ready, None)
     text = {"responses": {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}}

@@ -4,9 +4,10 @@ and the sentence if anything is refused."""
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 from urllib.parse import parse_qsl
 
 from fastapi.routing import APIRoute
@@ -23,17 +24,22 @@ Scope = Any
 MOST_INSIDE = 2_000  # requests at one moment; the next one is refused with 503
 NO_METHOD = 405
 ALIVE = "/healthz"  # a full server is alive: whoever restarted it would make it worse
+CLOSE: Pair = (b"connection", b"close")  # the next request had better go to another server
 BEARER: Pair = (b"www-authenticate", b"Bearer")
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
 HEADERS, MAY = "lighttail.headers", "lighttail.may"
+LONGEST_NUMBER = 40  # characters of a number in a query
+PageOf = Callable[[BadInput, Scope], Answer | None]
 logger = logging.getLogger("lighttail")
 
 
 class Gate:
-    """Admits requests, counts them, and answers whatever goes wrong with a sentence."""
+    """Admits requests, counts them, and answers whatever goes wrong with a sentence.
 
-    def __init__(self, app: Any, guard: Guard, meter: Meter) -> None:
-        self.app, self.guard, self.meter = app, guard, meter
+    page_of: the refusal as a page, if a person is to read it; None otherwise."""
+
+    def __init__(self, app: Any, guard: Guard, meter: Meter, page_of: PageOf | None = None) -> None:
+        self.app, self.guard, self.meter, self.page_of = app, guard, meter, page_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,7 +67,7 @@ class Gate:
         except Exception as error:
             if status:  # the answer has begun: the client must see that it is not whole
                 raise
-            await send_answer(self._refusal(error), sending)
+            await send_answer(self._refusal(error, scope), sending)
         finally:
             self.meter.inside -= 1
             route = getattr(scope.get("route"), "path", "unknown")
@@ -70,20 +76,26 @@ class Gate:
             )
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.meter.ending and scope["path"] != ALIVE:
+            raise unavailable("the server is ending; send the request again later", "server")
         if self.meter.inside > MOST_INSIDE and scope["path"] != ALIVE:
             raise unavailable("too many requests are being answered; send the request again later", "server")
         headers = scope[HEADERS] = dict(scope["headers"])
         if len(headers) < len(scope["headers"]):
             check_once(scope["headers"])
-        scope[MAY] = self.guard.admitted(scope["path"], headers)
+        scope[MAY] = self.guard.admitted(scope["path"], headers, scope["method"])
         await self.app(scope, receive, send)
 
-    def _refusal(self, error: Exception) -> Answer:
+    def _refusal(self, error: Exception, scope: Scope) -> Answer:
         if not isinstance(error, BadInput):
             logger.error("a request failed", exc_info=error)
             error = Refused(f"the server made a mistake: {type(error).__name__}", field="server", status=500)
+        if self.page_of is not None and (page := self.page_of(error, scope)) is not None:
+            return page
         status = status_of(error)
         more = (BEARER,) if status == NO_KEY else ()
+        if self.meter.ending:
+            more = (CLOSE, *more)
         if status == NO_METHOD:
             more = ((b"allow", str(error.allowed).encode("ascii")),)
         return problem(error, None, *more)
@@ -97,7 +109,7 @@ class PlainRoute(APIRoute):
         super().__init__(path, endpoint, **more)
         self.role: str | None = (more.get("openapi_extra") or {}).get("x-role")
         names = self.dependant.query_params
-        self.queries = tuple(field.name for field in names)
+        self.queries = {field.name: float in get_args(field.field_info.annotation) for field in names}
         self.app = self._answer
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,16 +135,30 @@ def check_once(headers: list[Pair]) -> None:
             )
 
 
-def numbers_of(query: bytes, known: tuple[str, ...]) -> dict[str, int]:
-    """The whole numbers of a query. Raises BadInput for any other name or value."""
-    found: dict[str, int] = {}
+def numbers_of(query: bytes, known: dict[str, bool]) -> dict[str, float]:
+    """The numbers of a query. Raises BadInput for any other name or value.
+
+    known: the names, and whether each may be another number than a whole one."""
+    found: dict[str, float] = {}
     for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
         if name not in known or name in found:
             raise refuse("the query", name, f"one of {', '.join(known)}, once")
+        if known[name]:
+            found[name] = _float_of(name, value)
+            continue
         if not (value.isascii() and value.isdigit() and len(value) <= 16 and int(value) <= EXACT):
             raise refuse(name, value, f"a whole number from 0 to {EXACT}")
         found[name] = int(value)
     return found
+
+
+def _float_of(name: str, value: str) -> float:
+    try:
+        if value.isascii() and len(value) <= LONGEST_NUMBER and math.isfinite(found := float(value)):
+            return found
+    except ValueError:
+        pass
+    raise refuse(name, value, "a finite number")
 
 
 def methods_of(request: Request) -> set[str]:

@@ -10,6 +10,15 @@ from lighttail.server.keys import MAY, Keys
 from lighttail.server.reading import Headers
 
 OPEN = ("/healthz", "/readyz")  # for probes, which have no key
+FOR_ALL = (
+    "/login",
+    "/logout",
+    "/static/page.css",
+    "/static/page.js",
+    "/static/icon.svg",
+)  # before a key is known
+COOKIE = "lighttail_key"
+READING = ("GET", "HEAD")
 HERE = ("localhost", "127.0.0.1", "[::1]")
 NO_KEY, FORBIDDEN = 401, 403
 ALL = MAY["manage"]
@@ -22,11 +31,17 @@ class Guard:
         self.keys = keys
         self.names = {*HERE, *(str(name).lower() for name in names)}
 
-    def admitted(self, path: str, headers: Headers) -> set[str]:
+    def admitted(self, path: str, headers: Headers, method: str = "GET") -> set[str]:
         """What the sender of a request may do. Raises Refused (401, 403) if it may not come in."""
         if path in OPEN:
             return ALL
         if self.keys is not None:
+            if path in FOR_ALL:
+                return set()
+            if b"authorization" not in headers and (key := cookie_of(headers)) is not None:
+                if method not in READING:
+                    check_same_origin(headers)
+                return self._holder(self.keys, f"Bearer {key}".encode("latin-1"))
             return self._holder(self.keys, headers.get(b"authorization", b""))
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if name_of(host) not in self.names:
@@ -48,6 +63,38 @@ class Guard:
             allowed = "'Bearer' and a key of this server"
             raise Refused(field="Authorization", allowed=allowed, found=found, status=NO_KEY)
         return MAY[key.role]
+
+
+def cookie_of(headers: Headers) -> str | None:
+    """The key that a browser keeps; None if it keeps none.
+
+    >>> cookie_of({b"cookie": b"theme=dark; lighttail_key=lt_1"}), cookie_of({b"cookie": b"other_key=1"})
+    ('lt_1', None)
+    """
+    for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE and value:
+            return value
+    return None
+
+
+def check_same_origin(headers: Headers) -> None:
+    """Raise Refused (403) unless a page of this server sent the request. Browsers say so in `Sec-Fetch-Site`
+    (over TLS and on this machine), which also holds behind a proxy that changes `Host`; without it the
+    `Origin`, which browsers add to every form, must name this server."""
+    site = headers.get(b"sec-fetch-site")
+    if site is not None:
+        if site == b"same-origin":
+            return
+        raise Refused(
+            field="Sec-Fetch-Site", value=site.decode("latin-1"), allowed="same-origin", status=FORBIDDEN
+        )
+    host = headers.get(b"host", b"").decode("latin-1").lower()
+    origin = headers.get(b"origin", b"").decode("latin-1").lower()
+    if not host or origin not in (f"http://{host}", f"https://{host}"):
+        allowed = f"http://{host}, because no page of another server may use this one"
+        missing = {} if origin else {"found": "is missing"}
+        raise Refused(field="Origin", value=origin or None, allowed=allowed, status=FORBIDDEN, **missing)
 
 
 def check_role(may: set[str], role: str | None) -> None:

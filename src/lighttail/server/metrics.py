@@ -14,10 +14,11 @@ class Meter:
     """Requests by route and status, and how long they took.
 
     inside: the requests that are being answered at this moment. repeated: rewards that were known before, by
-    experiment."""
+    experiment. ending: whether the server finishes what is inside and takes in nothing more."""
 
     def __init__(self) -> None:
         self.inside = 0
+        self.ending = False
         self.requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BOUNDS) + 1))
@@ -55,11 +56,16 @@ EXPERIMENT = (  # of each experiment: name, kind, meaning, and where it is found
     ("open", "gauge", "Trials without a reward that the policy sees.", lambda one: one["open"]),
     ("paused", "gauge", "1 if the experiment is paused.", lambda one: int(one["paused"])),
     ("stopped", "gauge", "1 if the experiment is stopped.", lambda one: int(one["stopped"])),
+    ("alarm", "gauge", "1 if the forecast is beyond settings.risk.", lambda one: int(_alarmed(one["alarm"]))),
     ("repeated_total", "counter", "Rewards that were known before, here.", lambda one: one["repeated"]),
     ("commits_total", "counter", "Commits of this server.", lambda one: one["commits"]),
     ("events_total", "counter", "Events that this server has written.", lambda one: one["written"]),
     ("waiting", "gauge", "Requests that wait for their turn.", lambda one: one["waiting"]),
 )
+
+
+def _alarmed(alarm: dict[str, Any] | None) -> bool:
+    return alarm is not None and alarm["state"] == "on"
 
 
 def _late(events: dict[str, int]) -> int:

@@ -1,4 +1,4 @@
-"""Plain pages without scripts: the list of experiments, and the routes. They load nothing from elsewhere."""
+"""The page of all routes, made from the OpenAPI document. It has no script and loads nothing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from html import escape
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.concurrency import run_in_threadpool
 
-from lighttail.live import Office
 from lighttail.server.answers import Answer, json_answer, text_answer
 
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;
@@ -20,17 +18,8 @@ table{border-collapse:collapse}td,th{text-align:left;padding:.3rem .8rem .3rem 0
 class Pages:
     """The pages of an application."""
 
-    def __init__(self, app: FastAPI, office: Office) -> None:
-        self.app, self.office = app, office
-
-    async def index(self) -> Answer:
-        """The experiments by name."""
-        names = await run_in_threadpool(self.office.names)
-        rows = "".join(
-            f'<li><a href="/v1/experiments/{escape(name)}">{escape(name)}</a></li>' for name in names
-        )
-        listed = f"<ul>{rows}</ul>" if rows else "<p>There is no experiment yet.</p>"
-        return page("Experiments", f'{listed}<p><a href="/docs">All routes</a></p>')
+    def __init__(self, app: FastAPI) -> None:
+        self.app = app
 
     async def openapi(self) -> Answer:
         """The OpenAPI document."""
@@ -50,7 +39,8 @@ class Pages:
             f"<ul>{_fields(shape)}</ul>"
             for name, shape in found["components"]["schemas"].items()
         )
-        more = '<p>For programs: <a href="/openapi.json">the OpenAPI document</a>.</p>'
+        more = '<p>For programs: <a href="/openapi.json">the OpenAPI document</a>. '
+        more += 'For people: <a href="/">the experiments</a>.</p>'
         return page(
             "Routes", f"<p>{escape(found['info']['description'])}</p>{table}{more}<h2>Shapes</h2>{shapes}"
         )

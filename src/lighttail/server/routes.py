@@ -15,14 +15,24 @@ from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.journal import PAGE
 from lighttail.live.office import check_known
-from lighttail.live.requests import Change, arm_change, ask_for, settings_change, shown_label, tell_of
+from lighttail.live.requests import (
+    Change,
+    Request,
+    arm_change,
+    ask_for,
+    settings_change,
+    shown_label,
+    tell_of,
+)
 from lighttail.server.answers import Answer, json_answer, text_answer
+from lighttail.server.forecasts import Forecasts
 from lighttail.server.metrics import Meter, experiment_lines
 from lighttail.server.shapes import (
     ArmsBody,
     AskBody,
     ChangeAnswer,
     ExperimentBody,
+    ForecastAnswer,
     HealthAnswer,
     ListAnswer,
     NoBody,
@@ -33,9 +43,16 @@ from lighttail.server.shapes import (
     TrialAnswer,
     TrialsAnswer,
 )
+from lighttail.server.watch import Watch
+from lighttail.server.webhook import Webhook
 
 ExperimentName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 After = Annotated[int, Query(ge=0, le=EXACT, description="The number of the last event that is known.")]
+Loss = Annotated[float | None, Query(gt=0, description="The loss; by default settings.risk.loss.")]
+Horizon = Annotated[int | None, Query(ge=1, le=EXACT, description="The pulls at the end.")]
+Low = Annotated[float | None, Query(description="No mean is below this number.")]
+High = Annotated[float | None, Query(description="No mean is above this number.")]
+Paths = Annotated[int | None, Query(ge=100, le=100_000, description="Simulated ends of the experiment.")]
 ASK_FIELDS = tuple(AskBody.__annotations__)
 ARMS_FIELDS = tuple(ArmsBody.__annotations__)
 CREATE_FIELDS = tuple(ExperimentBody.__annotations__)
@@ -49,14 +66,20 @@ PATIENCE = 5.0  # seconds for a look at the journal
 class Routes:
     """The routes of an office. A body is an object; what is in it is checked here and by the desk."""
 
-    def __init__(self, office: Office, meter: Meter) -> None:
+    def __init__(self, office: Office, meter: Meter, webhook: Webhook | None = None) -> None:
         self.office, self.meter = office, meter
         self._desks: dict[str, AsyncDesk] = {}
+        self.forecasts = Forecasts()
+        self.watch = Watch(office, self._opened, self.forecasts, webhook)
 
     async def _opened(self, name: str) -> AsyncDesk:
         """The desk of an experiment. Finding it may ask a database, for which no other request waits."""
         desk = await run_in_threadpool(self.office.desk, name)
         return self._desks.setdefault(name, AsyncDesk(desk))
+
+    async def desk_of(self, name: str, wish: Request) -> Any:
+        """What the desk of an experiment answers to a wish."""
+        return await (self._desks.get(name) or await self._opened(name)).answer(wish)
 
     async def ask(self, name: ExperimentName, body: AskBody) -> TrialsAnswer:
         """Ask for trials."""
@@ -90,6 +113,7 @@ class Routes:
         check_sizes(body)
         desk, new = await run_in_threadpool(lambda: self.office.create(**body))
         waiting = self._desks.setdefault(desk.name, AsyncDesk(desk))
+        self.watch.changed(desk.name)
         return json_answer(await waiting.summary(), 201 if new else 200)
 
     async def listed(self) -> ListAnswer:
@@ -132,7 +156,9 @@ class Routes:
         check_fields(body, ("settings",), ("settings",))
         wish = settings_change(body["settings"])
         desk = self._desks.get(name) or await self._opened(name)
-        return {"changed": bool(await desk.answer(wish))}
+        changed = bool(await desk.answer(wish))
+        self.watch.changed(name)
+        return {"changed": changed}
 
     async def state(self, name: ExperimentName) -> Any:
         """What the policy knows, as `Experiment.from_json` reads it."""
@@ -152,6 +178,20 @@ class Routes:
             full = len(lines) == PAGE
             lines = await run_in_threadpool(self.office.journal.lines, name, after, PAGE) if full else []
 
+    async def forecast(
+        self,
+        name: ExperimentName,
+        loss: Loss = None,
+        horizon: Horizon = None,
+        low: Low = None,
+        high: High = None,
+        paths: Paths = None,
+    ) -> ForecastAnswer:
+        """What the experiment may lose by its end, from its present state."""
+        desk = self._desks.get(name) or await self._opened(name)
+        found: Any = await self.forecasts.answer(desk, loss, horizon, low, high, paths)
+        return found  # type: ignore[no-any-return]
+
     async def alive(self) -> HealthAnswer:
         """Say that the server is there."""
         return {"status": "ok"}
@@ -170,7 +210,7 @@ class Routes:
         names = await run_in_threadpool(self.office.names)
         found = await asyncio.gather(*map(self._numbers, names), return_exceptions=True)
         whole = [one for one in found if isinstance(one, dict)]
-        lines = [*self.meter.lines(), *experiment_lines(whole)]
+        lines = [*self.meter.lines(), *experiment_lines(whole), *self.watch.lines()]
         return text_answer("text", ("\n".join(lines) + "\n").encode("ascii", "replace"))
 
     async def _numbers(self, name: str) -> dict[str, Any]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib.util
 import ipaddress
 import json
 import signal
 import socket
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,31 +21,77 @@ from lighttail.checks import refuse, whole
 from lighttail.live import Office, open_journal
 from lighttail.server.app import made_app
 from lighttail.server.keys import Keys
+from lighttail.server.metrics import Meter
+from lighttail.server.webhook import Webhook
 
 Say = Callable[[str], Any]
 BACKLOG = 2048  # connections that wait to be taken
 LONGEST_GOODBYE = 30  # seconds in which accepted requests are finished
+LAST_WORDS = 2  # seconds in which connections are closed after that
+SWITCH = 0.0005  # seconds after which a thread that has work gets the processor
 KEEP_ALIVE = 65  # seconds that an idle connection is kept
 
 
-def run_server(store: str, host: str, port: int, keys: Any, say: Say) -> None:
+def run_server(store: str, host: str, port: int, keys: Any, say: Say, webhook: Any = None) -> None:
     """Serve until SIGTERM or Ctrl-C; then finish what was accepted, and return."""
     port = whole("port", port, 0, most=65535)
     guarded = None if keys is None else Keys(keys)
     if guarded is None and not is_loopback(host):
         more = "; `lighttail keys add NAME --role manage --keys FILE` makes a key"
         raise refuse("host", host, "a loopback address such as 127.0.0.1 without --keys", more=more)
+    hook = None if webhook is None else Webhook(webhook)
     with listening(host, port) as door:
         office = Office(open_journal(store))
         try:
             at = f"http://{_written(host)}:{door.getsockname()[1]}"
-            server = server_of(made_app(office, guarded, [_written(host)]))
-            with _ended_by_signals(server):
+            server = server_of(made_app(office, guarded, [_written(host)], hook))
+            with _ended_by_signals(server), quick_switches():
                 for line in greeting(at, store, guarded is not None):
                     say(line)
                 server.run(sockets=[door])
         finally:
             office.close()
+            if hook is not None:
+                hook.close()
+
+
+class PatientServer(uvicorn.Server):
+    """A server that answers until it ends: after the first signal it finishes what it has accepted, and
+    refuses everything else with 503, on new connections, too. A second signal ends it at once."""
+
+    def __init__(self, config: uvicorn.Config, meter: Meter) -> None:
+        super().__init__(config)
+        self.meter = meter
+        self._since: float | None = None  # when the first signal came
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        if self._since is not None:
+            super().handle_exit(sig, frame)
+            return
+        self._since = time.monotonic()
+        self.meter.ending = True
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._since is not None:
+            late = time.monotonic() > self._since + LONGEST_GOODBYE
+            self.should_exit = self.should_exit or late or self.meter.inside == 0
+        return await super().on_tick(counter)
+
+
+@contextmanager
+def quick_switches() -> Iterator[None]:
+    """Let threads take turns more often than every 5 ms, as Python does by default: the thread that writes
+    to the disk has little to do between two waits, and a commit should not wait for the other threads. What
+    was made so far is kept out of the search for garbage, which would stop all threads."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        sys.setswitchinterval(before)
 
 
 def server_of(app: Any) -> uvicorn.Server:
@@ -58,9 +107,9 @@ def server_of(app: Any) -> uvicorn.Server:
         server_header=False,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=LONGEST_GOODBYE,
+        timeout_graceful_shutdown=LAST_WORDS,
     )
-    return uvicorn.Server(config)
+    return PatientServer(config, app.state.meter)
 
 
 @contextmanager
@@ -135,5 +184,6 @@ def greeting(at: str, store: str, keys: bool) -> list[str]:
         line("", begin),
         line("/first/ask", {"key": "visit 1"}),
         line("/first/tell", {"rewards": [{"id": "1", "reward": 1}]}),
+        f"The dashboard: {at}/",
         f"All routes: {at}/docs",
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
@@ -18,6 +18,68 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 
 
 @with_config(ONLY_THESE)
+class LimitsBody(TypedDict):
+    """Two numbers, the lower one first."""
+
+    low: float
+    high: float
+
+
+@with_config(ONLY_THESE)
+class SigmaBody(TypedDict):
+    """The sigma of noise without limits."""
+
+    sigma: Annotated[float, Field(gt=0)]
+
+
+@with_config(ONLY_THESE)
+class HoldoutBody(TypedDict):
+    """The arm of the units that the policy never sees, and their share."""
+
+    arm: Label
+    share: Annotated[float, Field(gt=0, lt=1)]
+
+
+@with_config(ONLY_THESE)
+class RiskBody(TypedDict):
+    """The risk budget: a loss, its chance by the end at most, and what an alarm does."""
+
+    loss: Annotated[float, Field(gt=0)]
+    chance: Annotated[float, Field(gt=0, lt=1)]
+    then: Literal["warn", "pause"]
+
+
+@with_config(ONLY_THESE)
+class RailsBody(TypedDict):
+    """The guard rails of an experiment, and what forecasts take for granted (`rewards`, `means`)."""
+
+    shares: NotRequired[dict[str, float] | None]
+    holdout: NotRequired[HoldoutBody | None]
+    sticky: NotRequired[bool | None]
+    window: NotRequired[Annotated[float | None, Field(description="Seconds.")]]
+    default: NotRequired[float | bool | None]
+    late: NotRequired[Literal["ignore", "amend"] | None]
+    risk: NotRequired[RiskBody | None]
+    fallback: NotRequired[Label | None]
+    rewards: NotRequired[LimitsBody | SigmaBody | None]
+    means: NotRequired[LimitsBody | None]
+
+
+class AlarmAnswer(TypedDict):
+    """The last alarm: whether it is on, the risk budget, and the chance that a forecast found."""
+
+    seq: int
+    time: float
+    state: Literal["on", "over"]
+    loss: float
+    limit: float
+    then: Literal["warn", "pause"]
+    chance: float
+    low: float
+    high: float
+
+
+@with_config(ONLY_THESE)
 class ExperimentBody(TypedDict):
     """An experiment to begin. With a policy for arms `arms` is needed; with a linear policy, `dim`."""
 
@@ -29,7 +91,7 @@ class ExperimentBody(TypedDict):
     dim: NotRequired[Annotated[int | None, Field(ge=1)]]
     horizon: NotRequired[Annotated[int | None, Field(ge=1)]]
     seed: NotRequired[Annotated[int | None, Field(ge=0)]]
-    settings: NotRequired[Annotated[dict[str, Any] | None, Field(description="The guard rails.")]]
+    settings: NotRequired[Annotated[RailsBody | None, Field(description="The guard rails.")]]
 
 
 @with_config(ONLY_THESE)
@@ -85,7 +147,7 @@ class ArmsBody(TypedDict):
 class SettingsBody(TypedDict):
     """The settings from now on, in place of all that there were."""
 
-    settings: Annotated[dict[str, Any], Field(description="The guard rails.")]
+    settings: Annotated[RailsBody, Field(description="The guard rails.")]
 
 
 class TrialAnswer(TypedDict):
@@ -130,6 +192,38 @@ class SummaryAnswer(TypedDict):
     paused: bool
     stopped: bool
     settings: dict[str, Any]
+    alarm: AlarmAnswer | None
+
+
+class ChanceAnswer(TypedDict):
+    """A number and the ends of its interval, which holds with the chance `level`."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: NotRequired[float]
+    means: NotRequired[dict[str, float]]
+
+
+class LawAnswer(TypedDict):
+    """A law in bins: the shares of the simulated ends, and the edges of the bins."""
+
+    edges: list[float]
+    shares: list[float]
+
+
+class ForecastAnswer(TypedDict):
+    """What an experiment may lose by its end. `chance`: that it loses `loss` or more, averaged over what the
+    rewards say; `worst`: the same on the worst problem that was found within the confidence limits, with its
+    `means`; `distribution`: of the loss at the end."""
+
+    loss: float
+    horizon: int
+    chance: ChanceAnswer
+    worst: ChanceAnswer
+    mean_loss: ChanceAnswer
+    so_far: ChanceAnswer
+    distribution: LawAnswer
 
 
 class ListAnswer(TypedDict):

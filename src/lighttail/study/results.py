@@ -27,7 +27,7 @@ from lighttail.system.files import in_a_sentence
 ANEW = "run the study again to make it anew"
 
 
-class Damaged(OSError):
+class DamagedStudy(OSError):
     """A file in the folder of a study is not as it was written. The text names the file."""
 
 
@@ -43,7 +43,7 @@ def load_study(folder: str | Path) -> Results:
     except NoManifest as error:
         raise error.adding(": run the study with ", REBUILD, " to make it anew from its pieces") from None
     if not is_whole(manifest):
-        raise Damaged(f"{path / MANIFEST} is damaged; {ANEW}")
+        raise DamagedStudy(f"{path / MANIFEST} is damaged; {ANEW}")
     study = parse_study(
         manifest["study"],
         f"the study in {path / MANIFEST}",
@@ -60,15 +60,17 @@ def _told(path: Path, manifest: dict[str, Any], part: str, name: str) -> Facts:
         own = cell["played"].get("own")
         if cell[key] == name and isinstance(own, dict) and fits(own.get(part), types):
             return own[part]  # type: ignore[no-any-return]
-    raise Damaged(f"{path / MANIFEST} is damaged: it does not tell what the {part} of {name!r} is; {ANEW}")
+    raise DamagedStudy(
+        f"{path / MANIFEST} is damaged: it does not tell what the {part} of {name!r} is; {ANEW}"
+    )
 
 
 def _copy(path: Path, name: str, copy: str) -> Path:
     """The copy of a data file with which the study was played."""
     if not re.fullmatch(rf"{INPUTS}/[0-9a-f]{{64}}_[^/\\]*", copy):
-        raise Damaged(f"{path / MANIFEST} is damaged: it names no copy of {name!r}; {ANEW}")
+        raise DamagedStudy(f"{path / MANIFEST} is damaged: it names no copy of {name!r}; {ANEW}")
     if not is_copy(path / copy):
-        raise Damaged(
+        raise DamagedStudy(
             f"{path / copy} is damaged or missing; run the study again, which copies {name!r} anew, or put a "
             "file with that sha256 in its place"
         )
@@ -155,7 +157,7 @@ class Results:
         problem, cells = setting.problem, self._cells(setting, policy, horizon)
         played = cells[0]["played"]
         if problem.played() != played["problem"]:
-            raise Damaged(
+            raise DamagedStudy(
                 f"{self.path} is damaged: its copy of the data of {setting.name!r} is not what was played"
             )
         keep: Keep = "paths" if fits_memory(problem, paths, together) else "law"
@@ -183,12 +185,12 @@ class Results:
         try:
             content = path.read_bytes()
         except FileNotFoundError:
-            raise Damaged(f"{path} is missing; {ANEW}") from None
+            raise DamagedStudy(f"{path} is missing; {ANEW}") from None
         except OSError as error:
-            raise Damaged(f"{in_a_sentence(error)}; {ANEW}") from None
+            raise DamagedStudy(f"{in_a_sentence(error)}; {ANEW}") from None
         try:
             if sha256(content) == file["sha256"]:
                 return decode(content)[1]
         except ValueError:  # the file was damaged before its digest was taken
             pass
-        raise Damaged(f"{path} is damaged; {ANEW}")
+        raise DamagedStudy(f"{path} is damaged; {ANEW}")

@@ -37,7 +37,7 @@ Chances = dict[int, tuple[Estimate, str]]  # the chance at a horizon, and how it
 
 
 @dataclass(frozen=True)
-class Question:
+class RuinQuestion:
     """P(kind >= threshold) after `horizon` pulls, and at shorter horizons with the same threshold per pull.
 
     play: simulates, given (horizon, paths, keep).
@@ -62,7 +62,7 @@ class Question:
         return self.problem.independent and not self.course.late
 
 
-def growth(question: Question, outcome: Outcome) -> Growth | None:
+def growth(question: RuinQuestion, outcome: Outcome) -> Growth | None:
     """How the chance falls as the experiment grows; None if T/4 is too short. outcome: the paths at T."""
     horizons = horizons_of(question.horizon)
     if horizons[0] < max(SHORTEST, len(question.problem.means)) or question.threshold <= 0.0:
@@ -83,13 +83,13 @@ def growth(question: Question, outcome: Outcome) -> Growth | None:
     return answer
 
 
-def _growth(question: Question, found: Chances) -> Growth:
+def _growth(question: RuinQuestion, found: Chances) -> Growth:
     horizons = horizons_of(question.horizon)
     chances, sources = zip(*(found[horizon] for horizon in horizons), strict=True)
     return growth_of(horizons, [question.threshold_at(horizon) for horizon in horizons], chances, sources)
 
 
-def _exact(question: Question, horizons: tuple[int, ...]) -> Chances:
+def _exact(question: RuinQuestion, horizons: tuple[int, ...]) -> Chances:
     """The exact values that take at most SECONDS each."""
     found: Chances = {}
     for horizon in horizons if question.simple else ():
@@ -103,7 +103,7 @@ def _exact(question: Question, horizons: tuple[int, ...]) -> Chances:
     return found
 
 
-def _counted(question: Question, horizons: list[int], paths: int, known: dict[int, Outcome]) -> Chances:
+def _counted(question: RuinQuestion, horizons: list[int], paths: int, known: dict[int, Outcome]) -> Chances:
     """The chances from simulated paths. known: outcomes that are there already, by horizon."""
     found: Chances = {}
     for horizon in horizons:
@@ -114,7 +114,7 @@ def _counted(question: Question, horizons: list[int], paths: int, known: dict[in
     return found
 
 
-def _more_paths(question: Question, horizons: list[int]) -> int:
+def _more_paths(question: RuinQuestion, horizons: list[int]) -> int:
     """The number of paths per horizon that MOST_PULLS allows."""
     work = sum(
         float(horizon) if question.course.late else work_of(question.policy, question.problem, horizon)
@@ -123,7 +123,7 @@ def _more_paths(question: Question, horizons: list[int]) -> int:
     return int(min(MOST_PER_HORIZON, MOST_PULLS / (work * question.problem.dear)))
 
 
-def _few(question: Question, counted: Chances, paths: int) -> bool:
+def _few(question: RuinQuestion, counted: Chances, paths: int) -> bool:
     """Whether few paths reached the loss at T, and weighted paths are possible."""
     if not question.simple or question.horizon not in counted:
         return False
@@ -132,7 +132,7 @@ def _few(question: Question, counted: Chances, paths: int) -> bool:
     return hits < FEW_HITS and task.no_tilts() is None
 
 
-def _weighted(question: Question, horizons: list[int]) -> Chances:
+def _weighted(question: RuinQuestion, horizons: list[int]) -> Chances:
     found: Chances = {}
     for horizon in horizons:
         loss = question.threshold_at(horizon)

@@ -12,7 +12,7 @@ from typing import Any
 
 from lighttail import bounds
 from lighttail.bounds import Bound, Kind, NoBound
-from lighttail.bounds.answers import Question
+from lighttail.bounds.answers import BoundOnTail
 from lighttail.bounds.bound import most_regret
 from lighttail.checks import BadInput
 from lighttail.policies import Policy
@@ -80,7 +80,7 @@ LATE = KnownBounds(None, None, *["rewards come late"] * 2)
 def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
     """The bounds that apply, and the reason for each bound that does not apply."""
 
-    def ask(question: Question) -> tuple[Bound | None, str]:
+    def ask(question: BoundOnTail) -> tuple[Bound | None, str]:
         try:
             return question(policy, problem, horizon, regret, kind), ""
         except BadInput as error:  # why there is no bound, or what is allowed for a field

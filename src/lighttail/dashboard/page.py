@@ -1,0 +1,244 @@
+"""Whole pages: the list of experiments, one experiment, and what surrounds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lighttail.dashboard.charts import when
+from lighttail.dashboard.form import create_form
+from lighttail.dashboard.html import Html, el, html, table
+from lighttail.dashboard.panels import panels
+from lighttail.dashboard.words import sentence
+
+View = dict[str, Any]
+STATIC = Path(__file__).parent / "static"
+FILES = {"page.css": b"text/css; charset=utf-8", "page.js": b"text/javascript; charset=utf-8",
+         "icon.svg": b"image/svg+xml"}  # fmt: skip
+TITLES = {
+    "risk": "What may be lost",
+    "arms": "Which arm is better",
+    "traffic": "Where the traffic goes",
+    "rewards": "Are rewards arriving",
+    "events": "What happened",
+    "settings": "Settings",
+}
+CHANGES = {
+    "pause": (
+        "Pause",
+        "From now on every ask gets the fall-back arm. Rewards still count, and you can resume.",
+    ),
+    "resume": ("Resume", "From now on the policy chooses again."),
+    "stop": ("Stop", "No more trials are given out, for good. Rewards still count. This cannot be undone."),
+}
+
+
+def frame(title: str, content: Html, signed: bool = False, script: bool = False) -> str:
+    """A page of the server. signed: whether a key is kept in a cookie. script: whether the page updates."""
+    head = [
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("title", f"{title} · lighttail"),
+        el("link", rel="stylesheet", href="/static/page.css"),
+        el("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
+        el("script", src="/static/page.js", defer=True) if script else None,
+    ]
+    leave = el("form", el("button", "Forget my key"), method="post", action="/logout") if signed else None
+    links = el("nav", el("a", "Experiments", href="/"), el("a", "Routes", href="/docs"), aria_label="Pages")
+    top = el("header", el("a", "lighttail", href="/", class_="brand"), links, leave, class_="top")
+    skip = el("a", "To the content", href="#content", class_="skip")
+    body = el("body", skip, top, el("main", content, id="content", tabindex="-1"))
+    return f"<!doctype html>\n{el('html', el('head', *head), body, lang='en')}\n"
+
+
+def experiment_page(view: View, manage: bool, signed: bool, asked: View) -> str:
+    """The page of an experiment. manage: whether its reader may change it. asked: loss and horizon as the
+    reader wrote them, and the sentence `error` if they cannot be used."""
+    made = panels(view)
+    name = view["name"]
+    top = el(
+        "div",
+        el("h1", el("bdi", name), " ", _live("status", made)),
+        el("p", "As of ", _moment(view), class_="note", id="fresh", role="status"),
+        class_="title",
+    )
+    content = html(
+        top,
+        el("div", made["alarm"], data_part="alarm", aria_live="polite"),
+        _live("sum", made, "div"),
+        el("div", controls(name, view["status"], manage), data_part="controls"),
+        section("risk", html(loss_form(asked), _live("risk", made, "div"))),
+        *(section(part, _live(part, made, "div")) for part in TITLES if part != "risk"),
+        el(
+            "noscript", el("p", "Without JavaScript this page does not update: load it again.", class_="note")
+        ),
+    )
+    whole = el("article", content, data_feed=f"/experiments/{name}/parts")
+    return frame(str(name), whole, signed, script=True)
+
+
+def _moment(view: View) -> Html:
+    return el("span", "") if view.get("now") is None else when(view["now"])
+
+
+def _live(part: str, made: dict[str, Html], name: str = "span") -> Html:
+    return el(name, made[part], data_part=part)
+
+
+def section(part: str, content: Html) -> Html:
+    """A panel with its heading."""
+    return el(
+        "section", el("h2", TITLES[part], id=f"h-{part}"), content, aria_labelledby=f"h-{part}", class_=part
+    )
+
+
+def loss_form(asked: View) -> Html:
+    """The fields for the loss and the end that the forecast is about."""
+    error = asked.get("error")
+    fields = [
+        el(
+            "label",
+            said,
+            el(
+                "input",
+                name=name,
+                value="" if asked.get(name) is None else asked[name],
+                inputmode="decimal",
+                size="8",
+                autocomplete="off",
+                aria_describedby="loss-error" if error else None,
+            ),
+        )
+        for name, said in (("loss", "Loss X "), ("horizon", "Pulls at the end "))
+    ]
+    said = el("p", error, class_="error", id="loss-error", role="alert") if error else None
+    return el("form", fields, el("button", "Forecast"), said, method="get", class_="ask")
+
+
+def controls(name: str, status: str, manage: bool) -> Html:
+    """Buttons that ask before they change anything."""
+    if status == "stopped":
+        return el("p", "The experiment was stopped for good.", class_="note")
+    if not manage:
+        return el("p", "Your key may look, and not pause or stop.", class_="note")
+    kinds = ("resume" if status == "paused" else "pause", "stop")
+    return el("div", [_control(name, kind) for kind in kinds], class_="controls")
+
+
+def _control(name: str, kind: str) -> Html:
+    """A button, and the question that it opens: a popover, which needs no script."""
+    word, meaning = CHANGES[kind]
+    box, head = f"box-{kind}", f"head-{kind}"
+    question = el(
+        "div",
+        el("h2", f"{word} {name}?", id=head),
+        el("p", meaning),
+        el(
+            "form",
+            el("button", f"Yes, {kind}", class_=kind),
+            method="post",
+            action=f"/experiments/{name}/{kind}",
+        ),
+        el("button", "No, leave it", type="button", popovertarget=box, popovertargetaction="hide"),
+        id=box,
+        popover="auto",
+        role="dialog",
+        aria_labelledby=head,
+        class_="question",
+    )
+    button = el("button", f"{word} …", type="button", popovertarget=box, class_=kind, aria_haspopup="dialog")
+    return html(button, question)
+
+
+def experiments_table(found: list[View]) -> Html:
+    """All experiments."""
+    rows = [
+        [
+            el("a", el("bdi", one["name"]), href=f"/experiments/{one['name']}"),
+            one["policy"],
+            one["arms"],
+            one["tries"],
+            el("span", one["status"], class_=f"status {one['status']}"),
+            el("strong", one["alarm"], class_="alarm") if one["alarm"] else "none",
+        ]
+        for one in found
+    ]
+    heads = ["experiment", "policy", "arms", "pulls", "status", "alarm"]
+    if not rows:
+        return el("p", "There is no experiment yet.", class_="note")
+    return table("All experiments", heads, rows, hidden=True)
+
+
+def list_page(listed: Html, now: float, form: View, manage: bool, signed: bool) -> str:
+    """All experiments, and the form for another one. form: its values and errors (`create_form`)."""
+    begin = (
+        create_form(form)
+        if manage
+        else el("p", "Your key may look, and not begin experiments.", class_="note")
+    )
+    content = html(
+        el("h1", "Experiments"),
+        el("p", "As of ", when(now), class_="note", id="fresh", role="status"),
+        el("div", listed, data_part="list"),
+        el("section", el("h2", "Begin an experiment", id="h-form"), begin, aria_labelledby="h-form"),
+    )
+    return frame("Experiments", el("div", content, data_feed="/parts"), signed, script=True)
+
+
+def login_page(error: str | None = None) -> str:
+    """The page that takes a key."""
+    content = html(
+        el("h1", "A key is needed"),
+        el("p", "This server has keys. ", el("code", "lighttail keys add NAME --role manage --keys FILE")),
+        el(
+            "form",
+            el(
+                "label",
+                "Key ",
+                el(
+                    "input",
+                    name="key",
+                    type="password",
+                    autocomplete="current-password",
+                    required=True,
+                    aria_describedby="key-error" if error else None,
+                ),
+            ),
+            el("button", "Enter"),
+            el("p", error, class_="error", id="key-error", role="alert") if error else None,
+            method="post",
+            action="/login",
+            class_="ask",
+        ),
+        el("p", "The key is kept in a cookie of this browser, which no script can read.", class_="note"),
+    )
+    return frame("A key is needed", content)
+
+
+def error_page(sentence: str, status: int) -> str:
+    """A refusal as a page."""
+    content = html(
+        el("h1", "There is no such page" if status == 404 else "The server refused this"),
+        el("p", sentence, class_="error"),
+        el("p", el("a", "All experiments", href="/")),
+    )
+    return frame("Refused", content)
+
+
+def static_page(view: View) -> str:
+    """The page of a view, whole in one file: its style is inside, and there is no script."""
+    made = panels(view)
+    parts = [
+        section(part, made[part])
+        for part in TITLES
+        if part not in ("events", "settings") or view["history"]["events"]
+    ]
+    head = [
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("title", f"{view['name']} · lighttail"),
+        el("style", Html((STATIC / "page.css").read_text("utf-8"))),
+    ]
+    said = [el("h1", el("bdi", view["name"])), el("p", sentence(view), class_="sum")]
+    body = el("body", el("main", said, parts))
+    return f"<!doctype html>\n{el('html', el('head', head), body, lang='en')}\n"

@@ -1,0 +1,200 @@
+"""The view: everything that a page shows of an experiment, as JSON values. Pages show a view and compute
+nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lighttail.checks import BadInput
+from lighttail.dashboard.history import MOST_ARMS, OTHERS, Spans
+from lighttail.inference import BoundedRewards, Evidence, Limits, SubGaussianRewards, lead
+from lighttail.online import Experiment
+from lighttail.online.overview import Overview, overview
+
+View = dict[str, Any]
+DEFAULT_PART = 0.05  # of the largest possible loss: the loss that a page asks about if nobody names one
+MOST_SHOWN = 200  # arms in a view
+
+
+def evidence_of(settings: Mapping[str, Any]) -> Evidence:
+    """What the settings of an experiment say about its rewards; without a word that they are from 0 to 1."""
+    known = settings.get("rewards") or {}
+    if "sigma" in known:
+        return SubGaussianRewards(known["sigma"])
+    return BoundedRewards(known["low"], known["high"]) if known else BoundedRewards()
+
+
+def arms_view(
+    tries: Mapping[Any, int], heard: Mapping[Any, tuple[int, float]], evidence: Evidence, retired: Any = ()
+) -> View:
+    """The arms with the limits of their means, and the best one so far against the others.
+
+    tries: the pulls of each arm. heard: the number and the sum of the rewards that are evidence.
+    retired: the arms that are never chosen again."""
+    limits: dict[Any, Limits] = {}
+    ahead: list[View] = []
+    best, why = None, None
+    try:
+        now = lead(heard, evidence)
+        limits, best = now.means, now.best
+        shown = sorted(now.ahead.items(), key=lambda one: -one[1].low)[:MOST_SHOWN]
+        ahead = [{"than": str(arm), "shown": now.shown(arm), **_limits(found)} for arm, found in shown]
+    except BadInput as error:  # rewards outside their range: then no interval is right
+        why = str(error)
+    rows = [
+        {
+            **{"arm": str(arm), "tries": int(count), "heard": int(heard[arm][0])},
+            **_limits(limits.get(arm, Limits(_mean(*heard[arm]), -math.inf, math.inf))),
+            "retired": arm in retired,
+        }
+        for arm, count in tries.items()
+    ]
+    rows = sorted(rows, key=lambda row: -row["tries"])[:MOST_SHOWN] if len(rows) > MOST_SHOWN else rows
+    return {
+        "arms": rows,
+        "arms_count": len(tries),
+        "best": None if best is None else str(best),
+        "ahead": ahead,
+        "no_limits": why,
+        "rewards_are": _said(evidence),
+    }
+
+
+def _mean(times: int, total: float) -> float:
+    return total / times if times else math.nan
+
+
+def _limits(found: Limits) -> View:
+    return {name: value if math.isfinite(value) else None for name, value in found._asdict().items()}
+
+
+def _said(evidence: Evidence) -> str:
+    if isinstance(evidence, BoundedRewards):
+        return f"each reward is from {evidence.low:g} to {evidence.high:g}"
+    return f"the noise of rewards is sub-Gaussian with a sigma of {getattr(evidence, 'sigma', 0.0):g}"
+
+
+def default_loss(horizon: int | None, evidence: Evidence) -> float | None:
+    """The loss that a page asks about if nobody names one: about 5 % of the most that can be lost, with one
+    digit; None if nothing limits the loss.
+
+    >>> default_loss(12_000, BoundedRewards()), default_loss(None, BoundedRewards())
+    (600.0, None)
+    """
+    if horizon is None or not isinstance(evidence, BoundedRewards):
+        return None
+    return float(f"{DEFAULT_PART * horizon * (evidence.high - evidence.low):.0e}")
+
+
+def service_view(summary: View, history: View, arms: View | None, risk: View) -> View:
+    """The view of an experiment of the service.
+
+    summary: as the service answers. history: `History.to_plain`. arms: `arms_view`; None if the actions
+    change at every ask. risk: the forecast, or why there is none, and what was asked for (`risk_view`)."""
+    events = summary["events"]
+    apart = {name: summary[name] for name in ("holdout", "fallback")}
+    return {
+        "name": summary["name"],
+        "policy": summary["policy"],
+        "horizon": summary["horizon"],
+        "pulls": summary["pulls"],
+        "trials": sum(summary["asked"].values()),
+        "status": "stopped" if summary["stopped"] else "paused" if summary["paused"] else "running",
+        "seq": summary["seq"],
+        "time": summary["time"],
+        "settings": summary["settings"],
+        "dim": summary["dim"],
+        "estimate": summary.get("estimate"),
+        **(arms or {"arms": None, "best": None, "ahead": [], "no_limits": None, "arms_count": 0}),
+        "apart": {name: _apart(one) for name, one in apart.items() if any(one["tries"].values())},
+        "rewards": {
+            "open": summary["open"] + sum(one["open"] for one in apart.values()),
+            "told": events["tell"],
+            "defaulted": events["default"],
+            "late": events["late"],
+            "amended": events["amend"],
+        },
+        "alarm": summary.get("alarm"),
+        "history": history,
+        "risk": risk,
+    }
+
+
+def _apart(one: View) -> list[View]:
+    return [
+        {"arm": str(arm), "tries": tries, "heard": one["heard"][arm], "value": one["means"][arm]}
+        for arm, tries in one["tries"].items()
+        if tries
+    ]
+
+
+def risk_view(
+    loss: float | None,
+    horizon: int | None,
+    forecast: View | None = None,
+    why: str | None = None,
+    waiting: bool = False,
+    at: int | None = None,
+) -> View:
+    """What was asked about the end, and the answer.
+
+    why: the sentence that says why there is no forecast. waiting: whether one is being made. at: the event
+    after which the forecast was made."""
+    return {
+        "loss": loss,
+        "horizon": horizon,
+        "forecast": forecast,
+        "why": why,
+        "waiting": waiting,
+        "at": at,
+    }
+
+
+def experiment_view(
+    experiment: Experiment,
+    loss: float | None = None,
+    horizon: int | None = None,
+    rewards: Evidence | None = None,
+    name: str = "experiment",
+    **more: Any,
+) -> View:
+    """The view of an `Experiment` without a service. The arguments are those of `Experiment.forecast`.
+
+    Without a loss, or without a horizon, there is no forecast."""
+    now = overview(experiment)
+    evidence = BoundedRewards() if rewards is None else rewards
+    end = experiment.horizon if horizon is None else horizon
+    asked = default_loss(end, evidence) if loss is None else loss
+    risk = risk_view(asked, end)
+    if end is None or asked is None:
+        risk["why"] = "A forecast needs a loss and the number of pulls at the end."
+    else:
+        try:
+            made = experiment.forecast(loss=asked, horizon=end, rewards=evidence, **more)
+            risk["forecast"] = made.to_dict()
+        except BadInput as error:
+            if loss is not None or horizon is not None:
+                raise
+            risk["why"] = str(error)
+    return {
+        **{"name": name, "policy": str(experiment.policy), "horizon": experiment.horizon},
+        **{"pulls": now.pulls, "trials": now.pulls, "status": "running", "seq": None, "time": None},
+        **{"settings": {}, "dim": None, "estimate": None},
+        **arms_view(now.tries, now.heard, evidence, now.retired),
+        "apart": {},
+        "rewards": {"open": now.open, "told": sum(n for n, _ in now.heard.values())},
+        "alarm": None,
+        "history": {"traffic": _traffic(now), "by": [], "events": [], "trials": [], "checks": []},
+        "risk": risk,
+    }
+
+
+def _traffic(now: Overview) -> View:
+    """The pulls that the state remembers, in their order, in spans of pulls."""
+    spans = Spans(1.0)
+    busy = set(sorted(now.tries, key=lambda arm: -now.tries[arm])[:MOST_ARMS])
+    for place, arm in enumerate(now.order, now.before + 1):
+        spans.add(float(place), str(arm) if arm in busy else OTHERS, "policy")
+    return {**spans.to_plain(), "unit": "pulls", "arms": [str(arm) for arm in now.tries if arm in busy]}

@@ -1,0 +1,197 @@
+"""What a page says in words."""
+
+from __future__ import annotations
+
+import time as clock
+from typing import Any
+
+from lighttail.outcomes.format import chance, counted, outward, rounded
+
+View = dict[str, Any]
+WRONG_SHARES = 0.001  # a p-value below which shares of traffic are called wrong (docs/inference.md)
+SECONDS = ((86_400.0, "day"), (3_600.0, "hour"), (60.0, "minute"), (1.0, "second"))
+KINDS = {
+    "create": "begun",
+    "pause": "paused",
+    "resume": "resumed",
+    "stop": "stopped for good",
+    "settings": "settings changed",
+    "add": "an arm joined",
+    "retire": "an arm was retired",
+    "alarm": "ALARM",
+}
+
+
+def exactly(value: float) -> str:
+    """A number that somebody typed, with all of its digits.
+
+    >>> exactly(60.0), exactly(1234.5)
+    ('60', '1,234.5')
+    """
+    return f"{value:,.15g}"
+
+
+def lasting(seconds: float) -> str:
+    """A length of time with one unit, or two if the first is 1.
+
+    >>> lasting(0.4), lasting(75), lasting(7_300)
+    ('less than a second', '1 minute 15 seconds', '2 hours')
+    """
+    for place, (unit, name) in enumerate(SECONDS):
+        if seconds >= unit:
+            whole = int(seconds // unit)
+            said = counted(whole, name)
+            if whole == 1 and place + 1 < len(SECONDS):
+                less, other = SECONDS[place + 1]
+                if (more := int((seconds - unit) // less)) > 0:
+                    said += f" {counted(more, other)}"
+            return said
+    return "less than a second"
+
+
+def moment(time: float) -> str:
+    """A time in UTC.
+
+    >>> moment(1.5)
+    '1970-01-01 00:00:01 UTC'
+    """
+    return clock.strftime("%Y-%m-%d %H:%M:%S UTC", clock.gmtime(time))
+
+
+def number(value: float | None) -> str:
+    """A number, or a dash if there is none."""
+    return "–" if value is None else rounded(value)
+
+
+def limits(one: View) -> str:
+    """The two limits of a number.
+
+    >>> limits({"low": 0.1, "high": None}), limits({"low": None, "high": None})
+    ('0.1 to ∞', 'no limits yet')
+    """
+    low, high = one.get("low"), one.get("high")
+    if low is None and high is None:
+        return "no limits yet"
+    return f"{'−∞' if low is None else rounded(low)} to {'∞' if high is None else rounded(high)}"
+
+
+def chance_of(estimate: View) -> str:
+    """A chance in large type: the estimate, or its upper limit if no simulated end was counted."""
+    if estimate["value"] == 0.0:
+        return f"< {outward(estimate['high'])}"
+    return chance(estimate["value"])
+
+
+def chance_range(estimate: View) -> str:
+    """The interval of a chance: how exact the simulation is."""
+    if estimate["value"] == 0.0:
+        return "none of the simulated ends lost as much"
+    low, high = outward(estimate["low"], up=False), outward(estimate["high"])
+    return f"between {low} and {high}, as exact as the simulation is"
+
+
+def sentence(view: View) -> str:
+    """The experiment in one or two sentences."""
+    horizon = view["horizon"]
+    due = "" if horizon is None else f" of {horizon:,}"
+    begun = {"running": "is running", "paused": "is paused", "stopped": "was stopped"}[view["status"]]
+    said = f"{view['name']} {begun} after {view['pulls']:,}{due} pulls of {view['policy']}."
+    return f"{said} {leading(view)} {losing(view)}".strip()
+
+
+def leading(view: View) -> str:
+    """Which arm looks best, and over which arms that is shown."""
+    best = view["best"]
+    if best is None:
+        return "No reward has come yet." if view["arms"] else ""
+    (mean,) = [one["value"] for one in view["arms"] if one["arm"] == best] or [None]
+    said = f"The best mean so far is that of {best} ({number(mean)})"
+    over = [one["than"] for one in view["ahead"] if one["shown"]]
+    if len(over) == len(view["ahead"]):
+        others = "the other arm" if len(over) == 1 else "every other arm"
+        return f"{said}, and it is shown that {best} is better than {others}."
+    if over:
+        return f"{said}; it is shown to be better than {counted(len(over), 'arm')} of {len(view['ahead'])}."
+    return f"{said}, but it is not shown that {best} is better than any other arm."
+
+
+def losing(view: View) -> str:
+    """What may be lost by the end."""
+    found = view["risk"]["forecast"]
+    if found is None:
+        return ""
+    lost, end = f"{exactly(found['loss'])} or more", f"{found['horizon']:,} pulls"
+    average, worst = chance_of(found["chance"]), chance_of(found["worst"])
+    return (
+        f"The chance of losing {lost} by the end, after {end}, is {average} on average over what the rewards "
+        f"say and {worst} on the worst problem found."
+    )
+
+
+def limit_words(view: View) -> tuple[str, bool] | None:
+    """The limit that the settings have for the chance, and whether the average chance is above it: for sure
+    if all of its interval is, as an alarm has it."""
+    found, limit = view["risk"]["forecast"], view["settings"].get("risk")
+    if found is None or limit is None or found["loss"] != limit["loss"]:
+        return None
+    low, high, allowed = found["chance"]["low"], found["chance"]["high"], limit["chance"]
+    where = "above" if low > allowed else "within" if high <= allowed else "too close to tell from"
+    said = f"The settings allow a chance of {chance(allowed)} (then: {limit['then']})"
+    return f"{said}; the average chance is {where} this limit.", bool(low > allowed)
+
+
+def alarm_words(event: View) -> str:
+    """An alarm as a sentence. An alarm without a state is a note that a program wrote.
+
+    >>> alarm_words({"state": "on", "loss": 60.0, "limit": 0.01, "chance": 0.02, "low": 0.017, "high": 0.023})
+    'The chance of losing 60 or more is 2 % (between 1.7 % and 2.3 %), above the limit of 1 %.'
+    """
+    if event.get("state") not in ("on", "over"):
+        rest = {name: value for name, value in event.items() if name not in ("seq", "time", "kind")}
+        return str(event.get("message") or plainly(rest))
+    low, high = outward(event["low"], up=False), outward(event["high"])
+    where = "above" if event["state"] == "on" else "below"
+    found = f"The chance of losing {exactly(event['loss'])} or more is {chance(event['chance'])}"
+    return f"{found} (between {low} and {high}), {where} the limit of {chance(event['limit'])}."
+
+
+def so_far(lost: View) -> str:
+    """The range of what was lost up to now."""
+    return f"between {limits(lost).replace(' to ', ' and ')} within the limits of all means"
+
+
+def event_words(event: View) -> str:
+    """What happened, from an event of the journal that is no trial and no reward."""
+    kind = event["kind"]
+    said = KINDS.get(kind, str(kind))
+    if kind in ("add", "retire"):
+        return f"{said}: {event['arm']}"
+    if kind == "create":
+        return f"{said} with {event.get('policy')}"
+    if kind == "alarm":
+        return f"{'The alarm is over' if event.get('state') == 'over' else said}: {alarm_words(event)}"
+    if kind == "pause" and event.get("by") == "alarm":
+        return "paused by the alarm"
+    rest = {name: value for name, value in event.items() if name not in ("seq", "time", "kind")}
+    return f"{said}: {plainly(rest)}" if rest else said
+
+
+def plainly(value: Any) -> str:
+    """A value of JSON in words.
+
+    >>> plainly({"shares": {"A": 0.05}, "sticky": True, "arms": ["A", "B"]})
+    'shares (A 0.05), sticky yes, arms A and B'
+    """
+    if isinstance(value, dict):
+        parts = (
+            f"{name} ({plainly(one)})" if isinstance(one, dict) and one else f"{name} {plainly(one)}"
+            for name, one in value.items()
+        )
+        return ", ".join(parts) or "none"
+    if isinstance(value, list):
+        return " and ".join(map(plainly, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,51 @@
+"""Who shares the next commit: whether to wait for callers that were just answered, or to go ahead with half
+of those who are here.
+
+A commit takes a time F besides its rows, mostly the wait for the disk. Callers who come back within F had
+better share the next commit: it is then one commit less. Requests that take longer than F to play had better
+be played while others are being written: it is then one commit more."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+GATHERING = 1.0  # how long to wait for callers that were just answered, in F
+LONGEST_GATHERING = 0.01  # seconds
+STEPS, LEAST_STEP = 4, 0.00005  # how often to look at who has come, and seconds between two looks at least
+PER_ROW, PER_PLAY = 6e-6, 1e-5  # seconds that a row adds to a commit, and that a request takes to play, about
+LEAST_FIXED = 0.25  # F as a share of a commit, at least
+LAST_COMMITS = 8  # whose least F is taken, because a commit may have waited for a processor
+
+
+class Gathering:
+    """What the last commits say about the next one."""
+
+    def __init__(self) -> None:
+        self._expected, self._until = 0, 0.0  # how many callers may come at once, and until when
+        self._fixed: deque[float] = deque(maxlen=LAST_COMMITS)
+
+    def committed(self, callers: int, took: float, rows: int) -> None:
+        """Note a commit, and how many callers wait or may come back after it."""
+        self._expected = callers
+        self._fixed.append(max(LEAST_FIXED * took, took - PER_ROW * rows))
+        self._until = time.monotonic() + min(GATHERING * min(self._fixed), LONGEST_GATHERING)
+
+    def wait(self, present: Callable[[], int]) -> None:
+        """Wait a moment for callers that were answered by the last commit and are likely to ask again. Two
+        callers, for example, would otherwise take turns, and each of them would wait for the commits of both.
+        Nobody waits any longer when the rest come too slowly to be here in time. present: how many are
+        here."""
+        first = here = present()
+        begun = now = time.monotonic()
+        while 0 < here < self._expected and now < self._until:
+            time.sleep(max(LEAST_STEP, (self._until - now) / STEPS))
+            now = time.monotonic()
+            here = present()
+            if (self._expected - here) * (now - begun) > (here - first) * (self._until - now):
+                break
+
+    def pays_to_split(self, requests: int) -> bool:
+        """Whether to write half of these requests while the other half is played."""
+        return bool(self._fixed) and requests // 2 * PER_PLAY > min(self._fixed)

@@ -1,0 +1,52 @@
+"""A thread that is there while there is work: thousands of experiments need no thousands of threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Worker(Generic[Item]):
+    """A queue, and a thread that works on it. The thread is started by whoever puts something into the queue,
+    and ends when `left` says that it may.
+
+    work: runs in the thread, takes from `queue`, and returns after `left` was true."""
+
+    def __init__(self, name: str, work: Callable[[], None]) -> None:
+        self.queue: SimpleQueue[Item] = SimpleQueue()
+        self.lock = threading.Lock()
+        self.thread: threading.Thread | None = None
+        self._name, self._work = name, work
+
+    def put(self, item: Item) -> None:
+        """Give the thread something to do. The caller holds `lock`."""
+        self.queue.put(item)
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        finally:  # a mistake must not leave the queue without a thread for ever
+            with self.lock:
+                if self.thread is threading.current_thread():
+                    self.thread = None
+
+    def left(self) -> bool:
+        """In the thread: leave unless something came. After True the thread must end at once."""
+        with self.lock:
+            if self.queue.empty():
+                self.thread = None
+                return True
+            return False
+
+    def join(self) -> None:
+        """Wait until the thread has ended."""
+        thread = self.thread
+        if thread is not None:
+            thread.join()

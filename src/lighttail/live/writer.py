@@ -1,0 +1,130 @@
+"""The writer of a journal: a thread that brings events to the disk while desks play the next requests."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty
+
+from lighttail.live.journal import Event, Journal, Kept, Row, rows_of
+from lighttail.live.ticket import Ticket, finish
+from lighttail.live.worker import Worker
+
+IDLE = 0.5  # seconds without work after which the thread ends
+MOST_GROUPS = 64  # per commit
+
+
+class Group:
+    """Requests that were played one after another, and their events, which are written in one commit.
+
+    name: the experiment. landed: called when the group is on disk, or its commit has failed; `done` is then
+    set. after, digest: the number of the last event before them, and the digest of all lines up to it. keys:
+    the trials of each key that was looked up or used. error: why the commit failed; None if it did not. took:
+    the seconds of the commit. waiting: the requests that waited when it ended."""
+
+    __slots__ = (
+        "_stories",
+        "after",
+        "digest",
+        "done",
+        "error",
+        "events",
+        "kept",
+        "keys",
+        "landed",
+        "name",
+        "rows",
+        "tickets",
+        "took",
+        "waiting",
+    )
+
+    def __init__(self, name: str, landed: Callable[[Group], None], after: int, digest: bytes) -> None:
+        self.name, self.landed, self.after, self.digest = name, landed, after, digest
+        self.done = threading.Event()
+        self.tickets: list[Ticket] = []
+        self.events: list[Event] = []
+        self.rows: list[Row] = []
+        self.keys: dict[str, list[Event]] = {}
+        self.kept: Kept | None = None
+        self.error: Exception | None = None
+        self.took, self.waiting = 0.0, 0
+        self._stories: dict[str, list[Event]] | None = None
+
+    def add(self, events: list[Event]) -> None:
+        """Append events, and make their rows."""
+        if events:
+            self.rows += rows_of(events, self.rows[-1].digest if self.rows else self.digest)
+            self.events += events
+            self._stories = None
+
+    def next(self) -> Group:
+        """The group whose events follow."""
+        digest = self.rows[-1].digest if self.rows else self.digest
+        return Group(self.name, self.landed, self.after + len(self.rows), digest)
+
+    def story(self, trial: int) -> list[Event]:
+        """The events of a trial. They are sorted when somebody asks first, which is seldom."""
+        if self._stories is None:
+            self._stories = {}
+            for event in self.events:
+                if "id" in event:
+                    self._stories.setdefault(event["id"], []).append(event)
+        return self._stories.get(str(trial), [])
+
+
+class Writer:
+    """Writes groups of all experiments of a journal and answers their tickets, in a thread of its own. Groups
+    that wait together share a commit, whatever experiment they belong to."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._worker: Worker[Group] = Worker("writer", self._work)
+
+    def send(self, group: Group) -> None:
+        """Let a group be written; its `landed` is called in the writer's thread when it is on disk, or its
+        commit has failed. A group that failed is answered by whoever is called."""
+        with self._worker.lock:
+            self._worker.put(group)
+
+    def end(self) -> None:
+        """Wait until all is written."""
+        self._worker.join()
+
+    def _work(self) -> None:
+        queue, groups = self._worker.queue, list[Group]()
+        while True:
+            try:
+                groups = [queue.get(timeout=IDLE)]
+                while len(groups) < MOST_GROUPS:
+                    groups.append(queue.get_nowait())
+            except Empty:
+                if not groups:
+                    if self._worker.left():
+                        return
+                    continue
+            self._write(groups)
+            groups = []
+
+    def _write(self, groups: list[Group]) -> None:
+        begun = time.monotonic()
+        try:
+            self.journal.write([(one.name, one.after, one.digest, one.rows) for one in groups])
+        except Exception as error:
+            if len(groups) > 1:  # one of them must not hit the others
+                for one in groups:
+                    self._write([one])
+                return
+            groups[0].error = error
+        for group in groups:
+            group.took = time.monotonic() - begun
+            group.landed(group)
+            group.done.set()
+            if group.error is None:
+                finish(group.tickets)
+        for group in groups:
+            if group.error is None and group.kept is not None:
+                with suppress(Exception):  # a snapshot only saves time
+                    self.journal.keep(group.name, group.kept)

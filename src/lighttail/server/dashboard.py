@@ -1,0 +1,286 @@
+"""The dashboard: pages for people, over the same desks as the routes for programs (docs/dashboard.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections import OrderedDict
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from lighttail.checks import BadInput, whole
+from lighttail.dashboard import form, page
+from lighttail.dashboard.html import Html
+from lighttail.dashboard.panels import is_on, panels
+from lighttail.dashboard.view import View, arms_view, default_loss, evidence_of, risk_view, service_view
+from lighttail.inference import Evidence
+from lighttail.live.errors import status_of
+from lighttail.live.requests import Look
+from lighttail.outcomes.format import chance
+from lighttail.reading.numbers import parse_number, parse_whole
+from lighttail.server.answers import Answer, json_answer
+from lighttail.server.gate import HEADERS
+from lighttail.server.keys import Keys
+from lighttail.server.looks import MOST_KEPT, Asked, Histories, Outlooks
+from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Routes
+from lighttail.server.visits import PageRoute, Visit, go_to, key_cookie, page_answer
+
+FIRST_FORECAST = 3.0  # seconds that a page waits for its first forecast
+MOMENT = 0.9  # seconds for which panels and limits are kept, however many people look
+LONGER = 20.0  # seconds, if nothing happened; trials may have become older than the window
+MOST_LISTED = 500  # experiments on a page
+Panels = tuple[View, dict[str, Html]]
+NO_END = "A forecast needs the number of pulls at the end: write it into the field above."
+NO_LOSS = "A forecast needs the loss that you ask about: write it into the field above."
+
+
+class Dashboard:
+    """The pages of an office. keys: those of the server; None if it has none."""
+
+    def __init__(self, routes: Routes, keys: Keys | None = None) -> None:
+        self.routes, self.keys = routes, keys
+        self.histories = Histories(routes.office.journal)
+        self.outlooks = Outlooks(routes.forecast)
+        self._kept: OrderedDict[str, tuple[int, float, View]] = OrderedDict()
+        self._shown: OrderedDict[Any, tuple[float, asyncio.Task[Panels]]] = OrderedDict()
+
+    # Views
+
+    async def view(self, name: ExperimentName, loss: Loss = None, horizon: Horizon = None) -> Any:
+        """Everything that the page of an experiment shows."""
+        return await self._view(name, loss, horizon, 0.0)
+
+    async def _view(self, name: str, loss: float | None, horizon: int | None, patience: float) -> View:
+        summary: Any = await self.routes.summary(name)
+        history = await run_in_threadpool(self.histories.look, name)
+        evidence: Evidence = evidence_of(summary["settings"])
+        if summary["arms"] is None:
+            risk = risk_view(loss, horizon, why="There is no forecast: the actions change at every ask.")
+            return self._dated(service_view(summary, history, None, risk))
+        arms = await self._arms(summary, evidence)
+        risk = await self._risk(summary, evidence, loss, horizon, patience)
+        return self._dated(service_view(summary, history, arms, risk))
+
+    async def _arms(self, summary: View, evidence: Evidence) -> View:
+        """The arms with their limits: those of a moment ago, if many people look at once."""
+        name, now = summary["name"], time.monotonic()
+        kept = self._kept.get(name)
+        if kept is not None and now - kept[1] < (LONGER if kept[0] == summary["seq"] else MOMENT):
+            return kept[2]
+        heard, old_alone = heard_of(summary), False
+        try:
+            outlook = await self._outlook(name)
+            old_alone = summary["settings"].get("window") is not None
+            rows = zip(outlook.labels, outlook.heard, strict=True)
+            heard = {arm: (one.times, one.total) for arm, one in rows}
+        except BadInput:  # retired arms, or rewards outside their range
+            pass
+        tries = {arm: summary["tries"].get(arm, 0) for arm in heard}
+        made = await run_in_threadpool(arms_view, tries, heard, evidence, summary["retired"])
+        made["old_alone"] = old_alone
+        self._kept[name] = (summary["seq"], now, made)
+        self._kept.move_to_end(name)
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return made
+
+    def _dated(self, view: View) -> View:
+        return {**view, "now": float(self.routes.office.clock())}
+
+    async def _outlook(self, name: str) -> Any:
+        """What a forecast is made from. Its module takes seconds to import, for which no desk must wait."""
+        await run_in_threadpool(importlib.import_module, "lighttail.live.outlook")
+        return await self.routes.desk_of(name, Look("outlook"))
+
+    async def _risk(
+        self, summary: View, evidence: Evidence, loss: float | None, horizon: int | None, patience: float
+    ) -> View:
+        if summary["stopped"]:
+            horizon = max(1, summary["pulls"])
+        end = summary["horizon"] if horizon is None else horizon
+        if loss is None:
+            limit = summary["settings"].get("risk")
+            loss = default_loss(end, evidence) if limit is None else limit["loss"]
+        if end is None or loss is None:
+            return risk_view(loss, end, why=NO_END if end is None else NO_LOSS)
+        end = max(end, summary["pulls"], 1)
+        return await self.outlooks.look(Asked(summary["name"], loss, end), summary["seq"], patience)
+
+    # Pages
+
+    async def index(self, visit: Visit) -> Answer:
+        """The experiments, and the form for another one."""
+        return await self._index(visit, {"values": form.from_link(visit.texts)})
+
+    async def _index(self, visit: Visit, filled: View, status: int = 200) -> Answer:
+        now = float(self.routes.office.clock())
+        text = page.list_page(await self._list(), now, filled, "manage" in visit.may, visit.signed)
+        return page_answer(text, status)
+
+    async def index_parts(self, visit: Visit) -> Answer:
+        """The list of experiments, which the script replaces."""
+        listed = await self._list()
+        return json_answer({"now": float(self.routes.office.clock()), "parts": {"list": listed}})
+
+    async def _list(self) -> Html:
+        names = await run_in_threadpool(self.routes.office.names)
+        return page.experiments_table(await asyncio.gather(*map(self._listed, names[-MOST_LISTED:][::-1])))
+
+    async def _listed(self, name: str) -> View:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                one: Any = await self.routes.summary(name)
+        except (BadInput, TimeoutError):
+            said = dict.fromkeys(("policy", "arms", "tries"), "unknown")
+            return {**said, "name": name, "status": "unknown", "alarm": None}
+        due = "" if one["horizon"] is None else f" of {one['horizon']:,}"
+        alarm: Any = one.get("alarm")
+        return {
+            "name": name,
+            "policy": one["policy"],
+            "arms": f"vectors of {one['dim']}" if one["arms"] is None else f"{len(one['arms']):,}",
+            "tries": f"{one['pulls']:,}{due}",
+            "status": "stopped" if one["stopped"] else "paused" if one["paused"] else "running",
+            "alarm": f"{chance(alarm['chance'])} > {chance(alarm['limit'])}" if is_on(alarm) else None,
+        }
+
+    async def experiment(self, visit: Visit, name: str) -> Answer:
+        """The page of an experiment."""
+        asked = {key: visit.texts.get(key) for key in ("loss", "horizon")}
+        loss, horizon, error = question_of(asked)
+        view = await self._view(name, loss, horizon, FIRST_FORECAST)
+        shown = {key: asked[key] or written(view["risk"][key]) for key in asked}
+        manage = "manage" in visit.may
+        text = page.experiment_page(view, manage, visit.signed, {**shown, "error": error})
+        return page_answer(text, 400 if error else 200)
+
+    async def parts(self, visit: Visit, name: str) -> Answer:
+        """The panels of an experiment's page, which the script replaces."""
+        loss, horizon, _ = question_of({key: visit.texts.get(key) for key in ("loss", "horizon")})
+        view, made = await self._panels(name, loss, horizon)
+        controls = page.controls(name, view["status"], "manage" in visit.may)
+        return json_answer({"now": view["now"], "parts": {**made, "controls": controls}})
+
+    async def _panels(self, *asked: Any) -> Panels:
+        """The view and its panels; many people who look at once see the same."""
+        kept = self._shown.get(asked)
+        if kept is None or (kept[1].done() and time.monotonic() - kept[0] > MOMENT):
+            kept = self._shown[asked] = (time.monotonic(), asyncio.create_task(self._make_panels(*asked)))
+            self._shown.move_to_end(asked)
+            if len(self._shown) > MOST_KEPT:
+                self._shown.popitem(last=False)
+        return await asyncio.shield(kept[1])
+
+    async def _make_panels(self, name: str, loss: float | None, horizon: int | None) -> Panels:
+        view = await self._view(name, loss, horizon, 0.0)
+        return view, panels(view)
+
+    async def create(self, visit: Visit) -> Answer:
+        """Begin an experiment from the form; a wrong field is named beside it."""
+        values = {name: visit.fields.get(name, "") for name in form.KNOWN}
+        try:
+            body = form.body_of(values)
+            await self.routes.create(body)  # type: ignore[arg-type]
+        except BadInput as error:
+            errors = {form.field_of(error) or "": str(error)}
+            return await self._index(visit, {"values": values, "errors": errors}, status_of(error))
+        return go_to(f"/experiments/{body['name']}")
+
+    async def pause(self, visit: Visit, name: str) -> Answer:
+        """Pause, and show the page again."""
+        await self.routes.pause(name, {})
+        return go_to(f"/experiments/{name}")
+
+    async def resume(self, visit: Visit, name: str) -> Answer:
+        """Resume, and show the page again."""
+        await self.routes.resume(name, {})
+        return go_to(f"/experiments/{name}")
+
+    async def stop(self, visit: Visit, name: str) -> Answer:
+        """Stop, and show the page again."""
+        await self.routes.stop(name, {})
+        return go_to(f"/experiments/{name}")
+
+    # Keys
+
+    async def ask_key(self, visit: Visit) -> Answer:
+        """The page that takes a key."""
+        return go_to("/") if self.keys is None else page_answer(page.login_page())
+
+    async def login(self, visit: Visit) -> Answer:
+        """Keep a key in a cookie, if it is one of this server."""
+        key = visit.fields.get("key", "").strip()
+        if self.keys is None:
+            return go_to("/")
+        if self.keys.find(key) is None:
+            return page_answer(page.login_page("This is no key of this server."), 401)
+        return go_to("/", key_cookie(key, visit.scope[HEADERS]))
+
+    async def logout(self, visit: Visit) -> Answer:
+        """Forget the key."""
+        return go_to("/", key_cookie("", visit.scope[HEADERS]))
+
+    async def static(self, visit: Visit) -> Answer:
+        """A file of the pages."""
+        name = visit.scope["path"].rpartition("/")[2]
+        content = await run_in_threadpool((page.STATIC / name).read_bytes)
+        kept = (b"cache-control", b"no-cache")
+        return Answer(200, content, ((b"content-type", page.FILES[name]), kept))
+
+    def add_to(self, app: FastAPI) -> None:
+        """Add the pages to an application."""
+        one = "/experiments/{name}"
+        listed: list[tuple[str, str, Any, str | None]] = [
+            ("GET", "/", self.index, "read"),
+            ("GET", "/parts", self.index_parts, "read"),
+            ("POST", "/experiments", self.create, "manage"),
+            ("GET", one, self.experiment, "read"),
+            ("GET", f"{one}/parts", self.parts, "read"),
+            ("GET", "/login", self.ask_key, None),
+            ("POST", "/login", self.login, None),
+            ("POST", "/logout", self.logout, None),
+        ]
+        listed += [
+            ("POST", f"{one}/{act.__name__}", act, "manage") for act in (self.pause, self.resume, self.stop)
+        ]
+        listed += [("GET", f"/static/{name}", self.static, None) for name in page.FILES]
+        for method, path, endpoint, role in listed:
+            app.router.add_api_route(
+                path,
+                endpoint,
+                methods=[method],
+                include_in_schema=False,
+                response_model=None,
+                openapi_extra={"x-role": role},
+                route_class_override=PageRoute,
+            )
+
+
+def heard_of(summary: View) -> dict[Any, tuple[int, float]]:
+    """The number and the sum of the rewards of each arm, from a summary."""
+    means = summary["means"]
+    return {arm: (times, times * (means[arm] or 0.0)) for arm, times in summary["heard"].items()}
+
+
+def question_of(asked: View) -> tuple[float | None, int | None, str | None]:
+    """The loss and the pulls at the end that a person wrote, and the sentence if they cannot be used."""
+    try:
+        loss = parse_number("loss", asked["loss"]) if asked["loss"] else None
+        if loss is not None and not 0.0 < loss < float("inf"):
+            return None, None, f"loss must be a positive number, but is {loss:g}"
+        end = parse_whole("horizon", asked["horizon"].replace(",", "")) if asked["horizon"] else None
+        return loss, None if end is None else whole("horizon", end, 1, most=2**53), None
+    except BadInput as error:
+        return None, None, str(error)
+
+
+def written(value: float | None) -> str | None:
+    """A number as one would type it.
+
+    >>> written(100.0), written(0.5), written(None)
+    ('100', '0.5', None)
+    """
+    return None if value is None else f"{value:.15g}"

@@ -1,0 +1,84 @@
+"""Forecasts of running experiments, made beside the event loop: one at a time, and the last answer is
+kept."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from lighttail.checks import refuse
+from lighttail.live.awaiting import AsyncDesk
+from lighttail.live.errors import unavailable
+from lighttail.live.requests import Look
+from lighttail.server.forecaster import Forecaster
+
+MOST_WAITING = 20  # forecasts per experiment that wait; the next one is refused with 503
+
+
+class Forecasts:
+    """The forecasts of a server. One process makes them, one after another."""
+
+    def __init__(self) -> None:
+        self._pool, self._forecaster = ThreadPoolExecutor(1, "forecast"), Forecaster()
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._waiting: dict[str, int] = {}
+        self._kept: dict[str, tuple[Any, dict[str, Any]]] = {}
+
+    async def answer(
+        self,
+        desk: AsyncDesk,
+        loss: float | None = None,
+        horizon: int | None = None,
+        low: float | None = None,
+        high: float | None = None,
+        paths: int | None = None,
+    ) -> dict[str, Any]:
+        """The forecast of an experiment as JSON values. The same wish about the same state gets the
+        answer that was kept."""
+        if (low is None) != (high is None):
+            raise refuse("low" if low is None else "high", None, "given if the other limit of the means is")
+        between = None if low is None or high is None else (low, high)
+        wish = (await _outlook_module()).Wish(loss, horizon, between, paths)
+        return (await self.made(desk, wish))[1]
+
+    async def made(self, desk: AsyncDesk, wish: Any = None) -> tuple[Any, dict[str, Any]]:
+        """What the forecast was made from, and the forecast. Without a wish, the forecast of the risk
+        budget."""
+        wish = (await _outlook_module()).Wish() if wish is None else wish
+        async with self._turn(desk.desk.name):
+            outlook: Any = await desk.answer(Look("outlook"))
+            asked = (outlook.seq, wish)
+            if (kept := self._kept.get(outlook.name)) is not None and kept[0] == asked:
+                return outlook, kept[1]
+            loop = asyncio.get_running_loop()
+            made = await loop.run_in_executor(self._pool, self._forecaster.forecast, outlook, wish)
+            self._kept[outlook.name] = asked, made
+            return outlook, made
+
+    @asynccontextmanager
+    async def _turn(self, name: str) -> AsyncIterator[None]:
+        """One forecast per experiment at a time."""
+        if self._waiting.get(name, 0) >= MOST_WAITING:
+            raise unavailable("too many forecasts are waiting; send the request again later", "server")
+        self._waiting[name] = self._waiting.get(name, 0) + 1
+        try:
+            async with self._turns.setdefault(name, asyncio.Lock()):
+                yield
+        finally:
+            self._waiting[name] -= 1
+
+    def close(self) -> None:
+        """Begin no further forecast, and end the one that is being made."""
+        self._forecaster.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _outlook_module() -> Any:
+    """`lighttail.live.outlook`, which is slow to import: neither the loop nor a desk may wait for it."""
+    return await run_in_threadpool(importlib.import_module, "lighttail.live.outlook")

@@ -1,0 +1,119 @@
+"""What a dashboard keeps between two looks: the histories of journals, and the newest forecasts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, NamedTuple
+
+from lighttail.checks import BadInput
+from lighttail.dashboard import History
+from lighttail.dashboard.view import View, risk_view
+from lighttail.live.journal import PAGE, Reader, event_of
+
+AT_MOST = 0.3  # seconds per look for events that were not read yet
+MOST_KEPT = 200  # histories, and questions
+LEAST_PAUSE = 2.0  # seconds between two forecasts of the same question
+PAUSE = 9.0  # times as long as the last forecast took
+
+
+class Histories:
+    """The history of every experiment that somebody looks at. Each event is read once, by a reader that
+    cannot write, and a look takes a moment however long the journal is: the next look reads the rest."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._known: OrderedDict[str, tuple[History, Lock]] = OrderedDict()
+        self._lock = Lock()
+
+    def look(self, name: str, at_most: float = AT_MOST) -> View:
+        """The history up to now, or as far as it could be read in `at_most` seconds."""
+        with self._lock:
+            history, lock = self._known.setdefault(name, (History(), Lock()))
+            self._known.move_to_end(name)
+            if len(self._known) > MOST_KEPT:
+                self._known.popitem(last=False)
+        if not lock.acquire(blocking=False):  # somebody reads: wait, and be content with what was read
+            with lock:
+                return history.to_plain()
+        try:
+            until = time.monotonic() + at_most
+            while lines := self.reader.lines(name, history.seq, PAGE):
+                for body, _ in lines:
+                    history.take(event_of(body))
+                if len(lines) < PAGE or time.monotonic() > until:
+                    break
+            return history.to_plain()
+        finally:
+            lock.release()
+
+
+class Asked(NamedTuple):
+    """A question about the end of an experiment."""
+
+    name: str
+    loss: float
+    horizon: int
+
+
+class _Made(NamedTuple):
+    """The newest answer to a question: the event after which it was asked, and when it came."""
+
+    seq: int
+    forecast: View | None
+    why: str | None
+    ended: float
+    took: float
+
+
+class Outlooks:
+    """The newest forecast for each question, made again in the background while somebody looks and the
+    experiment moves on. ask: answers a question."""
+
+    def __init__(self, ask: Any) -> None:
+        self._ask = ask
+        self._made: OrderedDict[Asked, _Made] = OrderedDict()
+        self._running: dict[Asked, asyncio.Task[None]] = {}
+
+    async def look(self, asked: Asked, seq: int, patience: float = 0.0) -> View:
+        """The newest answer. patience: seconds to wait for the first one."""
+        made = self._made.get(asked)
+        if asked not in self._running and self._due(made, seq):
+            self._running[asked] = asyncio.create_task(self._make(asked, seq))
+        if made is None and patience > 0.0 and (task := self._running.get(asked)) is not None:
+            await asyncio.wait([task], timeout=patience)
+            made = self._made.get(asked)
+        if made is None:
+            return risk_view(asked.loss, asked.horizon, waiting=True)
+        return risk_view(asked.loss, asked.horizon, made.forecast, made.why, at=made.seq)
+
+    def _due(self, made: _Made | None, seq: int) -> bool:
+        if made is None:
+            return True
+        pause = max(LEAST_PAUSE, PAUSE * made.took)
+        return made.seq != seq and time.monotonic() - made.ended > pause
+
+    async def _make(self, asked: Asked, seq: int) -> None:
+        begun = time.monotonic()
+        forecast: View | None = None
+        why: str | None = None
+        try:
+            forecast = await self._ask(asked.name, loss=asked.loss, horizon=asked.horizon)
+        except BadInput as error:
+            why = f"There is no forecast: {error}."
+        except Exception as error:
+            why = f"There is no forecast: the server made a mistake ({type(error).__name__})."
+        finally:
+            self._running.pop(asked, None)
+        ended = time.monotonic()
+        self._made[asked] = _Made(seq, forecast, why, ended, ended - begun)
+        self._made.move_to_end(asked)
+        if len(self._made) > MOST_KEPT:
+            self._made.popitem(last=False)
+
+    def close(self) -> None:
+        """End the forecasts that nobody will see."""
+        for task in list(self._running.values()):
+            task.cancel()

@@ -1,0 +1,129 @@
+"""Visits of people with a browser: texts of queries and forms, cookies, and pages in place of JSON.
+
+A form is sent by people alone: whether it comes from a page of this server is checked here, because browsers
+let every page send forms to every server."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from lighttail.checks import BadInput, refuse
+from lighttail.dashboard.page import error_page, login_page
+from lighttail.live.errors import Refused, status_of
+from lighttail.server.answers import Answer, Pair, Send, send_answer
+from lighttail.server.gate import BEARER, HEADERS, MAY, PlainRoute, Scope
+from lighttail.server.guard import COOKIE, FORBIDDEN, NO_KEY, check_role, check_same_origin, cookie_of
+from lighttail.server.reading import NOT_JSON, Headers, Receive, body_of
+
+FORM = b"application/x-www-form-urlencoded"
+MOST_FIELDS = 50
+SEE_OTHER = 303
+RULES = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+SAFE: tuple[Pair, ...] = (
+    (b"content-security-policy", RULES.encode("ascii")),
+    (b"referrer-policy", b"same-origin"),  # with no-referrer, browsers would send forms without their origin
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class Visit(Request):
+    """A request for a page. may: what the visitor may do. texts: of the query. form: of the body."""
+
+    @property
+    def may(self) -> set[str]:
+        found: set[str] = self.scope[MAY]
+        return found
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return texts_of(self.scope["query_string"])
+
+    @property
+    def fields(self) -> dict[str, str]:
+        found: dict[str, str] = self.scope["lighttail.form"]
+        return found
+
+    @property
+    def signed(self) -> bool:
+        """Whether the visitor's key is kept in a cookie."""
+        return cookie_of(self.scope[HEADERS]) is not None
+
+
+class PageRoute(PlainRoute):
+    """A route that people visit: a query and a form are texts, and the answer is a page."""
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        check_role(scope[MAY], self.role)
+        if scope["method"] == "POST":
+            headers = scope[HEADERS]
+            check_same_origin(headers)
+            check_form(headers)
+            scope["lighttail.form"] = texts_of(await body_of(receive, headers))
+        answer = await self.endpoint(Visit(scope, receive), **scope["path_params"])
+        await send_answer(answer, send)
+
+
+def check_form(headers: Headers) -> None:
+    """Raise Refused (415) unless the body is a form."""
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind != FORM:
+        raise Refused(
+            field="Content-Type", value=kind.decode("latin-1"), allowed=FORM.decode(), status=NOT_JSON
+        )
+
+
+def texts_of(query: bytes) -> dict[str, str]:
+    """The texts of a query or a form; of a name that is given twice, the last one. Raises BadInput.
+
+    >>> texts_of(b"arms=A%2CB&loss=")
+    {'arms': 'A,B', 'loss': ''}
+    """
+    try:
+        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise refuse("the query", None, f"at most {MOST_FIELDS} fields", found="has more") from None
+    return {name: text.replace("\r\n", "\n") for name, text in pairs}
+
+
+def page_answer(text: str, status: int = 200, *more: Pair) -> Answer:
+    """A page with strict rules about what it may load."""
+    kind = (b"content-type", b"text/html; charset=utf-8")
+    return Answer(status, text.encode("utf-8", "backslashreplace"), (kind, *SAFE, *more))
+
+
+def go_to(path: str, *more: Pair) -> Answer:
+    """Send a browser to another page after a form, so that loading the page again sends nothing again."""
+    return Answer(SEE_OTHER, b"", ((b"location", path.encode("ascii")), *SAFE, *more))
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser, and no program, will show the answer."""
+    path = scope["path"]
+    accepts = dict(scope["headers"]).get(b"accept", b"")
+    return b"text/html" in accepts and not path.startswith("/v1/")
+
+
+def refusal_page(error: BadInput, scope: Scope) -> Answer | None:
+    """A refusal as a page; if a key is missing, the page that asks for one. None if a program asked."""
+    if not wants_page(scope):
+        return None
+    status = status_of(error)
+    if status == NO_KEY:
+        return page_answer(login_page(), status, BEARER)
+    if status == FORBIDDEN and error.field == "Authorization":
+        return page_answer(login_page(str(error)), status)
+    return page_answer(error_page(str(error), status), status)
+
+
+def key_cookie(key: str, headers: Headers) -> Pair:
+    """The cookie that keeps a key: no script reads it, and no page of another server makes use of it."""
+    secure = "; Secure" if headers.get(b"origin", b"").startswith(b"https://") else ""
+    age = 0 if not key else 30 * 24 * 3600
+    text = f"{COOKIE}={key}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}"
+    return (b"set-cookie", text.encode("ascii"))

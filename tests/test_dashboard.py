@@ -1,0 +1,443 @@
+"""The parts of the dashboard: its numbers, its words, what its forms become, and who may use it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import client_of, refusal
+
+import lighttail as lt
+from lighttail.checks import refuse
+from lighttail.dashboard import History, experiment_view
+from lighttail.dashboard.form import FIELDS, body_of, field_of
+from lighttail.dashboard.history import MOST_ARMS, MOST_SPANS, OTHERS, Spans
+from lighttail.dashboard.html import Html, el, shown
+from lighttail.dashboard.page import experiment_page, static_page
+from lighttail.dashboard.panels import panels
+from lighttail.inference import BoundedRewards, confidence_sequences
+from lighttail.live import Office
+from lighttail.live.journal import Reader, event_of
+from lighttail.live.memory import MemoryJournal
+from lighttail.server import looks
+from lighttail.server.keys import ROLES, Keys, add_key, remove_key
+
+PAGE = {"Accept": "text/html,application/xhtml+xml"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+HERE = {"Origin": "http://localhost"}
+HOSTILE = "<script>alert(1)</script>\"'&\x01\u202e"
+ONE = {"name": "one", "policy": "ts:0.5", "arms": ["A", "B"], "horizon": 100, "seed": 3}
+NO_INLINE = re.compile(r"<script(?! src=)|<style|\sstyle=|\son[a-z]+=|javascript:")
+
+
+# Text
+
+
+def test_text_never_becomes_html() -> None:
+    made = el("td", HOSTILE, title=HOSTILE)
+    assert "<script" not in made
+    assert made.count("&lt;script&gt;") == 2
+    assert "\x01" not in made
+    assert "\u202e" not in made
+    assert el("td", Html("<b>x</b>")) == "<td><b>x</b></td>"  # negative control
+    assert shown("a\ud800") == "a\\ud800"
+
+
+# History
+
+
+def asked(seq: int, time: float, arm: Any = "A", by: str = "policy", **more: Any) -> dict[str, Any]:
+    return {"seq": seq, "time": time, "kind": "ask", "id": str(seq), "arm": arm, "by": by, **more}
+
+
+def begun(**settings: Any) -> dict[str, Any]:
+    return {"seq": 1, "time": 0.0, "kind": "create", "name": "x", "arms": ["A", "B"], "settings": settings}
+
+
+def test_spans_keep_every_trial_and_stay_few() -> None:
+    spans, draws, time = Spans(1.0), random.Random(1), 1e9
+    for _ in range(5_000):
+        time += draws.expovariate(0.01) * (100.0 if draws.random() < 0.01 else 1.0)
+        spans.add(time, "A", "policy")
+    assert len(spans.counts) <= MOST_SPANS
+    assert sum(sum(span.values()) for span in spans.counts) == 5_000
+    assert spans.start <= 1e9 + 1e4
+    assert spans.start + spans.width * len(spans.counts) > time
+
+
+def test_a_history_is_bounded_and_says_what_it_leaves_out() -> None:
+    history = History()
+    history.take(begun())
+    for place in range(3_000):
+        history.take(asked(place + 2, float(place), f"arm {place % 100}", unit=f"u{place}"))
+    plain = history.to_plain()
+    assert len(plain["trials"]) == 20
+    assert {arm for arm, _, _ in plain["by"]} == {*plain["traffic"]["arms"], OTHERS} - {"A", "B"}
+    assert len(plain["traffic"]["arms"]) == MOST_ARMS
+    assert sum(count for _, _, count in plain["by"]) == 3_000
+
+
+@pytest.mark.parametrize(("share", "wrong"), [(0.1, False), (0.2, True)])
+def test_shares_of_floors_are_checked(share: float, wrong: bool) -> None:
+    """The floor has 10 % of the trials; 20 % would be a fault (negative control)."""
+    history, draws = History(), random.Random(2)
+    history.take(begun(shares={"A": share}))
+    for place in range(2_000):
+        by = "floor" if draws.random() < 0.1 else "policy"
+        history.take(asked(place + 2, 1.0, by=by))
+    (check,) = history.checks()
+    assert (check["p"] < 0.001) is wrong
+    history.take({"seq": 3_000, "time": 1.0, "kind": "settings", "settings": {"shares": {"A": 0.3}}})
+    assert history.checks()[0]["counts"] == [0, 0]  # shares that changed are checked from then on
+
+
+def test_the_share_of_the_holdout_is_that_of_units_and_not_of_visits() -> None:
+    history = History()
+    history.take(begun(holdout={"arm": "A", "share": 0.5}))
+    for place in range(2_000):  # two units, of which one comes back again and again
+        unit, by = ("u", "policy") if place == 7 else ("v", "holdout")
+        history.take(asked(place + 2, 1.0, by=by, unit=unit))
+    (check,) = history.checks()
+    assert check["counts"] == [1, 1]
+    assert check["p"] == 1.0
+
+
+def test_events_are_read_once_and_a_look_may_end_early() -> None:
+    office = Office(MemoryJournal())
+    desk, _ = office.create(**ONE)
+
+    class Counting(MemoryJournal):
+        read = 0
+
+        def lines(self, name: str, after: int = 0, most: int = 100) -> list[tuple[str, bytes]]:
+            found = Reader.lines(office.journal, name, after, 100)
+            self.read += len(found)
+            return found
+
+    reader = Counting()
+    histories = looks.Histories(reader)
+    for _ in range(3):
+        for trial in desk.ask(count=500):
+            desk.tell([(trial.id, 1.0)])
+        plain = histories.look("one", at_most=0.0)
+    for _ in range(40):
+        plain = histories.look("one", at_most=0.0)
+    whole = History()
+    for body, _ in office.journal.lines("one", 0, 10_000):
+        whole.take(event_of(body))
+    assert plain == whole.to_plain()
+    assert reader.read == whole.seq == 3_001
+    office.close()
+
+
+def test_an_alarm_is_stressed_until_it_is_over() -> None:
+    experiment, _ = played()
+    view = experiment_view(experiment)
+    fields = {"loss": 60.0, "limit": 0.01, "then": "pause", "chance": 0.02, "low": 0.017, "high": 0.023}
+    on = {"seq": 2, "time": 1.0, "kind": "alarm", "state": "on", **fields}
+    over = {**on, "seq": 4, "state": "over"}
+    note = {"seq": 5, "time": 1.0, "kind": "alarm", "message": HOSTILE}
+    paused = {"seq": 3, "time": 1.0, "kind": "pause", "by": "alarm"}
+    resumed = {"seq": 6, "time": 2.0, "kind": "resume"}
+    cases: list[tuple[Any, list[Any], bool, int]] = [
+        (on, [paused, on], True, 1),
+        (over, [over, paused, on], False, 1),
+        (None, [note], True, 1),
+        (None, [resumed, note], False, 1),
+        (None, [], False, 0),
+    ]
+    for now, events, stressed, listed in cases:
+        made = panels({**view, "alarm": now, "history": {**view["history"], "events": events}})
+        assert ('<p class="alarm">' in made["alarm"]) is stressed
+        assert made["events"].count('<li class="alarm">') == listed
+        assert "<script>" not in made["alarm"] + made["events"]
+        assert ("paused by the alarm" in made["events"]) is (paused in events)
+    assert "above the limit of 1\u00a0%" in panels({**view, "alarm": on})["alarm"]
+
+
+def test_a_forecast_is_made_in_the_background_and_again_when_the_experiment_moves_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(looks, "LEAST_PAUSE", 0.0)
+    monkeypatch.setattr(looks, "PAUSE", 0.0)
+    made: list[float] = []
+
+    async def forecast(name: str, loss: float, horizon: int) -> dict[str, Any]:
+        made.append(loss)
+        await asyncio.sleep(0.01)
+        if loss == 2.0:
+            raise refuse("loss", loss, "smaller")
+        return {"loss": loss, "number": len(made)}
+
+    async def play() -> None:
+        outlooks = looks.Outlooks(forecast)
+        first = looks.Asked("shop", 1.0, 100)
+        assert (await outlooks.look(first, 7))["waiting"] is True
+        found = await outlooks.look(first, 7, patience=10.0)
+        assert (found["forecast"]["number"], found["at"], len(made)) == (1, 7, 1)
+        assert (await outlooks.look(first, 7))["forecast"]["number"] == 1  # nothing happened: not made again
+        assert (await outlooks.look(first, 8))["at"] == 7  # the old one, while the new one is being made
+        await asyncio.sleep(0.1)
+        assert (await outlooks.look(first, 8))["forecast"]["number"] == 2
+        why = await outlooks.look(looks.Asked("shop", 2.0, 100), 8, patience=10.0)
+        assert (why["forecast"], why["why"]) == (
+            None,
+            "There is no forecast: loss must be smaller, but is 2.0.",
+        )
+        outlooks.close()
+
+    asyncio.run(play())
+
+
+# Views
+
+
+def played(**more: Any) -> tuple[lt.Experiment, list[Any]]:
+    experiment = lt.Experiment(lt.UCB(lt.AnyTime(0.5)), arms=["A", "B"], seed=1, **more)
+    for _ in range(60):
+        trial = experiment.ask()
+        experiment.tell(trial.id, reward=trial.arm == "B")
+    return experiment, [experiment.ask() for _ in range(3)]
+
+
+def test_a_view_has_the_numbers_of_the_experiment() -> None:
+    experiment, _ = played(horizon=200)
+    view = experiment_view(experiment, loss=20, seed=1, paths=200)
+    limits = experiment.intervals()
+    for one in view["arms"]:
+        found = limits.means[one["arm"]]
+        assert (one["value"], one["low"], one["high"]) == tuple(found)
+        assert one["tries"] == experiment.pulls[one["arm"]]
+    (ahead,) = view["ahead"]
+    assert (view["best"], ahead["than"], ahead["shown"]) == ("B", "A", limits.better("B", "A"))
+    assert view["risk"]["forecast"] == experiment.forecast(loss=20, seed=1, paths=200).to_dict()
+    assert view["rewards"] == {"open": 3, "told": 60}
+    spans = view["history"]["traffic"]["spans"]
+    assert sum(count for span in spans for _, _, count in span) == 63
+    text = experiment.summary(loss=20, seed=1, paths=200)
+    assert str(experiment.forecast(loss=20, seed=1, paths=200)) in text
+    assert "63 of 200 pulls, 3 open trials" in text
+
+
+def test_the_lead_is_that_of_all_pairs() -> None:
+    heard = {"A": (900, 90.0), "B": (900, 180.0), "C": (300, 20.0)}
+    now, every = lt.inference.lead(heard, BoundedRewards()), confidence_sequences(heard, BoundedRewards())
+    assert now.means == every.means
+    assert {arm: now.shown(arm) for arm in now.ahead} == {arm: every.better("B", arm) for arm in "AC"}
+    many = {arm: (900, 90.0 if arm else 500.0) for arm in range(60)}
+    wide = lt.inference.lead(many, BoundedRewards())
+    assert wide.best == 0
+    assert all(map(wide.shown, wide.ahead))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"arms": [f"arm {place}" for place in range(300)], "policy": "ts:0.5"},
+        {"policy": "linucb:lighttailed:0.5", "dim": 2, "arms": None},
+        {
+            "policy": "ts:0.5",
+            "arms": [HOSTILE, ""],
+            "settings": {"window": 60, "default": 0, "late": "amend"},
+        },
+        {"policy": "ucb:anytime:0.5", "arms": ["A", "B", "C"], "horizon": None},
+    ],
+    ids=["many", "linear", "hostile", "endless"],
+)
+def test_every_kind_of_experiment_has_a_page(more: dict[str, Any]) -> None:
+    with client_of() as client:
+        made = client.post("/v1/experiments", json={**ONE, "horizon": 1_000, **more})
+        assert made.status_code == 201, made.text
+        body: dict[str, Any] = {"actions": [[1, 0], [0, 1]]} if more.get("dim") else {"unit": HOSTILE}
+        for place in range(4):
+            trial = client.post("/v1/experiments/one/ask", json=body).json()["trials"][0]
+            rewards = [{"id": trial["id"], "reward": 7.5 if place == 3 else 0}]  # outside the usual range
+            client.post("/v1/experiments/one/tell", json={"rewards": rewards})
+        if len(more.get("arms") or ()) == 3:
+            client.post("/v1/experiments/one/arms", json={"retire": "C"})
+        page = client.get("/experiments/one", headers=PAGE)
+        assert page.status_code == 200
+        assert not NO_INLINE.search(page.text.replace("&lt;script", ""))
+        assert "'unsafe" not in page.headers["content-security-policy"]
+        assert client.get("/experiments/one/parts").json()["parts"].keys() > {"risk", "arms", "traffic"}
+        view = client.get("/v1/experiments/one/view").json()
+        assert view["rewards"]["told"] == 4
+        assert client.get("/", headers=PAGE).status_code == 200
+
+
+def test_inline_scripts_would_be_noticed() -> None:
+    """Negative control."""
+    for text in ("<script>x", "<p style='x'>", '<a onclick="x">', "<style>"):
+        assert NO_INLINE.search(text)
+
+
+# Forms
+
+
+def test_every_field_of_the_form_reaches_its_place() -> None:
+    typed = {
+        "name": "shop",
+        "arms": "A\r\nB\n",
+        "policy": "ts:0.5",
+        "horizon": "1e3",
+        "loss": "10",
+        "chance": "1 %",
+    }
+    typed |= {"then": "pause", "low": "0", "high": "2", "window": "60", "default": "0", "fallback": "B"}
+    body = body_of(typed)
+    assert body["settings"] == {
+        "risk": {"loss": 10.0, "chance": 0.01, "then": "pause"},
+        "rewards": {"low": 0.0, "high": 2.0},
+        "window": 60.0,
+        "default": 0.0,
+        "fallback": "B",
+    }
+    assert (body["arms"], body["horizon"]) == (["A", "B"], 1000)
+    assert body_of({"name": "", "policy": "", "then": "warn"}) == {"name": "", "policy": ""}
+    for field in FIELDS:
+        assert field_of(refuse(field.path, None, "given")) == field.name
+    assert field_of(refuse("body", None, "given")) is None
+
+
+WRONG = {
+    "name": "a b",
+    "arms": "A",
+    "policy": "no:policy",
+    "horizon": "many",
+    "chance": "120 %",
+    "low": "5",
+    "window": "-3",
+    "fallback": "C",
+    "loss": "-1",
+}
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG.items())
+def test_a_wrong_field_is_answered_beside_it_with_the_servers_sentence(field: str, value: str) -> None:
+    good = {"name": "one", "arms": "A\nB", "policy": "ucb:anytime:0.5", "horizon": "100", "loss": "5"}
+    good |= {"chance": "0.01", "then": "warn", "low": "0", "high": "1", "window": "9", "default": "0"}
+    with client_of() as client:
+        answer = client.post("/experiments", data={**good, field: value}, headers=HERE | PAGE)
+        assert answer.status_code == 400, answer.text
+        beside = "high" if field == "low" else field  # a range that is empty is named by its end
+        (said,) = re.findall(rf'<p class="error" id="e-{beside}">(.*?)</p>', answer.text)
+        assert "must be" in said
+        assert client.get("/v1/experiments").json() == {"experiments": []}
+        made = client.post("/experiments", data=good, headers=HERE | PAGE)  # negative control
+        assert (made.status_code, made.headers["location"]) == (303, "/experiments/one")
+
+
+# Who may
+
+
+def test_no_get_changes_and_no_foreign_page_can() -> None:
+    with client_of() as client:
+        client.post("/v1/experiments", json=ONE)
+        before = client.get("/v1/experiments/one").json()["seq"]
+        for act in ("pause", "resume", "stop"):
+            refusal(client.get(f"/experiments/one/{act}"), 405, "method")
+            foreign: list[dict[str, str]] = [{}, {"Origin": "http://evil.example"}, {"Origin": "null"}]
+            foreign += [{"Sec-Fetch-Site": site} for site in ("cross-site", "same-site", "none")]
+            for headers in foreign:
+                refusal(client.post(f"/experiments/one/{act}", content=b"", headers=FORM | headers), 403)
+            refusal(client.post(f"/experiments/one/{act}", json={}, headers=HERE), 415)
+        refusal(client.post("/experiments", data={"name": "x"}), 403, "Origin")
+        assert client.get("/v1/experiments/one").json()["seq"] == before
+        own = client.post("/experiments/one/pause", content=b"", headers=FORM | HERE)  # negative control
+        assert (own.status_code, own.headers["location"]) == (303, "/experiments/one")
+        assert client.get("/v1/experiments/one").json()["paused"] is True
+
+
+def test_a_browser_keeps_a_key_and_may_do_what_the_key_may(tmp_path: Path) -> None:
+    place = tmp_path / "keys.json"
+    texts = {role: add_key(place, role, role) for role in ROLES}
+    site = {"Origin": "https://experiments.example", "Host": "experiments.example"}
+    with client_of(keys=Keys(place), at="experiments.example") as client:
+        held = {"Authorization": f"Bearer {texts['manage']}"}
+        client.post("/v1/experiments", json=ONE, headers=held)
+        for path in ("/", "/experiments/one", "/nowhere"):
+            asks = client.get(path, headers=PAGE)
+            assert (asks.status_code, 'name="key"' in asks.text) == (401, True)
+            refusal(client.get(path), 401, "Authorization")  # a program gets JSON
+        assert client.get("/static/page.css").status_code == 200
+        assert client.post("/login", data={"key": "lt_wrong"}, headers=site).status_code == 401
+        refusal(client.post("/login", data={"key": texts["read"]}), 403, "Origin")
+        cookies = {}
+        for role in ROLES:
+            found = client.post("/login", data={"key": texts[role]}, headers=site)
+            assert found.status_code == 303
+            flags = found.headers["set-cookie"]
+            assert all(flag in flags for flag in ("HttpOnly", "SameSite=Strict", "Secure", "Path=/"))
+            cookies[role] = {"Cookie": flags.partition(";")[0]}
+        assert client.get("/", headers=cookies["ask"]).status_code == 403
+        read = client.get("/experiments/one", headers=cookies["read"] | PAGE)
+        assert read.status_code == 200
+        assert "Yes, pause" not in read.text
+        pause = "/experiments/one/pause"
+        assert client.post(pause, content=b"", headers=FORM | site | cookies["read"]).status_code == 403
+        assert "Yes, pause" in client.get("/experiments/one", headers=cookies["manage"] | PAGE).text
+        evil = {"Origin": "https://evil.example"}
+        for path, headers in (
+            (pause, FORM),
+            ("/v1/experiments/one/pause", {"Content-Type": "application/json"}),
+        ):
+            for origin in (evil, {}):
+                refusal(
+                    client.post(path, content=b"", headers=headers | origin | cookies["manage"]),
+                    403,
+                    "Origin",
+                )
+        assert client.get("/v1/experiments/one", headers=cookies["manage"]).json()["paused"] is False
+        assert client.post(pause, content=b"", headers=FORM | site | cookies["manage"]).status_code == 303
+        assert client.get("/v1/experiments/one", headers=cookies["manage"]).json()["paused"] is True
+        out = client.post("/logout", content=b"", headers=FORM | site | cookies["manage"])
+        assert "Max-Age=0" in out.headers["set-cookie"]
+        remove_key(place, "read")
+        assert client.get("/", headers=cookies["read"] | PAGE).status_code == 401
+
+
+# Without a service
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lighttail.cli", "watch", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_watch_prints_the_table_and_writes_the_page(tmp_path: Path) -> None:
+    experiment, _ = played(horizon=200)
+    state, out = tmp_path / "shop.json", tmp_path / "page.html"
+    state.write_text(experiment.to_json())
+    done = run(str(state), "--loss", "20", "--out", str(out), "--seed", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(experiment.summary())
+    text = out.read_text()
+    assert "<script" not in text
+    assert not re.search(r'(src|href)="', text)
+    view = experiment_view(experiment, loss=20, seed=1)
+    large = re.findall(r'<p class="large">(.*?)</p>', text)
+    assert len(large) == 2
+    assert static_page({**view, "name": "shop"}) == text
+    chance = view["risk"]["forecast"]["chance"]["value"]
+    assert large[0] == (f"{100 * chance:.3g}\u00a0%" if chance >= 0.01 else large[0])
+    for words in (["no.json"], [str(out)], [str(state), "--out", "x.txt"], [str(state), "--loss", "-1"]):
+        bad = run(*words)
+        assert (bad.returncode, bad.stderr.count("\n")) == (2, 1), bad.stderr
+
+
+def test_a_hostile_view_stays_text() -> None:
+    experiment = lt.Experiment(lt.UCB(lt.AnyTime(0.5)), arms=[HOSTILE, "B"], seed=1)
+    for trial in experiment.ask(count=5):
+        experiment.tell(trial.id, 1.0)
+    view = json.loads(json.dumps(experiment_view(experiment, name=HOSTILE)))
+    page = experiment_page({**view, "now": 1.0}, True, True, {"loss": HOSTILE})
+    assert "<script>alert" not in static_page(view) + page
+    assert "\u202e" not in static_page(view)
+    assert page.count("\u202e") == 1  # the field keeps what was typed
