@@ -149,7 +149,8 @@ class Plan:
             return f"{long}{text}{where}; {self._without_limit()}."
         return (
             f"No policy was found that loses {self.loss:g}{unit} or more with a chance of at most "
-            f"{in_percent(self.limit)}. {one.label}{tuning} {self._nearest()}: it {loses} and "
+            f"{in_percent(self.limit)}. {one.label}{tuning}{',' if tuning else ''} {self._nearest()}: it "
+            f"{loses} and "
             f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} ({most}{self._where()}). "
             f"{self.help()}"
         )
