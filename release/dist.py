@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 PACKAGE = ROOT / "src" / "lighttail"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-EXTRAS = [name for name in PROJECT["optional-dependencies"] if name != "gpu"]  # gigabytes, and needs a GPU
+EXTRAS = [name for name in PROJECT["optional-dependencies"] if name != "gpu"]  # needs a GPU
 IN_SDIST = (
     *("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "SECURITY.md"),
     *("src", "tests", "docs", "examples", "benchmarks", "release"),
