@@ -18,16 +18,18 @@ import lighttail as lt
 from lighttail.checks import refuse
 from lighttail.dashboard import History, experiment_view
 from lighttail.dashboard.form import FIELDS, body_of, field_of
-from lighttail.dashboard.history import MOST_ARMS, MOST_SPANS, OTHERS, Spans
+from lighttail.dashboard.history import MOST_ARMS, MOST_ROWS, MOST_SPANS, OTHERS, Spans
 from lighttail.dashboard.html import Html, el, shown
 from lighttail.dashboard.page import experiment_page, static_page
 from lighttail.dashboard.panels import panels
+from lighttail.dashboard.words import limit_words
 from lighttail.inference import BoundedRewards, confidence_sequences
 from lighttail.live import Office
 from lighttail.live.journal import Reader, event_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.server import looks
 from lighttail.server.keys import ROLES, Keys, add_key, remove_key
+from lighttail.server.sessions import WEEK, Sessions
 
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -66,10 +68,11 @@ def test_spans_keep_every_trial_and_stay_few() -> None:
     for _ in range(5_000):
         time += draws.expovariate(0.01) * (100.0 if draws.random() < 0.01 else 1.0)
         spans.add(time, "A", "policy")
-    assert len(spans.counts) <= MOST_SPANS
-    assert sum(sum(span.values()) for span in spans.counts) == 5_000
+    plain = spans.to_plain()["spans"]
+    assert len(plain) == spans.used <= MOST_SPANS
+    assert sum(count for span in plain for _, _, count in span) == 5_000
     assert spans.start <= 1e9 + 1e4
-    assert spans.start + spans.width * len(spans.counts) > time
+    assert spans.start + spans.width * len(plain) > time
 
 
 def test_a_history_is_bounded_and_says_what_it_leaves_out() -> None:
@@ -84,6 +87,26 @@ def test_a_history_is_bounded_and_says_what_it_leaves_out() -> None:
     assert sum(count for _, _, count in plain["by"]) == 3_000
 
 
+def test_the_busiest_arms_are_shown_and_not_the_first_ones() -> None:
+    history = History()
+    history.take({**begun(), "arms": [f"arm {place}" for place in range(100)]})
+    seq = 2
+    for place in range(2 * MOST_ROWS):  # more arms than are counted one by one
+        for _ in range(50 if place % 500 == 77 else 1):
+            history.take(asked(seq, float(seq), f"arm {place}", by="policy" if seq % 2 else "floor"))
+            seq += 1
+    plain = history.to_plain()
+    busy = {f"arm {place}" for place in range(77, 2 * MOST_ROWS, 500)}
+    sums: dict[str, int] = dict.fromkeys(busy, 0)
+    for arm, _, count in plain["by"]:
+        sums[arm] = sums.get(arm, 0) + count
+    assert {arm: sums[arm] for arm in busy} == dict.fromkeys(busy, 50)
+    assert busy < set(plain["traffic"]["arms"])
+    assert len(plain["traffic"]["arms"]) == MOST_ARMS
+    assert sum(sums.values()) == seq - 2  # the others are there, together
+    assert len(history.spans.rows) <= MOST_ROWS
+
+
 @pytest.mark.parametrize(("share", "wrong"), [(0.1, False), (0.2, True)])
 def test_shares_of_floors_are_checked(share: float, wrong: bool) -> None:
     """The floor has 10 % of the trials; 20 % would be a fault (negative control)."""
@@ -95,7 +118,12 @@ def test_shares_of_floors_are_checked(share: float, wrong: bool) -> None:
     (check,) = history.checks()
     assert (check["p"] < 0.001) is wrong
     history.take({"seq": 3_000, "time": 1.0, "kind": "settings", "settings": {"shares": {"A": 0.3}}})
-    assert history.checks()[0]["counts"] == [0, 0]  # shares that changed are checked from then on
+    (check,) = history.checks()
+    assert check["counts"] == [0, 0]  # shares that changed are checked from then on
+    view = experiment_view(played()[0])
+    said = panels({**view, "history": {**view["history"], "checks": [check]}})["rewards"]
+    assert "There is nothing to check yet." in said
+    assert "not contradict" not in said
 
 
 def test_the_share_of_the_holdout_is_that_of_units_and_not_of_visits() -> None:
@@ -272,6 +300,86 @@ def test_every_kind_of_experiment_has_a_page(more: dict[str, Any]) -> None:
         assert client.get("/", headers=PAGE).status_code == 200
 
 
+def begin(client: Any, values: tuple[float, ...], retire: bool = False, **settings: Any) -> dict[str, Any]:
+    """The view of an experiment whose trials, one after another, got these rewards."""
+    body = {**ONE, "arms": ["A", "B", "C"], "horizon": 10_000, "settings": settings}
+    assert client.post("/v1/experiments", json=body).status_code == 201
+    if retire:
+        client.post("/v1/experiments/one/arms", json={"retire": "C"})
+    trials = client.post("/v1/experiments/one/ask", json={"count": len(values)}).json()["trials"]
+    told = [{"id": one["id"], "reward": reward} for one, reward in zip(trials, values, strict=True)]
+    assert client.post("/v1/experiments/one/tell", json={"rewards": told}).status_code == 200
+    found: dict[str, Any] = client.get("/v1/experiments/one/view").json()
+    return found
+
+
+GOOD, FAR = (0.0, 1.0) * 60, (0.0,) * 119 + (40.0,)
+RANGE = {"low": 0, "high": 40}
+
+
+@pytest.mark.parametrize(
+    ("rewards", "retire", "settings", "why"),
+    [
+        (GOOD, True, {"window": 1e6, "default": 0}, "an arm was retired"),
+        (FAR, False, {}, "settings.rewards must be set so that it fits the rewards"),
+        (FAR, True, {}, "settings.rewards must be set so that it fits the rewards"),
+        (GOOD, True, {}, None),
+        (FAR, True, {"rewards": RANGE}, None),
+        (FAR, False, {"rewards": RANGE}, None),
+    ],
+    ids=["window", "far", "far and retired", "retired", "range and retired", "range"],
+)
+def test_rewards_that_are_no_evidence_have_no_limits(
+    rewards: tuple[float, ...], retire: bool, settings: dict[str, Any], why: str | None
+) -> None:
+    with client_of() as client:
+        view = begin(client, rewards, retire, **settings)
+        parts = client.get("/experiments/one/parts").json()["parts"]
+        limits = {one[name] for one in view["arms"] for name in ("low", "high")}
+        assert (limits == {None}) is (why is not None)
+        assert (view["best"] is None) is (why is not None)
+        assert ("however often you look" in parts["arms"]) is (why is None)
+        assert ("shown</strong>" in parts["arms"]) is (why is None)
+        assert ("Nothing is shown about which arm is better" in parts["sum"]) is (why is not None)
+        assert why is None or f"There are no limits: {why}" in parts["arms"]
+
+
+def test_young_rewards_are_said_to_have_come() -> None:
+    with client_of() as client:
+        begin(client, GOOD, window=60_000.0, default=0)
+        said = client.get("/experiments/one/parts").json()["parts"]
+        assert "120 rewards have come, but nothing is shown yet" in said["sum"]
+        assert "older than the window (16 hours)" in said["sum"]
+        assert "No reward has come yet" not in said["sum"] + said["rewards"]
+
+
+def test_a_limit_is_held_against_a_forecast_about_its_own_end_alone() -> None:
+    view = experiment_view(played(horizon=200)[0], loss=20, horizon=200, seed=1, paths=200)
+    view["settings"] = {"risk": {"loss": 20.0, "chance": 0.5, "then": "warn"}}
+    found = limit_words(view)
+    assert found is not None
+    assert "The settings allow a chance of 50 %" in found[0]
+    forecast = view["risk"]["forecast"]
+    for other in ({"horizon": 100}, {"horizon": 400}, {"loss": 21.0}):
+        assert limit_words({**view, "risk": {"forecast": {**forecast, **other}}}) is None
+    forecast["chance"] = forecast["worst"] = {"value": 0.02, "low": 0.017, "high": 0.023}
+    said = panels(view)["risk"]
+    assert said.count("between 1.7\u00a0% and 2.3\u00a0%: this is the error of the simulation alone") == 2
+    assert said.count("alone; the doubt about the means is in the average") == 1
+
+
+def test_times_have_a_day_and_the_page_names_their_zone_once() -> None:
+    with client_of() as client:
+        begin(client, GOOD)
+        for path in ("/", "/experiments/one"):
+            text = client.get(path, headers=PAGE).text
+            times = re.findall(r'<time datetime="([^"]*)">([^<]*)</time>', text)
+            assert times
+            assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", exact) for exact, _ in times)
+            assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", said) for _, said in times)
+            assert text.count("UTC") == 1
+
+
 def test_inline_scripts_would_be_noticed() -> None:
     """Negative control."""
     for text in ("<script>x", "<p style='x'>", '<a onclick="x">', "<style>"):
@@ -376,6 +484,7 @@ def test_a_browser_keeps_a_key_and_may_do_what_the_key_may(tmp_path: Path) -> No
             flags = found.headers["set-cookie"]
             assert all(flag in flags for flag in ("HttpOnly", "SameSite=Strict", "Secure", "Path=/"))
             cookies[role] = {"Cookie": flags.partition(";")[0]}
+            assert not any(text in flags for text in texts.values())  # a token, and not the key
         assert client.get("/", headers=cookies["ask"]).status_code == 403
         read = client.get("/experiments/one", headers=cookies["read"] | PAGE)
         assert read.status_code == 200
@@ -399,8 +508,59 @@ def test_a_browser_keeps_a_key_and_may_do_what_the_key_may(tmp_path: Path) -> No
         assert client.get("/v1/experiments/one", headers=cookies["manage"]).json()["paused"] is True
         out = client.post("/logout", content=b"", headers=FORM | site | cookies["manage"])
         assert "Max-Age=0" in out.headers["set-cookie"]
+        assert client.get("/", headers=cookies["manage"]).status_code == 401  # the session has ended
+        assert client.get("/", headers=cookies["read"]).status_code == 200
         remove_key(place, "read")
         assert client.get("/", headers=cookies["read"] | PAGE).status_code == 401
+
+
+def test_any_good_cookie_of_this_servers_port_is_accepted(tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.json", "anna", "read")
+    with client_of(keys=Keys(tmp_path / "keys.json")) as client:
+
+        def enter(host: str) -> str:
+            site = {"Origin": f"http://{host}", "Host": host}
+            cookie = client.post("/login", data={"key": key}, headers=site).headers["set-cookie"]
+            return str(cookie.partition(";")[0])
+
+        def status(cookie: str, host: str = "here:8710") -> int:
+            return client.get("/", headers={"Host": host, "Cookie": cookie}).status_code
+
+        good = enter("here:8710")
+        name = good.partition("=")[0]
+        assert name == "lighttail_8710"
+        assert status(good) == 200
+        assert status(f"{name}=bad; theme=dark; {good}") == 200
+        assert status(f"{good}; {name}=bad") == 200
+        assert status(good, "here:8711") == 401  # negative controls: of another server, bad, and the key
+        assert status(f"{name}=bad") == 401
+        assert status(f"{name}={key}") == 401
+        assert enter("here:8711").startswith("lighttail_8711=")  # two servers keep two cookies
+        for path in ("/v1/experiments", "/experiments/one/parts", "/parts", "/metrics", "/docs"):
+            answer = client.get(path, headers={"Host": "here:8710", "Cookie": good})
+            assert answer.headers["cache-control"] == "no-store", path
+
+
+def test_a_session_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "keys.json"
+    texts = [add_key(place, name, "read") for name in ("anna", "bert")]
+    now = [0.0]
+    sessions = Sessions(Keys(place), lambda: now[0])
+    anna, bert = (sessions.begin(text) or "" for text in texts)
+    assert sessions.begin("lt_wrong") is None
+    assert anna not in texts
+    now[0] = WEEK - 1.0
+    assert [sessions.find([token]).name for token in (anna, bert)] == ["anna", "bert"]  # type: ignore[union-attr]
+    remove_key(place, "anna")
+    assert sessions.find([anna]) is None
+    assert sessions.find([anna, "", bert]) is not None
+    now[0] = WEEK + 1.0
+    assert sessions.find([bert]) is None
+    monkeypatch.setattr("lighttail.server.sessions.MOST_SESSIONS", 2)
+    many = [sessions.begin(texts[1]) or "" for _ in range(3)]
+    assert [sessions.find([token]) is not None for token in many] == [False, True, True]
+    sessions.end(many[1:2])
+    assert [sessions.find([token]) is not None for token in many] == [False, False, True]
 
 
 # Without a service

@@ -58,6 +58,9 @@ def page(browser: Any, server: Server) -> Iterator[Any]:
     assert faults == []
 
 
+MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(all times: [A-Z][\w/+-]+\)"
+
+
 def play(server: Server, name: str, times: int, **more: Any) -> None:
     """Ask and tell some trials."""
     for _ in range(times):
@@ -153,9 +156,9 @@ def test_a_lost_connection_is_said_and_its_return_too(browser: Any, tmp_path: Pa
     try:
         first.post("", {"name": "shop", "policy": "ts:0.5", "arms": ["A", "B"], "seed": 1})
         page.goto("/experiments/shop")
-        wait_for_text(page, "#fresh", r"^As of \d\d:\d\d:\d\d$")
+        wait_for_text(page, "#fresh", rf"^As of {MOMENT}$")
         assert first.end()[0] == 0
-        wait_for_text(page, "#fresh.lost", r"^Connection lost\. Shown is the state of \d\d:\d\d:\d\d\.$")
+        wait_for_text(page, "#fresh.lost", rf"^Connection lost\. Shown is the state of {MOMENT}\.$")
         assert page.locator("#fresh").get_attribute("role") == "status"
         second = Server(store=store, port=first.port)
         try:

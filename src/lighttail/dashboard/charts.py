@@ -93,10 +93,10 @@ def _axis(traffic: View) -> Html | None:
     return el("p", el("span", ends[0]), el("span", ends[1]), class_="axis")
 
 
-def when(time: float) -> Html:
-    """A time, which the script shows in the reader's own time zone."""
-    said = moment(time)
-    return el("time", said, datetime=said.replace(" UTC", "Z").replace(" ", "T"))
+def when(time: float, seconds: bool = False) -> Html:
+    """A time in UTC, which the script shows in the reader's own time zone."""
+    exact = moment(time, seconds=True)
+    return el("time", exact if seconds else moment(time), datetime=f"{exact.replace(' ', 'T')}Z")
 
 
 def means_chart(arms: list[View]) -> Html | None:

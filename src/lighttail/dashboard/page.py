@@ -34,7 +34,7 @@ CHANGES = {
 
 
 def frame(title: str, content: Html, signed: bool = False, script: bool = False) -> str:
-    """A page of the server. signed: whether a key is kept in a cookie. script: whether the page updates."""
+    """A page of the server. signed: whether a cookie stands for a key. script: whether the page updates."""
     head = [
         el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
@@ -59,7 +59,7 @@ def experiment_page(view: View, manage: bool, signed: bool, asked: View) -> str:
     top = el(
         "div",
         el("h1", el("bdi", name), " ", _live("status", made)),
-        el("p", "As of ", _moment(view), class_="note", id="fresh", role="status"),
+        as_of(view.get("now")),
         class_="title",
     )
     content = html(
@@ -77,8 +77,10 @@ def experiment_page(view: View, manage: bool, signed: bool, asked: View) -> str:
     return frame(str(name), whole, signed, script=True)
 
 
-def _moment(view: View) -> Html:
-    return el("span", "") if view.get("now") is None else when(view["now"])
+def as_of(now: float | None) -> Html:
+    """The line that says when the page was made, and in which time zone all of its times are."""
+    said = html("As of ", when(now, seconds=True), " (all times: UTC)") if now is not None else None
+    return el("p", said, class_="note", id="fresh", role="status")
 
 
 def _live(part: str, made: dict[str, Html], name: str = "span") -> Html:
@@ -178,7 +180,7 @@ def list_page(listed: Html, now: float, form: View, manage: bool, signed: bool) 
     )
     content = html(
         el("h1", "Experiments"),
-        el("p", "As of ", when(now), class_="note", id="fresh", role="status"),
+        as_of(now),
         el("div", listed, data_part="list"),
         el("section", el("h2", "Begin an experiment", id="h-form"), begin, aria_labelledby="h-form"),
     )
@@ -210,7 +212,12 @@ def login_page(error: str | None = None) -> str:
             action="/login",
             class_="ask",
         ),
-        el("p", "The key is kept in a cookie of this browser, which no script can read.", class_="note"),
+        el(
+            "p",
+            "The browser does not keep the key, but a cookie that stands for the key for a week and that no "
+            "script can read.",
+            class_="note",
+        ),
     )
     return frame("A key is needed", content)
 

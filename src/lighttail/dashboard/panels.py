@@ -34,6 +34,7 @@ WHY = {
     "sticky": "the unit had the arm before",
     "fallback": "the experiment was paused",
 }
+IN_AVERAGE = "; the doubt about the means is in the average"
 HOW = {
     "tell": "told",
     "default": "closed by the window",
@@ -80,7 +81,8 @@ def is_on(found: View | None) -> bool:
 
 
 def _stressed(event: View) -> Html:
-    return el("p", el("strong", "Alarm. "), alarm_words(event), " ", when(event["time"]), class_="alarm")
+    head = el("strong", "Alarm of ", when(event["time"]), ".")
+    return el("p", head, " ", alarm_words(event), class_="alarm")
 
 
 # What may be lost
@@ -96,7 +98,7 @@ def risk(view: View) -> Html:
     loss, end = exactly(found["loss"]), f"{found['horizon']:,}"
     pair = el(
         "div",
-        _answer("On average over what the rewards say", found["chance"]),
+        _answer("On average over what the rewards say", found["chance"], IN_AVERAGE),
         _answer("On the worst problem found within the confidence limits", found["worst"]),
         _card("Lost so far, on average", number(found["so_far"]["value"]), so_far(found["so_far"]), "medium"),
         class_="answers",
@@ -104,12 +106,16 @@ def risk(view: View) -> Html:
     parts: list[Any] = [
         el("p", f"The chance of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
         pair,
-        _figure(law_chart(found), f"The loss after {end} pulls, in units of reward (log scale)"),
+        _figure(
+            law_chart(found),
+            f"The loss after {end} pulls, in units of reward (the scale of the shares is logarithmic)",
+        ),
     ]
     if (limit := limit_words(view)) is not None:
         parts.append(el("p", limit[0], class_="warning" if limit[1] else "kept"))
     mean = found["mean_loss"]
-    parts.append(el("p", f"Mean loss at the end: {number(mean['value'])} ({limits(mean)})."))
+    said = f"Mean loss at the end: {number(mean['value'])} ({limits(mean)}"
+    parts.append(el("p", f"{said}, the error of the simulation alone)."))
     if means := found["worst"].get("means"):
         shown = ", ".join(f"{arm} {rounded(mean)}" for arm, mean in list(means.items())[:10])
         parts.append(el("p", f"The means of the worst problem found: {shown}.", class_="note"))
@@ -120,8 +126,8 @@ def risk(view: View) -> Html:
     return html(*parts)
 
 
-def _answer(name: str, estimate: View) -> Html:
-    return _card(name, chance_of(estimate), chance_range(estimate), "large")
+def _answer(name: str, estimate: View, more: str = "") -> Html:
+    return _card(name, chance_of(estimate), chance_range(estimate) + more, "large")
 
 
 def _card(name: str, value: str, note: str, size: str) -> Html:
@@ -143,14 +149,15 @@ def arms(view: View) -> Html:
         estimate = ", ".join(number(one) for one in (view["estimate"] or [])[:20])
         return el("p", f"The actions change at every ask. The estimate of the policy is ({estimate}).")
     rows = [
-        _arm_row(el("bdi", one["arm"]), one, "retired" if one["retired"] else limits(one))
+        _arm_row(el("bdi", one["arm"]), one, _limits_of(one, view["no_limits"] is None))
         for one in view["arms"]
     ]
     for name, ones in view["apart"].items():
         rows += [_arm_row(html(el("bdi", one["arm"]), f" ({name})"), one, "–") for one in ones]
     heads = ["arm", "pulls", "rewards", "mean", "95 % limits"]
+    chart = means_chart(view["arms"]) if view["no_limits"] is None else None
     parts = [
-        _figure(means_chart(view["arms"]), "The mean reward of each arm, with limits that hold at all times"),
+        _figure(chart, "The mean reward of each arm, with limits that hold at all times"),
         table("The arms in numbers", heads, rows),
         _shown(view),
     ]
@@ -174,6 +181,11 @@ def arms(view: View) -> Html:
 
 def _arm_row(name: Html, one: View, said: str) -> list[Any]:
     return [name, f"{one['tries']:,}", f"{one['heard']:,}", number(one["value"]), said]
+
+
+def _limits_of(one: View, known: bool) -> str:
+    said = limits(one) if known else "none"
+    return f"{said} (retired)" if one["retired"] else said
 
 
 def _shown(view: View) -> Html | None:
@@ -244,10 +256,10 @@ def rewards(view: View) -> Html:
     parts: list[Any] = [table("Rewards in numbers", ["what", "how many"], rows, hidden=True)]
     if view["time"] is not None and past.get("last_ask") is not None:
         last = past.get("last_reward")
-        said = (
-            "No reward has come yet." if last is None else html("The last reward came at ", when(last), ".")
-        )
-        parts.append(el("p", "The last trial was asked at ", when(past["last_ask"]), ". ", said))
+        came = html("The last reward came at ", when(last), ".") if last is not None else None
+        if last is None and not found["told"]:
+            came = html("No reward has come yet.")
+        parts.append(el("p", "The last trial was asked at ", when(past["last_ask"]), ". ", came))
     if view["settings"].get("window") is not None and found["open"]:
         said = f"A trial stays open for {lasting(view['settings']['window'])} at most."
         parts.append(el("p", said, class_="note"))
@@ -255,17 +267,26 @@ def rewards(view: View) -> Html:
 
 
 def _share_check(one: View) -> Html:
-    total = max(1, sum(one["counts"]))
-    what = "Shares of the floors" if one["what"] == "floors" else "Share of the holdout, among units"
+    total = sum(one["counts"])
+    floors = one["what"] == "floors"
+    what = "Shares of the floors" if floors else "Share of the holdout, among units"
     rows = [
-        [el("bdi", group), f"{count:,}", f"{100 * count / total:.3g} %", f"{100 * due:.3g} %"]
+        [
+            el("bdi", group),
+            f"{count:,}",
+            f"{100 * count / total:.3g} %" if total else "–",
+            f"{100 * due:.3g} %",
+        ]
         for group, count, due in zip(one["groups"], one["counts"], one["shares"], strict=True)
     ]
-    heads = ["who chose", "trials", "share", "should be"]
+    heads = [*(("who chose", "trials") if floors else ("group", "units")), "share", "should be"]
+    if not total:
+        return html(table(what, heads, rows), el("p", "There is nothing to check yet.", class_="note"))
     if one["p"] < WRONG_SHARES:
         verdict = f"The shares are wrong (p = {one['p']:.1g}): look for a fault before you believe a mean."
         return html(table(what, heads, rows), el("p", verdict, class_="warning"))
-    return html(table(what, heads, rows), el("p", "The shares are as they should be.", class_="note"))
+    verdict = f"The counts do not contradict what the shares should be (p = {one['p']:.2g})."
+    return html(table(what, heads, rows), el("p", verdict, class_="note"))
 
 
 # What happened

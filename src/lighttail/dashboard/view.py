@@ -27,20 +27,26 @@ def evidence_of(settings: Mapping[str, Any]) -> Evidence:
 
 
 def arms_view(
-    tries: Mapping[Any, int], heard: Mapping[Any, tuple[int, float]], evidence: Evidence, retired: Any = ()
+    tries: Mapping[Any, int],
+    heard: Mapping[Any, tuple[int, float]],
+    evidence: Evidence,
+    retired: Any = (),
+    why: str | None = None,
 ) -> View:
     """The arms with the limits of their means, and the best one so far against the others.
 
     tries: the pulls of each arm. heard: the number and the sum of the rewards that are evidence.
-    retired: the arms that are never chosen again."""
+    retired: the arms that are never chosen again. why: the sentence that says why the rewards are no
+    evidence; then there are no limits, and nothing is shown."""
     limits: dict[Any, Limits] = {}
     ahead: list[View] = []
-    best, why = None, None
+    best = None
     try:
-        now = lead(heard, evidence)
-        limits, best = now.means, now.best
-        shown = sorted(now.ahead.items(), key=lambda one: -one[1].low)[:MOST_SHOWN]
-        ahead = [{"than": str(arm), "shown": now.shown(arm), **_limits(found)} for arm, found in shown]
+        if why is None:
+            now = lead(heard, evidence)
+            limits, best = now.means, now.best
+            shown = sorted(now.ahead.items(), key=lambda one: -one[1].low)[:MOST_SHOWN]
+            ahead = [{"than": str(arm), "shown": now.shown(arm), **_limits(found)} for arm, found in shown]
     except BadInput as error:  # rewards outside their range: then no interval is right
         why = str(error)
     rows = [

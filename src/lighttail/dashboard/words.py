@@ -49,13 +49,13 @@ def lasting(seconds: float) -> str:
     return "less than a second"
 
 
-def moment(time: float) -> str:
-    """A time in UTC.
+def moment(time: float, seconds: bool = False) -> str:
+    """A time in UTC, with minutes or seconds. The page names the time zone once.
 
-    >>> moment(1.5)
-    '1970-01-01 00:00:01 UTC'
+    >>> moment(61.5), moment(61.5, seconds=True)
+    ('1970-01-01 00:01', '1970-01-01 00:01:01')
     """
-    return clock.strftime("%Y-%m-%d %H:%M:%S UTC", clock.gmtime(time))
+    return clock.strftime(f"%Y-%m-%d %H:%M{':%S' if seconds else ''}", clock.gmtime(time))
 
 
 def number(value: float | None) -> str:
@@ -83,11 +83,11 @@ def chance_of(estimate: View) -> str:
 
 
 def chance_range(estimate: View) -> str:
-    """The interval of a chance: how exact the simulation is."""
+    """The interval of a chance, which is about the simulation and not about the means."""
     if estimate["value"] == 0.0:
         return "none of the simulated ends lost as much"
     low, high = outward(estimate["low"], up=False), outward(estimate["high"])
-    return f"between {low} and {high}, as exact as the simulation is"
+    return f"between {low} and {high}: this is the error of the simulation alone"
 
 
 def sentence(view: View) -> str:
@@ -103,7 +103,7 @@ def leading(view: View) -> str:
     """Which arm looks best, and over which arms that is shown."""
     best = view["best"]
     if best is None:
-        return "No reward has come yet." if view["arms"] else ""
+        return nothing_shown(view) if view["arms"] else ""
     (mean,) = [one["value"] for one in view["arms"] if one["arm"] == best] or [None]
     said = f"The best mean so far is that of {best} ({number(mean)})"
     over = [one["than"] for one in view["ahead"] if one["shown"]]
@@ -113,6 +113,20 @@ def leading(view: View) -> str:
     if over:
         return f"{said}; it is shown to be better than {counted(len(over), 'arm')} of {len(view['ahead'])}."
     return f"{said}, but it is not shown that {best} is better than any other arm."
+
+
+def nothing_shown(view: View) -> str:
+    """Why nothing is said about which arm is better."""
+    told = view["rewards"]["told"]
+    if view["no_limits"]:
+        return "Nothing is shown about which arm is better, because there are no limits of the means."
+    if not told:
+        return "No reward has come yet."
+    said = f"{counted(told, 'reward')} {'has' if told == 1 else 'have'} come, but nothing is shown yet: no "
+    if view.get("old_alone"):
+        window = lasting(view["settings"]["window"])
+        return f"{said}reward is that of a trial of the policy that is older than the window ({window})."
+    return f"{said}reward is that of a trial of the policy."
 
 
 def losing(view: View) -> str:
@@ -130,9 +144,11 @@ def losing(view: View) -> str:
 
 def limit_words(view: View) -> tuple[str, bool] | None:
     """The limit that the settings have for the chance, and whether the average chance is above it: for sure
-    if all of its interval is, as an alarm has it."""
+    if all of its interval is, as an alarm has it. None if the forecast is about another loss or end."""
     found, limit = view["risk"]["forecast"], view["settings"].get("risk")
     if found is None or limit is None or found["loss"] != limit["loss"]:
+        return None
+    if view["status"] != "stopped" and found["horizon"] != max(view["horizon"] or 1, view["pulls"]):
         return None
     low, high, allowed = found["chance"]["low"], found["chance"]["high"], limit["chance"]
     where = "above" if low > allowed else "within" if high <= allowed else "too close to tell from"

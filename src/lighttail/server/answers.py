@@ -13,6 +13,7 @@ Send = Callable[[Any], Awaitable[None]]
 Pair = tuple[bytes, bytes]
 encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # ASCII: also halves of characters
 JSON = (b"content-type", b"application/json")
+NO_STORE = (b"cache-control", b"no-store")  # no proxy and no browser keeps what needs a key
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 STYLE_ALONE = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
 RETRY = (b"retry-after", b"1")
@@ -28,7 +29,7 @@ class Answer(NamedTuple):
 
     status: int
     content: bytes | AsyncIterator[bytes]
-    headers: tuple[Pair, ...] = (JSON,)
+    headers: tuple[Pair, ...] = (JSON, NO_STORE)
 
 
 def json_answer(value: Any, status: int = 200) -> Answer:
@@ -39,7 +40,7 @@ def json_answer(value: Any, status: int = 200) -> Answer:
 def text_answer(kind: str, content: bytes | AsyncIterator[bytes]) -> Answer:
     """Plain text, a page, or lines of JSON."""
     policy = (STYLE_ALONE,) if kind == "html" else ()
-    return Answer(200, content, ((b"content-type", KINDS[kind]), *policy))
+    return Answer(200, content, ((b"content-type", KINDS[kind]), NO_STORE, *policy))
 
 
 def problem(error: BadInput, status: int | None = None, *more: Pair) -> Answer:
@@ -47,7 +48,7 @@ def problem(error: BadInput, status: int | None = None, *more: Pair) -> Answer:
     status = status_of(error) if status is None else status
     answer = json_answer({"error": error.to_dict()}, status)
     later = (RETRY,) if status == UNAVAILABLE else ()
-    return answer._replace(headers=(JSON, *later, *more))
+    return answer._replace(headers=(*answer.headers, *later, *more))
 
 
 async def send_answer(answer: Answer, send: Send) -> None:

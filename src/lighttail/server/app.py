@@ -76,7 +76,7 @@ def made_app(
     app.state.meter = meter
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
     routes = Routes(office, meter, webhook)
-    dashboard = Dashboard(routes, keys)
+    dashboard = Dashboard(routes, guard.sessions)
     add_routes(app, routes)
     view = {"response_model": dict[str, Any]}
     add(app, "GET", f"{EXPERIMENT}/view", dashboard.view, "read", 400, 404, **view)

@@ -11,22 +11,22 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from lighttail.checks import BadInput, whole
+from lighttail.checks import BadInput, refuse, whole
 from lighttail.dashboard import form, page
 from lighttail.dashboard.html import Html
 from lighttail.dashboard.panels import is_on, panels
 from lighttail.dashboard.view import View, arms_view, default_loss, evidence_of, risk_view, service_view
-from lighttail.inference import Evidence
+from lighttail.inference import BoundedRewards, Evidence
 from lighttail.live.errors import status_of
 from lighttail.live.requests import Look
 from lighttail.outcomes.format import chance
 from lighttail.reading.numbers import parse_number, parse_whole
 from lighttail.server.answers import Answer, json_answer
 from lighttail.server.gate import HEADERS
-from lighttail.server.keys import Keys
 from lighttail.server.looks import MOST_KEPT, Asked, Histories, Outlooks
 from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Routes
-from lighttail.server.visits import PageRoute, Visit, go_to, key_cookie, page_answer
+from lighttail.server.sessions import Sessions, token_cookie, tokens_of
+from lighttail.server.visits import PageRoute, Visit, go_to, page_answer
 
 FIRST_FORECAST = 3.0  # seconds that a page waits for its first forecast
 MOMENT = 0.9  # seconds for which panels and limits are kept, however many people look
@@ -38,10 +38,10 @@ NO_LOSS = "A forecast needs the loss that you ask about: write it into the field
 
 
 class Dashboard:
-    """The pages of an office. keys: those of the server; None if it has none."""
+    """The pages of an office. sessions: of browsers that have shown a key; None if the server has no keys."""
 
-    def __init__(self, routes: Routes, keys: Keys | None = None) -> None:
-        self.routes, self.keys = routes, keys
+    def __init__(self, routes: Routes, sessions: Sessions | None = None) -> None:
+        self.routes, self.sessions = routes, sessions
         self.histories = Histories(routes.office.journal)
         self.outlooks = Outlooks(routes.forecast)
         self._kept: OrderedDict[str, tuple[int, float, View]] = OrderedDict()
@@ -60,26 +60,27 @@ class Dashboard:
         if summary["arms"] is None:
             risk = risk_view(loss, horizon, why="There is no forecast: the actions change at every ask.")
             return self._dated(service_view(summary, history, None, risk))
-        arms = await self._arms(summary, evidence)
+        arms = await self._arms(summary, evidence, history)
         risk = await self._risk(summary, evidence, loss, horizon, patience)
         return self._dated(service_view(summary, history, arms, risk))
 
-    async def _arms(self, summary: View, evidence: Evidence) -> View:
-        """The arms with their limits: those of a moment ago, if many people look at once."""
+    async def _arms(self, summary: View, evidence: Evidence, history: View) -> View:
+        """The arms with their limits: those of a moment ago, if many people look at once. Rewards that are
+        no evidence have no limits."""
         name, now = summary["name"], time.monotonic()
         kept = self._kept.get(name)
         if kept is not None and now - kept[1] < (LONGER if kept[0] == summary["seq"] else MOMENT):
             return kept[2]
-        heard, old_alone = heard_of(summary), False
+        heard, old_alone, why = heard_of(summary), False, None
         try:
             outlook = await self._outlook(name)
             old_alone = summary["settings"].get("window") is not None
             rows = zip(outlook.labels, outlook.heard, strict=True)
             heard = {arm: (one.times, one.total) for arm, one in rows}
-        except BadInput:  # retired arms, or rewards outside their range
-            pass
+        except BadInput as error:  # retired arms, or rewards outside their range
+            why = why_no_evidence(summary, evidence, history, error)
         tries = {arm: summary["tries"].get(arm, 0) for arm in heard}
-        made = await run_in_threadpool(arms_view, tries, heard, evidence, summary["retired"])
+        made = await run_in_threadpool(arms_view, tries, heard, evidence, summary["retired"], why)
         made["old_alone"] = old_alone
         self._kept[name] = (summary["seq"], now, made)
         self._kept.move_to_end(name)
@@ -208,20 +209,23 @@ class Dashboard:
 
     async def ask_key(self, visit: Visit) -> Answer:
         """The page that takes a key."""
-        return go_to("/") if self.keys is None else page_answer(page.login_page())
+        return go_to("/") if self.sessions is None else page_answer(page.login_page())
 
     async def login(self, visit: Visit) -> Answer:
-        """Keep a key in a cookie, if it is one of this server."""
+        """Begin a session, if the key is one of this server."""
         key = visit.fields.get("key", "").strip()
-        if self.keys is None:
+        if self.sessions is None:
             return go_to("/")
-        if self.keys.find(key) is None:
+        token = self.sessions.begin(key)
+        if token is None:
             return page_answer(page.login_page("This is no key of this server."), 401)
-        return go_to("/", key_cookie(key, visit.scope[HEADERS]))
+        return go_to("/", token_cookie(token, visit.scope[HEADERS]))
 
     async def logout(self, visit: Visit) -> Answer:
-        """Forget the key."""
-        return go_to("/", key_cookie("", visit.scope[HEADERS]))
+        """End the session."""
+        if self.sessions is not None:
+            self.sessions.end(tokens_of(visit.scope[HEADERS]))
+        return go_to("/", token_cookie("", visit.scope[HEADERS]))
 
     async def static(self, visit: Visit) -> Answer:
         """A file of the pages."""
@@ -263,6 +267,40 @@ def heard_of(summary: View) -> dict[Any, tuple[int, float]]:
     """The number and the sum of the rewards of each arm, from a summary."""
     means = summary["means"]
     return {arm: (times, times * (means[arm] or 0.0)) for arm, times in summary["heard"].items()}
+
+
+def why_no_evidence(summary: View, evidence: Evidence, history: View, error: BadInput) -> str | None:
+    """Why the rewards of a summary are no evidence, if what a forecast is made from was refused.
+
+    None if the rewards are evidence after all: retired arms keep a forecast from being made, but not limits,
+    if there is no window and every reward is within its range."""
+    if not summary["retired"]:
+        return str(error)
+    if summary["settings"].get("window") is not None:
+        return (
+            "an arm was retired, and then the trials that are younger than the window cannot be left out, "
+            "whose good news comes before the bad news; no setting helps, but another experiment without "
+            "the retired arm does"
+        )
+    if history["seq"] < summary["seq"]:
+        return "the journal is still being read"
+    return outside(evidence, history["least"], history["most"])
+
+
+def outside(evidence: Evidence, least: float | None, most: float | None) -> str | None:
+    """The sentence if a reward is outside its range.
+
+    >>> outside(BoundedRewards(), 0.0, 1.0), outside(BoundedRewards(), None, None)
+    (None, None)
+    >>> print(outside(BoundedRewards(), 0.0, 40.0))
+    settings.rewards must be set so that it fits the rewards, but the reward 40 was heard
+    """
+    if isinstance(evidence, BoundedRewards):
+        for reward in (least, most):
+            if reward is not None and not evidence.low <= reward <= evidence.high:
+                found = f"the reward {reward:g} was heard"
+                return str(refuse("settings.rewards", None, "set so that it fits the rewards", found=found))
+    return None
 
 
 def question_of(asked: View) -> tuple[float | None, int | None, str | None]:

@@ -8,6 +8,7 @@ from typing import Any
 from lighttail.live.errors import Refused
 from lighttail.server.keys import MAY, Keys
 from lighttail.server.reading import Headers
+from lighttail.server.sessions import Sessions, tokens_of
 
 OPEN = ("/healthz", "/readyz")  # for probes, which have no key
 FOR_ALL = (
@@ -17,7 +18,6 @@ FOR_ALL = (
     "/static/page.js",
     "/static/icon.svg",
 )  # before a key is known
-COOKIE = "lighttail_key"
 READING = ("GET", "HEAD")
 HERE = ("localhost", "127.0.0.1", "[::1]")
 NO_KEY, FORBIDDEN = 401, 403
@@ -29,19 +29,20 @@ class Guard:
 
     def __init__(self, keys: Keys | None = None, names: Any = ()) -> None:
         self.keys = keys
+        self.sessions = None if keys is None else Sessions(keys)
         self.names = {*HERE, *(str(name).lower() for name in names)}
 
     def admitted(self, path: str, headers: Headers, method: str = "GET") -> set[str]:
         """What the sender of a request may do. Raises Refused (401, 403) if it may not come in."""
         if path in OPEN:
             return ALL
-        if self.keys is not None:
+        if self.keys is not None and self.sessions is not None:
             if path in FOR_ALL:
                 return set()
-            if b"authorization" not in headers and (key := cookie_of(headers)) is not None:
+            if b"authorization" not in headers and (tokens := tokens_of(headers)):
                 if method not in READING:
                     check_same_origin(headers)
-                return self._holder(self.keys, f"Bearer {key}".encode("latin-1"))
+                return self._visitor(self.sessions, tokens)
             return self._holder(self.keys, headers.get(b"authorization", b""))
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if name_of(host) not in self.names:
@@ -59,23 +60,21 @@ class Guard:
         kind, _, text = given.decode("latin-1").partition(" ")
         key = keys.find(text.strip()) if kind.lower() == "bearer" else None
         if key is None:
-            found = "names none of them" if given else "is missing"
-            allowed = "'Bearer' and a key of this server"
-            raise Refused(field="Authorization", allowed=allowed, found=found, status=NO_KEY)
+            raise no_key("names none of them" if given else "is missing")
+        return MAY[key.role]
+
+    def _visitor(self, sessions: Sessions, tokens: list[str]) -> set[str]:
+        """What a browser may do whose cookies have these tokens."""
+        key = sessions.find(tokens)
+        if key is None:
+            raise no_key("is missing, and the session of the cookie has ended")
         return MAY[key.role]
 
 
-def cookie_of(headers: Headers) -> str | None:
-    """The key that a browser keeps; None if it keeps none.
-
-    >>> cookie_of({b"cookie": b"theme=dark; lighttail_key=lt_1"}), cookie_of({b"cookie": b"other_key=1"})
-    ('lt_1', None)
-    """
-    for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
-        name, _, value = part.strip().partition("=")
-        if name == COOKIE and value:
-            return value
-    return None
+def no_key(found: str) -> Refused:
+    """The refusal of a request without a key."""
+    allowed = "'Bearer' and a key of this server"
+    return Refused(field="Authorization", allowed=allowed, found=found, status=NO_KEY)
 
 
 def check_same_origin(headers: Headers) -> None:

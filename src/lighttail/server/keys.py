@@ -150,13 +150,17 @@ class Keys:
         """The key with this text. Every digest is compared in the same time, whatever it is.
 
         Raises Refused (503) if the file is no keys file any more: no key of before is trusted then."""
+        return self.with_digest(digest_of(text))
+
+    def with_digest(self, digest: str) -> Key | None:
+        """The key whose text has this digest; as `find`."""
         if (mark := self._mark()) != self._seen:
             try:
                 self._keys = read_keys(self.path)
             except BadInput:
                 raise unavailable("the keys file of the server cannot be read", "server") from None
             self._seen = mark
-        digest, found = digest_of(text), None
+        found = None
         for key in self._keys:
             if hmac.compare_digest(digest, key.digest):
                 found = key

@@ -12,10 +12,11 @@ from starlette.requests import Request
 from lighttail.checks import BadInput, refuse
 from lighttail.dashboard.page import error_page, login_page
 from lighttail.live.errors import Refused, status_of
-from lighttail.server.answers import Answer, Pair, Send, send_answer
+from lighttail.server.answers import NO_STORE, Answer, Pair, Send, send_answer
 from lighttail.server.gate import BEARER, HEADERS, MAY, PlainRoute, Scope
-from lighttail.server.guard import COOKIE, FORBIDDEN, NO_KEY, check_role, check_same_origin, cookie_of
+from lighttail.server.guard import FORBIDDEN, NO_KEY, check_role, check_same_origin
 from lighttail.server.reading import NOT_JSON, Headers, Receive, body_of
+from lighttail.server.sessions import tokens_of
 
 FORM = b"application/x-www-form-urlencoded"
 MOST_FIELDS = 50
@@ -28,7 +29,7 @@ SAFE: tuple[Pair, ...] = (
     (b"content-security-policy", RULES.encode("ascii")),
     (b"referrer-policy", b"same-origin"),  # with no-referrer, browsers would send forms without their origin
     (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
+    NO_STORE,
 )
 
 
@@ -51,8 +52,8 @@ class Visit(Request):
 
     @property
     def signed(self) -> bool:
-        """Whether the visitor's key is kept in a cookie."""
-        return cookie_of(self.scope[HEADERS]) is not None
+        """Whether a cookie stands for the visitor's key."""
+        return bool(tokens_of(self.scope[HEADERS]))
 
 
 class PageRoute(PlainRoute):
@@ -119,11 +120,3 @@ def refusal_page(error: BadInput, scope: Scope) -> Answer | None:
     if status == FORBIDDEN and error.field == "Authorization":
         return page_answer(login_page(str(error)), status)
     return page_answer(error_page(str(error), status), status)
-
-
-def key_cookie(key: str, headers: Headers) -> Pair:
-    """The cookie that keeps a key: no script reads it, and no page of another server makes use of it."""
-    secure = "; Secure" if headers.get(b"origin", b"").startswith(b"https://") else ""
-    age = 0 if not key else 30 * 24 * 3600
-    text = f"{COOKIE}={key}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}"
-    return (b"set-cookie", text.encode("ascii"))

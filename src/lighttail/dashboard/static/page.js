@@ -6,6 +6,7 @@
   const EVERY = 2000; // milliseconds between two looks
   const SLOWEST = 30000; // the longest pause after failures
   const PATIENCE = 8000; // for one answer
+  const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone || "this computer's time zone";
   const page = document.querySelector("[data-feed]");
   const fresh = document.getElementById("fresh");
   const seen = new Map(); // what the server said last, by panel
@@ -13,17 +14,25 @@
   let shownAt = null; // when the panels on the screen were made
   let timer = null;
 
+  // A time of the reader's own time zone, such as 2026-11-16 15:58:07.
+  function written(date) {
+    const two = (number) => String(number).padStart(2, "0");
+    const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
+    return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":")}`;
+  }
+
   function localTimes(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
       const at = new Date(time.dateTime);
       if (!Number.isNaN(at.valueOf())) {
         time.title = time.dateTime;
-        time.textContent = at.toLocaleString();
+        time.textContent = written(at).slice(0, 16);
       }
     }
   }
 
-  const clockOf = (date) => date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  // When the panels were made, and in which time zone all times on the page are.
+  const momentOf = (date) => `${written(date)} (all times: ${ZONE})`;
 
   // Replace the content of a panel; keep what is open, and the keyboard where it was.
   function replace(panel, html) {
@@ -55,7 +64,7 @@
       }
     }
     shownAt = new Date(answer.now * 1000);
-    say(`As of ${clockOf(shownAt)}`, false);
+    say(`As of ${momentOf(shownAt)}`, false);
   }
 
   // The state of the connection. A screen reader hears it only if it is lost, and when it is back.
@@ -68,7 +77,7 @@
 
   function lose(why) {
     failures += 1;
-    const at = shownAt ? clockOf(shownAt) : "the time when it was loaded";
+    const at = shownAt ? momentOf(shownAt) : "the time when it was loaded";
     say(`${why} Shown is the state of ${at}.`, true);
   }
 
@@ -108,7 +117,10 @@
   localTimes(document);
   if (page && fresh) {
     const first = fresh.querySelector("time");
-    if (first) shownAt = new Date(first.dateTime);
+    if (first) {
+      shownAt = new Date(first.dateTime);
+      say(`As of ${momentOf(shownAt)}`, false);
+    }
     timer = setTimeout(tick, EVERY);
     document.addEventListener("visibilitychange", hurry);
     window.addEventListener("online", hurry);
