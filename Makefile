@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture screenshots layers delays guard-rails calibration clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture screenshots layers delays guard-rails calibration dist lowest clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,8 @@ help:
 	@echo "make docs         build the documentation site into build/docs"
 	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
 	@echo "make bench-live   the service: events per commit, latency in fsyncs, HTTP, restart, two servers"
+	@echo "make dist         build the wheel and the sdist, and try the wheel on every supported Python"
+	@echo "make lowest       the quick tests with the lowest supported version of every dependency"
 	@echo "make bench-peers  the same UCB1 in river, MABWiser, PyMAB and lighttail, side by side"
 
 .venv/ready: pyproject.toml
@@ -96,5 +98,23 @@ calibration: .venv/ready
 delays: .venv/ready
 	$(BIN)/python docs/delays.py
 
+# docs/releasing.md says when.
+dist: .venv-release/ready
+	.venv-release/bin/python release/dist.py
+
+# The compiled kernels of the lowest versions stay in the environment.
+lowest: .venv-release/ready
+	.venv-release/bin/uv venv --quiet --clear --python $(PYTHON) .venv-lowest
+	.venv-release/bin/uv pip install --quiet --python .venv-lowest --resolution lowest-direct ".[frames,cluster,studies,serve]"
+	.venv-release/bin/uv pip install --quiet --python .venv-lowest pytest pytest-xdist hypothesis httpx
+	.venv-release/bin/uv pip list --python .venv-lowest
+	.venv-lowest/bin/python -m pytest -n auto --dist worksteal -m "not slow" $(QUICK:%=tests/test_%.py)
+
+.venv-release/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-release/bin/python -m pip install --quiet --group release
+	touch $@
+
 clean:
-	rm -rf .venv .venv-peers build reports
+	rm -rf .venv .venv-lowest .venv-peers .venv-release build dist reports

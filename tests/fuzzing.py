@@ -38,7 +38,9 @@ class Hang(BaseException):
 
 # What is said where a command takes a while, as it may on a busy machine.
 NOTES = re.compile(
-    r"^(compiling .* \(first run only\)|planning the paths of .*|the exact law takes .*)\n", re.MULTILINE
+    r"^(compiling .* \(first run only\)|planning the paths of .*|the exact law takes .*|"
+    r"lighttail: .* after \d+ s)\n",
+    re.MULTILINE,
 )
 
 

@@ -3,6 +3,7 @@ back all that was played on top of it, and threads are there while there is work
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import time
@@ -18,10 +19,11 @@ from test_live_faults import reconciled, retried, reward_of
 
 from lighttail.live import Office, open_journal
 from lighttail.live import desk as desk_module
-from lighttail.live.gathering import Gathering
+from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.past import Past
 from lighttail.live.requests import Told, ask_for, tell_of
 from lighttail.live.ticket import Ticket
+from lighttail.live.timers import Timers
 
 
 def played(desk: Any, count: int) -> None:
@@ -222,6 +224,34 @@ def test_windows_that_cannot_be_closed_are_closed_later(monkeypatch: pytest.Monk
     assert replayed(journal) == book
 
 
+def test_the_desk_waits_longer_after_each_commit_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk_module, "FIRST_PAUSE", 0.01)
+    broken = [False]
+    journal, clock = AheadJournal(lambda: broken[0]), Clock()
+    with desk_of(journal, clock, settings={"window": 60, "default": 0.25}) as desk:
+        desk.ask()
+        clock.now += 60
+        broken[0] = True
+        refused(desk.tick, 503, "journal")
+        while len(journal.commits) < 6:
+            time.sleep(0.01)
+        assert desk._pause >= 0.01 * 2**3
+        broken[0] = False
+        assert desk.summary()["open"] == 0
+        desk.tick()
+        assert desk._again is None
+
+
+def test_a_desk_that_only_reads_after_a_failure_comes_to_rest() -> None:
+    broken = [True]
+    with desk_of(AheadJournal(lambda: broken[0])) as desk:
+        refused(desk.ask, 503, "journal")
+        assert desk._again is not None
+        assert desk.summary()["pulls"] == 0
+        desk.tick()
+        assert desk._again is None
+
+
 # Threads, and experiments that share commits
 
 
@@ -248,6 +278,99 @@ def test_threads_end_when_there_is_no_work_and_windows_end_all_the_same(
     assert office.desk("e7").summary()["events"]["default"] == 1
     office.close()
     assert threads_of("desk of e") == 0
+
+
+class NoThreads:
+    """Lets the first `times` starts of threads fail whose names begin with `prefix`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, prefix: str, times: int = 1) -> None:
+        self.left, plain = times, threading.Thread.start
+
+        def start(thread: threading.Thread) -> None:
+            if self.left and thread.name.startswith(prefix):
+                self.left -= 1
+                raise RuntimeError("can't start new thread")
+            plain(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", start)
+
+
+@pytest.mark.parametrize("which", ["desk of", "writer"])
+def test_a_thread_that_cannot_be_started_refuses_and_is_started_later(
+    which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = AheadJournal()
+    with desk_of(journal) as desk:
+        failing = NoThreads(monkeypatch, which)
+        refused(lambda: desk.submit(ask_for()).result(5), 503, "server", "can't start new thread")
+        assert failing.left == 0
+        assert desk.waiting == 0
+        assert desk.submit(ask_for()).result(5)[0].id == 1
+        book = book_of(desk)
+    assert replayed(journal) == book
+
+
+def test_a_desk_without_a_thread_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk_of(AheadJournal()) as desk:
+        NoThreads(monkeypatch, "desk of")
+        closing = threading.Thread(target=desk.close, daemon=True)
+        closing.start()
+        closing.join(5)
+        assert not closing.is_alive()
+        refused(desk.ask, 503, "server", "closing")
+
+
+def test_coroutines_are_refused_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def asked(desk: Any) -> Any:
+        return await asyncio.wait_for(AsyncDesk(desk).ask(), 5)
+
+    with desk_of(AheadJournal()) as desk:
+        NoThreads(monkeypatch, "desk of")
+        refused(lambda: asyncio.run(asked(desk)), 503, "server", "can't start new thread")
+        assert asyncio.run(asked(desk))[0].id == 1
+
+
+def window_ends(desk: Any) -> bool:
+    """Whether the window of the first trial ends although nobody asks."""
+    end = time.monotonic() + 5.0
+    while desk.written < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(desk.written == 2)
+
+
+@pytest.mark.parametrize("which", ["timers", "desk of"])
+def test_windows_end_although_a_thread_could_not_be_started(
+    which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk_module, "IDLE", 0.05)
+    monkeypatch.setattr(desk_module, "FIRST_PAUSE", 0.05)
+    with desk_of(AheadJournal(), time.time, settings={"window": 0.4, "default": 0.5}) as desk:
+        desk.ask()
+        failing = NoThreads(monkeypatch, which)
+        assert window_ends(desk)
+        assert failing.left == 0
+
+
+def test_a_mistake_of_one_function_does_not_end_the_timers() -> None:
+    timers, called = Timers(), threading.Event()
+    timers.set(0.0, lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+    timers.set(0.01, called.set)
+    assert called.wait(5)
+
+
+def test_a_timer_that_is_over_before_the_desk_has_left_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk_module, "IDLE", 0.05)
+    plain = Timers.set
+
+    def slow(self: Timers, seconds: float, wake: Any) -> None:
+        plain(self, seconds, wake)
+        if threading.current_thread().name.startswith("desk of"):
+            time.sleep(seconds + 0.05)  # the desk waits for a processor
+
+    monkeypatch.setattr(Timers, "set", slow)
+    with desk_of(AheadJournal(), time.time, settings={"window": 0.3, "default": 0.5}) as desk:
+        desk.ask()
+        assert window_ends(desk)
 
 
 def test_experiments_of_a_file_share_commits(tmp_path: Path) -> None:
@@ -284,26 +407,3 @@ def test_experiments_of_a_file_share_commits(tmp_path: Path) -> None:
     assert sum(line.startswith("COMMIT") for line in traced) <= 2  # the first may have gone ahead alone
     link.set_trace_callback(None)
     office.close()
-
-
-def test_many_requests_are_written_in_halves_if_a_commit_is_quick() -> None:
-    gathering = Gathering()
-    assert not gathering.pays_to_split(1000)  # nothing is known
-    gathering.committed(0, 0.0004, 20)
-    assert [gathering.pays_to_split(requests) for requests in (2, 40, 256)] == [False, False, True]
-    slow = Gathering()
-    slow.committed(0, 0.006, 256)
-    assert not slow.pays_to_split(256)
-    assert slow.pays_to_split(1000)
-
-
-def test_halves_are_played_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Gathering, "pays_to_split", lambda self, requests: requests > 1)
-    journal = AheadJournal()
-    with desk_of(journal) as desk:
-        tickets = [Ticket(ask_for(key=f"k{n}")) for n in range(40)]
-        desk.submit_all(tickets)
-        assert [ticket.result()[0].id for ticket in tickets] == list(range(1, 41))
-        assert 1 < len(journal.commits) < 40
-        book = book_of(desk)
-    assert replayed(journal) == book

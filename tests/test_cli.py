@@ -8,12 +8,15 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
+import tomllib
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lighttail as lt
@@ -24,12 +27,15 @@ from lighttail.report.figures import looks, survival_figure
 from lighttail.report.page import page
 from lighttail.running import prepare
 from lighttail.system import files
+from lighttail.system.versions import EXTRAS, NEEDED
 
 compare_module = importlib.import_module("lighttail.compare")  # the name is the function's
 FILES = {"report.html", "results.json"} | {
     f"{name}.{form}" for name in ("survival", "histograms") for form in ("png", "svg")
 }
 QUICK = ["--paths", "400", "--horizon", "100"]
+START = "import sys; sys.argv[0] = 'lighttail'; from lighttail import cli; cli.main()"
+PROGRAM = [sys.executable, "-c", START]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -522,11 +528,50 @@ def test_elimination_with_an_any_time_bonus_warns_in_one_line(
 
 def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "--version") == 0
-    assert capsys.readouterr().out == f"lighttail {lt.__version__}\n"
+    first, python, needed, *extras = capsys.readouterr().out.splitlines()
+    assert (first, python.split()[0]) == (f"lighttail {lt.__version__}", "Python")
+    assert f"numpy {np.__version__}, numba " in needed
+    assert [line.partition(":")[0] for line in extras] == list(EXTRAS)
     assert run(monkeypatch) == 0
     assert "compare" in capsys.readouterr().out
     assert run(monkeypatch, "compare", "--help") == 0
     assert "--assumed-sigma" in capsys.readouterr().out
+
+
+def test_the_parts_of_the_version_are_those_of_pyproject() -> None:
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+
+    def names(requirements: list[str]) -> list[str]:
+        return [re.split(r"[\[<>=!;~ ]", one)[0] for one in requirements]
+
+    assert names(project["dependencies"]) == list(NEEDED)
+    assert list(project["optional-dependencies"]) == list(EXTRAS)
+    for extra, needed in project["optional-dependencies"].items():
+        assert set(names(needed)) - {"uvloop"} <= set(EXTRAS[extra])  # uvloop is not for every system
+
+
+def test_a_report_that_replaces_another_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compare", *QUICK, "--policy", "ts:1", "--no-growth", "--out", str(tmp_path / "here")]
+    said = f"lighttail: {tmp_path / 'here'} had a report already, which was replaced\n"
+    for expected, more in (("", []), (said, []), ("", ["--json"])):
+        assert run(monkeypatch, *words, *more) == 0
+        assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_completion_is_made(shell: str) -> None:
+    asked = {**os.environ, "_LIGHTTAIL_COMPLETE": f"source_{shell}"}
+    script = subprocess.run(PROGRAM, env=asked, capture_output=True, text=True, check=True).stdout
+    assert f"_LIGHTTAIL_COMPLETE=complete_{shell}" in script
+    assert "lighttail" in script.strip().splitlines()[0 if shell == "zsh" else -1]
+
+
+def test_completion_finds_the_commands() -> None:
+    asked = {"_LIGHTTAIL_COMPLETE": "complete_bash", "COMP_WORDS": "lighttail comp", "COMP_CWORD": "1"}
+    done = subprocess.run(PROGRAM, env=os.environ | asked, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["compare"]
 
 
 def forbidden(*args: Any, **settings: Any) -> None:

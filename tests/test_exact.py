@@ -303,7 +303,7 @@ def test_what_has_no_exact_law_is_refused(
 def test_what_takes_long_is_said_beforehand(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     lt.exact_tail(TUNED["LightTailed"], PROBLEM, 200, 20.0)  # compiles
     capsys.readouterr()
-    monkeypatch.setattr("lighttail.system.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("lighttail.system.progress.FIRST", 0.0)
     lt.exact_tail(TUNED["LightTailed"], PROBLEM, 200, 20.0)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(exact.costs, "seconds", lambda groups, regret: 300.0)

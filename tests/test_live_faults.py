@@ -13,22 +13,26 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from desks import book_of, desk_of, events_of, replayed
+from desks import Clock, book_of, desk_of, events_of, replayed
 from journals import new_schema
 from killed_desk import reward_of
 
 import lighttail as lt
 from lighttail.live import Desk, Journal, Office, open_journal
 from lighttail.live.checking import check_journal
-from lighttail.live.errors import UNAVAILABLE, status_of
-from lighttail.live.journal import Turn
+from lighttail.live.errors import UNAVAILABLE, status_of, unavailable
+from lighttail.live.journal import NO_DIGEST, Turn
 from lighttail.live.memory import MemoryJournal
+from lighttail.live.outlook import outlook
 from lighttail.live.postgres import PostgresJournal
-from lighttail.live.requests import ask_for
-from lighttail.live.sqlite import SqliteJournal
+from lighttail.live.requests import ask_for, tell_of
+from lighttail.live.sqlite import SqliteJournal, _SqliteReading
+from lighttail.live.ticket import Ticket
+from lighttail.live.writer import Group
 
 SERVER = Path(__file__).with_name("killed_desk.py")
 
@@ -214,6 +218,63 @@ def test_a_damaged_journal_is_said_and_not_played(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_a_read_that_fails_within_a_request_leaves_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One read after another fails while three amends are played; the next requests are answered, and the
+    journal stays whole."""
+    reads, fails = [0], [0]
+    found = _SqliteReading._found
+
+    def failing(self: _SqliteReading, where: str, *values: Any, by: str = "") -> list[str]:
+        reads[0] += 1
+        if reads[0] == fails[0]:
+            raise unavailable("disk I/O error")
+        return found(self, where, *values, by=by)
+
+    monkeypatch.setattr(_SqliteReading, "_found", failing)
+    journal, clock = SqliteJournal(tmp_path / "a.db"), Clock()
+    settings = {"window": 10, "default": 0, "late": "amend"}
+    with desk_of(journal, clock, settings=settings) as desk:
+        for turn in range(1, 20):
+            ids = [trial.id for trial in desk.ask(3)]
+            clock.now += 20
+            desk.tick()
+            reads[0], fails[0] = 0, turn
+            tickets = [Ticket(tell_of([(id, 1.0) for id in ids])), Ticket(ask_for())]
+            desk.submit_all(tickets)
+            if turn <= 6:  # each story is read twice
+                for ticket in tickets:
+                    with pytest.raises(lt.BadInput, match="disk I/O error"):
+                        ticket.result()
+                assert desk.tell([(id, 1.0) for id in ids]).counted == 3
+                assert desk.ask()[0].id == ids[-1] + 1
+            else:
+                assert tickets[0].result().counted == 3
+                break
+        book = book_of(desk)
+    assert turn == 7
+    assert replayed(journal) == book
+    journal.close()
+
+
+def test_an_arm_that_joins_later_does_not_change_an_outlook() -> None:
+    with desk_of() as desk:
+        desk.ask(3)
+        assert desk._book is not None
+        made = outlook(desk._book, 1000.0)
+        desk.add("D")
+        assert made.labels == ["A", "B", "C"]
+
+
+def test_a_group_takes_no_events_with_a_gap() -> None:
+    group = Group("one", lambda group: None, 4, NO_DIGEST)
+    group.add([{"seq": 5, "time": 1.0, "kind": "stop"}])
+    with pytest.raises(ValueError, match="without gaps"):
+        group.add([{"seq": 7, "time": 1.0, "kind": "stop"}])
+    assert [row.seq for row in group.rows] == [5]
+
+
 # Databases
 
 
@@ -279,6 +340,19 @@ def test_a_turn_that_is_taken_is_waited_for_once_and_costs_no_connection(
         assert (len(made), journal._idle.qsize()) == before
     assert desk.ask()[0].id == 1
     office.close()
+
+
+@pytest.mark.parametrize("transaction", ["IDLE", "ACTIVE", "INERROR"])
+@pytest.mark.parametrize("pipeline", ["OFF", "ABORTED"])
+def test_a_connection_is_used_again_only_if_it_is_idle(transaction: str, pipeline: str) -> None:
+    import psycopg
+
+    status = psycopg.pq.TransactionStatus[transaction], psycopg.pq.PipelineStatus[pipeline]
+    info = SimpleNamespace(transaction_status=status[0], pipeline_status=status[1])
+    link = SimpleNamespace(rollback=lambda: None, closed=False, broken=False, info=info)
+    reader = PostgresJournal.__new__(PostgresJournal)
+    reader._psycopg = psycopg
+    assert reader._usable(link) == ((transaction, pipeline) == ("IDLE", "OFF"))
 
 
 def test_servers_that_create_at_once_make_one_experiment(postgres: str) -> None:

@@ -57,7 +57,7 @@ from lighttail.rules import highest
 from lighttail.running.simulate import simulate
 from lighttail.tails import Diagnostics, ExactLaw, TailEstimate, exact_law, exact_tail, tail_probability
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "UCB",

@@ -77,8 +77,8 @@ def compare(
     growth: whether to find out how the chance of losing the threshold falls as the experiment grows
         (docs/verdict.md), from exact values or more paths. By default this is done for up to 12 policies.
     horizon, paths, seed, delay, batch, keep, device, executor, threads: as in `simulate`.
-    progress: True shows a bar on a terminal. A function is called with the policy's name and the number of
-        paths that are done, counted over all policies.
+    progress: True shows a bar on a terminal and lines elsewhere. A function is called with the policy's name
+        and the number of paths that are done, counted over all policies.
 
     `lt.write_report(comparison, folder)` writes the page with its figures and `results.json`.
 

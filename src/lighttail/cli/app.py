@@ -9,15 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-import lighttail
 from lighttail.checks import SHOWN, Argument, BadInput, refuse
 from lighttail.cli.options import print_line
 from lighttail.reading.own import blame
 from lighttail.running.pool import BlocksFailed
 from lighttail.system.files import in_a_sentence
+from lighttail.system.versions import installed_parts
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
@@ -32,14 +31,20 @@ class Stopped(Exception):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"lighttail {lighttail.__version__}")
+        print("\n".join(installed_parts()))
         raise typer.Exit
 
 
 @app.callback()
 def _lighttail(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the versions of lighttail and of its parts.",
+            callback=_print_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
     pass

@@ -17,7 +17,6 @@ from lighttail.outcomes.losing import EXPLAINED
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_linear, parse_noise
 from lighttail.report import write_report
-from lighttail.system.files import output_folder
 
 LINEAR = {"noise": opt.ARMS["noise"], "actions": "10"}  # the problem that --linear stands for
 
@@ -118,7 +117,7 @@ def compare(
         problem.check_sums(pulls)
         loss = check_threshold(threshold, problem, pulls, lost, unit=pulls)
     command = opt.command_again(context, policy=words, **(LINEAR if linear else {} if data else opt.ARMS))
-    with output_folder("out", out):
+    with opt.report_folder(out, as_json):
         comparison = compare_policies(
             told_apart(policies, policies.values()),
             problem,
@@ -143,10 +142,11 @@ def compare(
 
 
 def _show(comparison: Any, path: Path, notes: list[str]) -> None:
-    from lighttail.report.terminal import comparison_table
+    from lighttail.report.terminal import comparison_tables
 
     screen = opt.console()
-    screen.print(comparison_table(comparison, screen.width))
+    for table in comparison_tables(comparison, screen.width):
+        screen.print(table)
     screen.print(comparison.verdict())
     screen.print(EXPLAINED[comparison.kind])
     for text in notes:

@@ -33,6 +33,7 @@ from lighttail.reading.words import (
     parse_whole,
     shares,
 )
+from lighttail.system.files import output_folder
 
 LONGEST_LINE = 1000  # letters
 HERE = loader(lambda name: Path(name).expanduser(), Path())  # how files that a command names are loaded
@@ -196,6 +197,17 @@ def warnings_as_lines() -> Iterator[None]:
         yield
     for warning in dict.fromkeys(str(entry.message) for entry in caught):
         print_line(f"warning: {warning}")
+
+
+@contextmanager
+def report_folder(out: Path, quiet: bool) -> Iterator[None]:
+    """The folder of a report, which is made if it is missing. If the report replaces an earlier one, one line
+    says so, unless `quiet`."""
+    with output_folder("out", out):
+        before = (out / "results.json").exists()
+        yield
+    if before and not quiet:
+        print_line(f"{out} had a report already, which was replaced")
 
 
 def print_line(text: str) -> None:

@@ -20,7 +20,6 @@ from lighttail.planning import plan as plan_experiment
 from lighttail.reading.numbers import parse_range
 from lighttail.reading.words import parse_course, parse_noise
 from lighttail.report import write_report
-from lighttail.system.files import output_folder
 
 ARMS, HORIZON = 3, 20_000
 RATES, LOSS = "3%..5%", 150.0  # the web test, if no option describes another problem
@@ -160,7 +159,7 @@ def plan(
     if arms is None and described["means"] is None and described["data"] is None:
         filled["arms"] = ARMS
     command = opt.command_again(context, **filled)
-    with output_folder("out", out), _own_names():
+    with opt.report_folder(out, as_json), _own_names():
         found = plan_experiment(
             family,
             horizon=pulls,
@@ -260,7 +259,8 @@ def _show(found: Plan, path: Path) -> None:
     screen = opt.console()
     screen.print(found.sentence())
     table = [(f"{part}: {name}", *numbers) for part, name, *numbers in rows(found)]
-    screen.print(plain_table(f"{found.family!r}; {found.horizon:,} pulls", COLUMNS[1:], table))
+    title = f"{found.family!r}; {found.horizon:,} pulls"
+    screen.print(plain_table(title, COLUMNS[1:], table, screen.width))
     for note in notes(found):
         screen.print(note)
     screen.print("\nRun this policy in a live experiment, in Python:")

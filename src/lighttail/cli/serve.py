@@ -62,7 +62,8 @@ def listed(keys: KeysFile) -> None:
 
     found = read_keys(keys)
     rows = [(key.name, key.role, key.made) for key in found]
-    console().print(plain_table("", ("name", "role", "made"), rows))
+    screen = console()
+    screen.print(plain_table("", ("name", "role", "made"), rows, screen.width))
 
 
 @keys_app.command("remove")

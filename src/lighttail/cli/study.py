@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -130,7 +129,7 @@ def _plan(study: Any, folder: Path, device: str, rebuild: bool) -> None:
     from lighttail.study.run import look_at
 
     manifest = check_belongs(folder, study, rebuild)
-    cells = cells_of(study, device, sys.stderr.isatty(), listed_in(manifest, study))
+    cells = cells_of(study, device, True, listed_in(manifest, study))
     place = Folder(folder, study, manifest)
     found, damaged = look_at(place, cells)
     missing = {piece for cell in cells for piece in cell.pieces} - found.keys()

@@ -17,7 +17,6 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import in_units, parse_course, parse_numbers
 from lighttail.running.prepare import check_settings
-from lighttail.system.files import output_folder
 from lighttail.tails.rare import METHODS
 
 MOST_REGRETS = 100  # of one command, each with an estimate of its own
@@ -80,7 +79,7 @@ def tail(
     _check_size(problem, horizon)
     wait, group = parse_course(delay, batch, never)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
-    with output_folder("out", out):
+    with opt.report_folder(out, as_json):
         curve = tail_curve(
             player,
             problem,
@@ -111,7 +110,8 @@ def _show(curve: Any, path: Path, notes: list[str]) -> None:
     for regret in curve.asked:
         point = curve.at(regret)
         title = f"The chance of {event(curve.kind, regret)}"
-        screen.print(plain_table(title, COLUMNS, rows(point, curve.outcome.paths, curve.horizon)))
+        table = rows(point, curve.outcome.paths, curve.horizon)
+        screen.print(plain_table(title, COLUMNS, table, screen.width))
         screen.print(sentence(curve, point))
         screen.print(note(curve, point))
     screen.print(EXPLAINED[curve.kind])
@@ -180,7 +180,8 @@ def _show_bounds(
     for regret, known, exact in found:
         table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
         table.append(("exact", exact_words(exact, why_none[regret])))
-        screen.print(plain_table(f"The chance of {event(kind, regret)}", ("source", "chance"), table))
+        title = f"The chance of {event(kind, regret)}"
+        screen.print(plain_table(title, ("source", "chance"), table, screen.width))
         for text in missing(known):
             screen.print(text)
     screen.print(EXPLAINED[kind])

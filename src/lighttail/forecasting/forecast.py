@@ -24,7 +24,7 @@ from lighttail.inference.sequences import parts_of_error
 from lighttail.noises import Noise
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import chance, outward, rounded
+from lighttail.outcomes.format import chance, interval, outward, probability, rounded
 from lighttail.problems import Bandit
 from lighttail.running.continued import Window, continued
 from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
@@ -94,6 +94,18 @@ class Forecast:
             f"on average, and {lost} with a chance of {_said(found)}. On the worst problem that was found "
             f"within the confidence limits, the chance of losing {lost} is {_said(worst)}."
         )
+
+    def _repr_html_(self) -> str:
+        from lighttail.outcomes.notebook import table
+
+        so_far = f"[{rounded(self.so_far.low)}, {rounded(self.so_far.high)}]"
+        rows = [
+            (f"loss after {self.pulls:,} pulls", (rounded(self.so_far.value), so_far)),
+            (f"mean loss after {self.horizon:,} pulls", interval(self.mean_loss)),
+            (f"chance of losing {self.loss:g} or more", probability(self.chance)),
+            ("the same in the worst problem found", probability(self.worst)),
+        ]
+        return table("Forecast; 95 % intervals in brackets", ("", "value"), rows, str(self))
 
     def to_dict(self) -> dict[str, Any]:
         """As the service answers."""

@@ -6,7 +6,6 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from lighttail.checks import BadInput
 from lighttail.live.desk import Desk
 from lighttail.live.requests import Look, Request, Served, Told, ask_for, tell_of
 from lighttail.live.ticket import Ticket
@@ -34,7 +33,7 @@ class AsyncDesk:
         tickets, self._new = self._new, []
         try:
             self.desk.submit_all(tickets)
-        except BadInput as error:
+        except Exception as error:  # whatever it is: no coroutine may wait for ever
             for ticket in tickets:
                 ticket.error = error
             _answer(tickets)

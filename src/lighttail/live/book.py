@@ -27,6 +27,7 @@ WHOSE = {**APART, "sticky": RETURN}
 FORMAT = 5
 NO_MEMO: tuple[float, ...] = ()
 Story = Callable[[int], list[Event]]  # all events of a trial
+Closed = tuple[int, int, tuple[float, ...], float]  # the place, who saw it, the memo and the default
 
 
 class Tally:
@@ -173,13 +174,14 @@ class Book:
         if trials is None:
             trials = [self.ledger.find(int(event["id"])) for event in events]
         mark = self.player.mark() if len(events) > 1 else None
+        closed: dict[str, Closed] = {}  # read before anything is entered, because a journal may fail
         try:
             for event, trial in zip(events, trials, strict=True):
                 if trial is not None:
                     if trial.apart in TO_POLICY:
                         self.player.learn(trial.place, trial.memo, event["reward"])
                 elif event["kind"] == "amend":
-                    self._amend(event, story)
+                    closed[event["id"]] = self._amend(event, story)
                 elif event["kind"] != "late":
                     raise _not_open(event)
         except BadInput:
@@ -188,7 +190,7 @@ class Book:
             raise
         for event, trial in zip(events, trials, strict=True):
             self._check_next(event)
-            self._heard(event, trial, story)
+            self._heard(event, trial, closed.get(event["id"]))
 
     def _note(self, event: Event, trial: OpenTrial) -> None:
         reward, window, again = event["reward"], self.settings.window, trial.apart == RETURN
@@ -211,32 +213,34 @@ class Book:
         self._check_next(event)
         if trial.apart in TO_POLICY:
             self.player.learn(trial.place, trial.memo, event["reward"])
-        self._heard(event, trial, no_story)
+        self._heard(event, trial, None)
 
-    def _heard(self, event: Event, trial: OpenTrial | None, story: Story) -> None:
-        """Count a reward that the policy has learned, or does not see."""
+    def _heard(self, event: Event, trial: OpenTrial | None, closed: Closed | None) -> None:
+        """Count a reward that the policy has learned, or does not see. closed: what an amended trial was."""
         if trial is not None and trial.apart in TO_POLICY:
             self._note(event, trial)
             self.ledger.close(trial.id)
             if self.names:
                 self.names.pop(trial.id, None)
         else:
-            self._hear_apart(event, trial, story)
+            self._hear_apart(event, trial, closed)
         self._passed(event)
 
-    def _amend(self, event: Event, story: Story) -> None:
-        place, apart, memo, old = self._told(event, story)
+    def _amend(self, event: Event, story: Story) -> Closed:
+        """Let the policy learn a reward in place of the default; what the trial was."""
+        place, apart, memo, old = closed = self._told(event, story)
         if apart in TO_POLICY:
             self.player.amend(place, memo, old, event["reward"])
+        return closed
 
-    def _hear_apart(self, event: Event, trial: OpenTrial | None, story: Story) -> None:
+    def _hear_apart(self, event: Event, trial: OpenTrial | None, closed: Closed | None) -> None:
         """A reward that the policy does not see: of the holdout, of the fall-back, or late."""
         if trial is not None:
             self.apart[trial.apart].heard[trial.place] += 1
             self.apart[trial.apart].total[trial.place] += event["reward"]
             self.ledger.close(trial.id)
-        elif event["kind"] == "amend":
-            place, apart, _, old = self._told(event, story)
+        elif closed is not None:
+            place, apart, _, old = closed
             if apart not in TO_POLICY:
                 self.apart[apart].total[place] += event["reward"] - old
                 return
@@ -244,7 +248,7 @@ class Book:
             if apart == RETURN:
                 self.hearing.again(place, 0, event["reward"] - old)
 
-    def _told(self, event: Event, story: Story) -> tuple[int, int, tuple[float, ...], float]:
+    def _told(self, event: Event, story: Story) -> Closed:
         """The place of a closed trial, who saw it, its memo, and the reward with which it was closed."""
         past = story(int(event["id"]))
         asked = next((one for one in past if one["kind"] == "ask"), None)
@@ -364,11 +368,6 @@ class Book:
             setattr(book, name, plain[name])
         book.counts.update(plain["counts"])
         return book
-
-
-def no_story(_: int) -> list[Event]:
-    """What is known about a trial if nobody needs to know."""
-    return []
 
 
 def _not_open(event: Event) -> Damaged:

@@ -18,7 +18,7 @@ from typing import Any
 
 from lighttail.checks import BadInput
 from lighttail.live.book import Book
-from lighttail.live.errors import CONFLICT, Damaged, Refused, status_of, unavailable
+from lighttail.live.errors import CONFLICT, UNAVAILABLE, Damaged, Refused, status_of, unavailable
 from lighttail.live.gathering import Gathering
 from lighttail.live.journal import NO_DIGEST, Finder, Journal, Kept
 from lighttail.live.loading import current, loaded
@@ -91,15 +91,16 @@ class Desk(Verbs):
                 raise unavailable("the server is closing; send the request again later", "server")
             if self.waiting >= MOST_WAITING:
                 raise unavailable("too many requests are waiting; send the request again later", "server")
-            self.waiting += len(tickets)
             self._worker.put(tickets)
+            self.waiting += len(tickets)
 
     def close(self) -> None:
         """Finish what was accepted, refuse the rest with 503, and keep a snapshot."""
         with self._gate:
             if not self._closed:
                 self._closed = True
-                self._worker.put(None)
+                with suppress(BadInput):  # no thread can be started; there was none, and no work
+                    self._worker.put(None)
         self._worker.join()
 
     # The desk's thread
@@ -111,11 +112,8 @@ class Desk(Verbs):
                 self._await_landing()
             patience = self._patience()
             come = self._collect(tickets, min(patience, IDLE))
-            if not come and patience > IDLE and self._flying is None:
-                if patience < math.inf:
-                    self._timers.set(patience - IDLE, self._wake)
-                if self._worker.left():
-                    return
+            if not come and patience > IDLE and self._flying is None and self._left(patience):
+                return
             if self._flying is None and not self._ending:
                 self._here = len(tickets)
                 self._gathering.wait(self._present)
@@ -129,15 +127,27 @@ class Desk(Verbs):
         self._keep_snapshot(1)
         self._worker.left()
 
+    def _left(self, patience: float) -> bool:
+        """Leave, with a timer if need be. False if something came, or if there can be no timer."""
+        try:
+            if patience < math.inf:
+                self._timers.set(patience - IDLE, self._wake)
+        except BadInput:
+            return False
+        return self._worker.left()
+
     def _wake(self) -> None:
-        """In the thread of the timers: look at the clock, if no thread of the desk does."""
+        """In the thread of the timers: let the desk look at the clock. A thread of the desk may be about to
+        leave, and stays if something comes."""
         with self._gate:
-            if self._worker.thread is None and not self._closed:
-                if self._due():
-                    self.waiting += 1
+            if not self._closed and (self._worker.thread is not None or self._due()):
+                try:
                     self._worker.put([Ticket(Look("tick"))])
-                elif (patience := self._patience()) < math.inf:
-                    self._timers.set(patience, self._wake)
+                    self.waiting += 1
+                except BadInput:  # no thread can be started
+                    self._timers.set(FIRST_PAUSE, self._wake)
+            elif not self._closed and (patience := self._patience()) < math.inf:
+                self._timers.set(patience, self._wake)
 
     def _collect(self, tickets: list[Ticket], patience: float = 0.0) -> bool:
         """Add the requests that wait; if there is nothing to do, wait for a request, or for the end of a
@@ -202,9 +212,19 @@ class Desk(Verbs):
         self._book, self._group = None, NOBODY
         for ticket in tickets:
             self._serve([ticket])
-        self._book = None
+        self._forget()
 
     def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
+        """Refuse requests, and forget the book."""
+        self._forget()
+        if isinstance(error, Damaged):
+            error = unavailable(f"the journal of {self.name} is damaged: {error}")
+        elif isinstance(error, BadInput) and status_of(error) == CONFLICT:
+            error = unavailable("another desk has written to the journal; send the request again")
+        for ticket in tickets:
+            ticket.answer, ticket.error = None, error
+
+    def _forget(self) -> None:
         """Forget the book, which may be ahead of the journal; it is made again from the journal. The desk
         tries this by itself, because a window may end although nobody asks."""
         self._book = None
@@ -212,12 +232,6 @@ class Desk(Verbs):
         if self._again is None or now >= self._again:
             self._pause = FIRST_PAUSE if self._again is None else min(2.0 * self._pause, LONGEST_WAIT)
             self._again = now + self._pause
-        if isinstance(error, Damaged):
-            error = unavailable(f"the journal of {self.name} is damaged: {error}")
-        elif isinstance(error, BadInput) and status_of(error) == CONFLICT:
-            error = unavailable("another desk has written to the journal; send the request again")
-        for ticket in tickets:
-            ticket.answer, ticket.error = None, error
 
     def _turn(self, tickets: list[Ticket]) -> bool:
         """Play requests in one turn. False if so many windows are over that their trials alone fill a
@@ -239,27 +253,25 @@ class Desk(Verbs):
         return played
 
     def _play(self, round: Round, tickets: list[Ticket]) -> None:
+        """Play requests. A request that is refused leaves the book as it was; if the journal cannot be read
+        (503), a request may be half played, so that the whole round is void."""
         for ticket in tickets:
             try:
                 ticket.answer, ticket.error = round.play(ticket.request), None
             except BadInput as error:
+                if status_of(error) == UNAVAILABLE:
+                    raise
                 ticket.error = error
 
     # Playing while the events before are being written
 
     def _play_ahead(self, tickets: list[Ticket]) -> None:
         """Play requests on top of all that was played, and let their group be written if none is being
-        written. If there are many, the first half is written while the second one is played; callers then
-        come back in two halves, too."""
-        if self._flying is None and self._gathering.pays_to_split(len(tickets)):
-            half = len(tickets) // 2
-            self._play_ahead(tickets[:half])
-            tickets = tickets[half:]
+        written."""
         try:
             if tickets or self._due():
                 self._add(self._at_the_end(), tickets)
-                self._again = None
-        except (BadInput, Damaged) as error:  # from the journal, before anything was played
+        except (BadInput, Damaged) as error:  # from the journal: nothing of this round is in the group
             self._fail(tickets, error)
             finish(tickets)
         except Exception:  # a mistake of ours; the book may have half of a request
@@ -295,10 +307,11 @@ class Desk(Verbs):
                 raise unavailable("the journal could not be written; send the request again")
         try:
             round.look_up([ticket.request for ticket in tickets])
-            self._play(round, tickets)
-        except BadInput as error:  # nothing can be looked up, and nothing was played
+        except BadInput as error:  # nothing can be looked up, and nothing is played
             for ticket in tickets:
                 ticket.error = error
+        else:
+            self._play(round, tickets)
         self._group.add(round.events)
         self._group.keys |= round.keys
         self._group.tickets += tickets
@@ -311,9 +324,14 @@ class Desk(Verbs):
                 group.kept = self._snapshot(self._often())
             self._group, self._flying = group.next(), group
             assert self._writer is not None
-            self._writer.send(group)
+            try:
+                self._writer.send(group)
+            except BadInput as error:  # the writer has no thread
+                group.error = error
+                self._land(group)
         else:
             tickets, group.tickets = group.tickets, []
+            self._again = self._again if self._book is None else None  # the journal was read
             finish(tickets)
 
     def _landed(self, group: Group) -> None:
@@ -325,6 +343,7 @@ class Desk(Verbs):
         """Take note of a group that is on disk. If it is not, all that was played since is void, too."""
         self._flying = None
         if group.error is None:
+            self._again = self._again if self._book is None else None
             self.commits, self.written = self.commits + 1, self.written + len(group.rows)
             callers = group.waiting + len(group.tickets) + len(self._group.tickets)
             self._gathering.committed(callers, group.took, len(group.rows))

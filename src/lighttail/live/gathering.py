@@ -1,9 +1,7 @@
-"""Who shares the next commit: whether to wait for callers that were just answered, or to go ahead with half
-of those who are here.
+"""Who shares the next commit: whether to wait for callers that were just answered.
 
 A commit takes a time F besides its rows, mostly the wait for the disk. Callers who come back within F had
-better share the next commit: it is then one commit less. Requests that take longer than F to play had better
-be played while others are being written: it is then one commit more."""
+better share the next commit: it is then one commit less."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from collections.abc import Callable
 GATHERING = 1.0  # how long to wait for callers that were just answered, in F
 LONGEST_GATHERING = 0.01  # seconds
 STEPS, LEAST_STEP = 4, 0.00005  # how often to look at who has come, and seconds between two looks at least
-PER_ROW, PER_PLAY = 6e-6, 1e-5  # seconds that a row adds to a commit, and that a request takes to play, about
+PER_ROW = 6e-6  # seconds that a row adds to a commit, about
 LEAST_FIXED = 0.25  # F as a share of a commit, at least
 LAST_COMMITS = 8  # whose least F is taken, because a commit may have waited for a processor
 
@@ -45,7 +43,3 @@ class Gathering:
             here = present()
             if (self._expected - here) * (now - begun) > (here - first) * (self._until - now):
                 break
-
-    def pays_to_split(self, requests: int) -> bool:
-        """Whether to write half of these requests while the other half is played."""
-        return bool(self._fixed) and requests // 2 * PER_PLAY > min(self._fixed)

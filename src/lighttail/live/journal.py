@@ -99,6 +99,12 @@ def event_of(body: str) -> Event:
     return json.loads(body)  # type: ignore[no-any-return]
 
 
+def check_numbers(events: list[Event], after: int) -> None:
+    """Raise ValueError unless these events are numbered from `after` + 1 without gaps."""
+    if [event["seq"] for event in events] != list(range(after + 1, after + 1 + len(events))):
+        raise ValueError("events must be numbered without gaps")
+
+
 class Finder(ABC):
     """Finds the events of one experiment by their keys, units and trials."""
 
@@ -137,8 +143,7 @@ class Turn(Finder):
 
         expected: the number of the event after which they were made. Raises Refused (409) if there are
         others."""
-        if [event["seq"] for event in events] != list(range(expected + 1, expected + 1 + len(events))):
-            raise ValueError("events must be numbered without gaps")
+        check_numbers(events, expected)
         self.append_rows(expected, self.digest, rows_of(events, self.digest))
 
     def append_rows(self, expected: int, digest: bytes, rows: list[Row]) -> None:

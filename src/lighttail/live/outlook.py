@@ -167,7 +167,7 @@ def outlook(book: Book, now: float) -> Outlook:
     rows = zip(*book.known(now), strict=True)
     heard = [Heard(int(n), float(total)) for n, total in rows]
     told, first = int(counts[1].sum()), len(book.first["arms"])
-    about = (book.labels or [], heard, evidence, horizon, book.settings, book.stopped, told, first)
+    about = (list(book.labels or []), heard, evidence, horizon, book.settings, book.stopped, told, first)
     made = Outlook(book.name, book.seq, book.seed, start, *about)
     if book.settings.window is None:
         return made

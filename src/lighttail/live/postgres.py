@@ -153,14 +153,11 @@ class PostgresReader(Reader):
             try:
                 yield link if not first else (link, answer)
                 link.commit()
-            except BaseException:
-                self._usable(link)  # rolls back
-                raise
             finally:
-                if link.closed or link.broken:
-                    link.close()
-                else:
+                if self._usable(link):  # rolls back what was not committed
                     self._idle.put(link)
+                else:
+                    link.close()
 
     def _begun(self, first: str, values: tuple[Any, ...]) -> tuple[Any, Any]:
         while True:
@@ -185,10 +182,13 @@ class PostgresReader(Reader):
         return link.pipeline() if self._psycopg.Pipeline.is_supported() else nullcontext()
 
     def _usable(self, link: Any) -> bool:
-        """Whether a connection can be used again after an error."""
+        """Whether a connection can be used again: it is well, in no transaction, and out of its pipeline.
+        What was not committed is rolled back."""
         with suppress(self._psycopg.Error):
             link.rollback()
-        return not (link.closed or link.broken)
+        pq, info = self._psycopg.pq, link.info
+        idle = info.transaction_status == pq.TransactionStatus.IDLE
+        return not (link.closed or link.broken) and idle and info.pipeline_status == pq.PipelineStatus.OFF
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:

@@ -6,7 +6,10 @@ import heapq
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
+
+from lighttail.live.worker import start
 
 Wake = Callable[[], None]
 
@@ -22,14 +25,14 @@ class Timers:
         self._running = False
 
     def set(self, seconds: float, wake: Wake) -> None:
-        """Call `wake`, which must be short, after so many seconds, and not when it was to be called
-        before."""
+        """Call `wake`, which must be short, after so many seconds, and not when it was to be called before.
+        Raises Refused (503) if no thread can be started that would call it."""
         with self._changed:
             number = self._valid[wake] = next(self._numbers)
             heapq.heappush(self._due, (time.monotonic() + seconds, number, wake))
             if not self._running:
+                start(threading.Thread(target=self._work, name="timers", daemon=True))
                 self._running = True
-                threading.Thread(target=self._work, name="timers", daemon=True).start()
             self._changed.notify()
 
     def clear(self) -> None:
@@ -53,4 +56,5 @@ class Timers:
                 if self._valid.get(wake) != number:
                     continue
                 del self._valid[wake]
-            wake()
+            with suppress(Exception):  # a mistake of one desk must not end the timers of all
+                wake()

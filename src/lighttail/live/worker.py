@@ -7,7 +7,19 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
+from lighttail.checks import BadInput
+from lighttail.live.errors import unavailable
+
 Item = TypeVar("Item")
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread. Raises Refused (503) if the system has no room for one more thread."""
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError) as error:
+        why = f"the server cannot start a thread at this moment ({error})"
+        raise unavailable(f"{why}; send the request again later", "server") from None
 
 
 class Worker(Generic[Item]):
@@ -23,11 +35,16 @@ class Worker(Generic[Item]):
         self._name, self._work = name, work
 
     def put(self, item: Item) -> None:
-        """Give the thread something to do. The caller holds `lock`."""
-        self.queue.put(item)
+        """Give the thread something to do. The caller holds `lock`. Raises Refused (503), and puts nothing
+        into the queue, if there is no thread and none can be started."""
         if self.thread is None:
             self.thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self.thread.start()
+            try:
+                start(self.thread)
+            except BadInput:
+                self.thread = None
+                raise
+        self.queue.put(item)
 
     def _run(self) -> None:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty
 
-from lighttail.live.journal import Event, Journal, Kept, Row, rows_of
+from lighttail.live.journal import Event, Journal, Kept, Row, check_numbers, rows_of
 from lighttail.live.ticket import Ticket, finish
 from lighttail.live.worker import Worker
 
@@ -54,7 +54,8 @@ class Group:
         self._stories: dict[str, list[Event]] | None = None
 
     def add(self, events: list[Event]) -> None:
-        """Append events, and make their rows."""
+        """Append events, and make their rows. Raises ValueError if they do not follow the events before."""
+        check_numbers(events, self.after + len(self.rows))
         if events:
             self.rows += rows_of(events, self.rows[-1].digest if self.rows else self.digest)
             self.events += events

@@ -225,6 +225,13 @@ class Experiment(LiveExperiment):
             trials, waiting = self._pulls_before + len(self._arm_of), len(self._open_ids())
         return f"<Experiment: {self.policy}, {len(self.arms)} arms, {trials} trials, {waiting} open>"
 
+    def _repr_html_(self) -> str:
+        from lighttail.outcomes.notebook import table
+
+        pulls = self.pulls
+        rows = [(str(arm), f"{pulls[arm]:,}", f"{mean:.4g}") for arm, mean in self.means.items()]
+        return table(repr(self), ("arm", "pulls", "mean reward"), rows)
+
     @property
     def pulls(self) -> dict[Label, int]:
         """The number of pulls of each arm, including open trials."""

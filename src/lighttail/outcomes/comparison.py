@@ -195,6 +195,12 @@ class Comparison:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from lighttail.outcomes.notebook import Cell, table
+
+        rows: list[tuple[Cell, ...]] = [(entry.label, *entry.cells()) for entry in self.entries]
+        return table(self.title(), ("policy", *self.headings()), rows, self.verdict(), EXPLAINED[self.kind])
+
     def verdict(self) -> str:
         """In plain words: the chance of losing the threshold, how it falls, and what an even split says."""
         from lighttail.outcomes.verdict import verdict  # which reads comparisons

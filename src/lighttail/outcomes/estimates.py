@@ -48,8 +48,21 @@ class Estimate:
         values = {"value": self.value, "low": self.low, "high": self.high, "level": self.level}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
+    def __float__(self) -> float:
+        """The value without its interval."""
+        return self.value
+
     def __str__(self) -> str:
         return f"{self:.4g}"
+
+    def _repr_html_(self) -> str:
+        from lighttail.outcomes.notebook import table
+
+        return table("", [*(shown := self._shown())], [[*shown.values()]])
+
+    def _shown(self) -> dict[str, str]:
+        limits = f"[{self.low:.4g}, {self.high:.4g}]"
+        return {"value": f"{self.value:.4g}", f"{100.0 * self.level:g} % interval": limits}
 
     def __format__(self, form: str) -> str:
         """The three numbers in the given format, as in f"{estimate:.2f}"."""

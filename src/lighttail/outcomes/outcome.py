@@ -184,6 +184,19 @@ class Outcome(ABC):
         name = type(self).__name__
         return f"{name}(paths={self.paths}, labels={self.labels!r}, horizon={self.horizon})"
 
+    def _repr_html_(self) -> str:
+        from lighttail.outcomes.format import interval
+        from lighttail.outcomes.notebook import Cell, table
+
+        told: tuple[Kind, ...] = ("pseudo_regret", "regret", "reward")
+        rows: list[tuple[Cell, ...]] = [
+            (kind.replace("_", " "), *map(interval, (self.mean(kind), self.std(kind), self.cvar(0.99, kind))))
+            for kind in told
+        ]
+        name = self.settings.get("policy_label", type(self).__name__)
+        title = f"{name}: {self.paths:,} paths of {self.horizon:,} pulls; 95 % intervals in brackets"
+        return table(title, ("per path", "mean", "standard deviation", "mean of worst 1 %"), rows)
+
     @cached_property
     def _samples(self) -> dict[Kind, Sample]:
         return {}

@@ -56,7 +56,8 @@ def numbers_of(setting: LinearSetting, outcome: Outcome) -> Numbers:
 
 def _lines(numbers: Numbers) -> list[str]:
     """The lines of a cell in the wide table."""
-    lines = [*interval(numbers.mean), f"worst 5 %: {interval(numbers.worst)[0]}"]
+    mean, limits = interval(numbers.mean)
+    lines = [f"mean: {mean}", limits, f"worst 5 %: {interval(numbers.worst)[0]}"]
     for estimate, share in ((numbers.linear, LINEAR), (numbers.ruin, RUIN)):
         value, limits = probability(estimate)
         lines += [f"{value} lose ≥ {share:g} T", *filter(None, [limits])]

@@ -136,7 +136,7 @@ def _page(parts: Sequence[tuple[PaperExperiment, str]], made: dict[str, Any], co
     for place, (experiment, inner) in enumerate(parts):
         if experiment.section and (place == 0 or parts[place - 1][0].section != experiment.section):
             body.append(f"<h1>{experiment.section}</h1>")
-        name = f"{experiment.name.replace('-', ' ').capitalize()}: " if experiment.label else ""
+        name = f"{experiment.name.replace('-', ' ').capitalize()}: "
         body.append(f'<h2 id="{experiment.name}">{escape(name + experiment.title)}</h2>{inner}')
     body.append(f"<h2>Made by</h2><pre>{escape(command)}</pre><p>{escape(versions)}.</p>")
     return document("lighttail: the paper, reproduced", "\n".join(body) + "\n")

@@ -91,7 +91,8 @@ class PaperTable:
                 cells.append(f"<td{kind}>{escape(first)}{lines}</td>")
             rows.append(f"<tr>{''.join(cells)}</tr>")
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>{notes}'
+        body = "".join(rows)
+        return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>{body}</table></div>{notes}'
 
 
 def with_ends(*estimates: Estimate) -> list[str]:

@@ -202,10 +202,15 @@ class Plan:
             found["even split"] = self.even
         return found
 
-    def __str__(self) -> str:
+    def _rows(self) -> list[list[str]]:
+        """The table with its head."""
         rows = [["", "policy", "mean loss", f"P(loss >= {self.loss:g})", "chance from"]]
         for part, one in self.options().items():
             rows.append([part, one.label, f"{one.mean_loss:.4g}", chance_words(one.chance), one.source])
+        return rows
+
+    def __str__(self) -> str:
+        rows = self._rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -214,6 +219,12 @@ class Plan:
         return "\n".join([self.sentence(), "", *lines])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from lighttail.outcomes.notebook import table
+
+        columns, *rows = self._rows()
+        return table("", columns, rows, self.sentence())
 
     @property
     def made_by(self) -> str:

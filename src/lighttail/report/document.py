@@ -28,7 +28,9 @@ figcaption { color: #555; font-size: .92rem }
 pre { background: #f4f4f4; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere }
 @media print { html { font-size: 12px } body { font-size: 1rem; margin: 0 } .scroll { overflow: visible }
   th, td { white-space: normal; padding: .25rem .35rem } td small { white-space: nowrap }
-  pre, figure, tr { break-inside: avoid } h2 { break-after: avoid } }
+  pre, figure, tr, p.verdict { break-inside: avoid } h1, h2, h3, thead { break-after: avoid }
+  p { orphans: 3; widows: 3 } table:not(:has(tbody tr:nth-child(9))) { break-inside: avoid }
+  tr.heavy td, td.marked, pre { print-color-adjust: exact } }
 """
 
 

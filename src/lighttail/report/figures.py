@@ -68,12 +68,12 @@ def legend_words(problem: Problem, course: Course = STRAIGHT) -> str:
 
 def survival_figure(comparison: Comparison) -> Figure:
     """The chance of losing x or more on a log scale, with a band of 95 % intervals."""
-    from matplotlib.figure import Figure
+    from lighttail.report.picture import Picture
 
     styled = list(zip(comparison.entries, looks(comparison.entries), strict=True))
     if len(styled) > TOGETHER:
         return _survival_panels(comparison, styled)
-    figure = Figure(figsize=(9, 5.0), layout="constrained")
+    figure = Picture(figsize=(9, 5.0), layout="constrained")
     axes = figure.add_subplot()
     _draw_survival(axes, comparison, styled)
     lost = noun(comparison.kind)
@@ -110,11 +110,11 @@ def _survival_panels(comparison: Comparison, styled: Styled) -> Figure:
 
 def panels_of(number: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure with up to three panels per row, all with the same axes. width, height: inches per panel."""
-    from matplotlib.figure import Figure
+    from lighttail.report.picture import Picture
 
     columns = min(3, number)
     rows = math.ceil(number / columns)
-    figure = Figure(figsize=(width * columns + 0.4, height * rows + 0.6), layout="constrained")
+    figure = Picture(figsize=(width * columns + 0.4, height * rows + 0.6), layout="constrained")
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel().tolist()
     for axes in panels[number:]:
         axes.set_visible(False)

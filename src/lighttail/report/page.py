@@ -62,7 +62,7 @@ def _growth_section(comparison: Comparison) -> str:
     head = "".join(f"<th>{unbroken(name)}</th>" for name in columns)
     rows = "".join(_growth_row(entry, growth) for entry, growth in told)
     return f"""<h2>How the chance falls as the experiment grows</h2>
-<div class="scroll"><table><tr>{head}</tr>
+<div class="scroll"><table><thead><tr>{head}</tr></thead>
 {rows}</table></div>
 <p>The chances belong to experiments of a quarter, a half and all of the length T, and to the same share of
 each. Between two lengths, a chance falls like T to the power of minus the exponent. If the second exponent is
@@ -117,7 +117,7 @@ def about(problem: Problem) -> str:
 def head(names: Iterable[str]) -> str:
     """The first row of a table whose other rows are those of `policy_row`."""
     columns = ("policy", *names, "this chance falls", "light-tailed by theorem")
-    return "<tr>" + "".join(f"<th>{unbroken(name)}</th>" for name in columns) + "</tr>\n"
+    return "<thead><tr>" + "".join(f"<th>{unbroken(name)}</th>" for name in columns) + "</tr></thead>\n"
 
 
 def policy_row(entry: Entry, look: dict[str, Any], cells: Iterable[tuple[str, str]]) -> str:

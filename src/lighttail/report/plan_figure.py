@@ -55,10 +55,11 @@ def frontier_figure(plan: Plan) -> Figure:
     numbers come from fresh random numbers.
     """
     import matplotlib
-    from matplotlib.figure import Figure
+
+    from lighttail.report.picture import Picture
 
     with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(10, 6.2), layout="constrained")
+        figure = Picture(figsize=(10, 6.2), layout="constrained")
         axes = figure.add_subplot()
         scale = _scale(plan)
         right = _right_edge(plan)

@@ -78,7 +78,7 @@ def _table(names: Sequence[str], cells: Iterable[Sequence[str]], texts: int) -> 
     body = "\n".join(
         f"<tr>{''.join(cell(place, text) for place, text in enumerate(row))}</tr>" for row in cells
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>\n{body}</table></div>'
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n{body}</table></div>'
 
 
 def _closer(plan: Plan) -> str:

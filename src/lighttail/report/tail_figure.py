@@ -46,8 +46,10 @@ def plot_tail(
     kind: "pseudo_regret", or "regret", which includes the luck of single rewards.
     paths: the paths of the plain simulation, by default 10,000. relative_error, seed, threads: as in
         `tail_probability`.
-    ax: the axes to draw into; by default those of a new figure. Returns the figure.
-    progress: True shows a bar on a terminal; a function is called with (what is being done, steps done).
+    ax: the axes to draw into; by default those of a new figure. Returns the figure, which a
+        notebook shows. (pyplot shows its own figures, too: with `ax`, end the last line of a cell with `;`.)
+    progress: True shows a bar on a terminal and lines elsewhere; a function is called with (what is being
+        done, steps done).
 
     >>> import lighttail as lt
     >>> figure = lt.plot_tail(lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8]), 50, 12, seed=1)
@@ -69,10 +71,11 @@ def plot_tail(
 def tail_figure(curve: TailCurve, titled: bool = True) -> Figure:
     """The picture alone; without its title for a page that says the same in words."""
     import matplotlib
-    from matplotlib.figure import Figure
+
+    from lighttail.report.picture import Picture
 
     with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(9, 5.6), layout="constrained")
+        figure = Picture(figsize=(9, 5.6), layout="constrained")
         axes = figure.add_subplot()
         draw_tail(axes, curve)
         if not titled:

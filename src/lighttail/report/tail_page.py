@@ -63,7 +63,8 @@ def _table(curve: TailCurve, point: TailPoint) -> str:
         for row in rows(point, curve.outcome.paths, curve.horizon)
     )
     return (
-        f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div><p>{escape(note(curve, point))}</p>'
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>{body}</table></div>'
+        f"<p>{escape(note(curve, point))}</p>"
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables on the screen."""
+"""Tables on the screen, which show every number whole however narrow the screen is."""
 
 from __future__ import annotations
 
@@ -8,35 +8,77 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lighttail.outcomes.comparison import Comparison
+    from lighttail.outcomes.comparison import Comparison, Entry
 
 
-WIDE = 150  # columns of the screen in which every row fits on one line
-NARROW = 112  # columns of the screen below which there is room for two intervals per row
+WIDE = 150  # columns of a screen or a pipe in which every row is on one line
+NARROW = 112  # columns of a screen in which all numbers fit next to each other
+ENDLESS = 10_000  # columns in which every table fits
+FIRST = (0, 4)  # the columns of the first of two tables: the mean, and the chance of the threshold
+SECOND = (1, 2, 3, 5)  # those of the second table
 
 
-def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> Table:
-    """A table whose first column is text and whose other columns are numbers."""
+def plain_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]] = (), width: int = ENDLESS
+) -> Table:
+    """A table whose first column is text and whose other columns are numbers.
+
+    width: the columns of the screen. A cell that is too long continues on the next line after a word, and is
+    never cut.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    cells = [columns, *rows]
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place else "left")
-    for row in rows:
+    for place, (name, wide) in enumerate(zip(columns, widths(cells, width), strict=True)):
+        table.add_column(name, justify="right" if place else "left", overflow="fold", width=wide)
+    for row in cells[1:]:
         table.add_row(*row)
     return table
 
 
-def comparison_table(comparison: Comparison, width: int) -> Table:
-    """One row per policy. If `width` is short, intervals stand below their values."""
-    table = plain_table(comparison.title(), ("policy", *comparison.headings()))
-    table.columns[0].no_wrap = True
-    between = " " if width >= WIDE else "\n"
-    for entry in comparison.entries:
-        texts = [
-            between.join(filter(None, (value, limits if width >= NARROW or place in (0, 4) else "")))
-            for place, (value, limits) in enumerate(entry.cells())
-        ]
-        table.add_row(entry.label, *texts)
-    return table
+def widths(cells: Sequence[Sequence[str]], screen: int) -> list[int | None]:
+    """The width of every column: the longest line, or less, down to the longest word, if the screen is
+    narrow. None if even the words do not fit; they are then broken.
+
+    >>> widths([["policy", "mean loss"], ["UCB + Standard(0.8)", "7.28 [5.69, 9.93]"]], 40)
+    [18, 17]
+    """
+    across = list(zip(*cells, strict=True))
+    found = [max(len(line) for cell in column for line in cell.split("\n")) for column in across]
+    least = [max(len(word) for cell in column for word in [*cell.split(), ""]) for column in across]
+    excess = sum(found) - (screen - (3 * len(found) - 1))  # two spaces and the box between columns
+    if sum(found) - sum(least) < excess:
+        return [None] * len(found)
+    for _ in range(excess):
+        widest = max(
+            (place for place, wide in enumerate(found) if wide > least[place]), key=found.__getitem__
+        )
+        found[widest] -= 1
+    return [*found]
+
+
+def comparison_tables(comparison: Comparison, width: int) -> list[Table]:
+    """One row per policy. Intervals stand below their values if the screen is narrow; if it is narrower, the
+    mean and the chance are in one table, and the rest of the law is in another."""
+    everything = range(len(comparison.headings()))
+    if width >= WIDE:
+        return [_table(comparison, everything, width, " ")]
+    if width >= NARROW:
+        return [_table(comparison, everything, width)]
+    return [_table(comparison, FIRST, width), _table(comparison, SECOND, width, title="")]
+
+
+def _table(
+    comparison: Comparison, places: Sequence[int], width: int, between: str = "\n", title: str | None = None
+) -> Table:
+    names = comparison.headings()
+    rows = [(entry.label, *_texts(entry, places, between)) for entry in comparison.entries]
+    title = comparison.title() if title is None else title
+    return plain_table(title, ("policy", *(names[place] for place in places)), rows, width)
+
+
+def _texts(entry: Entry, places: Sequence[int], between: str) -> list[str]:
+    cells = entry.cells()
+    return [between.join(filter(None, cells[place])).replace(" (", f"{between}(") for place in places]

@@ -79,7 +79,8 @@ def simulate(
     seed: the same seed gives the same bits, whatever the threads or the executor. Without a seed a fresh one
         is drawn; the outcome's settings name it.
     threads: one per usable processor by default.
-    progress: True shows a bar on a terminal; a function is called with (paths done, paths).
+    progress: True shows a bar on a terminal and lines elsewhere; a function is called with (paths done,
+        paths).
     method: "step" plays every pull; "skip" draws many pulls at once, with other bits and the same law up to a
         total variation below 1e-12 per path; "auto" takes the faster method. The outcome says which it was.
     executor: where to play instead of on threads of this process: any `concurrent.futures.Executor`, such as

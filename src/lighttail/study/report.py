@@ -182,7 +182,8 @@ Seeds: {len(study.seeds)}, with {study.paths:,} paths each; the tables use the p
 The brackets contain 95 % intervals. {EXPLAINED[kind]}</p>
 {_unfinished(results)}{sections}
 <h2>The policies</h2>
-<div class="scroll"><table><tr><th>name</th><th class="text">policy</th></tr>{policies}</table></div>
+<div class="scroll"><table><thead><tr><th>name</th><th class="text">policy</th></tr></thead>
+{policies}</table></div>
 <h2>Made by</h2>
 <pre>{escape(command)}</pre>
 <p>{escape(versions)}. Digest of the results: <code>{results.manifest["digest"]}</code></p>

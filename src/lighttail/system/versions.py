@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 import platform
+from importlib.metadata import PackageNotFoundError, version
+
+NEEDED = ("numpy", "numba", "scipy", "matplotlib", "typer", "rich")
+EXTRAS = {  # the packages that an extra of pyproject.toml names
+    "frames": ("pandas",),
+    "cluster": ("dask", "distributed"),
+    "gpu": ("numba-cuda",),
+    "studies": ("pyarrow",),
+    "serve": ("fastapi", "uvicorn", "httptools", "psycopg"),
+}
 
 
 def used_versions() -> dict[str, str]:
@@ -23,3 +33,30 @@ def used_versions() -> dict[str, str]:
 def versions_line(versions: dict[str, str]) -> str:
     """The versions in one line, such as "lighttail 0.1.0, numpy 2.3.0"."""
     return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def installed_parts() -> list[str]:
+    """Lines that name lighttail, Python, what lighttail needs, and each extra with its packages."""
+    import lighttail
+
+    found = {name: _version(name) for name in (*NEEDED, *sum(EXTRAS.values(), ()))}
+    lines = [
+        f"lighttail {lighttail.__version__}",
+        f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
+        versions_line({name: found[name] or "is missing" for name in NEEDED}),
+    ]
+    for extra, names in EXTRAS.items():
+        there = versions_line({name: found[name] for name in names if found[name]})
+        whole = all(found[name] for name in names)
+        lines.append(
+            f"{extra}: {there}" if whole else f'{extra}: not installed (pip install "lighttail[{extra}]")'
+        )
+    return lines
+
+
+def _version(package: str) -> str:
+    """The version of an installed package, without importing the package; empty if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -145,8 +145,8 @@ def tail_curve(
     paths: the paths of the plain simulation; 10,000 unless given, fewer at long horizons.
     relative_error, method, most_pulls: as in `tail_probability`, for the regrets that were asked for; the
         other points have a relative error of 0.1 and a tenth of the budget.
-    progress: True shows a bar on a terminal; a function is called with (what is being done, steps done of
-        `steps`).
+    progress: True shows a bar on a terminal and lines elsewhere; a function is called with (what is being
+        done, steps done of `steps`).
     delay, batch: as in `simulate`; if rewards come late, the chances are only counted in simulated paths.
 
     >>> import lighttail as lt

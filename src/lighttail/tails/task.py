@@ -67,6 +67,12 @@ class TailEstimate(Estimate):
     reached: bool
     diagnostics: Diagnostics
 
+    def _shown(self) -> dict[str, str]:
+        why = self.diagnostics.doubt or self.diagnostics.stopped
+        reached = "yes" if self.reached else f"no: {why}"
+        found = {"found by": self.method, "paths": f"{self.paths:,}", "can be trusted": reached}
+        return super()._shown() | found
+
 
 @dataclass(frozen=True)
 class Effort:
