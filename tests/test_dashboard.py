@@ -399,6 +399,7 @@ def test_every_field_of_the_form_reaches_its_place() -> None:
         "chance": "1 %",
     }
     typed |= {"then": "pause", "low": "0", "high": "2", "window": "60", "default": "0", "fallback": "B"}
+    typed["late"] = "amend"
     body = body_of(typed)
     assert body["settings"] == {
         "risk": {"loss": 10.0, "chance": 0.01, "then": "pause"},
@@ -406,9 +407,10 @@ def test_every_field_of_the_form_reaches_its_place() -> None:
         "window": 60.0,
         "default": 0.0,
         "fallback": "B",
+        "late": "amend",
     }
     assert (body["arms"], body["horizon"]) == (["A", "B"], 1000)
-    assert body_of({"name": "", "policy": "", "then": "warn"}) == {"name": "", "policy": ""}
+    assert body_of({"name": "", "policy": "", "then": "warn", "late": "amend"}) == {"name": "", "policy": ""}
     for field in FIELDS:
         assert field_of(refuse(field.path, None, "given")) == field.name
     assert field_of(refuse("body", None, "given")) is None

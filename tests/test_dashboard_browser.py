@@ -124,7 +124,7 @@ def test_a_wrong_form_has_the_servers_sentence_beside_its_field(page: Any, serve
     assert page.input_value("#f-arms") == "A\nB"
     page.click("text=Begin the experiment")
     message = page.locator("#e-default")
-    assert "settings.default must be the reward of a trial" in message.inner_text()
+    assert "Reward of a closed trial must be the reward of a trial" in message.inner_text()
     assert page.locator("#f-default").get_attribute("aria-invalid") == "true"
     assert "e-default" in str(page.locator("#f-default").get_attribute("aria-describedby"))
     assert page.input_value("#f-name") == "wrong"  # nothing that was typed is lost

@@ -141,9 +141,14 @@ class BadInput(ValueError):
         """The same error with `spell` writing the recommended arguments."""
         return self._changed(_allowed=_spelled(self._allowed, spell), _more=_spelled(self._more, spell))
 
+    @property
+    def sentence(self) -> str:
+        """The whole sentence, for a page that people read."""
+        return str(self)
+
     def to_dict(self) -> dict[str, str | None]:
         """For JSON: the field, the value as the sentence shows it, what is allowed, and the sentence."""
-        return {"field": self.field, "value": self.shown, "allowed": self.allowed, "message": str(self)}
+        return {"field": self.field, "value": self.shown, "allowed": self.allowed, "message": self.sentence}
 
     def _changed(self, **parts: Any) -> Self:
         return _rebuilt(type(self), vars(self) | parts)

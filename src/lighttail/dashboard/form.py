@@ -51,9 +51,11 @@ FIELDS = (
           "settings.window", "number"),
     Field("default", "Reward of a closed trial", "Needed with a window, such as 0.", "settings.default",
           "number"),
+    Field("late", "Rewards after the window", "amend: they replace the reward of the closed trial.",
+          "settings.late", "choice"),
 )  # fmt: skip
 KNOWN = tuple(field.name for field in FIELDS)
-CHOICES = {"then": ("warn", "pause")}
+CHOICES = {"then": ("warn", "pause"), "late": ("amend", "ignore")}
 READ = {"whole": parse_whole, "number": parse_number, "share": parse_share}
 
 
@@ -81,6 +83,8 @@ def body_of(values: Mapping[str, str]) -> View:
     settings = body.get("settings", {})
     if settings.get("risk", {}).keys() == {"then"}:  # the choice has a value although nobody wants a limit
         del settings["risk"]
+    if "window" not in settings:
+        settings.pop("late", None)
     if not settings:
         body.pop("settings", None)
     return body
@@ -93,12 +97,26 @@ def field_of(error: BadInput) -> str | None:
     >>> field_of(refuse("settings.window", -1, "positive")), field_of(refuse("an arm of settings.x", 1, ""))
     ('window', None)
     """
-    named = str(error.field)
+    named = str(error.field).removeprefix("the fields of ")
     for field in FIELDS:
         if named == field.path or named in ALSO.get(field.name, ()):
             return field.name
     inside = [field.name for field in FIELDS if field.path.startswith(f"{named}.")]
     return inside[0] if inside else None
+
+
+def errors_of(error: BadInput) -> dict[str, str]:
+    """The sentence by the field that it is about, with the label of this field; "" if it is about none.
+
+    >>> from lighttail.checks import refuse
+    >>> errors_of(refuse("settings.risk.chance", 1.2, "a number strictly between 0 and 1"))
+    {'chance': 'Chance must be a number strictly between 0 and 1, but is 1.2'}
+    """
+    name = field_of(error)
+    for field in FIELDS:
+        if field.name == name and field.path == error.field:
+            return {field.name: error.renamed(field.label).sentence}
+    return {name or "": error.sentence}
 
 
 ALSO = {

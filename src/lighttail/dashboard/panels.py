@@ -263,7 +263,15 @@ def rewards(view: View) -> Html:
     if view["settings"].get("window") is not None and found["open"]:
         said = f"A trial stays open for {lasting(view['settings']['window'])} at most."
         parts.append(el("p", said, class_="note"))
+    elif found["open"] > found["told"]:
+        parts.append(el("p", MANY_OPEN, class_="warning"))
     return html(*parts, [_share_check(one) for one in past["checks"]])
+
+
+MANY_OPEN = (
+    "Most trials have no reward. Means are those of the rewards that were told: if only successes are told, "
+    "they are far too high. Tell failures too, or set a window and a default, which close such trials."
+)
 
 
 def _share_check(one: View) -> Html:

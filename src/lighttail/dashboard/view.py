@@ -50,7 +50,7 @@ def arms_view(
             shown = sorted(now.ahead.items(), key=lambda one: -one[1].low)[:MOST_SHOWN]
             ahead = [{"than": str(arm), "shown": now.shown(arm), **_limits(found)} for arm, found in shown]
     except BadInput as error:  # rewards outside their range: then no interval is right
-        why = str(error)
+        why = error.sentence
     rows = [
         {
             **{"arm": str(arm), "tries": int(count), "heard": int(heard[arm][0])},
@@ -185,7 +185,7 @@ def experiment_view(
         except BadInput as error:
             if loss is not None or horizon is not None:
                 raise
-            risk["why"] = str(error)
+            risk["why"] = error.sentence
     return {
         **{"name": name, "policy": str(experiment.policy), "horizon": experiment.horizon},
         **{"pulls": now.pulls, "trials": now.pulls, "status": "running", "seq": None, "time": None},

@@ -186,7 +186,7 @@ class Dashboard:
             body = form.body_of(values)
             await self.routes.create(body)  # type: ignore[arg-type]
         except BadInput as error:
-            errors = {form.field_of(error) or "": str(error)}
+            errors = form.errors_of(error)
             return await self._index(visit, {"values": values, "errors": errors}, status_of(error))
         return go_to(f"/experiments/{body['name']}")
 
@@ -275,7 +275,7 @@ def why_no_evidence(summary: View, evidence: Evidence, history: View, error: Bad
     None if the rewards are evidence after all: retired arms keep a forecast from being made, but not limits,
     if there is no window, units do not stick to arms, and every reward is within its range."""
     if not summary["retired"]:
-        return str(error)
+        return error.sentence
     if summary["settings"].get("window") is not None:
         return (
             "an arm was retired, and then the trials that are younger than the window cannot be left out, "
@@ -317,7 +317,7 @@ def question_of(asked: View) -> tuple[float | None, int | None, str | None]:
         end = parse_whole("horizon", asked["horizon"].replace(",", "")) if asked["horizon"] else None
         return loss, None if end is None else whole("horizon", end, 1, most=2**53), None
     except BadInput as error:
-        return None, None, str(error)
+        return None, None, error.sentence
 
 
 def written(value: float | None) -> str | None:

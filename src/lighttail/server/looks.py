@@ -17,7 +17,8 @@ from lighttail.live.journal import PAGE, Reader, event_of
 AT_MOST = 0.3  # seconds per look for events that were not read yet
 MOST_KEPT = 200  # histories, and questions
 LEAST_PAUSE = 2.0  # seconds between two forecasts of the same question
-PAUSE = 9.0  # times as long as the last forecast took
+PAUSE = 3.0  # times as long as the last forecast took
+LONGEST_PAUSE = 20.0  # seconds between two forecasts, at most, unless one takes longer
 LONGEST_KEPT = 60.0  # seconds: trials become older than the window, although no event says so
 
 
@@ -96,7 +97,7 @@ class Outlooks:
     def _due(self, made: _Made | None, seq: int) -> bool:
         if made is None:
             return True
-        pause = max(LEAST_PAUSE, PAUSE * made.took)
+        pause = max(LEAST_PAUSE, min(PAUSE * made.took, max(LONGEST_PAUSE, made.took)))
         age = time.monotonic() - made.ended
         return age > pause and (made.seq != seq or made.passing or age > LONGEST_KEPT)
 
@@ -108,7 +109,7 @@ class Outlooks:
         try:
             forecast = await self._ask(asked.name, loss=asked.loss, horizon=asked.horizon)
         except BadInput as error:
-            why, passing = f"There is no forecast: {error}.", status_of(error) == UNAVAILABLE
+            why, passing = f"There is no forecast: {error.sentence}.", status_of(error) == UNAVAILABLE
         except Exception as error:
             passing = True
             why = f"There is no forecast: the server made a mistake ({type(error).__name__})."

@@ -81,9 +81,9 @@ class Watch:
             try:
                 await self._one(name, seen)
             except BadInput as error:  # no forecast is possible, or the journal cannot be written now
-                if str(error) != seen.failed:
+                if error.sentence != seen.failed:
                     logger.warning("the risk budget of %s is not watched: %s", name, error)
-                seen.failed, seen.chance = str(error), None
+                seen.failed, seen.chance = error.sentence, None
                 seen.next = time.monotonic() + EVERY
 
     async def _one(self, name: str, seen: Seen) -> None:
