@@ -13,8 +13,8 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.planning import edges
 from lighttail.planning.bench import Bench, Play
 from lighttail.planning.confirm import stated
-from lighttail.planning.curves import own_curves, shipped_curves
-from lighttail.planning.question import Question, mean_over
+from lighttail.planning.curves import Candidate, own_curves, shipped_curves
+from lighttail.planning.question import Question, Score, mean_over
 from lighttail.planning.search import MEANS, MEMBERS, ROUNDS, Search
 
 PROBLEM = lt.Bandit([0.2, 0.8])
@@ -97,6 +97,51 @@ def test_a_small_limit_is_used_up_and_kept() -> None:
     assert plan.met
     exact = lt.exact_tail(plan.choice.policy, PROBLEM, HORIZON, LOSS)
     assert 0.8 * LIMIT <= exact <= LIMIT
+
+
+@pytest.mark.parametrize("cheapest", [0.05, 0.2, 0.31, 0.7])
+def test_the_least_mean_loss_beyond_an_edge_is_found(
+    cheapest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mean loss is least at the scale `cheapest`; the chance is within the limit from 0.1 on, and the
+    search begins at 0.2. Below 0.1 nothing is allowed, so that the answer is then near 0.1."""
+    search = search_of()
+    search.watched = {0: (PROBLEM,)}
+    sigma = search.question.family.sigma
+
+    def look(question: Question, bench: Bench, policy: lt.UCB, problem: lt.Bandit) -> tuple[Estimate, int]:
+        chance = LIMIT * (policy.bonus.kappa / sigma / 0.1) ** -3.0
+        return Estimate(chance, chance, chance, 0.95), 0
+
+    def score_means(self: Search, candidates: list[Candidate]) -> list[Score]:
+        known = [look(self.question, self.bench, one.policy, PROBLEM)[0] for one in candidates]
+        return [
+            Score(one, 1.0 + math.log(one.scale / cheapest) ** 2, 0.0, chance, 0.0, 0.0, 0, (PROBLEM,))
+            for one, chance in zip(candidates, known, strict=True)
+        ]
+
+    monkeypatch.setattr(edges, "look", look)
+    monkeypatch.setattr(Search, "score_means", score_means)
+    at_edge = search.score_means(search.curves[0].candidates(0, (0.2,)))
+    found = edges.beyond(search, at_edge)
+    best = min((*at_edge, *found), key=lambda score: score.mean).candidate
+    assert 1.0 / edges.FINE**0.51 <= best.scale / max(0.1, cheapest) <= edges.FINE
+    assert look(search.question, search.bench, best.policy, PROBLEM)[0].value <= LIMIT
+    assert len(found) == (cheapest != 0.2)  # control: nothing is better than a place that is the best
+
+
+@pytest.mark.slow
+def test_a_limit_that_is_easily_kept_does_not_decide_the_tuning() -> None:
+    """The choice is within 2 % of the best of a fine grid of the two curves with the least losses."""
+    problem = lt.Bandit([0.0, -1.284], lt.Gaussian(1.06))
+    plan = lt.plan(problem, horizon=250, loss=108.0, chance=0.003, seed=5, effort=0.5)
+
+    def mean(policy: lt.Policy) -> float:
+        return lt.simulate(policy, problem, horizon=250, paths=100_000, seed=3).mean().value
+
+    light = [lt.UCB(lt.LightTailed(float(kappa))) for kappa in np.geomspace(0.05, 0.08, 6)]
+    optimal = [lt.UCB(lt.ArmOptimal(float(kappa), float(kappa))) for kappa in np.geomspace(0.068, 0.1, 6)]
+    assert mean(plan.choice.policy) <= 1.02 * min(map(mean, [*light, *optimal]))
 
 
 def test_mean_losses_of_all_rounds_are_averages_over_the_same_members() -> None:

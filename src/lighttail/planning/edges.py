@@ -39,7 +39,8 @@ WIDER = 5.0  # times less exploration at which hits still say which problem is t
 LEAP = 2.0  # ratio of the scales of two looks, at most
 PATHS, ERROR = 1024, 0.15  # of a look: weighted paths, and the relative error with which it ends
 STAGE = 800  # of the random numbers of the looks
-FINE = 2.0**0.25  # ratio of the scales that are tried for a first guess
+FINE = 2.0**0.25  # ratio of the scales that are tried for a first guess, and of steps beyond an edge
+STEPS = 8  # beyond an edge in one direction, at most
 TINY = 1e-300  # a smaller chance counts as this one, so that it has a logarithm
 
 
@@ -102,7 +103,8 @@ def edges(search: Search) -> list[Score]:
     means = {turn: mean_at(search, turn, scale) for turn, scale in starts.items()}
     bar = WORSE * min(means.values(), default=0.0)
     best = [turn for turn in sorted(means, key=means.__getitem__) if means[turn] <= bar][:CURVES]
-    return on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in best})
+    found = on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in best})
+    return [*found, *beyond(search, found)]
 
 
 def on_edges(
@@ -126,13 +128,65 @@ def on_edges(
     for turn in sorted(seen):
         search.known |= {(one.candidate.policy, one.problem): one.chance for one in seen[turn]}
         chosen += [allowed_first(seen[turn], search.question.limit)] if seen[turn] else []
+    return _scored(search, chosen)
+
+
+def _scored(search: Search, chosen: Sequence[Looked]) -> list[Score]:
+    """The scores of candidates, each with the problem in which it was looked at as the worst one."""
     for one in chosen:
-        watched = [
-            one.problem,
-            *(each for each in search.watched[one.candidate.curve] if each != one.problem),
-        ]
-        search.orders[one.candidate] = tuple(watched)
+        rest = (each for each in search.watched[one.candidate.curve] if each != one.problem)
+        search.orders[one.candidate] = (one.problem, *rest)
+        search.known[one.candidate.policy, one.problem] = one.chance
     return search.score_means([one.candidate for one in chosen])
+
+
+def beyond(search: Search, at_edges: Sequence[Score]) -> list[Score]:
+    """The scores of policies on the same curves whose mean losses are lower than those at the edges.
+
+    A limit that is easily kept does not say how much exploration is best. All curves take steps at a time, to
+    more exploration and, if the chance leaves room, to less, as long as the mean loss falls; then half a step
+    to both sides.
+    """
+    limit = search.question.limit
+    edge = {score.candidate.curve: score for score in at_edges if score.chance.value <= limit}
+    best = dict(edge)
+    for factor, most in ((FINE, STEPS), (1.0 / FINE, STEPS), (FINE**0.5, 1), (FINE**-0.5, 1)):
+        going = sorted(best)
+        for _ in range(most):
+            new = [one for turn in going for one in _stepped(search, edge[turn], best[turn], factor)]
+            if not new:
+                break
+            better = [one for one in search.score_means(new) if one.mean < best[one.candidate.curve].mean]
+            best |= {one.candidate.curve: one for one in better}
+            going = [one.candidate.curve for one in better]
+    moved = [best[turn].candidate for turn in best if best[turn] is not edge[turn]]
+    looks = [_looked(search, one, edge[one.curve].watched[0]) for one in moved]
+    return _scored(search, [one for one in looks if one.chance.value <= _enough(one.chance, limit)])
+
+
+def _stepped(search: Search, edge: Score, best: Score, factor: float) -> list[Candidate]:
+    """The policy a factor along the curve from the best one, if there is one; with less exploration than at
+    the edge, it must be shown to keep the limit."""
+    turn, scale, limit = edge.candidate.curve, best.candidate.scale * factor, search.question.limit
+    near = {edge.candidate.policy, best.candidate.policy}
+    new = [one for one in search.curves[turn].candidates(turn, (scale,)) if one.policy not in near]
+    if not new or scale >= edge.candidate.scale:
+        return new
+    if edge.chance.value > aim_of(edge.chance, limit) / (EXACT_NEAR if sure(edge.chance) else NEAR):
+        return []
+    chance = _looked(search, new[0], edge.watched[0]).chance
+    return new if chance.value <= _enough(chance, limit) else []
+
+
+def _looked(search: Search, one: Candidate, problem: Bandit) -> Looked:
+    """A look at a candidate, or what is known of it."""
+    known = search.known.get((one.policy, problem))
+    if known is not None:
+        return Looked(one, problem, known, 0)
+    chance, pulls = look(search.question, search.bench, one.policy, problem)
+    search.bench.count(pulls, "search, the limit itself")
+    search.known[one.policy, problem] = chance
+    return Looked(one, problem, chance, pulls)
 
 
 def allowed_first(seen: Sequence[Looked], limit: float) -> Looked:
