@@ -255,6 +255,14 @@ def test_a_view_has_the_numbers_of_the_experiment() -> None:
     assert "63 of 200 pulls, 3 open trials" in text
 
 
+def test_limits_are_not_promised_while_late_rewards_replace_defaults() -> None:
+    view = experiment_view(played()[0])
+    for amended in (0, 3):
+        said = panels({**view, "rewards": {**view["rewards"], "amended": amended}})["arms"]
+        assert ("Late rewards have replaced defaults" in said) is (amended > 0)
+        assert ("The limits hold however often you look" in said) is (amended == 0)
+
+
 def test_the_sentence_counts_arms_that_the_page_does_not_show() -> None:
     """The page shows 200 arms that the best one beats, and there are 50 more, of which nothing is known."""
     heard = {"best": (20_000, 10_000.0), **{f"bad{place}": (20_000, 2_000.0) for place in range(205)}}
