@@ -22,7 +22,8 @@ from lighttail.dashboard.history import MOST_ARMS, MOST_ROWS, MOST_SPANS, OTHERS
 from lighttail.dashboard.html import Html, el, shown
 from lighttail.dashboard.page import experiment_page, static_page
 from lighttail.dashboard.panels import panels
-from lighttail.dashboard.words import limit_words
+from lighttail.dashboard.view import arms_view
+from lighttail.dashboard.words import leading, limit_words
 from lighttail.inference import BoundedRewards, confidence_sequences
 from lighttail.live import Office
 from lighttail.live.journal import Reader, event_of
@@ -252,6 +253,26 @@ def test_a_view_has_the_numbers_of_the_experiment() -> None:
     text = experiment.summary(loss=20, seed=1, paths=200)
     assert str(experiment.forecast(loss=20, seed=1, paths=200)) in text
     assert "63 of 200 pulls, 3 open trials" in text
+
+
+def test_limits_are_not_promised_while_late_rewards_replace_defaults() -> None:
+    view = experiment_view(played()[0])
+    for amended in (0, 3):
+        said = panels({**view, "rewards": {**view["rewards"], "amended": amended}})["arms"]
+        assert ("Late rewards have replaced defaults" in said) is (amended > 0)
+        assert ("The limits hold however often you look" in said) is (amended == 0)
+
+
+def test_the_sentence_counts_arms_that_the_page_does_not_show() -> None:
+    """The page shows 200 arms that the best one beats, and there are 50 more, of which nothing is known."""
+    heard = {"best": (20_000, 10_000.0), **{f"bad{place}": (20_000, 2_000.0) for place in range(205)}}
+    tries = {**dict.fromkeys(heard, 30_000), "best": 20_000}
+    view: dict[str, Any] = arms_view(tries, heard, BoundedRewards())
+    assert leading(view).endswith("(0.5), and it is shown that best is better than every other arm.")
+    unknown = {f"new{place}": (0, 0.0) for place in range(50)}
+    view = arms_view(tries | dict.fromkeys(unknown, 0), heard | unknown, BoundedRewards())
+    assert len(view["ahead"]) == 200
+    assert leading(view).endswith("(0.5); it is shown to be better than 205 arms of 255.")
 
 
 def test_the_lead_is_that_of_all_pairs() -> None:

@@ -184,6 +184,33 @@ def test_the_loss_so_far_is_within_its_range() -> None:
     assert found.value == pytest.approx(losses.mean())
 
 
+def test_the_loss_so_far_has_no_limit_while_a_mean_has_none() -> None:
+    """An arm that has just joined has no limits if noise has none, and nothing limits what was lost."""
+    rng = np.random.default_rng(1)
+    experiment = lt.Experiment(lt.UCB(lt.AnyTime(0.5)), arms=["A", "B"], seed=1)
+    for _ in range(60):
+        trial = experiment.ask()
+        experiment.tell(trial.id, float(trial.arm == "B") + rng.standard_normal())
+    ask: Any = {"loss": 5, "horizon": 200, "paths": 100, "seed": 1, "rewards": SubGaussianRewards(1.0)}
+    before = experiment.forecast(**ask).so_far
+    assert before.low <= before.value <= before.high < 300.0
+    experiment.add("C")
+    after = experiment.forecast(**ask).so_far
+    assert (after.low, after.high) == (0.0, math.inf)
+    fresh = lt.Experiment(POLICY, arms=["A", "B"], horizon=HORIZON, seed=1)
+    assert fresh.forecast(**ask | {"horizon": HORIZON}).so_far == (0.0, 0.0, 0.0)  # there was no pull
+
+
+def test_a_known_problem_says_what_can_be_lost() -> None:
+    experiment = half_way([0.9, 0.4, 0.5], 1)
+    known = lt.Bandit([0.0, 10.0, 20.0])
+    found = experiment.forecast(loss=2000, problem=known, paths=100, seed=1)
+    assert found.most == 20.0 * HORIZON >= found.losses[-1]
+    assert found.mean_loss.low <= found.mean_loss.value <= found.mean_loss.high
+    with pytest.raises(BadInput, match="loss must be at most 6000, because no policy can lose more"):
+        experiment.forecast(loss=6001, problem=known, paths=100, seed=1)
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

@@ -80,6 +80,22 @@ def test_usual_losses_are_no_tail() -> None:
     assert growth([0.09, 0.01, 0.0001]).answer == ROOT  # negative control
 
 
+def test_short_experiments_get_no_answer_that_is_wrong_in_one_case_of_five() -> None:
+    """Exact chances of UCB + Standard with coins, T = 156, that fall like exp(-sqrt T) for a while; and of
+    UCB + LightTailed with loud noise, T = 52, that fall like a power. The same chances of longer experiments
+    are answered (control)."""
+    for horizons, values, otherwise in (
+        ((39, 78, 156), (0.0876, 0.048, 0.0222), ROOT),
+        ((13, 26, 52), (0.796, 0.72, 0.65), POWER),
+        ((13, 26, 52), (0.796, 0.795, 0.794), HARDLY),
+    ):
+        chances = [Estimate(value, value, value, 0.95) for value in values]
+        longer = [10 * horizon for horizon in horizons]
+        assert growth_of(longer, longer, chances, ["exact"] * 3).answer == otherwise
+        short = growth_of(horizons, horizons, chances, ["exact"] * 3)
+        assert short.answer == (HARDLY if otherwise == HARDLY else UNKNOWN)
+
+
 def test_results_have_no_number_that_json_lacks() -> None:
     told = growth([1.0, 1.0, 1.0]).to_dict()
     assert told["answer"] == HARDLY

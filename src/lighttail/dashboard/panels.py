@@ -34,6 +34,11 @@ WHY = {
     "sticky": "the unit had the arm before",
     "fallback": "the experiment was paused",
 }
+NOT_FINAL = (
+    "Late rewards have replaced defaults, and more may come. Until then the default counts, and the means of "
+    "arms whose rewards are slow, their limits, and what is shown may be wrong. A window that is longer than "
+    "rewards take helps."
+)
 IN_AVERAGE = "; the doubt about the means is in the average"
 HOW = {
     "tell": "told",
@@ -166,6 +171,8 @@ def arms(view: View) -> Html:
         parts.append(el("p", said, class_="note"))
     if view["no_limits"]:
         parts.append(el("p", f"There are no limits: {view['no_limits']}.", class_="warning"))
+    elif view["rewards"].get("amended"):
+        parts.append(el("p", NOT_FINAL, class_="warning"))
     else:
         held = "The limits hold however often you look, as long as "
         parts.append(el("p", f"{held}{view['rewards_are']}, and the means do not change.", class_="note"))

@@ -34,7 +34,8 @@ def arms_view(
     why: str | None = None,
     first: int | None = None,
 ) -> View:
-    """The arms with the limits of their means, and the best one so far against the others.
+    """The arms with the limits of their means, and the best one so far against the others, of which there may
+    be more than a page shows: `beats` is the number of all arms to which the best one is shown to be better.
 
     tries: the pulls of each arm. heard: the number and the sum of the rewards that are evidence.
     retired: the arms that are never chosen again. why: the sentence that says why the rewards are no
@@ -42,11 +43,12 @@ def arms_view(
     beginning, if others were added."""
     limits: dict[Any, Limits] = {}
     ahead: list[View] = []
-    best = None
+    best, beats = None, 0
     try:
         if why is None:
             now = lead(heard, evidence, first=first)
             limits, best = now.means, now.best
+            beats = sum(map(now.shown, now.ahead))
             shown = sorted(now.ahead.items(), key=lambda one: -one[1].low)[:MOST_SHOWN]
             ahead = [{"than": str(arm), "shown": now.shown(arm), **_limits(found)} for arm, found in shown]
     except BadInput as error:  # rewards outside their range: then no interval is right
@@ -59,11 +61,13 @@ def arms_view(
         }
         for arm, count in tries.items()
     ]
-    rows = sorted(rows, key=lambda row: -row["tries"])[:MOST_SHOWN] if len(rows) > MOST_SHOWN else rows
+    if len(rows) > MOST_SHOWN:  # the best arm so far, and the busiest
+        rows = sorted(rows, key=lambda row: (row["arm"] != str(best), -row["tries"]))[:MOST_SHOWN]
     return {
         "arms": rows,
         "arms_count": len(tries),
         "best": None if best is None else str(best),
+        "beats": beats,
         "ahead": ahead,
         "no_limits": why,
         "rewards_are": _said(evidence),
@@ -115,7 +119,7 @@ def service_view(summary: View, history: View, arms: View | None, risk: View) ->
         "settings": summary["settings"],
         "dim": summary["dim"],
         "estimate": summary.get("estimate"),
-        **(arms or {"arms": None, "best": None, "ahead": [], "no_limits": None, "arms_count": 0}),
+        **(arms or {"arms": None, "best": None, "beats": 0, "ahead": [], "no_limits": None, "arms_count": 0}),
         "apart": {name: _apart(one) for name, one in apart.items() if any(one["tries"].values())},
         "rewards": {
             "open": summary["open"] + sum(one["open"] for one in apart.values()),

@@ -104,14 +104,14 @@ def leading(view: View) -> str:
     best = view["best"]
     if best is None:
         return nothing_shown(view) if view["arms"] else ""
-    (mean,) = [one["value"] for one in view["arms"] if one["arm"] == best] or [None]
+    mean = next((one["value"] for one in view["arms"] if one["arm"] == best), None)
     said = f"The best mean so far is that of {best} ({number(mean)})"
-    over = [one["than"] for one in view["ahead"] if one["shown"]]
-    if len(over) == len(view["ahead"]):
-        others = "the other arm" if len(over) == 1 else "every other arm"
-        return f"{said}, and it is shown that {best} is better than {others}."
+    over, others = view["beats"], view["arms_count"] - 1
+    if over == others:
+        named = "the other arm" if over == 1 else "every other arm"
+        return f"{said}, and it is shown that {best} is better than {named}."
     if over:
-        return f"{said}; it is shown to be better than {counted(len(over), 'arm')} of {len(view['ahead'])}."
+        return f"{said}; it is shown to be better than {counted(over, 'arm')} of {others:,}."
     return f"{said}, but it is not shown that {best} is better than any other arm."
 
 

@@ -167,7 +167,7 @@ def forecast_from(
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
     seed = fresh_seed() if seed is None else check_seed(seed)
     use = usable_processors() if threads is None else whole("threads", threads, 1)
-    low, high = evidence.limits(NOTHING, 1.0)
+    low, high = evidence.limits(NOTHING, 1.0) if problem is None else (0.0, max(problem.gaps))
     if loss > horizon * (high - low):
         why = f"because no policy can lose more in {horizon:,} pulls"
         raise refuse("loss", loss, f"at most {horizon * (high - low):g}, {why}")
@@ -198,17 +198,20 @@ def forecast_from(
         horizon=horizon,
         pulls=start.rounds,
         losses=losses,
-        most=_widest(evidence, between, means) * horizon,
+        most=_widest(evidence, between, means, problem is not None) * horizon,
         so_far=_so_far(tried, means, limits),
         worst=worst,
         worst_means=dict(zip(arms, worst_means.tolist(), strict=True)),
     )
 
 
-def _widest(evidence: Evidence, between: Any, means: Floats) -> float:
-    """The largest gap: that of the limits of all means or, if there are none, of the drawn means."""
+def _widest(evidence: Evidence, between: Any, means: Floats, known: bool) -> float:
+    """The largest gap: that of the limits of all means or, if there are none or the means are known, of the
+    drawn means."""
     low, high = evidence.limits(NOTHING, 1.0) if between is None else between
-    return float(high - low) if math.isfinite(high - low) else float(np.ptp(means, axis=1).max())
+    if known or not math.isfinite(high - low):
+        return float(np.ptp(means, axis=1).max())
+    return float(high - low)
 
 
 def _limits(between: Any) -> tuple[float, float] | None:
@@ -262,7 +265,8 @@ def _so_far(tried: Floats, means: Floats, limits: list[tuple[float, float]]) -> 
     for arm in range(tried.size):
         corner = low.copy()
         corner[arm] = high[arm]
-        most = max(most, float((tried * (corner.max() - corner)).sum()))
+        losing = (tried > 0.0) & (corner < corner.max())  # limits may be infinite, and 0 times them is nan
+        most = max(most, float((tried[losing] * (corner.max() - corner[losing])).sum()))
     return Limits(value, least, most)
 
 

@@ -74,6 +74,8 @@ def growth(question: RuinQuestion, outcome: Outcome) -> Growth | None:
     known = {question.horizon: outcome} if question.horizon in missing else {}
     counted = _counted(question, missing, outcome.paths, known)
     answer = _growth(question, found | counted)
+    if answer.too_short:
+        return answer
     more = _more_paths(question, missing)
     if answer.answer == UNKNOWN and more >= WORTH * outcome.paths:
         counted = _counted(question, missing, more, {})
