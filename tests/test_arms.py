@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from test_desk import refused
 
 import lighttail as lt
+from lighttail.inference import BoundedRewards, confidence_sequences
 from lighttail.live import Journal
 from lighttail.live.memory import MemoryJournal
+from lighttail.online.overview import overview
 
 EVERY = [*POLICIES, *MORE_POLICIES]
 OPEN = [policy for policy in EVERY if policy.arms_may_change]
@@ -214,6 +216,41 @@ def test_a_text_with_wrong_retired_arms_is_refused(value: Any) -> None:
     assert (state["format"], state["retired"]) == (4, [0])
     with pytest.raises(lt.BadInput, match="retired"):
         lt.Experiment.from_json(json.dumps({**state, "retired": value}))
+
+
+def test_arms_that_were_added_share_their_part_of_the_error() -> None:
+    """Also after a text, a retirement and in the table; the number of arms now does not divide the error."""
+    one = lt.Experiment(lt.UCB(lt.AnyTime(0.2)), ["A", "B"], seed=3)
+    one.add("C")
+    one.add("D")
+    for turn in range(300):
+        trial = one.ask()
+        one.tell(trial.id, float(turn % 3 == len(trial.arm)))
+    one.retire("B")
+    again = lt.Experiment.from_json(one.to_json())
+    short = lt.Experiment.from_json(one.to_json(told=False))
+    assert [json.loads(one.to_json())[name] for name in ("format", "joined")] == [4, 2]
+    heard = overview(one).heard
+    right = confidence_sequences(heard, BoundedRewards(), first=2)
+    for each in (one, again, short):
+        assert each.began_with == 2
+        assert each.intervals() == right
+        assert each.summary() == one.summary()
+    assert right != confidence_sequences(heard, BoundedRewards())  # control
+    assert f"{right.means['A'].high:.3g}" in one.summary()
+
+
+@pytest.mark.parametrize("value", [0, 2, -1, True, 1.0, "1", None, [1]])
+def test_a_text_with_a_wrong_number_of_added_arms_is_refused(value: Any) -> None:
+    one = begun(lt.ThompsonSampling(0.5), "AB")
+    one.add("D")
+    state = json.loads(one.to_json())
+    assert lt.Experiment.from_json(json.dumps(state)).began_with == 2
+    with pytest.raises(lt.BadInput, match="joined"):
+        lt.Experiment.from_json(json.dumps({**state, "joined": value}))
+    closed = json.loads(begun(lt.EvenSplit(), "ABD").to_json())
+    with pytest.raises(lt.BadInput, match="whose arms may change"):
+        lt.Experiment.from_json(json.dumps({**closed, "format": 4, "about": {}, "retired": [], "joined": 1}))
 
 
 # The service

@@ -194,7 +194,7 @@ def experiment_view(
         **{"name": name, "policy": str(experiment.policy), "horizon": experiment.horizon},
         **{"pulls": now.pulls, "trials": now.pulls, "status": "running", "seq": None, "time": None},
         **{"settings": {}, "dim": None, "estimate": None},
-        **arms_view(now.tries, now.heard, evidence, now.retired),
+        **arms_view(now.tries, now.heard, evidence, now.retired, first=experiment.began_with),
         "apart": {},
         "rewards": {"open": now.open, "told": sum(n for n, _ in now.heard.values())},
         "alarm": None,

@@ -298,6 +298,7 @@ class Book:
             **{name: self.first.get(name) for name in ("name", "policy", "dim", "horizon", "seed")},
             "arms": None if self.labels is None else list(self.labels),
             "retired": [self.label(place) for place in sorted(self.retired)],
+            "joined": 0 if self.labels is None else len(self.labels) - len(self.first["arms"]),
             **self._seen(),
             "open": self.ledger.open_seen,
             "pulls": self.player.pulls,

@@ -30,6 +30,7 @@ from lighttail.policies.policy import Pull
 from lighttail.policies.rehearsal import try_out
 
 RETIRED = "retired"  # the field with the places of retired arms
+JOINED = "joined"  # the field with the number of arms that were added
 if TYPE_CHECKING:
     from lighttail.forecasting import Forecast
     from lighttail.inference import Evidence, Sequences
@@ -89,6 +90,7 @@ class Experiment(LiveExperiment):
         policy.check(or_nan(self.horizon), len(self.arms))
         try_out(policy, or_nan(self.horizon), len(self.arms), late=True)
         self._standing = Standing(policy, or_nan(self.horizon), len(self.arms))
+        self._began_with = len(self.arms)
         self._arm_of: list[int] = []
         self._memo_of: list[tuple[float, ...]] = []
 
@@ -191,6 +193,11 @@ class Experiment(LiveExperiment):
         with self._lock:
             return [self.arms[place] for place in self._standing.retired]
 
+    @property
+    def began_with(self) -> int:
+        """How many arms there were at the beginning; the arms after these were added."""
+        return self._began_with
+
     def _record(self, arm: int, memo: tuple[float, ...]) -> Trial:
         id = self._first + len(self._arm_of)
         self._arm_of.append(arm)
@@ -251,14 +258,12 @@ class Experiment(LiveExperiment):
         with self._lock:
             return [Trial(id, self.arms[self._kept(id - self._first)[0]]) for id in self._open_ids()]
 
-    def intervals(
-        self, rewards: Evidence | None = None, level: float = 0.95, first: int | None = None
-    ) -> Sequences:
+    def intervals(self, rewards: Evidence | None = None, level: float = 0.95) -> Sequences:
         """Intervals for the mean of every arm and for every difference, which hold however often you look.
 
         rewards: what is known about rewards, `BoundedRewards(low, high)` or `SubGaussianRewards(sigma)` of
-        `lighttail.inference`; by default that they lie between 0 and 1 (docs/inference.md). first: how many
-        arms the experiment had at its beginning, if others were added.
+        `lighttail.inference`; by default that they lie between 0 and 1 (docs/inference.md). Arms that were
+        added share a half of the error, so that all intervals hold together however many were added.
         """
         from lighttail.inference import BoundedRewards, confidence_sequences
 
@@ -266,6 +271,7 @@ class Experiment(LiveExperiment):
             stands = self._standing
             known = zip(self.arms, stands.heard, stands.total, strict=True)
             heard = {arm: (int(times), float(total)) for arm, times, total in known}
+            first = self._began_with
         return confidence_sequences(heard, BoundedRewards() if rewards is None else rewards, level, first)
 
     def forecast(
@@ -290,7 +296,7 @@ class Experiment(LiveExperiment):
         end = self.horizon if horizon is None else horizon
         if end is None:
             raise refuse("horizon", None, "given, because the experiment was made without one")
-        settings |= {"horizon": end, "loss": loss, "problem": problem}
+        settings |= {"horizon": end, "loss": loss, "problem": problem, "first": self._began_with}
         known = BoundedRewards() if rewards is None else rewards
         return forecast_from(self.beginning(), self.arms, known, **settings)
 
@@ -322,15 +328,17 @@ class Experiment(LiveExperiment):
         return {"arms": self.arms, "trials": trials, "rule": self._standing.to_plain()}
 
     def _more(self) -> dict[str, Any]:
-        noted = super()._more()
-        if not noted and not self._standing.retired:
+        noted, joined = super()._more(), len(self.arms) - self._began_with
+        if not noted and not self._standing.retired and not joined:
             return {}
-        return {ABOUT: {}, **noted, RETIRED: self._standing.retired}
+        more = {ABOUT: {}, **noted, RETIRED: self._standing.retired}
+        return more | ({JOINED: joined} if joined else {})
 
     @classmethod
     def _further(cls, state: dict[str, Any]) -> tuple[str, ...]:
         more = super()._further(state)
-        return (*more, RETIRED) if ABOUT in more else more
+        added = (JOINED,) if JOINED in state else ()
+        return (*more, RETIRED, *added) if ABOUT in more else more
 
     def _restore_retired(self, value: Any) -> None:
         """Take out arms, by their places, which grow."""
@@ -370,6 +378,9 @@ class Experiment(LiveExperiment):
         """Continue from the rule and the history of a text, after the lists of trials were filled."""
         stands = self._standing
         self._restore_retired(state.get(RETIRED, []))
+        if JOINED in state:
+            self._standing.check_arms_may_change()
+            self._began_with -= whole(JOINED, state[JOINED], 1, most=len(self.arms) - 2)
         if HISTORY in state:
             replaced, opened = self._restore_counts(state[HISTORY], ("id", "arm", "memo"))
             stands.restore_replaced("history.replaced", replaced)

@@ -65,7 +65,8 @@ def summary_text(experiment: Experiment, rewards: Evidence | None, forecast: Any
     It is not shown that B is better than A.
     """
     now = overview(experiment)
-    found = lead(now.heard, BoundedRewards() if rewards is None else rewards)
+    known = BoundedRewards() if rewards is None else rewards
+    found = lead(now.heard, known, first=experiment.began_with)
     limits = {arm: (_short(one.value), _range(one.low, one.high)) for arm, one in found.means.items()}
     shown = sorted(now.tries, key=lambda arm: -now.tries[arm])[:MOST_LISTED]
     rows = [

@@ -71,15 +71,16 @@ class Dashboard:
         kept = self._kept.get(name)
         if kept is not None and now - kept[1] < (LONGER if kept[0] == summary["seq"] else MOMENT):
             return kept[2]
-        heard, old_alone, why, first = heard_of(summary), False, None, None
+        heard, old_alone, why = heard_of(summary), False, None
         try:
             outlook = await self._outlook(name)
             old_alone = summary["settings"].get("window") is not None
             rows = zip(outlook.labels, outlook.heard, strict=True)
-            heard, first = {arm: (one.times, one.total) for arm, one in rows}, outlook.first
+            heard = {arm: (one.times, one.total) for arm, one in rows}
         except BadInput as error:  # retired arms, or rewards outside their range
             why = why_no_evidence(summary, evidence, history, error)
         tries = {arm: summary["tries"].get(arm, 0) for arm in heard}
+        first = len(summary["arms"]) - summary["joined"]
         made = await run_in_threadpool(arms_view, tries, heard, evidence, summary["retired"], why, first)
         made["old_alone"] = old_alone
         self._kept[name] = (summary["seq"], now, made)
