@@ -8,8 +8,6 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,10 +17,8 @@ from journals import FailingJournal
 
 import lighttail as lt
 from lighttail.live import Journal, Office
-from lighttail.live import gathering as gathering_module
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import Refused, status_of
-from lighttail.live.journal import Turn
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.requests import Told, ask_for, tell_of
 
@@ -659,39 +655,3 @@ def test_coroutines_wait_for_a_desk(journal: Journal) -> None:
     assert {told for _, told in found} == {Told(1, 0, 0)}
     assert sum(summary["heard"].values()) == 40
     assert sum(lt.Experiment.from_json(state).pulls.values()) == summary["pulls"] == 41
-
-
-def commits_of_two_callers(monkeypatch: pytest.MonkeyPatch, gathering: float) -> int:
-    """The commits in which two callers ask twenty times each, if a commit takes a while."""
-
-    class Slow(MemoryJournal):
-        @contextmanager
-        def turn(self, name: str) -> Iterator[Turn]:
-            with super().turn(name) as turn:
-                yield turn
-                time.sleep(0.003)
-
-    monkeypatch.setattr(gathering_module, "GATHERING", gathering)
-    monkeypatch.setattr(gathering_module, "LONGEST_GATHERING", gathering)
-    both = threading.Barrier(2)
-    with desk_of(Slow()) as desk:
-
-        def work() -> None:
-            both.wait()
-            for _ in range(20):
-                desk.ask()
-
-        callers = [threading.Thread(target=work) for _ in range(2)]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join()
-        return desk.commits
-
-
-def test_callers_that_come_back_share_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all the patience of the world, two callers need twenty commits and, at the beginning, a few more,
-    in which a crowded machine lets one of them ask alone; without any patience, they take turns."""
-    shared = commits_of_two_callers(monkeypatch, 60.0)
-    assert 20 <= shared <= 28
-    assert commits_of_two_callers(monkeypatch, 0.0) > shared  # negative control
