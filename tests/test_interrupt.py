@@ -67,7 +67,7 @@ ENDLESS = [
     ("step", "lt.UCB(lt.AnyTime(0.2))", 10**5, 10**6),
     ("step", "lt.UCB(lt.AnyTime(0.2))", 10**11, 1),
     ("skip", "lt.UCB(lt.LightTailed(0.2))", 10**9, 10**7),
-    ("skip", "lt.UCB(lt.AnyTime(0.2))", 10**13, 1),
+    ("skip", "lt.UCB(lt.AnyTime(2.0))", 10**13, 1),
 ]
 
 
