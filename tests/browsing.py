@@ -15,6 +15,7 @@ FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 ]
+SLOW = 300_000  # milliseconds that anything may take on a busy machine
 MISSING = (
     "THE TESTS OF THE PAGES DID NOT RUN: there is no Chromium on this machine. Install it "
     "(Debian: apt-get install chromium) to test the dashboard."
@@ -42,7 +43,7 @@ def opened(path: str) -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as tool:
-        browser = tool.chromium.launch(executable_path=path, headless=True, args=FLAGS)
+        browser = tool.chromium.launch(executable_path=path, headless=True, args=FLAGS, timeout=SLOW)
         try:
             yield browser
         finally:

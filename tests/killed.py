@@ -2,8 +2,9 @@
 
     python tests/killed.py WORK KILLS WRITER
 
-Everything is imported and compiled before the first fork, so that a child begins to play at once. WRITER is
-"whole", or "in-place" for a writer that a kill can catch halfway.
+Everything is imported and compiled before the first fork, so that a child begins to play at once. A child
+that is not killed in time waits for the kill, because the machine may be busy. WRITER is "whole", or
+"in-place" for a writer that a kill can catch halfway, and does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import random
 import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +27,7 @@ from lighttail.study import run as playing
 from lighttail.study.workers import QUEUED
 
 WORKERS = 2
+MORE = 2  # pieces that a child keeps while its end is on its way, at most
 STUDY = """
 name = "killed"
 method = "step"
@@ -42,38 +45,63 @@ policy = "ucb:standard:0.8"
 """
 
 
-@contextmanager
-def in_place(path: Path, **settings: Any) -> Iterator[Any]:
-    """What `whole_file` must not be: the file has its name before it has its bytes."""
+def in_place(half: Callable[[], None]) -> Callable[..., Any]:
+    """What `whole_file` must not be for pieces: the file has its name before it has its bytes. half: called
+    when half of them are there."""
+    whole = folder.whole_file
 
-    class Slow:
+    class Halves:
+        def __init__(self, path: Path) -> None:
+            self.path = path
+
         def write(self, content: bytes) -> None:
-            with open(path, "wb", buffering=0) as file:
+            with open(self.path, "wb", buffering=0) as file:
                 file.write(content[: len(content) // 2])
-                time.sleep(0.03)
+                half()
                 file.write(content[len(content) // 2 :])
 
-    yield Slow()
+    @contextmanager
+    def opened(path: Path, **settings: Any) -> Iterator[Any]:
+        if path.suffix == ".parquet":
+            yield Halves(path)
+        else:
+            with whole(path, **settings) as file:
+                yield file
+
+    return opened
 
 
-def play(study: Any, place: Path, pipe: int) -> None:
-    """In a child: play the study; a byte for every piece that begins, and for each that is kept."""
-    begin, keep = playing.submit, folder.Folder.keep
+def play(study: Any, place: Path, pipe: int, writer: str, some: int | None) -> None:
+    """In a child: play the study; a byte for every piece that begins, for each that is kept, and for half of
+    one. some: how many pieces are kept, or a few more, until the child waits for its end; None for all."""
+    begin, keep, kept = playing.submit, folder.Folder.keep, 0
 
-    def told(function: Callable[..., Any], sign: bytes) -> Callable[..., Any]:
-        def tell(*args: Any) -> Any:
-            result = function(*args)
-            os.write(pipe, sign)
-            return result
+    def told(*args: Any) -> Any:
+        result = begin(*args)
+        os.write(pipe, b"b")
+        return result
 
-        return tell
+    def counted(*args: Any) -> Any:
+        nonlocal kept
+        if some is not None and kept == some + MORE:
+            threading.Event().wait()
+        result = keep(*args)
+        kept += 1
+        os.write(pipe, b"k")
+        return result
 
-    playing.submit = told(begin, b"b")
-    folder.Folder.keep = told(keep, b"k")  # type: ignore[method-assign]
+    def half() -> None:
+        if kept == some:
+            os.write(pipe, b"h")
+            threading.Event().wait()
+
+    playing.submit, folder.Folder.keep = told, counted  # type: ignore[method-assign]
+    if writer == "in-place":
+        folder.whole_file = in_place(half)
     run_study(study, place, workers=WORKERS)
 
 
-def child(study: Any, place: Path) -> tuple[int, int]:
+def child(study: Any, place: Path, writer: str, some: int | None = None) -> tuple[int, int]:
     """A process that plays the study, and the end of the pipe on which it is heard."""
     read, write = os.pipe()
     process = os.fork()
@@ -81,7 +109,7 @@ def child(study: Any, place: Path) -> tuple[int, int]:
         code = 1
         try:
             os.close(read)
-            play(study, place, write)
+            play(study, place, write, writer, some)
             code = 0
         finally:
             os._exit(code)
@@ -112,20 +140,21 @@ def main(work: Path, kills: int, writer: str) -> dict[str, Any]:
     (work / "study.toml").write_text(STUDY)
     study = read_study(work / "study.toml")
     pieces = sum(len(cell.pieces) for cell in cells.cells_of(study))
-    process, pipe = child(study, work / "undisturbed")
+    process, pipe = child(study, work / "undisturbed", "whole")
     heard(pipe, lambda content: False)
     assert os.waitpid(process, 0)[1] == 0
     whole = {name: path.read_bytes() for name, path in files(work / "undisturbed").items()}
-    if writer == "in-place":
-        folder.whole_file = in_place  # type: ignore[assignment]
     chance, place = random.Random(7), work / "killed"
     torn, rewritten, begun, killed = [], 0, 0, 0
     kept: dict[str, Any] = {}
     for _ in range(kills):
-        process, pipe = child(study, place)
-        some = chance.randrange(4)
-        content = heard(pipe, lambda content, some=some: content.count(b"k") >= some)  # type: ignore[misc]
-        time.sleep(chance.uniform(0.0, 0.01))
+        some, pause = chance.randrange(4), chance.uniform(0.0, 0.01)
+        process, pipe = child(study, place, writer, some)
+        if writer == "in-place":
+            content = heard(pipe, lambda content: b"h" in content)
+        else:
+            content = heard(pipe, lambda content, some=some: content.count(b"k") >= some)  # type: ignore[misc]
+            time.sleep(pause)
         os.kill(process, signal.SIGKILL)
         content += heard(pipe, lambda content: False)
         os.close(pipe)
@@ -138,7 +167,7 @@ def main(work: Path, kills: int, writer: str) -> dict[str, Any]:
         now = {name: (path.stat().st_ino, path.stat().st_mtime_ns) for name, path in left.items()}
         rewritten += sum(now.get(name) != was for name, was in kept.items())
         kept = now
-    process, pipe = child(study, place)
+    process, pipe = child(study, place, writer)
     begun += heard(pipe, lambda content: False).count(b"b")
     assert os.waitpid(process, 0)[1] == 0
     ended = {name: path.read_bytes() for name, path in files(place).items()}

@@ -25,7 +25,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from typing import Any
 from databases import Database, Network
 from desks import book_of, replayed
 from killed_desk import reward_of
-from served import Server
+from served import Server, kept_port
 
 import lighttail as lt
 from lighttail.live import Office, open_journal, open_reader
@@ -62,8 +62,9 @@ class Fleet:
     """Servers on one store, at ports that stay."""
 
     def __init__(self, store: str, count: int) -> None:
-        self.store = store
-        self.servers = [Server(store=store) for _ in range(count)]
+        self.store, self._kept = store, ExitStack()
+        ports = [self._kept.enter_context(kept_port()) for _ in range(count)]
+        self.servers = [Server(store=store, port=port, limits=None) for port in ports]
         self.urls = [f"http://127.0.0.1:{server.port}" for server in self.servers]
 
     def kill(self, which: int) -> None:
@@ -71,12 +72,13 @@ class Fleet:
         server = self.servers[which]
         server.process.kill()
         server.process.communicate()
-        self.servers[which] = Server(store=self.store, port=server.port)
+        self.servers[which] = Server(store=self.store, port=server.port, limits=None)
         assert self.servers[which].port == server.port, self.servers[which].process.communicate()
 
     def end(self) -> None:
         for server in self.servers:
             assert server.end()[0] == 0
+        self._kept.close()
 
 
 def client(url: str, number: int, seed: int, said: Said, ended: threading.Event) -> None:

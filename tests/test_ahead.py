@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from desks import Clock, book_of, desk_of, events_of, replayed
 from journals import AheadJournal
+from served import FOREVER
 from test_desk import refused
 from test_live_faults import reconciled, retried, reward_of
 
@@ -242,7 +243,8 @@ def test_the_desk_waits_longer_after_each_commit_that_fails(monkeypatch: pytest.
         assert desk._again is None
 
 
-def test_a_desk_that_only_reads_after_a_failure_comes_to_rest() -> None:
+def test_a_desk_that_only_reads_after_a_failure_comes_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk_module, "FIRST_PAUSE", FOREVER)  # it does not read by itself
     broken = [True]
     with desk_of(AheadJournal(lambda: broken[0])) as desk:
         refused(desk.ask, 503, "journal")
@@ -302,10 +304,10 @@ def test_a_thread_that_cannot_be_started_refuses_and_is_started_later(
     journal = AheadJournal()
     with desk_of(journal) as desk:
         failing = NoThreads(monkeypatch, which)
-        refused(lambda: desk.submit(ask_for()).result(5), 503, "server", "can't start new thread")
+        refused(lambda: desk.submit(ask_for()).result(FOREVER), 503, "server", "can't start new thread")
         assert failing.left == 0
         assert desk.waiting == 0
-        assert desk.submit(ask_for()).result(5)[0].id == 1
+        assert desk.submit(ask_for()).result(FOREVER)[0].id == 1
         book = book_of(desk)
     assert replayed(journal) == book
 
@@ -315,14 +317,14 @@ def test_a_desk_without_a_thread_closes(monkeypatch: pytest.MonkeyPatch) -> None
         NoThreads(monkeypatch, "desk of")
         closing = threading.Thread(target=desk.close, daemon=True)
         closing.start()
-        closing.join(5)
+        closing.join(FOREVER)
         assert not closing.is_alive()
         refused(desk.ask, 503, "server", "closing")
 
 
 def test_coroutines_are_refused_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     async def asked(desk: Any) -> Any:
-        return await asyncio.wait_for(AsyncDesk(desk).ask(), 5)
+        return await asyncio.wait_for(AsyncDesk(desk).ask(), FOREVER)
 
     with desk_of(AheadJournal()) as desk:
         NoThreads(monkeypatch, "desk of")
@@ -332,7 +334,7 @@ def test_coroutines_are_refused_if_no_thread_can_be_started(monkeypatch: pytest.
 
 def window_ends(desk: Any) -> bool:
     """Whether the window of the first trial ends although nobody asks."""
-    end = time.monotonic() + 5.0
+    end = time.monotonic() + FOREVER
     while desk.written < 2 and time.monotonic() < end:
         time.sleep(0.01)
     return bool(desk.written == 2)
@@ -342,11 +344,19 @@ def window_ends(desk: Any) -> bool:
 def test_windows_end_although_a_thread_could_not_be_started(
     which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The desk leaves because its clock stands still, and a timer is to wake it; the clock goes on when the
+    thread of the timers could not be started, or when no desk can be started."""
     monkeypatch.setattr(desk_module, "IDLE", 0.05)
     monkeypatch.setattr(desk_module, "FIRST_PAUSE", 0.05)
-    with desk_of(AheadJournal(), time.time, settings={"window": 0.4, "default": 0.5}) as desk:
+    clock = Clock()
+    with desk_of(AheadJournal(), clock, settings={"window": 0.4, "default": 0.5}) as desk:
+        failing = NoThreads(monkeypatch, which, 1 if which == "timers" else 0)
         desk.ask()
-        failing = NoThreads(monkeypatch, which)
+        while failing.left or desk._worker.thread is not None:
+            time.sleep(0.01)
+        if which == "desk of":
+            failing.left = 1
+        clock.now += 1.0
         assert window_ends(desk)
         assert failing.left == 0
 
@@ -355,7 +365,7 @@ def test_a_mistake_of_one_function_does_not_end_the_timers() -> None:
     timers, called = Timers(), threading.Event()
     timers.set(0.0, lambda: 1 // 0)  # type: ignore[arg-type, return-value]
     timers.set(0.01, called.set)
-    assert called.wait(5)
+    assert called.wait(FOREVER)
 
 
 def test_a_timer_that_is_over_before_the_desk_has_left_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from desks import Clock, book_of, events_of, text_of
 from journals import new_schema
-from served import FIRST, client_of
+from served import FIRST, FOREVER, client_of, kept_port
 
 from lighttail.checks import BadInput
 from lighttail.live import Office
@@ -232,11 +233,9 @@ def test_a_server_forecasts_raises_and_shows_the_alarm(monkeypatch: Any) -> None
         trials = client.post("/v1/experiments/one/ask", json={"count": 60}).json()["trials"]
         rewards = [{"id": one["id"], "reward": one["arm"] == "B"} for one in trials]
         client.post("/v1/experiments/one/tell", json={"rewards": rewards})
-        for _ in range(600):
-            found = client.get("/v1/experiments/one").json()
-            if found["alarm"] is not None:
-                break
-            threading.Event().wait(0.05)
+        end = time.monotonic() + FOREVER
+        while (found := client.get("/v1/experiments/one").json())["alarm"] is None and time.monotonic() < end:
+            time.sleep(0.05)
         assert found["alarm"]["state"] == "on"
         assert found["paused"]
         numbers = client.get("/metrics").text
@@ -291,6 +290,7 @@ def answering(statuses: list[int]) -> Iterator[tuple[str, list[Any]]]:
 
 def test_a_webhook_tries_again_and_counts_what_fails(monkeypatch: Any) -> None:
     monkeypatch.setattr(hooks, "sleep", lambda _: None)
+    monkeypatch.setattr(hooks, "PATIENCE", FOREVER)
     with answering([500, 200, 302, 500, 404]) as (url, taken):
         hook = Webhook(url)
         hook.post({"experiment": "one", "state": "on"})
@@ -300,9 +300,10 @@ def test_a_webhook_tries_again_and_counts_what_fails(monkeypatch: Any) -> None:
     assert [path for path, _ in taken] == ["/hook?team=4"] * 5
     assert taken[1][1] == {"experiment": "one", "state": "on"}
     assert "lighttail_webhook_failed_total 1" in list(hook.lines())
-    gone = Webhook(url)  # nobody listens any more
-    gone.post({"experiment": "one"})
-    gone.close()
+    with kept_port() as port:  # nobody listens
+        gone = Webhook(f"http://127.0.0.1:{port}/hook")
+        gone.post({"experiment": "one"})
+        gone.close()
     assert gone.failed == 1
 
 

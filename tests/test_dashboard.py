@@ -294,7 +294,7 @@ def test_the_lead_is_that_of_all_pairs() -> None:
         {
             "policy": "ts:0.5",
             "arms": [HOSTILE, ""],
-            "settings": {"window": 60, "default": 0, "late": "amend"},
+            "settings": {"window": 60_000, "default": 0, "late": "amend"},
         },
         {"policy": "ucb:anytime:0.5", "arms": ["A", "B", "C"], "horizon": None},
     ],

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import needed, opened
-from served import Server, served
+from browsing import SLOW, needed, opened
+from served import Server, kept_port, served
 
 from lighttail.server.keys import add_key
 
 HOSTILE = "<script>document.title='x'</script>\"'&\x01\u202e"
-SLOW = 60_000  # milliseconds that anything may take on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +148,12 @@ def test_hostile_names_are_text(page: Any, server: Server) -> None:
 
 
 def test_a_lost_connection_is_said_and_its_return_too(browser: Any, tmp_path: Path) -> None:
-    store = tmp_path / "lost.db"
-    first = Server(store=store)
+    with kept_port() as port:  # which the second server takes over
+        leave_and_return(browser, tmp_path / "lost.db", port)
+
+
+def leave_and_return(browser: Any, store: Path, port: int) -> None:
+    first = Server(store=store, port=port)
     page = browser.new_page(base_url=f"http://127.0.0.1:{first.port}")
     page.set_default_timeout(SLOW)
     try:
@@ -160,7 +163,7 @@ def test_a_lost_connection_is_said_and_its_return_too(browser: Any, tmp_path: Pa
         assert first.end()[0] == 0
         wait_for_text(page, "#fresh.lost", rf"^Connection lost\. Shown is the state of {MOMENT}\.$")
         assert page.locator("#fresh").get_attribute("role") == "status"
-        second = Server(store=store, port=first.port)
+        second = Server(store=store, port=port)
         try:
             play(second, "shop", 2)
             wait_for_text(page, "[data-part=sum]", "2 pulls")
@@ -233,9 +236,9 @@ def test_the_keyboard_is_enough(page: Any, server: Server) -> None:
         if page.evaluate("document.activeElement.classList.contains('pause')"):
             break
     page.keyboard.press("Enter")
-    assert page.locator("#box-pause").is_visible()
+    page.locator("#box-pause").wait_for(state="visible")
     page.keyboard.press("Escape")
-    assert not page.locator("#box-pause").is_visible()
+    page.locator("#box-pause").wait_for(state="hidden")
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Yes, pause"
@@ -247,6 +250,7 @@ def test_the_keyboard_is_enough(page: Any, server: Server) -> None:
 def test_a_page_prints_and_is_readable_without_scripts(browser: Any, server: Server) -> None:
     context = browser.new_context(java_script_enabled=False, base_url=f"http://127.0.0.1:{server.port}")
     page = context.new_page()
+    page.set_default_timeout(SLOW)
     page.goto("/experiments/shop?loss=10")
     assert "pulls of ucb:anytime:0.5" in page.locator("main").inner_text()
     assert "does not update" in page.locator("main").inner_text()

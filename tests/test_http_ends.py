@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from journals import new_schema
-from served import FIELDS, FIRST, JSON, served
+from served import FIELDS, FIRST, FOREVER, JSON, served
 
 from lighttail.live import open_journal
 from lighttail.live.checking import check_journal
@@ -56,10 +56,10 @@ def test_a_server_that_ends_finishes_what_it_accepted_and_refuses_the_rest() -> 
     head = b"POST /v1/experiments/one/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with served() as server:
         server.post("", FIRST)
-        opened = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        opened = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOREVER)
         opened.request("GET", "/healthz")
         assert opened.getresponse().read() == b'{"status":"ok"}'
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=FOREVER) as slow:
             slow.sendall(head + b"Content-Length: 2\r\n\r\n{")
             while "lighttail_http_requests_inside 2" not in server.call("GET", "/metrics")[1]:
                 time.sleep(0.01)
@@ -77,7 +77,7 @@ def test_a_server_that_ends_finishes_what_it_accepted_and_refuses_the_rest() -> 
             slow.sendall(b"}")
             assert slow.recv(65536).startswith(b"HTTP/1.1 200 ")
         opened.close()
-        _, said = server.process.communicate(timeout=60)
+        _, said = server.process.communicate(timeout=FOREVER)
         assert (server.process.returncode, said) == (0, "")
 
 

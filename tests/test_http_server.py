@@ -6,7 +6,6 @@ import json
 import socket
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ def refused(answer: bytes, status: int) -> dict[str, Any]:
 
 
 def test_the_lines_on_the_screen_work(tmp_path: Path) -> None:
-    with served(store=tmp_path / "new.db") as server:
+    with served(store=tmp_path / "new.db", limits=None) as server:
         assert "new.db at http://127.0.0.1:" in server.said[0]
         answers = [
             json.loads(subprocess.run(line, shell=True, check=True, capture_output=True).stdout)
@@ -77,9 +76,9 @@ def test_another_address_with_keys_is_served(tmp_path: Path) -> None:
 
 def test_oversized_bodies_are_refused(server: Server) -> None:
     told = HEAD + b"Content-Length: %d\r\n\r\n" % (LARGEST_BODY + 1)
-    assert refused(server.raw(told), 413)["value"] == str(LARGEST_BODY + 1)
+    assert refused(server.raw(told, ended=False), 413)["value"] == str(LARGEST_BODY + 1)
     piece = b"10000\r\n" + b" " * 2**16 + b"\r\n"
-    answer = server.raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", piece * 17, b"0\r\n\r\n")
+    answer = server.raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", piece * 17, ended=False)
     refused(answer, 413)
     assert server.call("GET", "/healthz")[0] == 200
 
@@ -90,36 +89,18 @@ def test_what_is_no_http_gets_the_same_form(server: Server) -> None:
     assert refused(server.raw(*endless, pause=0.05), 400)["field"] == "the head of the request"
 
 
-SLOW = """
-import sys
-from lighttail.server import protocol, reading
-reading.LONGEST_READ, protocol.LONGEST_REQUEST = 0.3, 1.0
-from lighttail.cli import main
-sys.argv = ["lighttail", "serve", "--store", "memory", "--port", "0"]
-main()
-"""
-
-
-def test_clients_that_are_slow_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow body gets 408; a slow head, or nothing at all, gets no answer. (The times are made short.)"""
-    plain = subprocess.Popen
-
-    def short(words: list[str], **more: Any) -> Any:
-        return plain([sys.executable, "-c", SLOW], **more)
-
-    monkeypatch.setattr(subprocess, "Popen", short)
-    with served() as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as link:
-            link.sendall(HEAD + b"Content-Length: 2\r\n\r\n{")
-            found = b""
-            while more := link.recv(65536):  # until the server closes the connection
-                found += more
-        assert refused(found, 408)["field"] == "body"
-        for begun in (b"", HEAD):
-            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as link:
-                link.sendall(begun)
-                assert link.recv(100) == b""
+def test_a_client_whose_body_is_slow_gets_408() -> None:
+    with served(limits={"server.reading.LONGEST_READ": 0.3}) as server:
+        answer = server.raw(HEAD + b"Content-Length: 2\r\n\r\n{", ended=False)
+        assert refused(answer, 408)["field"] == "body"
         assert server.call("GET", "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize("begun", [b"", HEAD])
+def test_a_client_whose_head_is_slow_gets_no_answer(begun: bytes) -> None:
+    with served(limits={"server.protocol.LONGEST_REQUEST": 0.3}) as server:
+        assert server.raw(begun, ended=False) == b""
+        assert server.end() == (0, "")
 
 
 def test_requests_one_after_the_other_and_half_a_connection(server: Server) -> None:

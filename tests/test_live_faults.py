@@ -313,8 +313,8 @@ def test_connections_that_are_cut_lose_nothing(postgres: str) -> None:
     finally:
         ended.set()
         cutter.join()
-    reconciled(journals[0], asked, told)
-    assert {book_of(desk) for desk in desks} == {replayed(journals[0])}
+    retried(lambda: reconciled(journals[0], asked, told))  # the last cut may come late
+    assert {retried(lambda desk=desk: book_of(desk)) for desk in desks} == {replayed(journals[0])}
     for desk in desks:
         desk.close()
     for one in journals:
@@ -328,6 +328,7 @@ def test_a_turn_that_is_taken_is_waited_for_once_and_costs_no_connection(
     plain = PostgresJournal._connected
     monkeypatch.setattr(PostgresJournal, "_connected", lambda self: made.append(1) or plain(self))
     monkeypatch.setattr(PostgresJournal, "session", "SET lock_timeout = '50ms'")
+    monkeypatch.setattr("lighttail.live.desk.FIRST_PAUSE", 600.0)  # it does not try again by itself
     journal = PostgresJournal(new_schema(postgres))
     office = Office(journal)
     desk, _ = office.create("one", "ts:0.5", arms=["A", "B"], seed=1)

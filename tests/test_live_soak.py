@@ -18,6 +18,11 @@ def enough(said: Said, seconds: float) -> bool:
     return said.kills >= 2 and len(said.told) > 40 and len(said.arms) >= 1
 
 
+def harmed(said: Said, seconds: float) -> bool:
+    """Two cuts of the network, before which the database was killed, and some trials."""
+    return said.cuts >= 2 and len(said.asked) > 20
+
+
 def test_killed_servers_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
     """The totals agree; negative controls: an answer, a reward or an event that is not in the other book."""
     store = str(tmp_path / "a.db")
@@ -53,7 +58,7 @@ def test_a_database_that_is_killed_and_cut_off_loses_nothing() -> None:
     """PostgreSQL is killed and started again, and the network to it is cut, while clients of two servers send
     again what is not answered. Negative control: an answer that is not in the journal."""
     with faulty() as around:
-        said = soak(around.store, 7, lambda said, _: said.cuts >= 2, clients=3, around=around)
+        said = soak(around.store, 7, harmed, clients=3, around=around)
         found = reconcile(around.store, said)
         assert found["database kills"] >= 2
         assert found["ask"] == len(said.asked) > 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import json
 import pickle
 import sys
@@ -35,6 +36,25 @@ class Yielding(list[Any]):
         entry = super().__getitem__(place)
         time.sleep(1e-6)
         return entry
+
+
+class Colliding(Yielding):
+    """A list to which the first thread adds together with the second one, which comes for certain if no lock
+    keeps it away. late: whether they meet after the first thread has added its entry."""
+
+    def __init__(self, late: bool) -> None:
+        super().__init__()
+        self.late, self.met, self.calls = late, threading.Event(), itertools.count()
+
+    def append(self, entry: Any) -> None:
+        if self.late:
+            super().append(entry)
+        if next(self.calls):
+            self.met.set()
+        else:
+            self.met.wait()
+        if not self.late:
+            super().append(entry)
 
 
 class NoLock(contextlib.nullcontext[None]):
@@ -74,11 +94,11 @@ def at_once(work: Callable[[int], Any]) -> list[Any]:
         return list(pool.map(begun, range(THREADS)))
 
 
-def shared(experiment: Any) -> list[str]:
+def shared(experiment: Any, lists: Callable[[], list[Any]] = Yielding) -> list[str]:
     """What went wrong when threads asked, told (each trial by all of them) and saved at once."""
     for field in ("_arm_of", "_action_of", "_reward_of"):
         if hasattr(experiment, field):
-            setattr(experiment, field, Yielding())
+            setattr(experiment, field, lists())
 
     def asks(thread: int) -> list[Any]:
         trials = []
@@ -114,23 +134,23 @@ def test_threads_share_a_linear_experiment(policy: Any) -> None:
 
 
 def test_without_the_lock_trials_are_lost_and_rewards_counted_twice() -> None:
-    """Negative control."""
+    """Negative control: the second ask counts the trials before the first one has added its own."""
     experiment = start(lt.UCB(lt.AnyTime(0.3)))
     experiment._lock = NoLock()
     try:
-        wrong = shared(experiment)
-    except (RuntimeError, LookupError) as error:  # a look at the open trials while they change
+        wrong = shared(experiment, lambda: Colliding(late=False))
+    except Exception as error:  # such as a look at the open trials while they change
         wrong = [str(error)]
     assert wrong != []
 
 
 def test_without_the_lock_a_linear_experiment_fails_as_well() -> None:
-    """Negative control: an ask that looks for its trial before it is there, or what is wrong in the end."""
+    """Negative control: the first ask counts the trials after the second one has added its own."""
     experiment = linear(LIGHT)
     experiment._lock = NoLock()
     try:
-        wrong = shared(experiment)
-    except (RuntimeError, LookupError) as error:
+        wrong = shared(experiment, lambda: Colliding(late=True))
+    except Exception as error:
         wrong = [str(error)]
     assert wrong != []
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from served import Server, served
+from served import FOREVER, Server, served
 
 from lighttail.live import open_journal
 from lighttail.live.checking import check_journal
@@ -39,7 +39,7 @@ def test_two_workers_share_the_experiment_of_the_page(tmp_path: Path) -> None:
             subprocess.Popen([*words, name, str(VISITS), "0.2"], env=here, stdout=subprocess.PIPE, text=True)
             for name in ("anna", "ben")
         ]
-        bought = "".join(worker.communicate(timeout=60)[0] for worker in workers)
+        bought = "".join(worker.communicate(timeout=FOREVER)[0] for worker in workers)
         assert [worker.returncode for worker in workers] == [0, 0]
         summary = json.loads(curl(server, look))
         assert sum(summary["tries"].values()) == 2 * VISITS

@@ -11,7 +11,7 @@ from typing import Any
 
 def killed(work: Path, kills: int, writer: str) -> dict[str, Any]:
     command = [sys.executable, Path(__file__).with_name("killed.py"), work, str(kills), writer]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -29,6 +29,6 @@ def test_killed_twenty_times_it_ends_with_the_same_bytes(tmp_path: Path) -> None
 
 def test_a_writer_that_works_in_place_is_caught(tmp_path: Path) -> None:
     """Negative control; even then what is torn is found out and made again."""
-    found = killed(tmp_path, 8, "in-place")  # of which a few in ten miss the time of writing
-    assert found["torn"] > 0
+    found = killed(tmp_path, 8, "in-place")
+    assert found["torn"] >= 8  # a file that is not made again in its turn is counted again
     assert found["same bytes"]

@@ -1,0 +1,129 @@
+"""Who shares a commit: how long a desk waits for callers that were just answered. The clock is scripted,
+because who wins a race between real threads is up to the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from desks import desk_of
+
+from lighttail.live import gathering
+from lighttail.live.gathering import Gathering
+from lighttail.live.requests import ask_for
+from lighttail.live.ticket import Ticket
+
+
+class Times:
+    """Stands for the module `time`: the clock goes on while somebody sleeps, and `meanwhile` is called."""
+
+    def __init__(self) -> None:
+        self.now, self.slept = 100.0, list[float]()
+        self.meanwhile: Callable[[], Any] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept.append(seconds)
+        self.meanwhile()
+
+
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> Times:
+    made = Times()
+    monkeypatch.setattr(gathering, "time", made)
+    return made
+
+
+def waits(times: Times, callers: int, here: list[int], took: float = 0.008, rows: int = 0) -> list[float]:
+    """The sleeps, in milliseconds, of a desk that waits for `callers` after a commit that took so many
+    seconds. here: how many callers are there at the first look, at the second one, and so on."""
+    one, looks = Gathering(), iter(here)
+    one.committed(callers, took, rows)
+    before = len(times.slept)
+    one.wait(lambda: next(looks, here[-1]))
+    return [round(1000.0 * seconds, 6) for seconds in times.slept[before:]]
+
+
+def test_the_desk_waits_until_all_callers_are_back(times: Times) -> None:
+    """A quarter of the time of a commit, then a quarter of the rest."""
+    assert waits(times, 2, [1, 2]) == [2.0]
+    assert waits(times, 3, [1, 2, 3]) == [2.0, 1.5]
+
+
+def test_nobody_waits_if_all_are_here_or_if_nobody_is(times: Times) -> None:
+    for callers, here in ((2, 2), (2, 3), (2, 0), (1, 1), (0, 1)):
+        assert waits(times, callers, [here]) == []
+    Gathering().wait(lambda: 1)  # before the first commit
+    assert times.slept == []
+
+
+def test_nobody_waits_for_callers_who_come_too_slowly(times: Times) -> None:
+    """The rest must be here in time if they come as fast as the callers before them."""
+    assert waits(times, 2, [1, 1]) == [2.0]
+    assert waits(times, 9, [1, 2]) == [2.0]
+    assert waits(times, 9, [1, 4, 4]) == [2.0, 1.5]  # 3 came within 2 ms: 5 would come in the other 6 ms
+    assert waits(times, 9, [1, 4, 9]) == [2.0, 1.5]
+
+
+def test_a_wait_is_no_longer_than_a_commit(times: Times) -> None:
+    """All but one come at once, and this one never."""
+    assert 7.0 < sum(waits(times, 100, [1, 99])) <= 8.0
+    assert 9.0 < sum(waits(times, 100, [1, 99], took=5.0)) <= 10.0  # nor than ten milliseconds
+    assert waits(times, 2, [1, 2], rows=500) == [1.25]  # rows take time, which more callers do not save
+    assert waits(times, 2, [1, 2], rows=10**6) == [0.5]
+    one = Gathering()
+    for took in (0.004, *[0.008] * 7):  # the quickest of the last eight commits had a processor at once
+        one.committed(2, took, 0)
+    one.wait(iter([1, 2]).__next__)
+    one.committed(2, 0.008, 0)
+    one.wait(iter([1, 2]).__next__)
+    assert times.slept[-2:] == pytest.approx([0.001, 0.002])
+
+
+def test_without_patience_nobody_waits(times: Times, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr(gathering, "GATHERING", 0.0)
+    assert waits(times, 2, [1, 2]) == []
+    assert waits(times, 100, [1, 99], took=5.0) == []
+
+
+def commits_of_two_callers(times: Times) -> int:
+    """The commits in which two callers ask twenty times each. The second one comes back while the desk waits
+    for it, or, if the desk does not, after the first one was answered."""
+    with desk_of() as desk:
+        tickets = [Ticket(ask_for()), Ticket(ask_for())]
+        desk.submit_all(tickets)
+        for _ in range(19):
+            for ticket in tickets:
+                ticket.result()
+            tickets.clear()
+            times.meanwhile = lambda: tickets or tickets.append(desk.submit(ask_for()))
+            first = desk.submit(ask_for())
+            first.result()
+            times.meanwhile()  # unless the desk has called it
+            tickets.append(first)
+        assert sorted(ticket.result()[0].id for ticket in tickets) == [39, 40]
+        return desk.commits
+
+
+def test_callers_that_come_back_share_a_commit(times: Times, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: without patience, the callers take turns."""
+    assert commits_of_two_callers(times) == 20
+    monkeypatch.setattr(gathering, "GATHERING", 0.0)
+    assert commits_of_two_callers(times) == 1 + 2 * 19
+
+
+@pytest.mark.parametrize("patience", [0.0, 1.0, 60.0])
+def test_threads_are_answered_whatever_the_patience(patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real time, and what is certain however threads are scheduled."""
+    monkeypatch.setattr(gathering, "GATHERING", patience)
+    with desk_of() as desk, ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda _: [desk.ask()[0].id for _ in range(20)], range(2)))
+        assert sorted(found[0] + found[1]) == list(range(1, 41))
+        assert 20 <= desk.commits <= 40
+        assert desk.written == 40
