@@ -105,7 +105,9 @@ def leading(view: View) -> str:
     if best is None:
         return nothing_shown(view) if view["arms"] else ""
     (mean,) = [one["value"] for one in view["arms"] if one["arm"] == best] or [None]
-    said = f"The best mean so far is that of {best} ({number(mean)})"
+    equal = [one["arm"] for one in view["arms"] if one["value"] == mean and one["arm"] != best]
+    too = f" and of {equal[0] if len(equal) == 1 else counted(len(equal), 'other arm')}" if equal else ""
+    said = f"The best mean so far is that of {best}{too} ({number(mean)})"
     over = [one["than"] for one in view["ahead"] if one["shown"]]
     if len(over) == len(view["ahead"]):
         others = "the other arm" if len(over) == 1 else "every other arm"
