@@ -17,6 +17,7 @@ from served import client_of, refusal
 import lighttail as lt
 from lighttail.checks import refuse
 from lighttail.dashboard import History, experiment_view
+from lighttail.dashboard.charts import _axis
 from lighttail.dashboard.form import FIELDS, body_of, field_of
 from lighttail.dashboard.history import MOST_ARMS, MOST_ROWS, MOST_SPANS, OTHERS, Spans
 from lighttail.dashboard.html import Html, el, shown
@@ -624,3 +625,26 @@ def test_a_hostile_view_stays_text() -> None:
     assert "<script>alert" not in static_page(view) + page
     assert "\u202e" not in static_page(view)
     assert page.count("\u202e") == 1  # the field keeps what was typed
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.04, 0.03, 0.02], "that of A (0.04), but"),
+        ([0.04, 0.04, 0.02], "that of A and of B (0.04), but"),
+        ([0.04, 0.04, 0.04], "that of A and of 2 other arms (0.04), but"),
+    ],
+)
+def test_arms_with_the_same_best_mean_are_named_together(values: list[float], said: str) -> None:
+    arms = [{"arm": arm, "value": value} for arm, value in zip("ABC", values, strict=True)]
+    ahead = [{"than": arm, "shown": False} for arm in "BC"]
+    assert f"The best mean so far is {said}" in leading({"best": "A", "arms": arms, "ahead": ahead})
+
+
+@pytest.mark.parametrize(("last", "ends"), [(30.0, ("00:00:00", "00:00:30")), (90.0, ("00:00", "00:01"))])
+def test_traffic_of_less_than_a_minute_has_seconds_at_its_ends(last: float, ends: tuple[str, str]) -> None:
+    """Otherwise both ends of the picture would have the same time."""
+    shown_ends = re.findall(
+        r">1970-01-01 ([\d:]+)<", str(_axis({"start": 0.0, "last": last, "unit": "seconds"}))
+    )
+    assert tuple(shown_ends) == ends

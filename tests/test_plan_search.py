@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import lighttail as lt
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning import edges
+from lighttail.planning import choosing, edges
 from lighttail.planning.bench import Bench, Play
 from lighttail.planning.confirm import stated
 from lighttail.planning.curves import Candidate, own_curves, shipped_curves
@@ -202,6 +203,28 @@ def test_what_comes_nearest_is_nearest_or_said_to_be_uncertain() -> None:
         least = min(lt.exact_tail(lt.UCB(lt.LightTailed(k)), PROBLEM, 60, 3.0) for k in kappas)
         assert plan.choice.chance.value <= 1.2 * least
     assert math.isfinite(plan.choice.mean_loss.value)
+
+
+def test_a_policy_that_fails_its_confirmation_is_not_called_nearest_if_another_is_nearer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The search may rank a curve first because it has not seen where the curve fails: here the
+    even split, which always loses the limit, is the only one to be confirmed."""
+
+    def even_alone(search: Search, confirmation: object, ranked: object) -> list[Score]:
+        return [score for score in search.scores.values() if score.candidate.policy == lt.EvenSplit()]
+
+    asked: Any = {"horizon": 60, "loss": 3, "chance": 0.001, "seed": 1, "effort": 0.001}
+    asked["policies"] = [lt.EvenSplit(), lt.UCB(lt.LightTailed(0.2))]
+    plain = lt.plan(PROBLEM, **asked)
+    monkeypatch.setattr(choosing, "_order", even_alone)
+    plan = lt.plan(PROBLEM, **asked)
+    assert not plan.met
+    assert plan.even.chance is not None
+    assert plan.even.chance.value == 1.0
+    assert plan.choice.chance is not None
+    assert plain.choice.chance is not None
+    assert plan.choice.chance.value <= 1.5 * plain.choice.chance.value < plan.even.chance.value
 
 
 @pytest.mark.parametrize("family", [lt.Family.rates(0.3, 0.7, 2), lt.Family.gaps(0.2, 1.2, 2)], ids=repr)

@@ -267,6 +267,7 @@ def test_bound_prints_what_is_known(
     assert found["exact"] == lt.exact_tail(LIGHT, TWO, **settings)
     assert run(monkeypatch, "bound", "--horizon", "60", "--regret", "12,20") == 0
     screen = capsys.readouterr().out
+    assert screen.startswith("UCB + LightTailed(0.2); means 0.2, 0.8; Gaussian(sigma=1.0); 60 pulls\n")
     assert screen.count("guarantee") == screen.count("exact") == 2
     assert f"{found['exact']:.4g}" in screen
     assert run(monkeypatch, "bound", "--policy", "ts:1", "--kind", "regret") == 0

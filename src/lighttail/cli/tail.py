@@ -143,6 +143,7 @@ def bound(
 
     This is a certificate for the problem, the bound of a theorem, and the exact value if there is one.
     """
+    from lighttail.report.tail_words import policy_on
     from lighttail.tails.curve import QUICK_SECONDS, asked_regrets
     from lighttail.tails.known import bounds_at, bounds_to_dict, exact_at, why_no_exact
 
@@ -165,6 +166,7 @@ def bound(
         about |= {"horizon": horizon, "kind": which, "bounds": answers}  # type: ignore[dict-item]
         print(json.dumps(about, indent=2, allow_nan=False))
         return
+    opt.console().print(f"{policy_on(player, problem)}; {horizon:,} pulls")
     _show_bounds(found, which, why_none)
     for text in opt.notes([word], problem.sigma, data):
         opt.console().print(text)

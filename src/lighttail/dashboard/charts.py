@@ -89,7 +89,11 @@ def _axis(traffic: View) -> Html | None:
     ends = [traffic["start"], traffic["last"]]
     if traffic["start"] is None:
         return None
-    ends = [when(end) if traffic["unit"] == "seconds" else f"pull {end:,.0f}" for end in ends]
+    if traffic["unit"] == "seconds":
+        short = moment(ends[0]) == moment(ends[1])  # within a minute: the ends differ in their seconds alone
+        ends = [when(end, seconds=short) for end in ends]
+    else:
+        ends = [f"pull {end:,.0f}" for end in ends]
     return el("p", el("span", ends[0]), el("span", ends[1]), class_="axis")
 
 

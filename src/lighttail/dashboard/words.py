@@ -105,7 +105,9 @@ def leading(view: View) -> str:
     if best is None:
         return nothing_shown(view) if view["arms"] else ""
     mean = next((one["value"] for one in view["arms"] if one["arm"] == best), None)
-    said = f"The best mean so far is that of {best} ({number(mean)})"
+    equal = [one["arm"] for one in view["arms"] if one["value"] == mean and one["arm"] != best]
+    too = f" and of {equal[0] if len(equal) == 1 else counted(len(equal), 'other arm')}" if equal else ""
+    said = f"The best mean so far is that of {best}{too} ({number(mean)})"
     over, others = view["beats"], view["arms_count"] - 1
     if over == others:
         named = "the other arm" if over == 1 else "every other arm"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.confirm import Confirmation, Confirmed
@@ -36,7 +37,26 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
         tried.append((score, answer))
         if not order and len(tried) < ATTEMPTS:
             order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
-    return min(tried, key=lambda pair: (pair[1].chance.value, pair[1].chance.high))
+    best = min(tried, key=_nearness)
+    failed = {score.candidate.curve for score, _ in tried}
+    if _clearly_nearer(search, best[1], failed):
+        for score in _nearest(search, failed):
+            answer = confirmation.chance(score.candidate.policy, score.watched)
+            if answer.chance.high <= question.limit:
+                return score, answer
+            tried.append((score, answer))
+    return min(tried, key=_nearness)
+
+
+def _nearness(pair: tuple[Score, Confirmed]) -> tuple[float, float]:
+    return pair[1].chance.value, pair[1].chance.high
+
+
+def _clearly_nearer(search: Search, answer: Confirmed, failed: set[int]) -> bool:
+    """Whether the search saw a policy of another curve that keeps clearly nearer to the limit: it may have
+    seen nothing of the problems in which the curves that failed are worst."""
+    others = (score for score in search.scores.values() if score.candidate.curve not in failed)
+    return any(score.chance.high < answer.chance.low for score in others)
 
 
 def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Score]:
@@ -84,13 +104,16 @@ def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> l
     return sorted(good, key=lambda score: score.mean)
 
 
-def _nearest(search: Search) -> list[Score]:
-    """The policies with the least chances of the whole search, looked at with more and more paths."""
+def _nearest(search: Search, without: Collection[int] = ()) -> list[Score]:
+    """The policies with the least chances of the whole search, looked at with more and more paths.
+
+    without: the curves of which no policy is wanted."""
 
     def rank(score: Score) -> tuple[float, ...]:
         return score.chance.value, score.promised, score.mean
 
-    found = sorted(search.scores.values(), key=lambda score: (score.chance.low, *rank(score)))[: HALVING[0]]
+    known = [score for score in search.scores.values() if score.candidate.curve not in without]
+    found = sorted(known, key=lambda score: (score.chance.low, *rank(score)))[: HALVING[0]]
     for turn, (asked, kept) in enumerate(zip(ROUNDS[2:], HALVING[1:], strict=True)):
         stage, label = len(ROUNDS) + 30 + turn, "search, the nearest policy"
         few = [score.candidate for score in found]

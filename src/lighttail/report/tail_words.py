@@ -9,6 +9,8 @@ from lighttail.bounds import Bound
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import precise
 from lighttail.outcomes.losing import event
+from lighttail.policies import Policy
+from lighttail.problems import Bandit
 from lighttail.tails.curve import TailCurve, TailPoint
 from lighttail.tails.known import KnownBounds
 from lighttail.tails.luck import without_noise
@@ -99,11 +101,15 @@ def exact_words(exact: float | None, why_none: str) -> str:
 
 def subject(curve: TailCurve) -> str:
     """The policy and the problem in one line."""
-    problem = curve.problem
+    late = f"; {curve.course.short()}" if curve.course.late else ""
+    return f"{policy_on(curve.policy, curve.problem)}{late}"
+
+
+def policy_on(policy: Policy, problem: Bandit) -> str:
+    """The policy, the means and the noise in one line."""
     means = ", ".join(f"{mean:.4g}" for mean in problem.means)
     arms = f"means {means}" if problem.arms <= MANY_ARMS else f"{problem.arms} arms"
-    late = f"; {curve.course.short()}" if curve.course.late else ""
-    return f"{curve.policy}; {arms}; {problem.noise!r}{late}"
+    return f"{policy}; {arms}; {problem.noise!r}"
 
 
 def _event(curve: TailCurve, regret: float) -> str:

@@ -26,7 +26,7 @@
       const at = new Date(time.dateTime);
       if (!Number.isNaN(at.valueOf())) {
         time.title = time.dateTime;
-        time.textContent = written(at).slice(0, 16);
+        time.textContent = written(at).slice(0, time.textContent.length); // with seconds if it had them
       }
     }
   }
