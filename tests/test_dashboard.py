@@ -637,8 +637,8 @@ def test_a_hostile_view_stays_text() -> None:
 )
 def test_arms_with_the_same_best_mean_are_named_together(values: list[float], said: str) -> None:
     arms = [{"arm": arm, "value": value} for arm, value in zip("ABC", values, strict=True)]
-    ahead = [{"than": arm, "shown": False} for arm in "BC"]
-    assert f"The best mean so far is {said}" in leading({"best": "A", "arms": arms, "ahead": ahead})
+    view = {"best": "A", "arms": arms, "arms_count": 3, "beats": 0}
+    assert f"The best mean so far is {said}" in leading(view)
 
 
 @pytest.mark.parametrize(("last", "ends"), [(30.0, ("00:00:00", "00:00:30")), (90.0, ("00:00", "00:01"))])

@@ -131,6 +131,24 @@ def test_the_least_mean_loss_beyond_an_edge_is_found(
     assert len(found) == (cheapest != 0.2)  # control: nothing is better than a place that is the best
 
 
+def test_exploration_that_loses_the_limit_by_itself_is_found_out() -> None:
+    """3,350 pulls of each arm lose 134 with gaps of 2 %, and next to nothing with the gaps that are hardest
+    to see, in which the edge was sought."""
+    family = lt.Family.rates(0.03, 0.05, arms=3)
+    question = Question(family, 20_000, 100.0, 0.001, True)
+    curves = own_curves([lt.ExploreThenCommit(3350), lt.UCB(lt.LightTailed(0.03))], family.sigma)
+    search = Search(question, curves, Bench(20_000, 1, 2))
+    narrow, nothing = family.at(0.05, 0.0445, 0.0445), Estimate(0.0, 0.0, 1e-5, 0.95)
+    commit, light = (
+        Score(Candidate(turn, 1.0, policy), 40.0, 1.0, nothing, 50.0, 50.0, 0, (narrow,))
+        for turn, policy in enumerate([lt.ExploreThenCommit(3350), lt.UCB(lt.LightTailed(0.03))])
+    )
+    assert edges.bearable(search, [commit, light]) == [light]
+    known = search.scores[commit.candidate]
+    assert (known.chance.value, known.watched[1:]) == (1.0, (narrow,))
+    assert max(known.watched[0].gaps) == pytest.approx(0.02)
+
+
 @pytest.mark.slow
 def test_a_limit_that_is_easily_kept_does_not_decide_the_tuning() -> None:
     """The choice is within 2 % of the best of a fine grid of the two curves with the least losses."""

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.verdict import even_split
+from lighttail.planning.bench import Play
 from lighttail.planning.curves import Candidate
 from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, Floats, Question, Score
 from lighttail.policies import Policy
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from lighttail.planning.bench import Bench
     from lighttail.planning.search import Search
 
-CURVES = 3  # whose edges are sought, at most
+CURVES = 3  # whose edges are sought by weighted paths, at most; exact chances cost little
 WORSE = 1.25  # times the least mean loss at the guessed edge that a curve may have
 LOOKS = 3  # per curve
 AIM = 0.85  # of the limit: fresh numbers must show that the chance is within the limit
@@ -39,6 +41,7 @@ WIDER = 5.0  # times less exploration at which hits still say which problem is t
 LEAP = 2.0  # ratio of the scales of two looks, at most
 PATHS, ERROR = 1024, 0.15  # of a look: weighted paths, and the relative error with which it ends
 STAGE = 800  # of the random numbers of the looks
+WIDE, SURE = 256, 0.999  # paths, and the level, with which exploration alone is shown to lose the limit
 FINE = 2.0**0.25  # ratio of the scales that are tried for a first guess, and of steps beyond an edge
 STEPS = 8  # beyond an edge in one direction, at most
 TINY = 1e-300  # a smaller chance counts as this one, so that it has a logarithm
@@ -78,12 +81,22 @@ def has_edge(search: Search, turn: int, rare: bool) -> bool:
     curve, question = search.curves[turn], search.question
     if not curve.scales or curve.dear > 1:
         return False
-    every = curve.candidates(turn)
-    policy, problem = every[len(every) // 2].policy, question.family.members[0]
-    if question.exact_chance(policy, problem, EXACT_SCAN) is not None:
+    policy, problem = _middle(search, turn)
+    if has_exact_edge(search, turn):
         return True
     task = Task(policy, problem, question.horizon, question.loss, "pseudo_regret")
     return rare and task.no_tilts() is None and not draws_for_itself(policy, problem, question.horizon)
+
+
+def has_exact_edge(search: Search, turn: int) -> bool:
+    """Whether an exact law says quickly where a curve crosses the limit."""
+    return search.question.exact_chance(*_middle(search, turn), EXACT_SCAN) is not None
+
+
+def _middle(search: Search, turn: int) -> tuple[Policy, Bandit]:
+    """A policy of a curve, and a problem, by which the others are judged."""
+    every = search.curves[turn].candidates(turn)
+    return every[len(every) // 2].policy, search.question.family.members[0]
 
 
 def sure(chance: Estimate) -> bool:
@@ -102,9 +115,31 @@ def edges(search: Search) -> list[Score]:
     starts = {turn: guess(search, turn) for turn in turns & search.with_edges}
     means = {turn: mean_at(search, turn, scale) for turn, scale in starts.items()}
     bar = WORSE * min(means.values(), default=0.0)
-    best = [turn for turn in sorted(means, key=means.__getitem__) if means[turn] <= bar][:CURVES]
-    found = on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in best})
-    return [*found, *beyond(search, found)]
+    best = [turn for turn in sorted(means, key=means.__getitem__) if means[turn] <= bar]
+    few = [turn for place, turn in enumerate(best) if place < CURVES or has_exact_edge(search, turn)]
+    found = on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in few})
+    found = bearable(search, found)
+    return [*found, *bearable(search, beyond(search, found))]
+
+
+def bearable(search: Search, scores: Sequence[Score]) -> list[Score]:
+    """The scores but those whose exploration alone loses the limit.
+
+    Where gaps are small, more exploration is always safer, and such problems are the worst ones near an edge.
+    Too much of it fails where gaps are wide: each score is tried where an even split loses most.
+    """
+    question = search.question
+    pool = question.able([*question.edges(), *question.family.members])
+    widest = max(pool, key=lambda problem: even_split(problem.means, question.horizon))
+    plays = [Play(score.candidate.policy, widest, WIDE, STAGE + 1) for score in scores]
+    kept = []
+    for score, lost in zip(scores, search.bench.losses(plays, "search, wide gaps"), strict=True):
+        if question.chance(lost, SURE).low <= question.limit:
+            kept.append(score)
+        else:
+            watched, chance = (widest, *score.watched), question.chance(lost)
+            search.scores[score.candidate] = replace(score, chance=chance, paths=WIDE, watched=watched)
+    return kept
 
 
 def on_edges(
