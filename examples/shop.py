@@ -18,6 +18,7 @@ import urllib.request
 URL = os.environ.get("LIGHTTAIL_URL", "http://127.0.0.1:8710")
 KEY = os.environ.get("LIGHTTAIL_KEY")
 RATES = {"control": 0.03, "blue": 0.05, "green": 0.04}  # the truth, which nobody knows
+PAUSE = 0.03  # seconds between two visitors
 
 
 def call(path, body):
@@ -46,6 +47,7 @@ def main(worker, visits, longest):
             heapq.heappush(buys, (time.time() + random.uniform(0.0, longest), trial["id"]))
         while buys and buys[0][0] <= time.time():
             tell(heapq.heappop(buys)[1])
+        time.sleep(PAUSE)
     while buys:
         time.sleep(max(0.0, buys[0][0] - time.time()))
         tell(heapq.heappop(buys)[1])
