@@ -348,7 +348,7 @@ def test_the_guarantee_is_the_smaller_one_and_says_which() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     policy=st.sampled_from([*SOURCES, lt.Exp3IX("loss", upper=1.0)]),
     kind=st.sampled_from(["regret", "pseudo_regret"]),
