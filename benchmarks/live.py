@@ -151,12 +151,12 @@ class Load:
 
         async def work(caller: int) -> None:
             for turn in range(self.each):
+                if self.pause:  # also before the first ask: callers do not come all at once
+                    await asyncio.sleep(rng.expovariate(1.0 / self.pause))
                 begun = time.perf_counter()
                 (trial,) = await waiting.ask(key=f"{self.tag}{caller}-{turn}")
                 self.waits.append(time.perf_counter() - begun)
                 await waiting.tell([(trial.id, 0.5)])
-                if self.pause:
-                    await asyncio.sleep(rng.expovariate(1.0 / self.pause))
 
         await asyncio.gather(*map(work, range(self.callers)))
 

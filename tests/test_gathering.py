@@ -50,9 +50,9 @@ def waits(times: Times, callers: int, here: list[int], took: float = 0.008, rows
 
 
 def test_the_desk_waits_until_all_callers_are_back(times: Times) -> None:
-    """A quarter of the time of a commit, then a quarter of the rest."""
-    assert waits(times, 2, [1, 2]) == [2.0]
-    assert waits(times, 3, [1, 2, 3]) == [2.0, 1.5]
+    """An eighth of the time of a commit, then an eighth of the rest."""
+    assert waits(times, 2, [1, 2]) == [1.0]
+    assert waits(times, 3, [1, 2, 3]) == [1.0, 0.875]
 
 
 def test_nobody_waits_if_all_are_here_or_if_nobody_is(times: Times) -> None:
@@ -64,25 +64,32 @@ def test_nobody_waits_if_all_are_here_or_if_nobody_is(times: Times) -> None:
 
 def test_nobody_waits_for_callers_who_come_too_slowly(times: Times) -> None:
     """The rest must be here in time if they come as fast as the callers before them."""
-    assert waits(times, 2, [1, 1]) == [2.0]
-    assert waits(times, 9, [1, 2]) == [2.0]
-    assert waits(times, 9, [1, 4, 4]) == [2.0, 1.5]  # 3 came within 2 ms: 5 would come in the other 6 ms
-    assert waits(times, 9, [1, 4, 9]) == [2.0, 1.5]
+    assert waits(times, 2, [1, 1]) == [1.0]
+    assert waits(times, 9, [1, 2, 9]) == [1.0]
+    assert waits(times, 9, [1, 3, 3]) == [1.0, 0.875]  # 2 came within 1 ms: 6 would come in the other 7 ms
+    assert waits(times, 9, [1, 3, 9]) == [1.0, 0.875]
+
+
+def test_callers_who_pause_are_not_waited_for(times: Times) -> None:
+    """All but one come back at once, and this one has something else to do: the pace since the last look
+    decides, and not the pace since the beginning."""
+    assert waits(times, 100, [1, 99]) == [1.0, 0.875]
 
 
 def test_a_wait_is_no_longer_than_a_commit(times: Times) -> None:
-    """All but one come at once, and this one never."""
-    assert 7.0 < sum(waits(times, 100, [1, 99])) <= 8.0
-    assert 9.0 < sum(waits(times, 100, [1, 99], took=5.0)) <= 10.0  # nor than ten milliseconds
-    assert waits(times, 2, [1, 2], rows=500) == [1.25]  # rows take time, which more callers do not save
-    assert waits(times, 2, [1, 2], rows=10**6) == [0.5]
+    """Callers come back one after another, and the last one never."""
+    slowly = [100 - 64 // 2**look for look in range(7)] + [99] * 99  # half of the rest at each look
+    assert 4.0 < sum(waits(times, 100, slowly)) <= 8.0
+    assert 5.0 < sum(waits(times, 100, slowly, took=5.0)) <= 10.0  # nor than ten milliseconds
+    assert waits(times, 2, [1, 2], rows=500) == [0.625]  # rows take time, which more callers do not save
+    assert waits(times, 2, [1, 2], rows=10**6) == [0.25]
     one = Gathering()
     for took in (0.004, *[0.008] * 7):  # the quickest of the last eight commits had a processor at once
         one.committed(2, took, 0)
     one.wait(iter([1, 2]).__next__)
     one.committed(2, 0.008, 0)
     one.wait(iter([1, 2]).__next__)
-    assert times.slept[-2:] == pytest.approx([0.001, 0.002])
+    assert times.slept[-2:] == pytest.approx([0.0005, 0.001])
 
 
 def test_without_patience_nobody_waits(times: Times, monkeypatch: pytest.MonkeyPatch) -> None:

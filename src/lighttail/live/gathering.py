@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 GATHERING = 1.0  # how long to wait for callers that were just answered, in F
 LONGEST_GATHERING = 0.01  # seconds
-STEPS, LEAST_STEP = 4, 0.00005  # how often to look at who has come, and seconds between two looks at least
+STEPS, LEAST_STEP = 8, 0.00005  # how often to look at who has come, and seconds between two looks at least
 PER_ROW = 6e-6  # seconds that a row adds to a commit, about
 LEAST_FIXED = 0.25  # F as a share of a commit, at least
 LAST_COMMITS = 8  # whose least F is taken, because a commit may have waited for a processor
@@ -33,13 +33,13 @@ class Gathering:
     def wait(self, present: Callable[[], int]) -> None:
         """Wait a moment for callers that were answered by the last commit and are likely to ask again. Two
         callers, for example, would otherwise take turns, and each of them would wait for the commits of both.
-        Nobody waits any longer when the rest come too slowly to be here in time. present: how many are
-        here."""
-        first = here = present()
-        begun = now = time.monotonic()
+        Nobody waits any longer when the rest, at the pace since the last look, come too slowly to be here in
+        time: those who come back at once do so together, and the others have something else to do. present:
+        how many are here."""
+        here, now = present(), time.monotonic()
         while 0 < here < self._expected and now < self._until:
+            before, looked = here, now
             time.sleep(max(LEAST_STEP, (self._until - now) / STEPS))
-            now = time.monotonic()
-            here = present()
-            if (self._expected - here) * (now - begun) > (here - first) * (self._until - now):
+            here, now = present(), time.monotonic()
+            if (self._expected - here) * (now - looked) > (here - before) * (self._until - now):
                 break
