@@ -13,7 +13,7 @@ import lighttail as lt
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning import choosing, edges
 from lighttail.planning.bench import Bench, Play
-from lighttail.planning.confirm import stated
+from lighttail.planning.confirm import Confirmation, Confirmed, stated
 from lighttail.planning.curves import Candidate, own_curves, shipped_curves
 from lighttail.planning.question import Question, Score, mean_over
 from lighttail.planning.search import MEANS, MEMBERS, ROUNDS, Search
@@ -147,6 +147,33 @@ def test_exploration_that_loses_the_limit_by_itself_is_found_out() -> None:
     known = search.scores[commit.candidate]
     assert (known.chance.value, known.watched[1:]) == (1.0, (narrow,))
     assert max(known.watched[0].gaps) == pytest.approx(0.02)
+
+
+def test_an_exact_chance_does_not_stand_for_problems_that_were_hardly_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worst problem has two equal arms, and exact chances take too long unless one arm is hopeless. The
+    stated limit covers it all the same, and the source says that paths were counted."""
+    family, policy = lt.Family.rates(0.1, 0.6, arms=3), lt.UCB(lt.Standard(0.3))
+    question, alone = Question(family, 60, 17.85, 0.2, True), family.at(0.6, 0.25, 0.1)
+    known = Question.exact_chance
+
+    def exact_chance(self: Question, policy: lt.Policy, problem: lt.Bandit, seconds: float) -> Any:
+        return known(self, policy, problem, seconds) if min(problem.means) < 0.101 else None
+
+    def confirmed() -> Confirmed:
+        confirmation = Confirmation(question, Bench(60, 1, 1), 2e6, scanned={policy: [alone]})
+        return confirmation.chance(policy, [alone])
+
+    monkeypatch.setattr(Question, "exact_chance", exact_chance)
+    found = confirmed()
+    monkeypatch.setattr(Confirmation, "_beside_exact", lambda *_: [])
+    control = confirmed()
+    (alike,) = [one for one in family.like(control.worst) if one.means[1] == one.means[2]]
+    truth = lt.exact_tail(policy, alike, 60, 17.85)
+    assert (control.source, control.chance.high < truth) == ("exact", True)
+    assert truth <= found.chance.high <= 0.2
+    assert "simulated paths" in found.source
 
 
 @pytest.mark.slow

@@ -212,14 +212,23 @@ class Family:
         if self.low is None or self.high is None:
             return ()
         low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
-        best, top, shift = int(means.argmax()), means.max(), step * (high - low)
+        top, shift = means.max(), step * (high - low)
         moved = [top - (1.0 - step) * (top - means), top - (1.0 + step) * (top - means)]
         moved += [means + shift, means - shift]
+        inside = {tuple(np.clip(place, low, high).tolist()) for place in moved} - {problem.means}
+        return tuple(self.at(*place) for place in sorted(inside | {one.means for one in self.like(problem)}))
+
+    def like(self, problem: Bandit) -> tuple[Bandit, ...]:
+        """The problems of a box with the best and the second-best arm of this one, and the other arms like
+        the second-best, or as bad as can be."""
+        if self.low is None or self.high is None:
+            return ()
+        low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
+        best, top = int(means.argmax()), means.max()
         second = max((arm for arm in range(means.size) if arm != best), key=lambda arm: float(means[arm]))
         alike, alone = np.full(means.size, means[second]), low.copy()
         alone[second], alike[best], alone[best] = means[second], top, top
-        moved += [alike, alone]
-        inside = {tuple(np.clip(place, low, high).tolist()) for place in moved} - {problem.means}
+        inside = {tuple(np.clip(place, low, high).tolist()) for place in (alike, alone)} - {problem.means}
         return tuple(self.at(*place) for place in sorted(inside))
 
     def replaced(self, members: Sequence[Bandit], about: str) -> Family:

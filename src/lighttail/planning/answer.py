@@ -134,7 +134,7 @@ class Plan:
         tuning = f", which is {one.scale:.2g} of the noise" if in_noise else ""
         loses = f"loses {one.mean_loss.value:.3g}{unit} on average"
         if self.asked_for_loss:
-            by = CONFIRMED_BY.get(one.source, one.source)
+            by = " and ".join(CONFIRMED_BY.get(part, part) for part in one.source.split(" and "))
             return (
                 f"The smallest loss that can be promised at this effort with a chance of at most "
                 f"{in_percent(self.limit)} is {self.loss:g}{unit}, confirmed by {by}{self._where()}. Run "

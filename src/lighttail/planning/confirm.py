@@ -202,11 +202,15 @@ class Confirmation:
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         if worst.source == EXACT and worst.chance.high <= self.question.limit:
             worst = self._polished(policy, worst)
+            answers += self._beside_exact(policy, worst.worst, decide, self.budget / len(suspects))
+            worst = max(worst, *answers, key=lambda answer: answer.chance.value)
         high = max(worst.chance.high, *(answer.chance.high for answer in answers))
         low = min(worst.chance.low, worst.chance.value)
         chance = Estimate(worst.chance.value, low, high, LEVEL)
         nominal = any(answer.nominal for answer in answers)
-        return Confirmed(chance, worst.source, worst.worst, len(answers), nominal)
+        widest = max((worst, *answers), key=lambda answer: answer.chance.high)
+        source = worst.source if widest.source == worst.source else f"{worst.source} and {widest.source}"
+        return Confirmed(chance, source, worst.worst, len(answers), nominal)
 
     def _polished(self, policy: Policy, worst: Confirmed) -> Confirmed:
         """The answer in a worse problem beside the worst one, if exact chances find any.
@@ -229,6 +233,16 @@ class Confirmation:
             return worst  # the family has no problems beside this one
         high = min(1.0, worst.chance.high * (1.0 + BETWEEN))
         return replace(worst, chance=replace(worst.chance, high=high))
+
+    def _beside_exact(self, policy: Policy, worst: Bandit, decide: bool, budget: float) -> list[Confirmed]:
+        """The answers in the problems like the worst one whose exact chances take too long: an exact chance
+        is stated without an error, and must not stand for problems of which too little was seen."""
+        unknown = [
+            one
+            for one in self.question.like(worst)
+            if self.question.exact_chance(policy, one, EXACT_SECONDS) is None
+        ]
+        return [self._in(policy, problem, decide, budget) for problem in unknown]
 
     def _in(self, policy: Policy, problem: Bandit, decide: bool, budget: float) -> Confirmed:
         question = self.question

@@ -68,6 +68,12 @@ class Question:
         """The problems beside a problem (`Family.near`), each with the gap at which its chance is highest."""
         return tuple(dict.fromkeys(map(self.snapped, self.family.near(problem, step))))
 
+    def like(self, problem: Bandit) -> list[Bandit]:
+        """The problems that differ from a problem in the other arms alone (`Family.like`), if the limit can
+        be lost in them."""
+        able = {one.means for one in self.able([problem, *self.family.like(problem)])}
+        return [one for one in self.family.like(problem) if one.means in able]
+
     def snapped(self, problem: Bandit) -> Bandit:
         """The problem with the least gap of its second-best arm with which the same number of pulls of this
         arm loses the limit.
