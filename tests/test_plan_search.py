@@ -298,7 +298,8 @@ def test_the_worst_gaps_are_those_that_lose_the_limit_in_whole_pulls(family: lt.
 def test_an_exact_chance_is_stated_for_the_worst_gap() -> None:
     """The stated limit holds on a fine grid of gaps that the plan does not know."""
     family = lt.Family.rates(0.4, 0.6, 2, members=4)
-    found = lt.plan(family, horizon=60, loss=5.0, chance=0.1, seed=3, effort=0.01)
+    exact = [lt.UCB(lt.LightTailed(0.2)), lt.UCB(lt.ArmOptimal(0.2, 0.2))]
+    found = lt.plan(family, horizon=60, loss=5.0, chance=0.1, seed=3, effort=0.01, policies=exact)
     assert found.choice.chance is not None
     question = Question(family, 60, 5.0, 0.1, True)
     highest = max(

@@ -203,8 +203,9 @@ def _stepped(search: Search, edge: Score, best: Score, factor: float) -> list[Ca
     """The policy a factor along the curve from the best one, if there is one; with less exploration than at
     the edge, it must be shown to keep the limit."""
     turn, scale, limit = edge.candidate.curve, best.candidate.scale * factor, search.question.limit
-    near = {edge.candidate.policy, best.candidate.policy}
-    new = [one for one in search.curves[turn].candidates(turn, (scale,)) if one.policy not in near]
+    near, known = {edge.candidate.policy, best.candidate.policy}, {one.policy: one for one in search.scores}
+    new = [known.get(one.policy, one) for one in search.curves[turn].candidates(turn, (scale,))]
+    new = [one for one in new if one.policy not in near]
     if not new or scale >= edge.candidate.scale:
         return new
     if edge.chance.value > aim_of(edge.chance, limit) / (EXACT_NEAR if sure(edge.chance) else NEAR):
