@@ -614,6 +614,7 @@ def test_watch_prints_the_table_and_writes_the_page(tmp_path: Path) -> None:
     for words in (["no.json"], [str(out)], [str(state), "--out", "x.txt"], [str(state), "--loss", "-1"]):
         bad = run(*words)
         assert (bad.returncode, bad.stderr.count("\n")) == (2, 1), bad.stderr
+        assert Path(words[-1]).name in bad.stderr  # the file or the value
 
 
 def test_a_hostile_view_stays_text() -> None:

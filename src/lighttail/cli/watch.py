@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import file_path, refuse
+from lighttail.checks import BadInput, file_path, refuse
 from lighttail.cli.app import app
 from lighttail.cli.options import number_option, whole_option
 
@@ -71,4 +71,7 @@ def loaded(state: Path) -> Any:
         raise refuse("state", str(place), "a file of Experiment.to_json", found=why) from None
     except UnicodeDecodeError:
         raise refuse("state", str(place), "a file of Experiment.to_json", found="is no text") from None
-    return Experiment.from_json(text)
+    try:
+        return Experiment.from_json(text)
+    except BadInput as error:
+        raise error.within(f"state {place}") from None

@@ -71,8 +71,7 @@ class Question:
     def like(self, problem: Bandit) -> list[Bandit]:
         """The problems that differ from a problem in the other arms alone (`Family.like`), if the limit can
         be lost in them."""
-        able = {one.means for one in self.able([problem, *self.family.like(problem)])}
-        return [one for one in self.family.like(problem) if one.means in able]
+        return [one for one in self.able([problem, *self.family.like(problem)]) if one != problem]
 
     def snapped(self, problem: Bandit) -> Bandit:
         """The problem with the least gap of its second-best arm with which the same number of pulls of this
