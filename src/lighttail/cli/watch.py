@@ -61,17 +61,15 @@ def loaded(state: Path) -> Any:
     """The experiment of a file. Raises BadInput if it is none."""
     from lighttail.online import Experiment
 
-    place = file_path("state", state)
+    place, fit = file_path("state", state), "a file with what Experiment.to_json returned"
     try:
         if place.stat().st_size > LARGEST_STATE:
             raise refuse("state", str(place), f"a file of at most {LARGEST_STATE} bytes")
-        text = place.read_text("utf-8")
+        return Experiment.from_json(place.read_text("utf-8"))
     except OSError as error:
-        why = f"cannot be read ({(error.strerror or str(error)).lower()})"
-        raise refuse("state", str(place), "a file of Experiment.to_json", found=why) from None
+        why = f"'{place}' cannot be read ({(error.strerror or str(error)).lower()})"
+        raise refuse("state", str(place), fit, found=why) from None
     except UnicodeDecodeError:
-        raise refuse("state", str(place), "a file of Experiment.to_json", found="is no text") from None
-    try:
-        return Experiment.from_json(text)
+        raise refuse("state", str(place), fit, found=f"'{place}' is no text") from None
     except BadInput as error:
-        raise error.within(f"state {place}") from None
+        raise (error if error.field == "state" else error.within(f"state {place}")) from None
