@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import BadInput, file_path, refuse
+from lighttail.checks import BadInput, file_path, refuse, refuse_file, shown
 from lighttail.cli.app import app
 from lighttail.cli.options import number_option, whole_option
 
@@ -67,9 +67,8 @@ def loaded(state: Path) -> Any:
             raise refuse("state", str(place), f"a file of at most {LARGEST_STATE} bytes")
         return Experiment.from_json(place.read_text("utf-8"))
     except OSError as error:
-        why = f"'{place}' cannot be read ({(error.strerror or str(error)).lower()})"
-        raise refuse("state", str(place), fit, found=why) from None
+        raise refuse_file("state", place, fit, error) from None
     except UnicodeDecodeError:
-        raise refuse("state", str(place), fit, found=f"'{place}' is no text") from None
+        raise refuse("state", str(place), fit, more=": it is no text") from None
     except BadInput as error:
-        raise (error if error.field == "state" else error.within(f"state {place}")) from None
+        raise (error if error.field == "state" else error.within(f"state {shown(str(place))}")) from None
