@@ -42,7 +42,8 @@ def split(task: Task, effort: Effort) -> TailEstimate:
         mean = float(values.mean())
         relative = (high - low) / (2.0 * mean) if mean > 0.0 else math.inf
         enough = values.size >= FEWEST and relative <= effort.relative_error
-        wanted = max(FEWEST, values.size * min(8.0, max(2.0, 1.25 * (relative / effort.relative_error) ** 2)))
+        times = min(8.0, relative / effort.relative_error)  # a larger number could not be squared
+        wanted = max(FEWEST, values.size * min(8.0, max(2.0, 1.25 * times**2)))
         affordable = values.size * effort.most_pulls / max(1.0, rounds)
         following = int(min(wanted, MOST_REPETITIONS, affordable))
         if enough or following <= values.size:
