@@ -3,6 +3,7 @@
     python tests/plan_battery.py coverage --families 200 --seed 1
     python tests/plan_battery.py optimality --problems 20 --seed 1
     python tests/plan_battery.py coverage --families 50 --skip 50    # the second of four parts
+    python tests/plan_battery.py coverage --device cuda              # the truth from a GPU
 
 Each family that was drawn gets one line, and the counts come last. --families counts families that are drawn,
 whether or not a plan meets its limit, so that parts with --skip do not overlap.
@@ -72,6 +73,26 @@ def cases(seed: int, single: bool = False) -> Iterator[Case]:
             yield Case(family, horizon, loss, limit, over)
 
 
+class Fresh(NamedTuple):
+    """Random numbers that the plan has not seen and that judge it: how many paths, which, played on what."""
+
+    paths: int
+    seed: int
+    device: str = "cpu"
+
+    def reached(self, policy: lt.Policy, problem: lt.Bandit, case: Case) -> int:
+        """How many of the paths lose the amount of the question."""
+        out = lt.simulate(
+            policy,
+            problem,
+            horizon=case.horizon,
+            paths=self.paths,
+            seed=self.seed,
+            device=self.device,  # type: ignore[arg-type]
+        )
+        return int(np.sum(out.reaches(case.loss, "pseudo_regret")))
+
+
 def drawn(family: lt.Family, rng: np.random.Generator) -> lt.Bandit:
     """A problem of the family."""
     if family.low is None or family.high is None:
@@ -80,25 +101,25 @@ def drawn(family: lt.Family, rng: np.random.Generator) -> lt.Bandit:
     return family.at(*map(float, means))
 
 
-def least(policy: lt.Policy, problem: lt.Bandit, case: Case, paths: int, seed: int) -> float:
+def least(policy: lt.Policy, problem: lt.Bandit, case: Case, fresh: Fresh) -> float:
     """A lower limit of the true chance: exact but for rounding, or with a confidence of 99 %."""
     exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 5.0)
     if exact is not None:
         return exact / (1.0 + 1e-4)
-    out = lt.simulate(policy, problem, horizon=case.horizon, paths=paths, seed=seed)
-    return proportion(int(np.sum(out.reaches(case.loss, "pseudo_regret"))), paths, 0.99).low
+    return proportion(fresh.reached(policy, problem, case), fresh.paths, 0.99).low
 
 
-def least_average(policy: lt.Policy, case: Case, paths: int, seed: int) -> float:
+def least_average(policy: lt.Policy, case: Case, fresh: Fresh) -> float:
     """The same for the average over the members."""
-    each, hits = paths // len(case.family.members), 0
-    for turn, member in enumerate(case.family.members):
-        out = lt.simulate(policy, member, horizon=case.horizon, paths=each, seed=seed + turn)
-        hits += int(np.sum(out.reaches(case.loss, "pseudo_regret")))
-    return proportion(hits, each * len(case.family.members), 0.99).low
+    members = case.family.members
+    each = [
+        fresh._replace(paths=fresh.paths // len(members), seed=fresh.seed + k) for k in range(len(members))
+    ]
+    hits = sum(one.reached(policy, member, case) for one, member in zip(each, members, strict=True))
+    return proportion(hits, sum(one.paths for one in each), 0.99).low
 
 
-def sought(case: Case, policy: lt.Policy, seed: int, paths: int = 10_000) -> list[lt.Bandit]:
+def sought(case: Case, policy: lt.Policy, fresh: Fresh) -> list[lt.Bandit]:
     """The two worst problems of a box by brute force, over a grid that the plan does not know: twelve gaps,
     four heights of the best arm, and either all other arms at the gap or one of them."""
     family = case.family
@@ -117,26 +138,24 @@ def sought(case: Case, policy: lt.Policy, seed: int, paths: int = 10_000) -> lis
                 means[best] = top
                 inside = tuple(np.clip(means, low, np.minimum(high, top)).tolist())
                 pool[inside] = family.at(*inside)
-    chances = {problem: chance_in(policy, problem, case, paths, seed) for problem in pool.values()}
+    quick = fresh._replace(paths=10_000)
+    chances = {problem: chance_in(policy, problem, case, quick) for problem in pool.values()}
     return sorted(chances, key=lambda problem: -chances[problem])[:2]
 
 
-def chance_in(policy: lt.Policy, problem: lt.Bandit, case: Case, paths: int, seed: int) -> float:
+def chance_in(policy: lt.Policy, problem: lt.Bandit, case: Case, fresh: Fresh) -> float:
     exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 0.1)
-    if exact is not None:
-        return exact
-    out = lt.simulate(policy, problem, horizon=case.horizon, paths=paths, seed=seed)
-    return out.exceedance(case.loss).value
+    return fresh.reached(policy, problem, case) / fresh.paths if exact is None else exact
 
 
-def highest(case: Case, policy: lt.Policy, worst: lt.Bandit, paths: int, seed: int) -> float:
+def highest(case: Case, policy: lt.Policy, worst: lt.Bandit, fresh: Fresh) -> float:
     """The highest lower limit of the truth: in the problem that the plan calls worst, in one drawn from the
     family and in those that brute force finds, or on average."""
     if case.over == "average":
-        return least_average(policy, case, paths, seed)
-    rng = np.random.default_rng(seed)
-    problems = dict.fromkeys([worst, drawn(case.family, rng), *sought(case, policy, seed)])
-    return max(least(policy, problem, case, paths, seed) for problem in problems)
+        return least_average(policy, case, fresh)
+    rng = np.random.default_rng(fresh.seed)
+    problems = dict.fromkeys([worst, drawn(case.family, rng), *sought(case, policy, fresh)])
+    return max(least(policy, problem, case, fresh) for problem in problems)
 
 
 class Counts(NamedTuple):
@@ -159,7 +178,7 @@ def part(seed: int, count: int, skip: int, single: bool = False) -> Iterator[tup
     return islice(enumerate(cases(seed, single)), skip, skip + count)
 
 
-def coverage(count: int, seed: int, effort: float, paths: int, skip: int = 0) -> Counts:
+def coverage(count: int, seed: int, effort: float, paths: int, skip: int = 0, device: str = "cpu") -> Counts:
     """The counts over families, one line per family."""
     total = Counts()
     for turn, case in part(seed, count, skip):
@@ -177,11 +196,11 @@ def coverage(count: int, seed: int, effort: float, paths: int, skip: int = 0) ->
         if not found.met:
             print("not met", flush=True)
             continue
-        choice, fresh = found.choice, 10**6 + turn
+        choice, fresh = found.choice, Fresh(paths, 10**6 + turn, device)
         assert choice.chance is not None
-        truth = highest(case, choice.policy, choice.worst, paths, fresh)
+        truth = highest(case, choice.policy, choice.worst, fresh)
         policy, problem, limit = unconfirmed(case, turn, effort)
-        control = highest(case, policy, problem, paths, fresh) > limit
+        control = highest(case, policy, problem, fresh) > limit
         stated, over = truth > choice.chance.high, truth > case.limit
         new = Counts(1, stated, over, control, choice.nominal)
         total = Counts(*(before + more for before, more in zip(total, new, strict=True)))
@@ -261,11 +280,12 @@ def main() -> None:
         "--effort", type=float, help="0.05 for coverage and 1, as in `lt.plan`, for optimality"
     )
     reading.add_argument("--paths", type=int, default=10**6)
+    reading.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     asked: Any = reading.parse_args()
     if asked.effort is None:
         asked.effort = 0.05 if asked.what == "coverage" else 1.0
     if asked.what == "coverage":
-        total = coverage(asked.count, asked.seed, asked.effort, asked.paths, asked.skip)
+        total = coverage(asked.count, asked.seed, asked.effort, asked.paths, asked.skip, asked.device)
         print(
             f"{asked.count} families, {total.met} plans met, {total.nominal} with a nominal limit: ", end=""
         )

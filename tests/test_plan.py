@@ -13,7 +13,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from plan_battery import cases, highest, optimality
+from plan_battery import Fresh, cases, highest, optimality
 
 import lighttail as lt
 from lighttail.outcomes.estimates import Estimate
@@ -140,7 +140,7 @@ def test_limits_hold_on_random_families() -> None:
             effort=QUICK,
         )
         if plan.met and plan.choice.chance is not None:
-            truth = highest(case, plan.choice.policy, plan.choice.worst, 100_000, turn)
+            truth = highest(case, plan.choice.policy, plan.choice.worst, Fresh(100_000, turn))
             wrong += [truth > case.limit or truth > plan.choice.chance.high]
     assert len(wrong) >= 2
     assert sum(wrong) == 0
