@@ -121,7 +121,7 @@ def least_average(policy: lt.Policy, case: Case, fresh: Fresh) -> float:
 
 def sought(case: Case, policy: lt.Policy, fresh: Fresh) -> list[lt.Bandit]:
     """The two worst problems of a box by brute force, over a grid that the plan does not know: twelve gaps,
-    four heights of the best arm, and either all other arms at the gap or one of them."""
+    four heights of the best arm, and one, some or all of the other arms at the gap."""
     family = case.family
     if family.low is None or family.high is None:
         return []
@@ -132,7 +132,7 @@ def sought(case: Case, policy: lt.Policy, fresh: Fresh) -> list[lt.Bandit]:
         for share in (0.0, 0.33, 0.67, 1.0):
             bottom = min(high[best], max(low[best], low.min() + gap))
             top = bottom + share * (high[best] - bottom)
-            for near in {1, family.arms - 1}:
+            for near in range(1, family.arms):
                 means = low.copy()
                 means[[arm for arm in range(family.arms) if arm != best][:near]] = top - gap
                 means[best] = top

@@ -11,7 +11,7 @@ import pytest
 
 import lighttail as lt
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning import choosing, edges
+from lighttail.planning import choosing, confirm, edges
 from lighttail.planning.bench import Bench, Play
 from lighttail.planning.confirm import Confirmation, Confirmed, stated
 from lighttail.planning.curves import Candidate, own_curves, shipped_curves
@@ -174,6 +174,25 @@ def test_an_exact_chance_does_not_stand_for_problems_that_were_hardly_seen(
     assert (control.source, control.chance.high < truth) == ("exact", True)
     assert truth <= found.chance.high <= 0.2
     assert "simulated paths" in found.source
+
+
+@pytest.mark.slow
+def test_the_chance_has_two_hills_and_both_are_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one arm near the best the chance is at most 0.0027, with three 0.0041, at another gap; at the gap
+    of the lower hill three arms have 0.00006. The control climbs from the worst problem of a scan alone."""
+    family = lt.Family.gaps(0.0858, 0.857, 4, noise=lt.Gaussian(0.644))
+    policy, question = lt.UCB(lt.ArmOptimal(0.153, 0.153)), Question(family, 250, 90.7, 0.005, True)
+    scanned = [family.at(0.0, -0.3657, -0.857, -0.857), family.at(0.0, -0.434, -0.434, -0.434)]
+
+    def found() -> Confirmed:
+        return Confirmation(question, Bench(250, 1, 2), 1e8, scanned={policy: scanned}).chance(policy, [])
+
+    truth = lt.exact_tail(policy, family.at(0.0, -0.3893, -0.3893, -0.3893), 250, 90.7)
+    climbed = found()
+    assert truth <= climbed.chance.high <= 1.01 * truth
+    assert len(set(climbed.worst.means)) == 2
+    monkeypatch.setattr(confirm, "hills", lambda problems: problems[:1])
+    assert found().chance.high < truth
 
 
 @pytest.mark.slow

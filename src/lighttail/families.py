@@ -19,6 +19,7 @@ MEMBERS = 24  # problems that stand for a family, unless given
 MOST_MEMBERS = 10_000
 MOST_ARMS = 1_000  # of a family that is described by its limits
 GAPS = (1.01, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0)  # of an edge, in units of the least gap
+ROUNDING = 1e-9  # relative: gaps that differ by less are alike
 FEWEST = 2  # observations per arm from which a law of its mean can be made
 
 
@@ -207,8 +208,8 @@ class Family:
 
     def near(self, problem: Bandit, step: float = 0.25) -> tuple[Bandit, ...]:
         """Problems of a box beside one of its problems: every gap smaller or larger by the share `step`, the
-        same problem moved up or down by this share of the box, and either all other arms with the gap of the
-        second-best arm, or the second-best arm alone, with the rest as bad as can be."""
+        same problem moved up or down by this share of the box, and the problems with more or fewer arms like
+        the second-best one (`like`)."""
         if self.low is None or self.high is None:
             return ()
         low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
@@ -219,17 +220,20 @@ class Family:
         return tuple(self.at(*place) for place in sorted(inside | {one.means for one in self.like(problem)}))
 
     def like(self, problem: Bandit) -> tuple[Bandit, ...]:
-        """The problems of a box with the best and the second-best arm of this one, and the other arms like
-        the second-best, or as bad as can be."""
+        """The problems of a box with the best and the second-best arm of this one, and one arm more, one
+        arm fewer, all or none of the others like the second-best; the rest is as bad as can be."""
         if self.low is None or self.high is None:
             return ()
         low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
-        best, top = int(means.argmax()), means.max()
-        second = max((arm for arm in range(means.size) if arm != best), key=lambda arm: float(means[arm]))
-        alike, alone = np.full(means.size, means[second]), low.copy()
-        alone[second], alike[best], alone[best] = means[second], top, top
-        inside = {tuple(np.clip(place, low, high).tolist()) for place in (alike, alone)} - {problem.means}
-        return tuple(self.at(*place) for place in sorted(inside))
+        best, *others = np.argsort(-means, kind="stable").tolist()
+        now, most = rivals(problem), len(others)
+        inside = set()
+        for count in {1, now - 1, now + 1, most} & set(range(1, most + 1)):
+            place = low.copy()
+            place[others[:count]] = means[others[0]]
+            place[best] = means[best]
+            inside.add(tuple(np.clip(place, low, high).tolist()))
+        return tuple(self.at(*place) for place in sorted(inside - {problem.means}))
 
     def replaced(self, members: Sequence[Bandit], about: str) -> Family:
         """A family of these members alone."""
@@ -253,6 +257,16 @@ def family_of(problems: Any) -> Family:
     if isinstance(problems, Bandit) or (isinstance(problems, Sequence) and not isinstance(problems, str)):
         return Family(problems)  # type: ignore[arg-type]
     raise refuse("family", problems, "a Family, a Bandit or a list of Bandits")
+
+
+def rivals(problem: Bandit) -> int:
+    """The number of arms that are as good as the second-best arm, which is one of them.
+
+    >>> rivals(Bandit([0.9, 0.5, 0.5, 0.1])), rivals(Bandit([0.9, 0.5, 0.4, 0.1]))
+    (2, 1)
+    """
+    top, second, *rest = sorted(problem.means, reverse=True)
+    return 1 + sum(second - mean <= ROUNDING * (top - mean) for mean in rest)
 
 
 def _limits(low_name: str, low: Any, high_name: str, high: Any) -> tuple[float, float]:

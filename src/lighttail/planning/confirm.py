@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.families import rivals
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Floats, Play
@@ -116,19 +117,19 @@ class Confirmation:
             exact = question.exact_chance(policy, pool[0], EXACT_SCAN) is not None
             for step in STEPS[:2] if exact else steps:
                 pool = self._climbed(policy, pool, step, paths, looks, exact)
-        self.scanned[policy] = pool[:SUSPECTS]
+        self.scanned[policy] = list(dict.fromkeys([*hills(pool), *pool]))[:SUSPECTS]
         return self.scanned[policy]
 
     def _climbed(
         self, policy: Policy, pool: list[Bandit], step: float, paths: int, looks: bool, exact: bool
     ) -> list[Bandit]:
-        """The problems with those beside the worst: once or, if chances are exact, beside the two worst and
-        again and again while a worse one is found."""
+        """The problems with those beside the worst of each hill: once or, if chances are exact, beside the
+        two worst, too, and again and again while a worse one is found."""
         question = self.question
         for _ in range(CLIMBS if exact else 1):
-            worst, tops = pool[0], pool[: 2 if exact else 1]
+            worst, tops = pool[0], dict.fromkeys([*hills(pool), *(pool[:2] if exact else ())])
             beside = question.able(
-                [*pool[:SUSPECTS], *(one for top in tops for one in question.near(top, step))]
+                [*pool[:SUSPECTS], *tops, *(one for top in tops for one in question.near(top, step))]
             )
             if len(beside) <= SUSPECTS:
                 break
@@ -201,7 +202,10 @@ class Confirmation:
                 break  # one problem is enough to say no
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         if worst.source == EXACT and worst.chance.high <= self.question.limit:
-            worst = self._polished(policy, worst)
+            exact = {answer.worst: answer for answer in answers if answer.source == EXACT}
+            known = sorted(exact, key=lambda problem: -exact[problem].chance.value)
+            tops = [self._polished(policy, exact[top]) for top in hills(known)]
+            worst = max(tops, key=lambda answer: answer.chance.value)
             answers += self._beside_exact(policy, worst.worst, decide, self.budget / len(suspects))
             worst = max(worst, *answers, key=lambda answer: answer.chance.value)
         high = max(worst.chance.high, *(answer.chance.high for answer in answers))
@@ -213,7 +217,7 @@ class Confirmation:
         return Confirmed(chance, source, worst.worst, len(answers), nominal)
 
     def _polished(self, policy: Policy, worst: Confirmed) -> Confirmed:
-        """The answer in a worse problem beside the worst one, if exact chances find any.
+        """The answer in a worse problem beside the worst one of a hill, if exact chances find any.
 
         A scan by paths cannot tell two chances that differ by less than its error, and an exact chance is
         stated without an error, so that the scan's error must not be left in it.
@@ -357,6 +361,18 @@ class Confirmation:
         losses = np.concatenate(self.bench.losses(plays, "mean loss"))
         most = max(member.most_lost(self.question.horizon) for member in members)
         return estimates.mean(losses, (0.0, most), LEVEL), losses
+
+
+def hills(problems: Sequence[Bandit]) -> list[Bandit]:
+    """Of problems, the worst first: the worst, and the worst of the other kind, if there is any.
+
+    If one arm alone comes near the best, the chance has a maximum at one gap, and if several arms do, at
+    another one, with lower chances between the two. A climb from the one does not find the other.
+    """
+    kinds: dict[bool, Bandit] = {}
+    for problem in problems:
+        kinds.setdefault(rivals(problem) == 1, problem)
+    return list(kinds.values())
 
 
 def stated(found: TailEstimate, limit: float) -> tuple[Estimate, bool]:
