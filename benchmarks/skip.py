@@ -15,7 +15,7 @@ from speed import numpy_draw, own_seconds
 
 import lighttail as lt
 from lighttail.kernels import kernel_for, skip_kernel_for, stream
-from lighttail.running.methods import SHORT, choose_method
+from lighttail.running.prepare import SHORT, choose_method
 
 ROUNDS = 40
 LONG = 10**6

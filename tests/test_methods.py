@@ -12,8 +12,8 @@ import pytest
 import lighttail as lt
 from lighttail.kernels import skip_kernel_for, stream
 from lighttail.random.streams import block_generator
-from lighttail.running import methods
-from lighttail.running.methods import PULLS_PER_NUMBER, SHORT, choose_method, numbers_drawn, work_of
+from lighttail.running import prepare
+from lighttail.running.prepare import PULLS_PER_NUMBER, SHORT, choose_method, numbers_drawn, work_of
 
 SPREAD = lt.Bandit([0.2, 0.4, 0.6, 0.8])
 UCB, ELIMINATION = lt.UCB(lt.LightTailed(0.2)), lt.SuccessiveElimination(lt.Standard(0.4))
@@ -30,14 +30,14 @@ def test_the_rule_turns_where_the_random_numbers_cost_as_much_as_the_pulls(
 ) -> None:
     turn = 5000 / PULLS_PER_NUMBER[policy.plays_by]
     for numbers, chosen, work in [(turn - 1.0, "skip", pytest.approx(5000, abs=4)), (turn, "step", 5000)]:
-        monkeypatch.setattr(methods, "numbers_drawn", lambda *setting, count=numbers: count)
+        monkeypatch.setattr(prepare, "numbers_drawn", lambda *setting, count=numbers: count)
         assert choice(policy, SPREAD, 5000) == chosen
         assert work_of(policy, SPREAD, 5000) == work
         assert choice(policy, SPREAD, SHORT - 1) == "step"
 
 
 def test_a_method_that_is_asked_for_needs_no_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(methods, "numbers_drawn")
+    monkeypatch.delattr(prepare, "numbers_drawn")
     assert choose_method(UCB, SPREAD, 5000, "skip") == "skip"
     assert choose_method(UCB, SPREAD, 5000, "step") == "step"
     with pytest.raises(NameError):  # control: this one does need them
@@ -51,15 +51,15 @@ def test_pilots_stay_short_whatever_the_horizon(monkeypatch: pytest.MonkeyPatch)
         tried.append(horizon)
         return 0.9 * horizon
 
-    monkeypatch.setattr(methods, "numbers_drawn", few)
+    monkeypatch.setattr(prepare, "numbers_drawn", few)
     assert choice(UCB, SPREAD, 10**15) == "step"
     assert choice(ELIMINATION, SPREAD, 10**15) == "skip"
-    assert set(tried) == {methods.LONGEST_TRIED}
+    assert set(tried) == {prepare.LONGEST_TRIED}
 
 
 def test_the_numbers_are_those_that_paths_draw() -> None:
     """Elimination with Gaussian rewards draws a normal per pull, and one for the sum of the last arm."""
-    horizon, paths, generator = 2000, methods.PILOTS, block_generator(0, 0)
+    horizon, paths, generator = 2000, prepare.PILOTS, block_generator(0, 0)
     reward, pulls = np.empty(paths), np.empty((paths, 4), dtype=np.int64)
     kernel: Any = skip_kernel_for(ELIMINATION, SPREAD)
     params, world = ELIMINATION.params(horizon, 4), SPREAD.noise.world(SPREAD.means)

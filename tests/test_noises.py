@@ -14,7 +14,7 @@ from lighttail import bounds
 from lighttail.gpu.run import precision_for
 from lighttail.noises import FACTS, SUMS
 from lighttail.outcomes.comparison import uncovered
-from lighttail.running.methods import why_not_skip
+from lighttail.running.prepare import why_not_skip
 
 UCB = lt.UCB(lt.LightTailed(0.2))
 MEANS = (0.2, 0.8)

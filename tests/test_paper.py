@@ -23,7 +23,7 @@ from lighttail.paper.page import TABLES
 from lighttail.paper.published import MEANS
 from lighttail.paper.run import Results
 from lighttail.paper.tables import mean_cells, means_table
-from lighttail.running import methods
+from lighttail.running import prepare
 from lighttail.running.simulate import simulate
 
 running = importlib.import_module("lighttail.paper.run")
@@ -188,7 +188,7 @@ def test_what_is_stored_is_known_without_pilots(tmp_path: Path, monkeypatch: pyt
     long = dataclasses.replace(TABLE.settings[0], horizon=5000)
     one = dataclasses.replace(TABLE, settings=(long,))
     first = run([one], tmp_path, paths=PATHS, seed=5)[long]
-    monkeypatch.setattr(methods, "numbers_drawn", forbidden)
+    monkeypatch.setattr(prepare, "numbers_drawn", forbidden)
     assert np.array_equal(run([one], tmp_path, paths=PATHS, seed=5)[long].reward, first.reward)
     assert decay._about(long, 5)["horizon"] == 5000
     with pytest.raises(AssertionError):  # control: another seed has to be simulated

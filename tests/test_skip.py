@@ -16,7 +16,7 @@ from test_simulate import Compilations
 import lighttail as lt
 from lighttail.kernels import skip, skip_kernel_for
 from lighttail.noises.formulas import bernoulli_clear, normal_clear
-from lighttail.running.methods import choose_method
+from lighttail.running.prepare import choose_method
 
 POLICIES = [
     *(lt.UCB(bonus) for bonus in BONUSES),

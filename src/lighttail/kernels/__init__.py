@@ -82,7 +82,7 @@ def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
 
 
 def skip_kernel_for(policy: Policy, problem: Any, tilted: bool = False) -> Kernel:
-    """The kernel that skips ahead, if `lighttail.running.methods` says that there is one."""
+    """The kernel that skips ahead, if `lighttail.running.prepare` says that there is one."""
     quick = accelerations.fast(policy)
     entry = None if quick is None else quick.tilted_skip if tilted else quick.skip
     if entry is None:

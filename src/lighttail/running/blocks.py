@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,9 @@ from lighttail.problems import Problem
 from lighttail.random.streams import block_generator
 from lighttail.records import Record
 from lighttail.running.kept import Keep, PlayBlock, kept_as
-from lighttail.running.methods import Played
 
+Method = Literal["auto", "step", "skip"]
+Played = Literal["step", "skip"]  # pull by pull, or many pulls at once with the same law
 BLOCK_PULLS = 1 << 19  # pulls per block, about: a millisecond or more of work
 SKIP_PATHS = 64  # paths per block that skips ahead, where the cost of a path hardly depends on the horizon
 PROBE_PATHS = 2

@@ -15,8 +15,8 @@ from lighttail.noises import Noise
 from lighttail.problems import Bandit
 from lighttail.random.streams import block_generator
 from lighttail.running.blocks import in_sentences
-from lighttail.running.methods import SHORT, choose_method, why_not_skip
 from lighttail.running.pool import AHEAD, threads_of, work_on
+from lighttail.running.prepare import SHORT, choose_method, why_not_skip
 
 Floats = npt.NDArray[np.float64]
 TOGETHER = 100  # paths per task of a thread, which share a generator

@@ -13,9 +13,8 @@ from lighttail.gpu.run import Device, Precision, launches, used_device
 from lighttail.outcomes.outcome import LawOutcome, Outcome, PathsOutcome
 from lighttail.policies import Policy
 from lighttail.problems import Problem
-from lighttail.running.blocks import block_paths
+from lighttail.running.blocks import Method, block_paths
 from lighttail.running.kept import Keep
-from lighttail.running.methods import Method
 from lighttail.running.pool import run_blocks, run_tasks
 from lighttail.running.prepare import Prepared, Progress, prepare
 from lighttail.system.progress import compiling, reporter

@@ -24,8 +24,16 @@ from lighttail.gpu.run import (
 )
 from lighttail.policies import Policy
 from lighttail.problems import Problem
-from lighttail.running.blocks import PROBE_PATHS, PROBE_PULLS, block_paths, fingerprint, probe_of
-from lighttail.running.methods import Method, Played, choose_method
+from lighttail.running.blocks import (
+    PROBE_PATHS,
+    PROBE_PULLS,
+    Method,
+    Played,
+    block_paths,
+    fingerprint,
+    probe_of,
+)
+from lighttail.running.prepare import choose_method
 from lighttail.study.file import Study, StudyProblem
 from lighttail.study.told import facts_of
 from lighttail.system.progress import compiling

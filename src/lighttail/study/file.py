@@ -38,8 +38,8 @@ from lighttail.reading.words import (
     parse_noise,
     parse_policy,
 )
-from lighttail.running.methods import Method, check_method, why_not_skip
-from lighttail.running.prepare import MOST_PATHS, check_long, check_settings
+from lighttail.running.blocks import Method
+from lighttail.running.prepare import MOST_PATHS, check_long, check_method, check_settings, why_not_skip
 from lighttail.study.source import LONGEST_TEXT, Source, TablePlace, name, several, text, texts
 from lighttail.study.told import Tell, told_noise, told_policy
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from lighttail.checks import Argument, BadInput, refuse
-from lighttail.running.methods import Played
+from lighttail.running.blocks import Played
 from lighttail.study.cells import Cell, Listed, Piece, asked_text, sha256
 from lighttail.study.file import Study
 from lighttail.study.parquet import pyarrow

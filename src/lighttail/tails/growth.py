@@ -17,7 +17,7 @@ from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit, Problem
-from lighttail.running.methods import work_of
+from lighttail.running.prepare import work_of
 from lighttail.tails.known import ERROR, exact_at
 from lighttail.tails.rare import tail_probability
 from lighttail.tails.task import Task

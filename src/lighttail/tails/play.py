@@ -10,9 +10,9 @@ import numpy as np
 
 from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator, draws_made
-from lighttail.running.blocks import block_paths, in_sentences
-from lighttail.running.methods import Played, why_not_skip
+from lighttail.running.blocks import Played, block_paths, in_sentences
 from lighttail.running.pool import run_blocks
+from lighttail.running.prepare import why_not_skip
 from lighttail.system.progress import compiling, reporter
 from lighttail.tails.mixture import Mixture
 from lighttail.tails.task import Effort, Task

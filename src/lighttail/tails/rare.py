@@ -28,8 +28,7 @@ from lighttail.outcomes import estimates as statistics
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import MOST_SUM, Problem
-from lighttail.running.methods import work_of
-from lighttail.running.prepare import Progress, check_settings, fitting_paths
+from lighttail.running.prepare import Progress, check_settings, fitting_paths, work_of
 from lighttail.running.simulate import simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, exact_way
