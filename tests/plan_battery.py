@@ -3,7 +3,7 @@
     python tests/plan_battery.py coverage --families 200 --seed 1
     python tests/plan_battery.py optimality --problems 20 --seed 1
     python tests/plan_battery.py coverage --families 50 --skip 50    # the second of four parts
-    python tests/plan_battery.py coverage --device cuda              # the truth from a GPU
+    python tests/plan_battery.py coverage --late --device cuda       # late rewards; the truth from a GPU
 
 Each family that was drawn gets one line, and the counts come last. --families counts families that are drawn,
 whether or not a plan meets its limit, so that parts with --skip do not overlap.
@@ -50,10 +50,18 @@ class Case(NamedTuple):
     loss: float
     limit: float
     over: str
+    late: dict[str, int]
+
+    def exact(self, policy: lt.Policy, problem: lt.Bandit, seconds: float) -> float | None:
+        """The exact chance, if it can be had in this time and rewards come at once."""
+        if self.late:
+            return None
+        return exact_at(policy, problem, self.horizon, self.loss, "pseudo_regret", seconds)
 
 
-def cases(seed: int, single: bool = False) -> Iterator[Case]:
-    """Random families: rates or gaps, two to four arms, one problem or a box, everywhere or on average."""
+def cases(seed: int, single: bool = False, late: bool = False) -> Iterator[Case]:
+    """Random families: rates or gaps, two to four arms, one problem or a box, everywhere or on average.
+    late: rewards come late, or decisions are made in groups, or both."""
     rng = np.random.default_rng(seed)
     while True:
         arms, horizon = int(rng.integers(2, 4 if single else 5)), int(rng.choice([60, 120, 250, 500]))
@@ -69,8 +77,9 @@ def cases(seed: int, single: bool = False) -> Iterator[Case]:
         loss = float(f"{rng.uniform(0.08, 0.6) * most:.3g}")
         limit = float(rng.choice([0.003, 0.01, 0.03, 0.1]))
         over = "average" if len(family.members) > 1 and rng.random() < 0.3 else "everywhere"
+        slow = {"delay": int(rng.integers(horizon // 4)), "batch": int(rng.integers(1, 20))} if late else {}
         if most > 0.0 and loss > 0.0:
-            yield Case(family, horizon, loss, limit, over)
+            yield Case(family, horizon, loss, limit, over, slow)
 
 
 class Fresh(NamedTuple):
@@ -89,6 +98,7 @@ class Fresh(NamedTuple):
             paths=self.paths,
             seed=self.seed,
             device=self.device,  # type: ignore[arg-type]
+            **case.late,
         )
         return int(np.sum(out.reaches(case.loss, "pseudo_regret")))
 
@@ -103,7 +113,7 @@ def drawn(family: lt.Family, rng: np.random.Generator) -> lt.Bandit:
 
 def least(policy: lt.Policy, problem: lt.Bandit, case: Case, fresh: Fresh) -> float:
     """A lower limit of the true chance: exact but for rounding, or with a confidence of 99 %."""
-    exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 5.0)
+    exact = case.exact(policy, problem, 5.0)
     if exact is not None:
         return exact / (1.0 + 1e-4)
     return proportion(fresh.reached(policy, problem, case), fresh.paths, 0.99).low
@@ -144,7 +154,7 @@ def sought(case: Case, policy: lt.Policy, fresh: Fresh) -> list[lt.Bandit]:
 
 
 def chance_in(policy: lt.Policy, problem: lt.Bandit, case: Case, fresh: Fresh) -> float:
-    exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 0.1)
+    exact = case.exact(policy, problem, 0.1)
     return fresh.reached(policy, problem, case) / fresh.paths if exact is None else exact
 
 
@@ -173,16 +183,27 @@ def words(total: Counts) -> str:
     return ", ".join(f"{name} {value}" for name, value in total._asdict().items())
 
 
-def part(seed: int, count: int, skip: int, single: bool = False) -> Iterator[tuple[int, Case]]:
+def part(
+    seed: int, count: int, skip: int, single: bool = False, late: bool = False
+) -> Iterator[tuple[int, Case]]:
     """`count` cases after the first `skip`, each with its place, which is the seed of its plan."""
-    return islice(enumerate(cases(seed, single)), skip, skip + count)
+    return islice(enumerate(cases(seed, single, late)), skip, skip + count)
 
 
-def coverage(count: int, seed: int, effort: float, paths: int, skip: int = 0, device: str = "cpu") -> Counts:
+def coverage(
+    count: int,
+    seed: int,
+    effort: float,
+    paths: int,
+    skip: int = 0,
+    device: str = "cpu",
+    late: bool = False,
+) -> Counts:
     """The counts over families, one line per family."""
     total = Counts()
-    for turn, case in part(seed, count, skip):
-        asked = f"{turn}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}, {case.over}: "
+    for turn, case in part(seed, count, skip, late=late):
+        asked = f"{turn}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}, {case.over}"
+        asked += f", {case.late}: " if case.late else ": "
         print(asked, end="", flush=True)
         found = lt.plan(
             case.family,
@@ -192,6 +213,7 @@ def coverage(count: int, seed: int, effort: float, paths: int, skip: int = 0, de
             over=case.over,  # type: ignore[arg-type]
             seed=turn,
             effort=effort,
+            **case.late,  # type: ignore[arg-type]
         )
         if not found.met:
             print("not met", flush=True)
@@ -211,9 +233,11 @@ def coverage(count: int, seed: int, effort: float, paths: int, skip: int = 0, de
 
 def unconfirmed(case: Case, seed: int, effort: float) -> tuple[lt.Policy, lt.Bandit, float]:
     """The choice of a search and what the search saw of it, without fresh random numbers."""
-    question = Question(case.family, case.horizon, case.loss, case.limit, case.over == "everywhere", False)
+    question = Question(
+        case.family, case.horizon, case.loss, case.limit, case.over == "everywhere", bool(case.late)
+    )
     curves = shipped_curves(case.family, case.horizon)
-    search = Search(question, curves, Bench(case.horizon, seed, 2), 2e9 * effort)
+    search = Search(question, curves, Bench(case.horizon, seed, 2, case.late), 2e9 * effort)
     ranked = search.run()
     likely = [score for score in ranked if score.chance.value <= case.limit] or ranked
     best = likely[0]
@@ -263,7 +287,7 @@ def best_of_grid(case: Case, seed: int) -> tuple[float, str]:
 
 def allowed(policy: lt.Policy, problem: lt.Bandit, case: Case, seed: int) -> bool:
     """Whether the chance is within the limit: exactly, or by 400,000 paths."""
-    exact = exact_at(policy, problem, case.horizon, case.loss, "pseudo_regret", 2.0)
+    exact = case.exact(policy, problem, 2.0)
     if exact is not None:
         return exact <= case.limit
     out = lt.simulate(policy, problem, horizon=case.horizon, paths=400_000, seed=seed)
@@ -280,12 +304,15 @@ def main() -> None:
         "--effort", type=float, help="0.05 for coverage and 1, as in `lt.plan`, for optimality"
     )
     reading.add_argument("--paths", type=int, default=10**6)
+    reading.add_argument("--late", action="store_true", help="rewards come late, in groups; coverage alone")
     reading.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     asked: Any = reading.parse_args()
     if asked.effort is None:
         asked.effort = 0.05 if asked.what == "coverage" else 1.0
     if asked.what == "coverage":
-        total = coverage(asked.count, asked.seed, asked.effort, asked.paths, asked.skip, asked.device)
+        total = coverage(
+            asked.count, asked.seed, asked.effort, asked.paths, asked.skip, asked.device, asked.late
+        )
         print(
             f"{asked.count} families, {total.met} plans met, {total.nominal} with a nominal limit: ", end=""
         )
