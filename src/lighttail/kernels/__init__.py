@@ -78,7 +78,9 @@ def windowed_kernel_for(policy: Policy, problem: Any) -> Kernel:
 
 def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
     """The kernel that plays a policy under tilted laws (`lighttail.kernels.tilted`)."""
-    return _kernel(tilted_kernel, policy.rule(), *_of_noise(problem))
+    quick = accelerations.fast(policy)
+    make, parts = (quick and quick.tilted) or (tilted_kernel, (policy.rule(),))
+    return _kernel(make, *parts, *_of_noise(problem))
 
 
 def skip_kernel_for(policy: Policy, problem: Any, tilted: bool = False) -> Kernel:

@@ -24,6 +24,7 @@ from lighttail.kernels.stepping import (
     moving_index_kernel,
     posterior_kernel,
 )
+from lighttail.kernels.tilted_run import tilted_run_kernel
 from lighttail.kernels.tilted_skip import tilted_skip_kernel
 from lighttail.policies import UCB, Policy, SuccessiveElimination, ThompsonSampling
 
@@ -35,8 +36,8 @@ class Fast(NamedTuple):
     """Makers of kernels, each with the policy's formulas that the maker takes; None if there is no maker.
 
     step: plays every pull; the maker also takes `shock` and `reward` of the noise. skip: skips ahead; the
-    maker also takes the functions of the noise that are named. tilted_skip: skips ahead under tilted laws.
-    programme: finds exact laws. onward, onward_skip: as step and skip, from a state
+    maker also takes the functions of the noise that are named. tilted, tilted_skip: as step and skip, under
+    tilted laws. programme: finds exact laws. onward, onward_skip: as step and skip, from a state
     (`lighttail.kernels.continuing`).
     """
 
@@ -46,6 +47,7 @@ class Fast(NamedTuple):
     programme: tuple[Make, Parts] | None = None
     onward: tuple[Make, Parts] | None = None
     onward_skip: tuple[Make, Parts, tuple[str, ...]] | None = None
+    tilted: tuple[Make, Parts] | None = None
 
 
 SUMS = ("total", "part", "clear", "proxy")
@@ -61,9 +63,11 @@ def _ucb(policy: UCB) -> Fast:
         skip = (continuing_lead_kernel, *lead[1:])
         return Fast((moving_index_kernel, timed), lead, None, programme, onward, skip)
     parts = (bonus.radius, bonus.bend)
-    level, tilted = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
-    step, from_state = (fixed_index_kernel, (bonus.radius,)), (continuing_fixed_kernel, (bonus.radius,))
-    return Fast(step, level, tilted, programme, from_state, (continuing_level_kernel, *level[1:]))
+    level, leaping = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
+    makers = (fixed_index_kernel, continuing_fixed_kernel, tilted_run_kernel)
+    step, from_state, tilted = ((make, (bonus.radius,)) for make in makers)
+    onward_skip = (continuing_level_kernel, *level[1:])
+    return Fast(step, level, leaping, programme, from_state, onward_skip, tilted)
 
 
 def _elimination(policy: SuccessiveElimination) -> Fast:

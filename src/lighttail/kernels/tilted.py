@@ -91,6 +91,45 @@ def log_ratios(mixture: Any, hit: Any, n: Any, s: Any, sums: Any, n_end: Any, s_
         out[g] = log_mixture(mixture, first, last, n, s, sums, n_end, s_end) if hit else -math.inf
 
 
+@register_jitable(forceinline=True)
+def begin_path(rng: Any, mixture: Any, n: Any, s: Any, current: Any, caps: Any) -> Any:
+    """Draw a component, which is returned, and the arms' choices; `current` are then the arms' tilted means,
+    up to `caps` pulls."""
+    c = drawn(uniform(rng), mixture.log_p)
+    for k in range(n.size):
+        n[k] = s[k] = 0.0
+        i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
+        current[k], caps[k] = mixture.means[c, k, i], mixture.caps[c, k, i]
+        if caps[k] <= 0.0:
+            current[k] = mixture.later_means[c, k]
+    return c
+
+
+@register_jitable(forceinline=True)
+def begin_last_round(mixture: Any, c: Any, n: Any, s: Any, current: Any, n_end: Any, s_end: Any) -> None:
+    """Keep the pulls and sums before the last round, which has the second tilt if the luck counts."""
+    for k in range(n.size):
+        n_end[k], s_end[k], current[k] = n[k], s[k], mixture.later_means[c, k]
+
+
+@register_jitable(forceinline=True)
+def end_path(
+    mixture: Any, luck: Any, hit: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any, pulls: Any,
+    totals: Any, log_parts: Any,
+) -> None:  # fmt: skip
+    """Fill in the pulls, the totals and the ratios of a path (see `tilted_kernel`)."""
+    for k in range(n.size):
+        if luck:  # `n_end` and `s_end` were kept before the last round
+            n[k], n_end[k] = n_end[k], n[k]
+            s[k], s_end[k] = s_end[k], s[k]
+        else:
+            n_end[k], s_end[k] = n[k], s[k]
+        pulls[k], totals[k, -1] = n[k], s[k]
+        for j in range(totals.shape[1] - 1):
+            totals[k, j] = sums[k, int(min(n[k], float(1 << j)))]
+    log_ratios(mixture, hit, n, s, sums, n_end, s_end, log_parts)
+
+
 @kernel_maker
 def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     """The kernel that plays a rule's paths under a mixture.
@@ -124,22 +163,16 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
             worst, best = max(worst, gaps[k]), max(best, means[k])
         breath = 0
         for path in range(rounds.size):
-            c = drawn(uniform(rng), mixture.log_p)
+            c = begin_path(rng, mixture, n, s, current, caps)
             for k in range(arms):
-                n[k] = s[k] = 0.0
                 for j in range(notes):
                     note[k, j] = 0.0
-                i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
-                current[k], caps[k] = mixture.means[c, k, i], mixture.caps[c, k, i]
-                if caps[k] <= 0.0:
-                    current[k] = mixture.later_means[c, k]
             t, loss, certain = 0, 0.0, 0.0
             hit = decided = False
             while t < horizon and not decided:
                 t += 1
                 if luck and t == horizon:
-                    for k in range(arms):
-                        n_end[k], s_end[k], current[k] = n[k], s[k], mixture.later_means[c, k]
+                    begin_last_round(mixture, c, n, s, current, n_end, s_end)
                 z = shock(rng, current, *rest)
                 arm = choose(rng, float(t), n, n, s, note, params)
                 if arm < 0 or arm >= arms:
@@ -170,18 +203,7 @@ def tilted_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
             if luck:
                 certain = best * horizon - sum_of(s)
                 hit = certain >= target
-                # The last round had the second tilt; `n_end` and `s_end` were kept before that round.
-                for k in range(arms):
-                    n[k], n_end[k] = n_end[k], n[k]
-                    s[k], s_end[k] = s_end[k], s[k]
-            else:
-                for k in range(arms):
-                    n_end[k], s_end[k] = n[k], s[k]
             score[path] = certain
-            for k in range(arms):
-                pulls[path, k], totals[path, k, -1] = n[k], s[k]
-                for j in range(totals.shape[2] - 1):
-                    totals[path, k, j] = sums[k, int(min(n[k], float(1 << j)))]
-            log_ratios(mixture, hit, n, s, sums, n_end, s_end, log_parts[path])
+            end_path(mixture, luck, hit, n, s, sums, n_end, s_end, pulls[path], totals[path], log_parts[path])
 
     return kernel

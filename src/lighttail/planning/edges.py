@@ -70,7 +70,7 @@ def look(question: Question, bench: Bench, policy: Policy, problem: Bandit) -> t
         relative_error=ERROR,
         seed=bench.seed_of(problem, STAGE),
         most_pulls=PATHS * question.horizon,
-        threads=1,
+        threads=bench.threads,
     )
     return Estimate(found.value, found.low, found.high, LEVEL), found.pulls
 

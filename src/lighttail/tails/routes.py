@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -174,6 +174,47 @@ def halved(low: Floats, high: Floats, enough: Callable[[Floats], Any], times: in
     return low, high
 
 
+@dataclass(frozen=True)
+class Cells:
+    """Cells whose price and premium are sought (see `settled`). base, top: of their table."""
+
+    base: Floats  # [cell, arm, pulls]
+    top: Floats  # [cell]
+    gaps: Floats  # [cell, arm]
+    pulls: Floats
+    horizon: float
+    loss: float
+    to_the_end: bool
+
+    def only(self, some: Any) -> Cells:
+        return replace(self, base=self.base[some], top=self.top[some], gaps=self.gaps[some])
+
+    def expected(self, price: Floats, premium: Floats) -> Floats:
+        """The expected pulls [cell, arm]."""
+        return expected_pulls(self.base, self.pulls, price[:, None] - premium[:, None] * self.gaps)
+
+    def enough(self, price: Floats, premium: Floats) -> Any:
+        """Whether the pulls are few enough."""
+        return np.add.reduce(self.expected(price, premium), axis=1) <= self.horizon
+
+    def lossy(self, price: Floats, premium: Floats) -> Any:
+        """Whether the pulls lose enough."""
+        return np.add.reduce(self.expected(price, premium) * self.gaps, axis=1) >= self.loss
+
+    def priced(self, premium: Floats) -> Floats:
+        """The price at a premium; a price other than 0 is sought only in cells that need one."""
+        found = np.zeros(premium.size)
+        free = self.enough(found, premium)
+        some = np.arange(premium.size) if self.to_the_end else np.flatnonzero(~free)
+        if some.size:
+            few, paid, kept = self.only(some), premium[some], free[some]
+            sign, low, high = np.where(kept, -1.0, 1.0), NOTHING * few.top, 4.0 * few.top
+            high = high + paid * np.max(few.gaps, axis=1)
+            low, high = halved(low, high, lambda price: few.enough(sign * price, paid) != kept, HALVINGS)
+            found[some] = np.where(kept, -low, high)
+        return found
+
+
 def settled(
     table: Table, gaps: Floats, horizon: float, loss: float, credit: Floats, to_the_end: bool
 ) -> tuple[Floats, Floats, Floats]:
@@ -187,33 +228,18 @@ def settled(
 
     an upper bound for the logarithm of the chance of all routes of the cell (docs/rare-events.md).
     """
-    cells, base, top = table.cost.shape[0], table.base, table.top
-
-    def enough(price: Floats, premium: Floats) -> Any:
-        expected = expected_pulls(base, table.pulls, price[:, None] - premium[:, None] * gaps)
-        return np.add.reduce(expected, axis=1) <= horizon
-
-    def lossy(price: Floats, premium: Floats) -> Any:
-        expected = expected_pulls(base, table.pulls, price[:, None] - premium[:, None] * gaps)
-        return np.add.reduce(expected * gaps, axis=1) >= loss
-
-    def priced(premium: Floats) -> Floats:
-        low, high = NOTHING * top, 4.0 * top + premium * np.max(gaps, axis=1)
-        free = enough(np.zeros(cells), premium)
-        sign = np.where(free, -1.0, 1.0)
-        if free.all() and not to_the_end:
-            return np.zeros(cells)
-        low, high = halved(low, high, lambda price: enough(sign * price, premium) != free, HALVINGS)
-        return np.where(free, -low if to_the_end else 0.0, high)
-
+    base, top = table.base, table.top
+    cells = Cells(base, top, gaps, table.pulls, horizon, loss, to_the_end)
     least_gap = np.min(np.where(gaps > 0.0, gaps, math.inf), axis=1)
     low, high = NOTHING * top / least_gap, 4.0 * top / least_gap
     low, high = np.where(np.isfinite(low), low, 1e-300), np.where(np.isfinite(high), high, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        none = lossy(priced(np.zeros(cells)), np.zeros(cells))
-        _, high = halved(low, high, lambda middle: lossy(priced(middle), middle), HALVINGS)
-        premium = np.where(none, 0.0, high)
-        price = priced(premium)
+        premium = np.zeros(top.size)
+        price = cells.priced(premium)
+        some = np.flatnonzero(~cells.lossy(price, premium))  # the others lose enough without a premium
+        few, ends = cells.only(some), (low[some], high[some])
+        _, premium[some] = halved(*ends, lambda middle: few.lossy(few.priced(middle), middle), HALVINGS)
+        price[some] = few.priced(premium[some])
     logs, expected = weighed(base, table.pulls, price[:, None] - premium[:, None] * gaps)
     share = logs.sum(axis=1) + price * horizon - premium * loss - credit
     half_a_pull = np.where(np.isfinite(least_gap), 0.5 * least_gap, 0.0)  # slack for the largest loss
