@@ -19,7 +19,7 @@ from lighttail.tails.plan import derived
 from lighttail.tails.play import Paths, play_paths
 from lighttail.tails.task import Effort, Task
 
-BONUSES = [lt.Standard(0.5), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.1), lt.Moss(0.6)]
+BONUSES = [lt.Standard(0.5), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.1), lt.Moss(0.6), lt.AnyTime(0.2)]
 SETTINGS = [("pseudo_regret", False), ("pseudo_regret", True), ("regret", False)]  # the kind, and `full`
 
 

@@ -24,7 +24,7 @@ from lighttail.kernels.stepping import (
     moving_index_kernel,
     posterior_kernel,
 )
-from lighttail.kernels.tilted_run import tilted_run_kernel
+from lighttail.kernels.tilted_run import tilted_moving_kernel, tilted_run_kernel
 from lighttail.kernels.tilted_skip import tilted_skip_kernel
 from lighttail.policies import UCB, Policy, SuccessiveElimination, ThompsonSampling
 
@@ -61,13 +61,14 @@ def _ucb(policy: UCB) -> Fast:
         lead = (lead_kernel, (*timed, bonus.bend), SUMS)
         onward = (continuing_moving_kernel, timed)
         skip = (continuing_lead_kernel, *lead[1:])
-        return Fast((moving_index_kernel, timed), lead, None, programme, onward, skip)
+        tilted = (tilted_moving_kernel, timed)
+        return Fast((moving_index_kernel, timed), lead, None, programme, onward, skip, tilted)
     parts = (bonus.radius, bonus.bend)
     level, leaping = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
     makers = (fixed_index_kernel, continuing_fixed_kernel, tilted_run_kernel)
-    step, from_state, tilted = ((make, (bonus.radius,)) for make in makers)
+    step, from_state, tilted_run = ((make, (bonus.radius,)) for make in makers)
     onward_skip = (continuing_level_kernel, *level[1:])
-    return Fast(step, level, leaping, programme, from_state, onward_skip, tilted)
+    return Fast(step, level, leaping, programme, from_state, onward_skip, tilted_run)
 
 
 def _elimination(policy: SuccessiveElimination) -> Fast:
