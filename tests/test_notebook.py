@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -172,3 +173,21 @@ def test_what_suits_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown() == "written_anew"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert shown() == "bar"
+
+
+@pytest.mark.parametrize("way", [progress.now_and_then, progress.written_anew])
+def test_more_work_than_was_expected_is_never_more_than_the_whole(way, capsys) -> None:
+    """A total grows as more work becomes known, does not shrink, and is never below what is done."""
+    with way(100, "pulls", Clock(60.0)) as update:
+        for done, known in ((50, 0), (90, 200), (95, 150), (210, 0)):
+            update("search", done, known)
+    shown = re.findall(r"search: (\d+) of (\d+) pulls", capsys.readouterr().err)
+    assert list(dict.fromkeys(shown)) == [("50", "100"), ("90", "200"), ("95", "200"), ("210", "210")]
+
+
+def test_a_function_is_told_no_total() -> None:
+    told: list[tuple[str, int]] = []
+    with progress.parts_reporter(lambda *part: told.append(part), 10) as report:
+        assert report is not None
+        report("search", 5, 20)
+    assert told == [("search", 5)]

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,6 +84,26 @@ def test_what_cannot_be_met_is_said_with_what_comes_nearest() -> None:
     assert hard.smallest_loss > 3.0
     assert "No policy was found" in hard.sentence()
     assert "What would help" in hard.sentence()
+
+
+def test_a_plan_that_takes_longer_than_expected_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shown total grows when more work is decided, so that no more than the whole is ever done."""
+    module: Any = sys.modules["lighttail.planning.plan"]
+    told, expected = list[tuple[int, int]](), 10**6
+
+    @contextmanager
+    def reporter(progress: Any, total: int, unit: str) -> Iterator[Any]:
+        assert total == expected
+        yield lambda label, done, known: told.append((done, known))
+
+    monkeypatch.setattr(module, "parts_reporter", reporter)
+    for name in ("plan", "choosing"):
+        monkeypatch.setattr(sys.modules[f"lighttail.planning.{name}"], "expected_pulls", lambda *_: expected)
+    hard = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=QUICK, progress=True)
+    assert told[-1][0] == hard.pulls > 10 * expected  # otherwise nothing had to grow
+    assert all(done <= total for done, total in told)
+    assert all(total <= later for (_, total), (_, later) in pairwise(told))
+    assert min(done / total for done, total in told if total > expected) < 0.5  # known before it was done
 
 
 def test_the_smallest_loss_that_can_be_promised_holds() -> None:

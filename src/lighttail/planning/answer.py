@@ -110,7 +110,7 @@ class Plan:
     course: Course
     seed: int
     pulls: int
-    playing: float  # seconds of the simulations, added up over the threads
+    playing: float  # processor seconds in kernels of plain paths
     asked_for_loss: bool = False
     asked_for_horizon: bool = False
     rivals: bool = False

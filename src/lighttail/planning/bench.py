@@ -19,7 +19,7 @@ from lighttail.running.pool import AHEAD, threads_of, work_on
 from lighttail.running.prepare import Prepared, prepare
 
 Floats = npt.NDArray[np.float64]
-Report = Callable[[str, int], None]
+Report = Callable[[str, int, int], None]
 PART = 1 << 22  # pulls that a thread plays before the next task: some ten milliseconds of work
 R = TypeVar("R")
 
@@ -50,9 +50,10 @@ class SomeBlocks(NamedTuple):
 class Bench:
     """Plays policies and counts what was played.
 
-    late: the arguments delay and batch of `simulate`. report: is told (label, pulls so far). pulls: played so
-    far. playing: processor seconds in kernels of plain paths. ready: the checks and choices of
-    `simulate` for each policy, which are made once.
+    late: the arguments delay and batch of `simulate`. report: is told (label, pulls so far, pulls expected).
+    pulls: played so far. expected: pulls of the whole plan, by what is known so far. playing: processor
+    seconds in kernels of plain paths. ready: the checks and choices of `simulate` for each policy, which are
+    made once.
     """
 
     horizon: int
@@ -61,6 +62,7 @@ class Bench:
     late: dict[str, Any] = field(default_factory=dict)
     report: Report | None = None
     pulls: int = 0
+    expected: int = 0
     playing: float = 0.0
     ready: dict[Policy, Prepared] = field(default_factory=dict)
 
@@ -70,6 +72,7 @@ class Bench:
         The paths of a play are those of `simulate`. They are played in parts, so that all threads are busy
         however few plays there are.
         """
+        self.expect(sum(play.paths for play in plays) * self.horizon)
         kept = [KeptPaths(play.problem, self.horizon, play.paths) for play in plays]
         stop = np.zeros(1, dtype=np.int64)
 
@@ -109,11 +112,16 @@ class Bench:
         place, window = threads_of(self.threads), lambda: AHEAD * self.threads
         work_on(place, tasks, send, done, window=window, halt=halt)
 
+    def expect(self, pulls: float) -> None:
+        """At least this number of pulls is still to come."""
+        self.expected = max(self.expected, self.pulls + int(pulls))
+
     def count(self, pulls: int, label: str) -> None:
         """Add to what was played, and report it."""
         self.pulls += pulls
+        self.expect(0)
         if self.report is not None:
-            self.report(label, self.pulls)
+            self.report(label, self.pulls, self.expected)
 
     def seed_of(self, problem: Bandit, stage: int, place: int = 0) -> int:
         """A seed for each stage, each place and each set of means."""

@@ -9,7 +9,7 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.confirm import Confirmation, Confirmed
 from lighttail.planning.edges import again, sure
 from lighttail.planning.question import Score
-from lighttail.planning.search import ROUNDS, Search, boundary, reachable
+from lighttail.planning.search import ROUNDS, Search, boundary, expected_pulls, reachable
 from lighttail.policies import Policy
 
 ATTEMPTS = 6  # choices that are confirmed, at most
@@ -17,6 +17,7 @@ SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if
 STEPS = 3  # towards the limit itself
 MOVES = 2  # times that the edge of a curve is sought anew, because a worse problem was found
 WITHIN = 0.95  # of the limit: a chance above is not likely to be shown to be within the limit
+ENDING = 0.25  # of the pulls that a plan is expected to take: for a confirmation and what follows, about
 HALVING = (12, 6, 3)  # policies among which the nearest is sought if none keeps the limit
 
 
@@ -25,6 +26,7 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
     question, tried = search.question, list[tuple[Score, Confirmed]]()
     order, moved = _order(search, confirmation, ranked), list[int]()
     while order and len(tried) < ATTEMPTS:
+        search.bench.expect(ENDING * expected_pulls(question, search.budget))  # each time anew
         score = order.pop(0)
         may = moved.count(score.candidate.curve) < MOVES
         if may and (better := _moved(search, confirmation, score)):

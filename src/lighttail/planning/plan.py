@@ -95,6 +95,7 @@ def plan(
     budget = BUDGET * check_effort(effort)
     with parts_reporter(progress, expected_pulls(question, budget), "pulls") as report:
         bench = _bench(question, course, seed, threads, report)
+        bench.expect(expected_pulls(question, budget))
         return _answered(Search(question, curves, bench, budget), course, seed)[0]
 
 
@@ -164,6 +165,7 @@ def _long_enough(
         question, course, curves = question_at(horizon)
         with parts_reporter(rest["progress"], expected_pulls(question, budget), "pulls") as report:
             bench = _bench(question, course, rest["seed"], rest["threads"], report)
+            bench.expect(expected_pulls(question, budget))
             found, looks = _answered(Search(question, curves, bench, budget), course, rest["seed"], looks)
         if found.met:
             break

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Report = Callable[[int, int], None]  # takes (done, total)
-ReportPart = Callable[[str, int], None]  # takes (part, done), where `done` counts all parts
+ReportPart = Callable[..., None]  # takes (part, done), where `done` counts all parts, and a new total if any
 PATIENCE = 0.8  # seconds: a kernel from the cache loads faster than this
 FIRST, EVERY = 10.0, 30.0  # in a file or a pipe: seconds before the first line, and between two lines
 ANEW = 0.5  # in a notebook: seconds before the line is written, and between two states of the line
@@ -34,9 +34,12 @@ def _labelled(label: str, total: int) -> Iterator[Report]:
 def parts_reporter(
     progress: bool | ReportPart, total: int, unit: str = "paths"
 ) -> Iterator[ReportPart | None]:
-    """`reporter` for work in several parts. None if there is nothing to call."""
+    """`reporter` for work in several parts. None if there is nothing to call.
+
+    The function that is given also takes a total that has grown, which is shown and not told to `progress`.
+    """
     if callable(progress):
-        yield progress
+        yield lambda part, done, total=0: progress(part, done)
     elif progress:
         with display(total, unit) as update:
             yield update
@@ -45,7 +48,8 @@ def parts_reporter(
 
 
 def display(total: int, unit: str = "paths") -> AbstractContextManager[ReportPart]:
-    """What suits the place to which stderr goes. The function in it takes (label, done)."""
+    """What suits the place to which stderr goes. The function in it takes (label, done) and, if more work has
+    become known, the new total. Done work is never shown as more than the total."""
     if sys.stderr.isatty():
         return bar(total, unit)
     return written_anew(total, unit) if in_notebook() else now_and_then(total, unit)
@@ -67,8 +71,9 @@ def written_anew(total: int, unit: str, clock: Callable[[], float] = time.monoto
         print("\r" + state.ljust(width), end="", file=sys.stderr, flush=True)
         width = len(state)
 
-    def update(label: str, done: int) -> None:
-        nonlocal due, state
+    def update(label: str, done: int, known: int = 0) -> None:
+        nonlocal due, state, total
+        total = max(total, known, done)
         state = _state(label, done, total, unit)
         if (now := clock()) >= due:
             due = now + ANEW
@@ -88,8 +93,9 @@ def now_and_then(total: int, unit: str, clock: Callable[[], float] = time.monoto
     begun = clock()
     due = begun + FIRST
 
-    def update(label: str, done: int) -> None:
-        nonlocal due
+    def update(label: str, done: int, known: int = 0) -> None:
+        nonlocal due, total
+        total = max(total, known, done)
         if (now := clock()) >= due:
             due = now + EVERY
             text = f"lighttail: {_state(label, done, total, unit)} after {now - begun:.0f} s"
@@ -104,7 +110,7 @@ def _state(label: str, done: int, total: int, unit: str) -> str:
 
 @contextmanager
 def bar(total: int, unit: str = "paths") -> Iterator[ReportPart]:
-    """A progress bar on stderr, which disappears at the end. The yielded function takes (label, done)."""
+    """A progress bar on stderr, which disappears at the end. The yielded function is that of `display`."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -116,7 +122,13 @@ def bar(total: int, unit: str = "paths") -> Iterator[ReportPart]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task("", total=total)
-        yield lambda label, done: display.update(task, description=label, completed=done)
+
+        def update(label: str, done: int, known: int = 0) -> None:
+            nonlocal total
+            total = max(total, known, done)
+            display.update(task, description=label, completed=done, total=total)
+
+        yield update
 
 
 def compiling(label: str, shown: bool) -> AbstractContextManager[None]:
