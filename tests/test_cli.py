@@ -12,12 +12,14 @@ import subprocess
 import sys
 import tomllib
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 import lighttail as lt
 from lighttail import cli
@@ -536,6 +538,25 @@ def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert "compare" in capsys.readouterr().out
     assert run(monkeypatch, "compare", "--help") == 0
     assert "--assumed-sigma" in capsys.readouterr().out
+
+
+def test_the_help_shows_a_flag_by_its_name_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """typer 0.29 writes <bool> after every flag."""
+
+    def below(group: Any, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        yield words
+        for name, command in getattr(group, "commands", {}).items():
+            yield from below(command, (*words, name))
+
+    every = list(below(typer.main.get_command(cli.app), ()))
+    assert {(), ("compare",), ("journal", "check"), ("keys", "add")} <= set(every)
+    for words in every:
+        assert run(monkeypatch, *words, "--help") == 0
+        screen = capsys.readouterr().out
+        assert re.search(r"--help +Show this message", screen), words
+        assert not re.search("<bool>|BOOLEAN", screen), words
 
 
 def test_the_parts_of_the_version_are_those_of_pyproject() -> None:

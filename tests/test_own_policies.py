@@ -206,7 +206,61 @@ class ForeignLuck(Base):
         return int(random.random() * 2)
 
 
+@dataclass(frozen=True)
+class BaseIndex(lt.IndexPolicy):
+    needs_horizon: ClassVar[bool] = False
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (1.0,)
+
+
+class IndexOfTwo(BaseIndex):
+    @staticmethod
+    def index(n: float, mean: float) -> float:
+        return mean + 1.0 / n
+
+
+class IndexWithoutParams(BaseIndex):
+    @staticmethod
+    def index(n: float, mean: float, clock: float) -> float:
+        return mean + clock / n
+
+
+class ClockWithoutParams(BaseIndex):
+    @staticmethod
+    def index(n: float, mean: float, clock: float, c: float) -> float:
+        return mean + c * clock / n
+
+    @staticmethod
+    def clock(t: float) -> float:
+        return t
+
+
+class IndexOfNothing(BaseIndex):
+    @staticmethod
+    def index(n: float, mean: float, clock: float, c: float) -> float:
+        return None  # type: ignore[return-value]
+
+
+class IndexThatDivides(BaseIndex):
+    @staticmethod
+    def index(n: float, mean: float, clock: float, c: float) -> float:
+        return mean + c / (n - 2.0)
+
+
+class IndexThatDraws(BaseIndex):
+    @staticmethod
+    def index(n: float, mean: float, clock: float, c: float) -> float:
+        return mean + random.random()
+
+
 BAD = {
+    IndexOfTwo: r"index of IndexOfTwo must take \(n, mean, clock, \*params\), but takes \(n, mean\)$",
+    IndexWithoutParams: r"index of IndexWithoutParams must take .*, here 4 arguments, but takes \(n",
+    ClockWithoutParams: r"clock of ClockWithoutParams must take \(t, \*params\), here 2 arguments, but takes",
+    IndexOfNothing: "index of IndexOfNothing must return a number, but returned None",
+    IndexThatDivides: "index of IndexThatDivides failed in round . of a trial: ZeroDivisionError: float",
+    IndexThatDraws: "index of IndexThatDraws must draw no random numbers, which are for choose; docs/own-",
     ChangesTotal: "choose of ChangesTotal must not change tried, heard or total",
     ForeignLuck: r"choose of ForeignLuck must draw with uniform\(rng\)",
     WrongLater: "choose of WrongLater must return the number of an arm",
@@ -218,6 +272,22 @@ BAD = {
     WithoutChoose: "policy must have a static method choose, but WithoutChoose has none; docs/own-",
     OddParams: r"params of OddParams must return a tuple of floats, but returned \[1.0\]",
 }
+
+
+def test_a_radius_that_takes_too_little_gets_a_sentence() -> None:
+    @dataclass(frozen=True)
+    class Short(lt.Bonus):
+        @staticmethod
+        def radius(n: float) -> float:
+            return 1.0 / n
+
+        def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+            return (1.0,)
+
+    with pytest.raises(BadInput, match=r"radius of Short must take \(n, clock, \*params\), but takes \(n\)"):
+        lt.UCB(Short()).rule()
+    with pytest.raises(BadInput, match=r"radius of Short"):
+        lt.simulate(lt.UCB(Short()), PROBLEM, horizon=20, paths=3, seed=1)
 
 
 @pytest.mark.parametrize("course", [{}, {"delay": 3}], ids=str)

@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 
 from lighttail.checks import BadInput, accept, non_negative, positive, refuse
 from lighttail.noises.level import multiplied, noise_level
+from lighttail.signatures import check_takes, reads
 
 
 def same_time(t: float, *params: float) -> float:
@@ -38,16 +39,6 @@ def same_time(t: float, *params: float) -> float:
 def nowhere(*params: float) -> float:
     """The default bend: infinity, because n * radius(n) has no bend."""
     return math.inf
-
-
-def reads(formula: Callable[..., float], place: int) -> bool:
-    """Whether the code of a function uses its argument number `place`, which counts from 0."""
-    import dis
-
-    code = formula.__code__
-    name = code.co_varnames[place]
-    seen = (step.argval for step in dis.get_instructions(code))
-    return any(name in value if isinstance(value, tuple) else name == value for value in seen)
 
 
 class Bonus(ABC):
@@ -102,6 +93,9 @@ class Bonus(ABC):
 
     def check(self, horizon: float, arms: int) -> None:
         """Raise BadInput if the radius is not a finite number for every sampled n and t."""
+        params, name = len(self.params(horizon, arms)), type(self).__name__
+        check_takes(f"clock of {name}", type(self).clock, "t, *params", 1 + params)
+        check_takes(f"radius of {name}", type(self).radius, "n, clock, *params", 2 + params)
         place = f"the radius of {self!r}"
         try:
             for n, t, radius in self.sample(horizon, arms):
@@ -142,6 +136,7 @@ class Bonus(ABC):
     @classmethod
     def changes_with_time(cls) -> bool:
         """Whether the radius depends on the clock: whether the code of `radius` uses that argument."""
+        check_takes(f"radius of {cls.__name__}", cls.radius, "n, clock, *params")
         return reads(cls.radius, 1)
 
     def __str__(self) -> str:

@@ -7,7 +7,6 @@ supports only `uniform(rng)` and `standard_normal(rng)`.
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 import types
@@ -18,6 +17,7 @@ import numpy as np
 
 from lighttail.checks import BadInput, refuse, shown
 from lighttail.random import streams
+from lighttail.signatures import check_takes
 
 DRAWS = 8  # calls per trial of a function that draws random numbers
 ALONE = "with uniform(rng) and standard_normal(rng) of lighttail alone"
@@ -57,12 +57,7 @@ def try_function(place: str, function: Any, takes: str, *args: Any) -> Any:
     plain = getattr(function, "py_func", function)  # the Python function of a compiled one
     if not isinstance(plain, types.FunctionType):
         raise refuse(place, plain, "a plain Python function, which numba can compile")
-    signature = inspect.signature(plain)
-    try:
-        signature.bind(*args)
-    except TypeError:
-        allowed = f"({takes}), here {len(args)} arguments"
-        raise refuse(place, None, allowed, verb="take", found=f"takes {signature}") from None
+    check_takes(place, plain, takes, len(args))
     try:
         with np.errstate(all="ignore"):
             return plain(*args)

@@ -11,13 +11,13 @@ import typer
 
 from lighttail.checks import SHOWN, Argument, BadInput, refuse
 from lighttail.cli.options import print_line
+from lighttail.cli.program import Program
 from lighttail.reading.own import blame
 from lighttail.running.pool import BlocksFailed
 from lighttail.system.files import in_a_sentence
 from lighttail.system.versions import installed_parts
 
-app = typer.Typer(
-    no_args_is_help=True,
+app = Program(
     pretty_exceptions_enable=False,
     help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
 )

@@ -10,11 +10,10 @@ import typer
 from lighttail.checks import refuse
 from lighttail.cli.app import app
 from lighttail.cli.options import print_line
+from lighttail.cli.program import Program
 
 DAMAGED = 1  # exit code
-journal = typer.Typer(
-    no_args_is_help=True, help="Check and export what a service has kept, also while the service runs."
-)
+journal = Program(help="Check and export what a service has kept, also while the service runs.")
 app.add_typer(journal, name="journal")
 Store = Annotated[str, typer.Argument(metavar="STORE", help="A SQLite file, or postgresql://...")]
 

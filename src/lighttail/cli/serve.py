@@ -9,9 +9,10 @@ import typer
 
 from lighttail.cli.app import app
 from lighttail.cli.options import console, whole_option
+from lighttail.cli.program import Program
 
 STORE, HOST, PORT = "lighttail.db", "127.0.0.1", 8710
-keys_app = typer.Typer(no_args_is_help=True, help="Make, list and remove the keys of a server.")
+keys_app = Program(help="Make, list and remove the keys of a server.")
 app.add_typer(keys_app, name="keys")
 KeysFile = Annotated[Path, typer.Option("--keys", help="The keys file of the server.")]
 

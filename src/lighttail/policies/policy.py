@@ -13,12 +13,14 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from lighttail.bonuses import reads, same_time
+from lighttail.bonuses import same_time
 from lighttail.checks import BadInput, refuse
 from lighttail.noises.level import multiplied, noise_level
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
+from lighttail.signatures import check_takes, reads
 
 PAGE = "docs/own-policies.md"
+TAKES = {"clock": "t, *params", "index": "n, mean, clock, *params"}  # the arguments of the formulas
 CLOSE = 1e-9  # relative difference; the results of a formula on two machines differ by less
 ROUNDING = 2.0**-53  # the relative rounding error of one addition
 HUGE = 1e200  # the size from which numbers are scaled down before they are added, so that no sum is infinite
@@ -125,6 +127,10 @@ class Policy(ABC):
         cls = type(self)
         return Rule(cls.choose, cls.learn, cls.notes, cls.memo, cls.settled)
 
+    def formulas(self) -> dict[str, Callable[..., float]]:
+        """The functions of floats that the rule is made of, by their names in `TAKES`; by default none."""
+        return {}
+
     def __str__(self) -> str:
         values: list[object] = (
             [getattr(self, field.name) for field in fields(self)] if is_dataclass(self) else []
@@ -213,7 +219,11 @@ class IndexPolicy(Policy):
 
     def moving(self) -> bool:
         """Whether the index changes with time: whether its code uses the argument `clock`."""
+        check_takes(f"index of {type(self).__name__}", self.index_formula(), TAKES["index"])
         return reads(self.index_formula(), 2)
+
+    def formulas(self) -> dict[str, Callable[..., float]]:
+        return {"clock": self.clock_formula(), "index": self.index_formula()}
 
     def check_notes(self, state: State) -> None:
         """Raise BadInput if a kept index is not the index that the arm's pulls give (see `rules._standing`).

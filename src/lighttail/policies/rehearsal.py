@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 import random
-from numbers import Integral
+from numbers import Integral, Real
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
 from lighttail.checks import BadInput, refuse, shown
-from lighttail.policies.policy import PAGE, Policy
+from lighttail.policies.policy import PAGE, TAKES, Policy
 from lighttail.rehearsal import ALONE, Misused, TrialGenerator
 from lighttail.rules import Rule
+from lighttail.signatures import check_takes
 
 ROUNDS = 200  # rounds per trial, to which one per arm is added
 MOST_TRIED = 1000  # arms at most: a trial with more arms would take long and find no more mistakes
@@ -46,21 +48,37 @@ def try_out(policy: Policy, horizon: float, arms: int, late: bool) -> None:
     if shipped(policy):
         return
     rule, params = policy.rule(), _checked_params(policy, horizon, arms)
-    for part, function in (("choose", rule.choose), ("learn", rule.learn)):
-        _check_draws(f"{part} of {type(policy).__name__}", function)
+    for part, function in {"choose": rule.choose, "learn": rule.learn, **policy.formulas()}.items():
+        _check_draws(f"{part} of {type(policy).__name__}", function, part in policy.formulas())
+    _check_formulas(policy, params)
     for count in dict.fromkeys((min(arms, MOST_TRIED), 2)):
         given = params if count == arms else _checked_params(policy, horizon, count)
         _play(policy, rule, given, count, horizon, LATEST if late else 1)
 
 
-def _check_draws(place: str, function: Any) -> None:
+def _check_draws(place: str, function: Any, of_floats: bool) -> None:
     """Raise BadInput if a function uses the random numbers of Python's or NumPy's modules, which do not
-    depend on the seed."""
+    depend on the seed. A function of floats may not draw at all."""
     names = function.__code__.co_names
     used = [function.__globals__.get(name) for name in names]
     homes = {getattr(value, "__name__", "") for value in used if isinstance(value, ModuleType)}
     if "random" in homes or "numpy.random" in homes or ("numpy" in homes and "random" in names):
-        raise refuse(place, None, ALONE, verb="draw", found="", more=f"; {PAGE} shows how")
+        how = "no random numbers, which are for choose" if of_floats else ALONE
+        raise refuse(place, None, how, verb="draw", found="", more=f"; {PAGE} shows how")
+
+
+def _check_formulas(policy: Policy, params: tuple[float, ...]) -> None:
+    """Raise BadInput if a function of floats takes other arguments than it gets, or returns no number."""
+    for part, formula in policy.formulas().items():
+        place = f"{part} of {type(policy).__name__}"
+        given = [1.0] * TAKES[part].count(",")
+        check_takes(place, formula, TAKES[part], len(given) + len(params))
+        try:
+            value: Any = formula(*given, *params)
+        except Exception:  # which the play meets, too, if these arguments occur at all
+            continue
+        if not isinstance(value, Real):
+            raise refuse(place, value, "a number", verb="return", found=f"returned {shown(value)}")
 
 
 def _checked_params(policy: Policy, horizon: float, arms: int) -> tuple[float, ...]:
@@ -86,7 +104,7 @@ def _play(
     """Play some rounds with rewards of 0 and 1 that become known up to `latest` - 1 pulls late."""
     import numpy as np
 
-    name, rng, luck = type(policy).__name__, TrialGenerator(), random.Random(1)
+    rng, luck = TrialGenerator(), random.Random(1)
     view: Any = memoryview
     tried, heard, total = (view(np.zeros(arms)) for _ in range(3))
     seen = (tried.toreadonly(), heard.toreadonly(), total.toreadonly())
@@ -100,19 +118,20 @@ def _play(
                 note[arm, place] = value
             heard[arm] += 1.0
             total[arm] += reward
-            _call(f"learn of {name}", t, latest > 1, rule.learn, arm, reward, *seen, note, params)
+            _call(policy, "learn", t, latest > 1, rule.learn, arm, reward, *seen, note, params)
         open_pulls = [entry for entry in open_pulls if entry[0] > t]
-        arm = _call(f"choose of {name}", t, latest > 1, rule.choose, rng, float(t), *seen, note, params)
+        arm = _call(policy, "choose", t, latest > 1, rule.choose, rng, float(t), *seen, note, params)
         if isinstance(arm, bool) or not isinstance(arm, Integral) or not 0 <= int(arm) < arms:
             returned = f"returned {shown(arm)} in round {t} of a trial"
             allowed = f"an arm, a whole number from 0 to {arms - 1}"
-            raise refuse(f"choose of {name}", arm, allowed, verb="return", found=returned)
+            raise refuse(f"choose of {type(policy).__name__}", arm, allowed, verb="return", found=returned)
         tried[arm] += 1.0
         memo = [note[arm, place] for place in range(rule.notes - rule.memo, rule.notes)]
         open_pulls.append((t + 1 + luck.randrange(latest), int(arm), float(luck.random() < 0.5), memo))
 
 
-def _call(place: str, t: int, late: bool, function: Any, *args: Any) -> Any:
+def _call(policy: Policy, part: str, t: int, late: bool, function: Any, *args: Any) -> Any:
+    place = f"{part} of {type(policy).__name__}"
     try:
         return function(*args)
     except Misused:
@@ -125,10 +144,18 @@ def _call(place: str, t: int, late: bool, function: Any, *args: Any) -> Any:
         if "read-only memory" in str(error):
             own, given = ": keep numbers of your own in note", "tried, heard or total"
             raise refuse(place, None, given, verb="not change", found="did", more=own) from None
+        own = _part(policy, error)
+        place, waits = f"{own or part} of {type(policy).__name__}", late and not own
         hint = " with late rewards (heard[k] may be 0 while tried[k] is not)"
-        trial = f"a trial{hint if late and isinstance(error, (ArithmeticError, ValueError)) else ''}"
+        trial = f"a trial{hint if waits and isinstance(error, (ArithmeticError, ValueError)) else ''}"
         why = f"{_said(error)}; {PAGE} shows the contract"
         raise BadInput(f"{place} failed in round {t} of {trial}: {why}", field=place) from None
+
+
+def _part(policy: Policy, error: Exception) -> str:
+    """The name of the function of floats in which the error was raised, or nothing if it was none of them."""
+    codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
+    return next((part for part, one in policy.formulas().items() if one.__code__ in codes), "")
 
 
 def _said(error: Exception) -> str:

@@ -1,0 +1,41 @@
+"""What a function takes, and which of its arguments it reads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from lighttail.checks import refuse
+
+
+def check_takes(place: str, function: Callable[..., Any], takes: str, count: int | None = None) -> None:
+    """Raise BadInput if a function cannot take the arguments that it is given.
+
+    place: the function's name in a message, such as "index of Mine". takes: the arguments, such as
+    "n, mean, clock, *params". count: how many arguments these are; None if only the named ones are known.
+
+    >>> check_takes("index of Mine", lambda n: n, "n, clock", 2)
+    Traceback (most recent call last):
+    lighttail.checks.BadInput: index of Mine must take (n, clock), here 2 arguments, but takes (n)
+    """
+    signature = inspect.signature(function)
+    try:
+        if count is None:
+            signature.bind_partial(*(name for name in takes.split(", ") if "*" not in name))
+        else:
+            signature.bind(*range(count))
+    except TypeError:
+        bare = inspect.Signature([one.replace(annotation=one.empty) for one in signature.parameters.values()])
+        allowed = f"({takes})" if count is None else f"({takes}), here {count} arguments"
+        raise refuse(place, None, allowed, verb="take", found=f"takes {bare}") from None
+
+
+def reads(function: Callable[..., float], place: int) -> bool:
+    """Whether the code of a function uses its argument number `place`, which counts from 0."""
+    import dis
+
+    code = function.__code__
+    name = code.co_varnames[place]
+    seen = (step.argval for step in dis.get_instructions(code))
+    return any(name in value if isinstance(value, tuple) else name == value for value in seen)
