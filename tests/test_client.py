@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from served import FOREVER, kept_port, served
 import lighttail as lt
 from lighttail.client import wire
 from lighttail.client.service import RemoteExperiment, Service
-from lighttail.client.wire import Unreachable
+from lighttail.client.wire import TookTooLong, Unreachable
 from lighttail.live.errors import Refused
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.requests import Served, Told
@@ -350,6 +351,24 @@ def test_a_server_that_hangs_is_left_and_asked_again(front: Front, journal: Memo
         front.faults = ["hang"]
         assert service["one"].ask().id == 1
     assert len(events_of(journal)) == 2
+
+
+@pytest.mark.parametrize(
+    ("wish", "more"),
+    [(lambda one: one.forecast(10.0), "patience=1"), (lambda one: one.summary(), "timeout=0.6")],
+    ids=["a forecast", "another request"],
+)
+def test_an_answer_that_takes_too_long_is_said_to_and_how_to_wait_longer(
+    front: Front, wish: Any, more: str
+) -> None:
+    """Real time: half a second, of which another request may use 0.3 seconds per try."""
+    with lt.connect(front.url, timeout=0.3, patience=0.5) as service:
+        front.faults = ["hang"] * 99
+        with pytest.raises(TookTooLong) as caught:
+            wish(service["one"])
+    said = rf"the answer of http://\S+ took longer than 0.[35] seconds; .* lt.connect\(url, {more}\)"
+    assert re.match(said, str(caught.value))
+    assert isinstance(caught.value, Unreachable)
 
 
 # Connections

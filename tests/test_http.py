@@ -267,6 +267,23 @@ def test_what_is_wrong_is_named(steady: Client, path: str, text: Any, status: in
     assert steady.get(f"{ONE}/journal").text == before
 
 
+@pytest.mark.parametrize(
+    ("path", "given", "hint"),
+    [
+        ("", {"name": "x", "polciy": "ts:0.5"}, "; did you mean 'policy'?"),
+        ("", {"name": "x", "policy": "ts:0.5", "setings": {}}, "; did you mean 'settings'?"),
+        ("/one/ask", {"Key": "x"}, "; did you mean 'key'?"),
+        ("/one/settings", {"settings": {"windw": 1}}, "; did you mean 'window'?"),
+        ("/one/ask", {"xyzzy": "x"}, ""),
+    ],
+)
+def test_a_field_that_is_nearly_right_is_named(
+    steady: Client, path: str, given: dict[str, Any], hint: str
+) -> None:
+    said = refusal(sent(steady, f"/v1/experiments{path}", json.dumps(given)), 400)["message"]
+    assert said.endswith(hint) if hint else "did you mean" not in said
+
+
 def test_brackets_in_a_text_are_no_depth() -> None:
     """Negative control of the check of depth."""
     assert json_of(json.dumps({"key": '[{"\\' * 40}).encode()) == {"key": '[{"\\' * 40}

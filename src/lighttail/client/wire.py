@@ -29,6 +29,10 @@ class Unreachable(ConnectionError):
     sent may have been counted; it may be sent again with the same key or ids."""
 
 
+class TookTooLong(Unreachable):
+    """The server was reached, but its answer took longer than the client waits."""
+
+
 class Answer(NamedTuple):
     """An answer: its status, its body, and the seconds after which the server wants to be asked again."""
 
@@ -61,8 +65,8 @@ class Wire:
         content = None if body is None else encode(body).encode("ascii")
         end, pause = clock() + self.patience, FIRST_PAUSE
         while True:
-            wait = min(timeout, max(LEAST_TRY, end - clock()))
-            answer, error = self._tried(method, self._prefix + path, content, wait)
+            room = min(timeout, max(LEAST_TRY, end - clock()))
+            answer, error = self._tried(method, self._prefix + path, content, room)
             later = 0.0
             if answer is not None:
                 if answer.status not in NOT_NOW:
@@ -72,27 +76,37 @@ class Wire:
             if clock() + wait >= end:
                 if answer is not None:
                     return answer
-                why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                said = f"{self.url} has not answered within {self.patience:g} seconds ({why})"
-                raise Unreachable(f"{said}; the request may be sent again") from error
+                raise self._given_up(error, slow) from error
             sleep(wait)
             pause = min(2.0 * pause, LONGEST_PAUSE)
+
+    def _given_up(self, error: Exception | None, slow: bool) -> Unreachable:
+        """What is raised after the last try, which met this error."""
+        if isinstance(error, TookTooLong):
+            name, seconds = ("patience", self.patience) if slow else ("timeout", self.timeout)
+            said = f"the answer of {self.url} took longer than {min(seconds, self.patience):g} seconds"
+            more = f"lt.connect(url, {name}={2.0 * seconds:g})"
+            return TookTooLong(f"{said}; to wait longer, connect as in {more}; the request may be sent again")
+        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        said = f"{self.url} has not answered within {self.patience:g} seconds ({why})"
+        return Unreachable(f"{said}; the request may be sent again")
 
     def _tried(
         self, method: str, path: str, content: bytes | None, timeout: float
     ) -> tuple[Answer | None, Exception | None]:
         """One try, or two: a kept connection may have been closed by the server meanwhile."""
         while True:
-            link, used = self._link(timeout)
+            (link, used), sent = self._link(timeout), False
             try:
                 link.request(method, path, content, self._headers)
+                sent = True
                 response = link.getresponse()
                 answer = Answer(response.status, response.read(), _later(response))
             except (OSError, HTTPException, UnicodeError) as error:  # UnicodeError: no such host can be
                 link.close()
                 if used and isinstance(error, ConnectionError):
                     continue
-                return None, error
+                return None, TookTooLong() if sent and isinstance(error, TimeoutError) else error
             except BaseException:  # Ctrl-C: the rest of the answer must not meet the next request
                 link.close()
                 raise

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from starlette.concurrency import run_in_threadpool
 
-from lighttail.checks import EXACT, refuse
+from lighttail.checks import EXACT, known_word, refuse
 from lighttail.live import Office
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
@@ -226,9 +226,9 @@ def check_fields(body: Any, known: tuple[str, ...], needed: tuple[str, ...] = ()
     if not isinstance(body, dict):
         raise refuse("body", body, "an object")
     for name in body:
-        if name not in known:
-            allowed = f"one of {', '.join(known)}" if known else "left out: the body has no fields"
-            raise refuse("a field of the body", name, allowed)
+        if not known:
+            raise refuse("a field of the body", name, "left out: the body has no fields")
+        known_word("a field of the body", name, known)
     for name in needed:
         if body.get(name) is None:
             raise refuse(name, None, "given")
