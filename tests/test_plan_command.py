@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import re
 import shlex
 import sys
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -32,6 +34,7 @@ from lighttail.report.plan_words import (
     noise_words,
     python_words,
     rows,
+    run_parts,
 )
 
 plan_module = importlib.import_module("lighttail.cli.plan")
@@ -229,7 +232,10 @@ def test_the_page_says_what_the_plan_says(plan: lt.Plan, tmp_path: Path) -> None
     for row in misjudged_rows(plan):
         assert row[0] in page
     assert all(row[1] in page for row in rows(plan))
-    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+    address = escape(form_link(plan))
+    assert f'lighttail serve\n<a href="{address}">{address}</a></pre>' in page
+    elsewhere = page.replace(address, "").replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert "http" not in elsewhere.replace("Or behind HTTP", "")
     saved = json.loads((tmp_path / "results.json").read_text())
     assert saved["command"] == plan.made_by
     assert len(saved["frontier"]) == len(plan.frontier)
@@ -295,6 +301,25 @@ def test_labels_do_not_overlap() -> None:
         assert np.argsort(places).tolist() == np.argsort(found).tolist()
         assert min(found) >= -1e-9
     assert spread([0.1, 0.9], 0.05) == [0.1, 0.9]  # control: what does not overlap stays
+
+
+def test_a_plan_that_no_policy_meets_has_no_line_that_starts_one(
+    plan: lt.Plan,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan.met
+    unmet = replace(plan, met=False)
+    page = lt.write_report(unmet, tmp_path).read_text().replace("&nbsp;", " ")
+    ((said, lines),) = run_parts(unmet)
+    assert lines == []
+    assert said in page
+    monkeypatch.setattr(plan_module, "plan_experiment", lambda *_, **__: unmet)
+    assert run(monkeypatch, "--means", "0.2,0.8", *QUICK, *ONE, "--out", str(tmp_path)) == 0
+    for text in (page, capsys.readouterr().out):
+        assert not re.search("lt.Experiment|lighttail serve|127.0.0.1", text)
+    assert "lighttail serve" in lt.write_report(plan, tmp_path).read_text()  # negative control
 
 
 def test_the_live_line_runs(plan: lt.Plan) -> None:

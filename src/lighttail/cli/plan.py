@@ -253,7 +253,7 @@ def _own_names() -> Iterator[None]:
 
 
 def _show(found: Plan, path: Path) -> None:
-    from lighttail.report.plan_words import COLUMNS, closer_look, form_link, live_lines, notes, rows
+    from lighttail.report.plan_words import COLUMNS, closer_look, notes, rows, run_parts
     from lighttail.report.terminal import plain_table
 
     screen = opt.console()
@@ -263,13 +263,11 @@ def _show(found: Plan, path: Path) -> None:
     screen.print(plain_table(title, COLUMNS[1:], table, screen.width))
     for note in notes(found):
         screen.print(note)
-    screen.print("\nRun this policy in a live experiment, in Python:")
-    for line in live_lines(found):
-        screen.print(f"    {line}")
-    if found.choice.words:
-        screen.print(f'For `lighttail serve`: "policy": "{found.choice.words}", "horizon": {found.horizon}')
-        screen.print("Once the server runs, a form with all of this stands at", soft_wrap=True)
-        print(f"    {form_link(found)}")
+    print()
+    for said, lines in run_parts(found):
+        screen.print(said)
+        for line in lines:
+            print(f"    {line}")
     if closer_look(found):
         screen.print("Look at its chance in the worst problem once more:")
         screen.print(f"    {closer_look(found)}")

@@ -17,9 +17,9 @@ from lighttail.report.plan_words import (
     closer_look,
     family_words,
     limit_words,
-    live_lines,
     misjudged_rows,
     rows,
+    run_parts,
     worst_words,
 )
 from lighttail.system.versions import used_versions, versions_line
@@ -40,7 +40,7 @@ def page(plan: Plan, command: str, frontier: bytes, losses: bytes, above: str = 
 {_table(COLUMNS, rows(plan), 2)}
 <p>{LOST} The brackets contain 95&nbsp;% intervals. {unbroken(worst_words(plan))}</p>
 <h2>Run it</h2>
-<pre>{escape(chr(10).join(live_lines(plan)))}</pre>
+{_run(plan)}
 {_closer(plan)}
 <h2>The frontier</h2>
 {figure(frontier, _frontier_caption(plan))}
@@ -79,6 +79,21 @@ def _table(names: Sequence[str], cells: Iterable[Sequence[str]], texts: int) -> 
         f"<tr>{''.join(cell(place, text) for place, text in enumerate(row))}</tr>" for row in cells
     )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n{body}</table></div>'
+
+
+def _run(plan: Plan) -> str:
+    """What to type, under its sentences. An address is a link."""
+
+    def line(text: str) -> str:
+        shown = escape(text)
+        return f'<a href="{shown}">{shown}</a>' if text.startswith("http") else shown
+
+    parts = []
+    for said, lines in run_parts(plan):
+        parts.append(f"<p>{unbroken(said)}</p>")
+        if lines:
+            parts.append(f"<pre>{chr(10).join(map(line, lines))}</pre>")
+    return chr(10).join(parts)
 
 
 def _closer(plan: Plan) -> str:

@@ -111,6 +111,24 @@ def worst_words(plan: Plan) -> str:
     return f"The choice is at its worst if the means of the arms are {means}."
 
 
+def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
+    """How to run the choice in a live experiment: sentences, each with its lines. If no policy keeps the
+    limit, one sentence says that there is no such line."""
+    if not plan.met:
+        return [("No policy keeps the limit, so this plan has no line that starts a live experiment.", [])]
+    parts = [("Run this policy in a live experiment, in Python:", live_lines(plan))]
+    if plan.choice.words:
+        body = f'"policy": "{plan.choice.words}", "horizon": {plan.horizon}'
+        parts += [
+            (
+                "Or behind HTTP: start the server, and open the form, in which all of this is filled in:",
+                ["lighttail serve", form_link(plan)],
+            ),
+            (f"A program sends the same to the server: {body}.", []),
+        ]
+    return parts
+
+
 def live_lines(plan: Plan) -> list[str]:
     """Lines of Python that start a live experiment with the choice."""
     policy = python_words(plan.choice.policy)
