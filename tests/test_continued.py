@@ -121,3 +121,16 @@ def test_floors_have_their_share(policy: Any) -> None:
     assert held.mean() > 200 - 4 * error
     assert held.mean() < 200 + plain.mean() + 4 * error
     assert plain.mean() < 100  # control: without a floor
+
+
+def test_floors_are_refused_where_no_path_would_keep_them() -> None:
+    """Late rewards and a noise that does not move are played by a kernel without floors."""
+    policy, means = POLICIES[0], np.tile([0.3, 0.4, 0.5], (4, 1))
+    floors, start = [(0, 0.2)], begun(policy, BELL, pulls=20)
+    with pytest.raises(lt.BadInput, match=r"floors must be left out with a delay, but is \[\(0, 0.2\)\]"):
+        continued(start, BELL, means, 60, seed=4, floors=floors, delay=3)
+    still = lt.Bandit.from_samples({"A": [0.0, 1.0], "B": [0.2, 0.4], "C": [0.1, 0.3]}).noise
+    with pytest.raises(lt.BadInput, match=r"floors must be left out for .*, whose law does not move"):
+        continued(start, still, means, 60, seed=4, floors=floors)
+    continued(start, BELL, means, 60, seed=4, delay=3)  # control: without floors
+    continued(start, BELL, means, 60, seed=4, floors=floors)

@@ -191,3 +191,17 @@ def test_a_function_is_told_no_total() -> None:
         assert report is not None
         report("search", 5, 20)
     assert told == [("search", 5)]
+
+
+def test_a_note_about_long_work_begins_as_every_line_on_stderr_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "FIRST", 0.0)
+    said = ""
+    with progress.compiling("UCB", True):
+        while not said.endswith("\n"):  # another thread writes it
+            said += capsys.readouterr().err
+    assert said == "lighttail: compiling UCB (first run only)\n"
+    with progress.noted("planning the paths of UCB", False):
+        pass
+    assert capsys.readouterr().err == ""

@@ -22,7 +22,7 @@ from lighttail.paper.figures import decay_figure
 from lighttail.paper.page import TABLES
 from lighttail.paper.published import MEANS
 from lighttail.paper.run import Results
-from lighttail.paper.tables import mean_cells, means_table
+from lighttail.paper.tables import few_words, mean_cells, means_table
 from lighttail.running import prepare
 from lighttail.running.simulate import simulate
 
@@ -131,6 +131,14 @@ def test_marked_cells_are_explained_in_words(results: Results) -> None:
     assert sum(note.startswith("SE at κ") and "No explanation is known." in note for note in notes) == 4
 
 
+def test_few_paths_are_said_to_be_few(results: Results) -> None:
+    said = "40 paths per setting are few, and the paper has 5,000: "
+    assert means_table(TABLE, results).notes[0].startswith(said)
+    assert few_words(999)
+    assert few_words(1000) == ""
+    assert few_words(5000) == ""
+
+
 def test_a_chance_that_no_path_showed_is_drawn_as_an_upper_limit(results: Results) -> None:
     experiment = BY_NAME["figure-4"]
     figure = decay_figure(experiment, results)
@@ -227,7 +235,9 @@ def test_only_makes_one_part_and_keeps_the_others_in_the_page(
     assert "figure-2" not in page
     assert command(monkeypatch, *common, "--seed", "2", "--only", "figure-1") == 0
     assert 'id="table-2"' not in (tmp_path / "paper.html").read_text()  # never mixed with another seed
-    assert capsys.readouterr().out.count("Page: ") == 3
+    screen = capsys.readouterr()
+    assert screen.out.count("Page: ") == 3
+    assert screen.err.count("lighttail: 20 paths per setting are few") == 1  # of the command with a table
 
 
 @pytest.mark.parametrize(

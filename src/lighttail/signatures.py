@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from lighttail.checks import refuse
 
 
+@cache
 def check_takes(place: str, function: Callable[..., Any], takes: str, count: int | None = None) -> None:
     """Raise BadInput if a function cannot take the arguments that it is given.
 
@@ -31,6 +33,7 @@ def check_takes(place: str, function: Callable[..., Any], takes: str, count: int
         raise refuse(place, None, allowed, verb="take", found=f"takes {bare}") from None
 
 
+@cache
 def reads(function: Callable[..., float], place: int) -> bool:
     """Whether the code of a function uses its argument number `place`, which counts from 0."""
     import dis

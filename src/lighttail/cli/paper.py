@@ -9,7 +9,7 @@ import typer
 
 from lighttail.checks import known_word, whole
 from lighttail.cli.app import app
-from lighttail.cli.options import Paths, Seed, Threads, command_again
+from lighttail.cli.options import Paths, Seed, Threads, command_again, print_line
 from lighttail.running.prepare import check_played, check_settings
 from lighttail.system.files import output_folder
 from lighttail.system.progress import parts_reporter
@@ -31,6 +31,7 @@ def paper(
     The folder keeps the outcomes: a command that was stopped resumes where it stopped.
     """
     from lighttail.paper import EXPERIMENTS, run, run_tails, settings_in, tails_in, write_paper
+    from lighttail.paper.tables import few_words
 
     whole("paths", paths, 2)
     names = [experiment.name for experiment in EXPERIMENTS]
@@ -51,4 +52,6 @@ def paper(
             chances = run_tails(experiments, kept, seed=seed, threads=threads, progress=update)
         with parts_reporter(True, len(experiments), "parts") as update:
             page = write_paper(experiments, results, out, command_again(context), update, paths, chances)
+    if any(experiment.view == "means" for experiment in experiments) and few_words(paths):
+        print_line(few_words(paths))
     print(f"Page: {page}")

@@ -24,6 +24,7 @@ from lighttail.paper.run import Results
 from lighttail.tails import exact_tail
 
 MARK = 4.0  # |z| above which a cell is marked
+FEW = 1000  # paths below which z says little
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,17 @@ def _cell(setting: Setting, outcome: PathsOutcome, published: float) -> MeanCell
     return MeanCell(setting.series, setting.kappa, outcome.mean("reward"), published, error)
 
 
+def few_words(paths: int) -> str:
+    """A sentence about tables of means that are made from few paths; empty if there are enough."""
+    if paths >= FEW:
+        return ""
+    return (
+        f"{paths:,} paths per setting are few, and the paper has {PATHS:,}: such paths often miss the rare "
+        "large losses, so that the standard error is too small and z too large. A marked cell says little "
+        f"below {FEW:,} paths."
+    )
+
+
 def means_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """A table of our means, the published means, their differences and z. Notes explain the marked cells."""
     cells = mean_cells(experiment, results, MEANS)
@@ -154,7 +166,9 @@ def means_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         lines[cell.series].append([*shown, "!"] if cell.marked else shown)
     columns = ["policy", "kappa", "ours", "low", "high", "published", "difference", "z", "marked"]
     heads = ["policy", *(f"κ = {kappa:g}" for kappa in kappas)]
-    return PaperTable(columns, rows, heads, list(lines.values()), explain(cells))
+    few = few_words(min(results[setting].paths for setting in experiment.settings))
+    notes = [few, *explain(cells)] if few else explain(cells)
+    return PaperTable(columns, rows, heads, list(lines.values()), notes)
 
 
 def explain(cells: Sequence[MeanCell]) -> list[str]:

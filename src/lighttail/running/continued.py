@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lighttail.checks import refuse
 from lighttail.course import Beginning, Course
 from lighttail.delays import DelayLike, as_delay
 from lighttail.noises import Noise
@@ -53,13 +54,17 @@ def continued(
     means: [path, arm]; a path continues from `start` on the problem of its row. The random numbers of a path
     depend only on the seed and on the number of the path. delay: of the rewards; without one, all rewards
     come at once, those of open trials included. floors: arms that are pulled with a chance of their own,
-    whatever the policy chooses. skip: whether a path may skip ahead, which has the same law. window: in place
-    of a delay; an open trial gets a reward that would not have been told yet.
+    whatever the policy chooses; refused with a delay, and for a noise that does not move. skip: whether a
+    path may skip ahead, which has the same law. window: in place of a delay; an open trial gets a reward that
+    would not have been told yet.
     """
     paths, arms = means.shape
     pulls = np.zeros((paths, arms), dtype=np.int64)
     stop = np.zeros(1, dtype=np.int64)
     late = delay is not None or not noise.moves
+    if floors and late and window is None:
+        why = "with a delay" if delay is not None else f"for {noise}, whose law does not move with the means"
+        raise refuse("floors", list(floors), f"left out {why}")
     make = _windowed if window is not None else _late if late else _straight
     more: dict[str, Any] = {"delay": delay} if late else {"floors": floors, "skip": skip}
     more = more if window is None else {"floors": floors, "window": window}

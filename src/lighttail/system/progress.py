@@ -145,7 +145,7 @@ def noted(text: str, shown: bool) -> AbstractContextManager[None]:
 @contextmanager
 def _after_a_while(text: str) -> Iterator[None]:
     patience = PATIENCE if sys.stderr.isatty() or in_notebook() else FIRST
-    note = threading.Timer(patience, print, (text,), {"file": sys.stderr, "flush": True})
+    note = threading.Timer(patience, print, (f"lighttail: {text}",), {"file": sys.stderr, "flush": True})
     note.daemon = True
     note.start()
     try:
