@@ -3,6 +3,7 @@ with the keyboard alone, in the dark, on paper, and while the server is away."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,7 @@ def page(browser: Any, server: Server) -> Iterator[Any]:
     assert faults == []
 
 
+MINUTE = r"\d{4}-\d\d-\d\d \d\d:\d\d"
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(all times: [A-Z][\w/+-]+\)"
 
 
@@ -145,6 +147,30 @@ def test_hostile_names_are_text(page: Any, server: Server) -> None:
         assert page.title() == "odd · lighttail"
         assert page.locator("main script").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_long_names_of_arms_leave_the_numbers_whole_on_a_phone(page: Any, server: Server) -> None:
+    """A name has its row's whole width, no table of arms or settings is wider than the screen, and no number
+    is broken into two lines."""
+    arms = ["Checkout button, green, with the free-shipping banner and a countdown", "K" * 60, "B"]
+    settings = {"shares": {arms[1]: 0.1}, "means": {"low": 0, "high": 1}}
+    server.post("", {"name": "long", "policy": "ts:0.5", "arms": arms, "seed": 1, "settings": settings})
+    play(server, "long", 6, unit="visitor " + "0123456789abcdef" * 3)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/experiments/long")
+    for part in ("arms", "settings"):
+        fits = f"[...document.querySelectorAll('.{part} .scroll')].map(e => e.scrollWidth <= e.clientWidth)"
+        assert set(page.evaluate(fits)) == {True}, part
+    widths = (
+        "[...document.querySelectorAll('.arms tbody tr')].map(e => e.children[0].clientWidth / e.clientWidth)"
+    )
+    assert min(page.evaluate(widths)) > 0.95
+    heights = "[...document.querySelectorAll('.arms td')].map(e => e.clientHeight)"
+    assert max(page.evaluate(heights)) < 30  # one line, of 20 pixels and padding
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert findings(page) == []
+    assert json.loads(page.locator(".settings pre").text_content()) == settings
+    wait_for_text(page, ".rewards", rf"asked at {MINUTE}:\d\d\. The last reward came at {MINUTE}:\d\d\.")
 
 
 def test_a_lost_connection_is_said_and_its_return_too(browser: Any, tmp_path: Path) -> None:

@@ -190,9 +190,11 @@ def _arm_row(name: Html, one: View, said: str) -> list[Any]:
     return [name, f"{one['tries']:,}", f"{one['heard']:,}", number(one["value"]), said]
 
 
-def _limits_of(one: View, known: bool) -> str:
-    said = limits(one) if known else "none"
-    return f"{said} (retired)" if one["retired"] else said
+def _limits_of(one: View, known: bool) -> Html:
+    """The limits in a cell, in which a narrow table may break the line after "to" and not within a number."""
+    low, to, high = (limits(one) if known else "none").partition(" to ")
+    whole = [el("span", part, class_="whole") for part in (low + to.rstrip(), high) if part]
+    return html(whole[0], [html(" ", part) for part in whole[1:]], " (retired)" if one["retired"] else None)
 
 
 def _shown(view: View) -> Html | None:
@@ -263,10 +265,11 @@ def rewards(view: View) -> Html:
     parts: list[Any] = [table("Rewards in numbers", ["what", "how many"], rows, hidden=True)]
     if view["time"] is not None and past.get("last_ask") is not None:
         last = past.get("last_reward")
-        came = html("The last reward came at ", when(last), ".") if last is not None else None
+        came = html("The last reward came at ", when(last, seconds=True), ".") if last is not None else None
         if last is None and not found["told"]:
             came = html("No reward has come yet.")
-        parts.append(el("p", "The last trial was asked at ", when(past["last_ask"]), ". ", came))
+        asked = when(past["last_ask"], seconds=True)
+        parts.append(el("p", "The last trial was asked at ", asked, ". ", came))
     if view["settings"].get("window") is not None and found["open"]:
         said = f"A trial stays open for {lasting(view['settings']['window'])} at most."
         parts.append(el("p", said, class_="note"))
@@ -352,5 +355,12 @@ def settings(view: View) -> Html:
     rows += [[name, plainly(value)] for name, value in {**found, **said}.items()]
     return html(
         table("The settings", ["setting", "value"], rows, hidden=True),
-        el("details", el("summary", "As JSON"), el("pre", json.dumps(found, indent=1))) if found else None,
+        el("details", el("summary", "As JSON"), el("pre", _lines(json.dumps(found, indent=1))))
+        if found
+        else None,
     )
+
+
+def _lines(text: str) -> Html:
+    """A text of several lines, in which the ends of lines are no hidden signs."""
+    return Html("\n".join(map(html, text.splitlines())))
