@@ -16,7 +16,7 @@ help:
 	@echo "make bench-live   the service: events per commit, latency in fsyncs, HTTP, restart, two servers"
 	@echo "make dist         build the wheel and the sdist, and try the wheel on every supported Python"
 	@echo "make lowest       the quick tests with the lowest supported version of every dependency"
-	@echo "make bench-peers  the same UCB1 in river, MABWiser, PyMAB and lighttail, side by side"
+	@echo "make bench-peers  the same UCB1 in other libraries, and durable asks and tells in Optuna, side by side"
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'lighttail needs Python 3.11 or later; set PYTHON=')"
@@ -68,10 +68,11 @@ bench-live: .venv/ready
 # In an environment of its own: what the others need must not decide what lighttail is tested with.
 bench-peers: .venv-peers/ready
 	.venv-peers/bin/python benchmarks/peers.py
+	.venv-peers/bin/python benchmarks/live_peers.py
 
 .venv-peers/ready: pyproject.toml benchmarks/peers.txt
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --editable . --requirement benchmarks/peers.txt
+	.venv-peers/bin/python -m pip install --quiet --editable ".[serve]" --requirement benchmarks/peers.txt
 	touch $@
 
 # Warnings are errors, links to names without a target too. Nothing is kept from an earlier build.
