@@ -19,7 +19,7 @@ SOURCES = Path(lt.__file__).parent
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 LAYERS = {
-    "Ground": ("checks", "signatures", "system", "random", "rehearsal", "records"),
+    "Ground": ("checks", "members", "system", "random", "rehearsal", "records"),
     "Formulas": ("noises", "rules", "delays", "bonuses", "policies", "course"),
     "Problems": ("problems", "families", "linear", "reading"),
     "Machinery": ("kernels", "outcomes", "gpu"),

@@ -19,16 +19,15 @@ bend upwards, as the maximum of two concave bonuses has, `bend(*params)` returns
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from lighttail.checks import BadInput, accept, non_negative, positive, refuse
+from lighttail.members import check_static, check_takes, in_short, reads
 from lighttail.noises.level import multiplied, noise_level
-from lighttail.signatures import check_takes, reads
 
 
 def same_time(t: float, *params: float) -> float:
@@ -74,12 +73,7 @@ class Bonus(ABC):
         return multiplied(self, self.in_units_of_noise(), noise_level(noise))
 
     def __init_subclass__(cls) -> None:
-        for name in ("radius", "clock", "bend"):
-            member = inspect.getattr_static(cls, name, None)
-            if member is not None and not isinstance(member, staticmethod):
-                raise TypeError(
-                    f"{name} of {cls.__name__} must be a static method: write @staticmethod above it"
-                )
+        check_static(cls, ("radius", "clock", "bend"))
 
     def sample(self, horizon: float, arms: int) -> Iterator[tuple[float, float, float]]:
         """(n, t, radius) over the range of an experiment: all small n and t, and a few of the large ones."""
@@ -140,9 +134,7 @@ class Bonus(ABC):
         return reads(cls.radius, 1)
 
     def __str__(self) -> str:
-        values: list[object] = [getattr(self, f.name) for f in fields(self)] if is_dataclass(self) else []
-        shown = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return in_short(self, type(self).__name__)
 
 
 @dataclass(frozen=True)

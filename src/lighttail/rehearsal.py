@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from lighttail.checks import BadInput, refuse, shown
+from lighttail.members import check_takes
 from lighttail.random import streams
-from lighttail.signatures import check_takes
 
 DRAWS = 8  # calls per trial of a function that draws random numbers
 ALONE = "with uniform(rng) and standard_normal(rng) of lighttail alone"

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from lighttail.random.streams import uniform
 
 Formula = Callable[..., Any]
+Params = tuple[float, ...]  # the numbers of a policy that stay the same during an experiment
 
 
 class Rule(NamedTuple):
@@ -47,7 +48,7 @@ class Rule(NamedTuple):
 
 
 def learn_nothing(
-    arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
+    arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: Params
 ) -> None:
     """The `learn` of a rule that computes everything in `choose`."""
 
@@ -136,7 +137,7 @@ def rule_of_index(index: Formula, clock: Formula, moving: bool) -> Rule:
     moving: whether the index changes with time, so that all indices are computed again in every round.
     """
 
-    def score(n: float, mean: float, clock: float, params: tuple[float, ...]) -> float:
+    def score(n: float, mean: float, clock: float, params: Params) -> float:
         return index(n, mean, clock, *params)  # type: ignore[no-any-return]
 
     return _moving(score, clock) if moving else _standing(score)
@@ -154,13 +155,13 @@ def _score_of_radius(radius: Formula) -> Formula:
     """mean + radius as a function of the tuple `params`. Two special cases do not unpack the tuple, which is
     slow in plain Python."""
 
-    def score(n: float, mean: float, clock: float, params: tuple[float, ...]) -> float:
+    def score(n: float, mean: float, clock: float, params: Params) -> float:
         return mean + radius(n, clock, *params)  # type: ignore[no-any-return]
 
-    def score_of_one(n: float, mean: float, clock: float, params: tuple[float, ...]) -> float:
+    def score_of_one(n: float, mean: float, clock: float, params: Params) -> float:
         return mean + radius(n, clock, params[0])  # type: ignore[no-any-return]
 
-    def score_of_two(n: float, mean: float, clock: float, params: tuple[float, ...]) -> float:
+    def score_of_two(n: float, mean: float, clock: float, params: Params) -> float:
         return mean + radius(n, clock, params[0], params[1])  # type: ignore[no-any-return]
 
     code = getattr(radius, "__code__", None)
@@ -172,9 +173,7 @@ def _score_of_radius(radius: Formula) -> Formula:
 def _moving(score: Formula, clock: Formula) -> Rule:
     """The rule of an index that changes with time. note[k, 0] is the index of arm k in this round."""
 
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         now = clock(t, *params)
         for k in range(len(tried)):
             n, h = tried[k], heard[k]
@@ -195,9 +194,7 @@ def _standing(score: Formula) -> Rule:
     index of an arm without a reward is never kept, because it depends on the rewards of the other arms.
     """
 
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         if t == 1.0:
             for k in range(len(tried)):
                 note[k, 0] = math.inf
@@ -210,9 +207,7 @@ def _standing(score: Formula) -> Rule:
                 note[k, 1] = n if h > 0.0 else 0.0
         return _highest_note(rng, note)
 
-    def learn(
-        arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> None:
+    def learn(arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> None:
         n = tried[arm]
         note[arm, 0] = score(n, total[arm] / heard[arm], 0.0, params)
         note[arm, 1] = n
@@ -240,12 +235,10 @@ def elimination_rule(radius: Formula, clock: Formula) -> Rule:
     that are known. An arm without a reward is not dropped, and no other arm is dropped because of it.
     """
 
-    def width(k: int, t: float, heard: Any, params: tuple[float, ...]) -> float:
+    def width(k: int, t: float, heard: Any, params: Params) -> float:
         return radius(heard[k], clock(t - 1.0, *params), *params)  # type: ignore[no-any-return]
 
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         last = only_active(note)
         if last >= 0:
             return last

@@ -14,7 +14,6 @@ V - ln det V0.
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import ABC
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
 from lighttail.checks import BadInput, accept, fraction, non_negative, positive, refuse
+from lighttail.members import check_static, in_short
 from lighttail.noises.level import multiplied, noise_level
 
 SCALED = ("kappa", "beta", "sigma")  # the names of fields that grow with the noise
@@ -41,12 +41,7 @@ class LinearBonus(ABC):
     clock: ClassVar[Callable[..., float]] = staticmethod(same_round)
 
     def __init_subclass__(cls) -> None:
-        for name in ("radius", "clock"):
-            member = inspect.getattr_static(cls, name, None)
-            if member is not None and not isinstance(member, staticmethod):
-                raise TypeError(
-                    f"{name} of {cls.__name__} must be a static method: write @staticmethod above it"
-                )
+        check_static(cls, ("radius", "clock"))
 
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
         """The floats that `radius` and `clock` receive as `params`. `horizon` is nan if it is not known."""
@@ -82,9 +77,7 @@ class LinearBonus(ABC):
             raise refuse(place, str(error), "a finite number") from None
 
     def __str__(self) -> str:
-        values: list[object] = [getattr(self, f.name) for f in fields(self)] if is_dataclass(self) else []
-        shown = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
-        return f"{type(self).__name__.removeprefix('Linear')}({', '.join(shown)})"
+        return in_short(self, type(self).__name__.removeprefix("Linear"))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ explains the use of each fact.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lighttail.checks import accept, non_negative, number, refuse, shown
+from lighttail.members import check_static, place_of
 from lighttail.noises.formulas import (
     Floats,
     bernoulli_clear,
@@ -96,15 +96,10 @@ class Noise(ABC):
         The functions of sums receive the same `world` as the rewards, so a new `world` alone does not remove
         them.
         """
-        for name in (*DRAWS, *SUMS):
-            member = inspect.getattr_static(cls, name, None)
-            if member is not None and not isinstance(member, staticmethod):
-                raise TypeError(
-                    f"{name} of {cls.__name__} must be a static method: write @staticmethod above it"
-                )
-        drawn = min(_place(cls, name) for name in DRAWS)
+        check_static(cls, (*DRAWS, *SUMS))
+        drawn = min(place_of(cls, name) for name in DRAWS)
         for fact in (*FACTS, *SUMS):
-            if _place(cls, fact) > (drawn if fact in SUMS else min(drawn, _place(cls, "world"))):
+            if place_of(cls, fact) > (drawn if fact in SUMS else min(drawn, place_of(cls, "world"))):
                 setattr(cls, fact, vars(Noise)[fact])
 
     @property
@@ -171,11 +166,6 @@ def rewards_drawn(noise: Noise, means: tuple[float, ...], arms: range) -> Floats
     world, rng = noise.world(means), block_generator(0, 0)
     shocks = [kind.shock(rng, *world) for _ in range(PILOT)]
     return np.array([[kind.reward(shock, arm, *world) for shock in shocks] for arm in arms])
-
-
-def _place(kind: type, name: str) -> float:
-    """The place, in the method resolution order of a class, of the first class that states `name`."""
-    return next((place for place, one in enumerate(kind.__mro__) if name in vars(one)), math.inf)
 
 
 def _size(means: tuple[float, ...]) -> float:

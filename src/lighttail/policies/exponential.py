@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from lighttail.checks import accept, number, one_of, positive, refuse
 from lighttail.policies.policy import Policy, State, is_sum
 from lighttail.random.streams import uniform
+from lighttail.rules import Params
 
 
 def exponential_weight(score: float, best: float, eta: float, gamma: float, shift: float) -> float:
@@ -71,9 +72,7 @@ class Exp3IX(Policy):
     gain = staticmethod(gain_of)
 
     @staticmethod
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         """note[k, 0] is the score of arm k. note[k, 1] is, after the choice, the probability with which the
         arm was drawn."""
         best = note[0, 0]
@@ -92,9 +91,7 @@ class Exp3IX(Policy):
         return arm
 
     @staticmethod
-    def learn(
-        arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> None:
+    def learn(arm: int, reward: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> None:
         note[arm, 0] += gain_of(reward, note[arm, 1], *params)
 
     def check_notes(self, state: State) -> None:

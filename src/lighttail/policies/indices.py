@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from lighttail.checks import accept, non_negative, positive, refuse
 from lighttail.policies.beta import beta_upper_quantile
 from lighttail.policies.policy import IndexPolicy, Policy
-from lighttail.rules import Formula, Rule, highest, learn_nothing, mean_heard, never_settled
+from lighttail.rules import Formula, Params, Rule, highest, learn_nothing, mean_heard, never_settled
 
 MOST_POWER = 50.0  # the largest power of ln T in Bayes-UCB, for which its chance 1/(t (ln T)^c) is not 0
 NEWTON_STEPS = 10  # steps of Newton's method at most; eight steps reach the root up to rounding
@@ -85,6 +85,7 @@ class KlUcb(IndexPolicy):
     0.7847
     """
 
+    needs_horizon: ClassVar[bool] = False
     pulls_every_arm_first: ClassVar[bool] = True  # no index is infinite
     scaled: ClassVar[tuple[str, ...]] = ("sigma",)
     c: float = 0.0
@@ -92,8 +93,6 @@ class KlUcb(IndexPolicy):
 
     def __post_init__(self) -> None:
         accept(self, c=non_negative, **({} if self.sigma is None else {"sigma": positive}))
-
-    needs_horizon: ClassVar[bool] = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (self.c,) if self.sigma is None else (self.c, self.sigma)
@@ -117,9 +116,7 @@ def bernoulli_cost(p: float, q: float) -> float:
 def imed_rule(divergence: Formula) -> Rule:
     """The rule of IMED. note[k, 0] is minus the index of arm k."""
 
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         best = -math.inf
         for k in range(len(tried)):
             if tried[k] > 0.0:
@@ -149,6 +146,7 @@ class Imed(Policy):
     3.1254
     """
 
+    needs_horizon: ClassVar[bool] = False
     scaled: ClassVar[tuple[str, ...]] = ("sigma",)
     amendable: ClassVar[bool] = True
     arms_may_change: ClassVar[bool] = True
@@ -156,8 +154,6 @@ class Imed(Policy):
 
     def __post_init__(self) -> None:
         accept(self, **({} if self.sigma is None else {"sigma": positive}))
-
-    needs_horizon: ClassVar[bool] = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return () if self.sigma is None else (self.sigma,)

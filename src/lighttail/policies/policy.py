@@ -6,18 +6,16 @@ docs/own-policies.md shows how to write a policy of your own. There are three si
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from lighttail.bonuses import same_time
 from lighttail.checks import BadInput, refuse
+from lighttail.members import check_static, check_takes, in_short, place_of, reads
 from lighttail.noises.level import multiplied, noise_level
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
-from lighttail.signatures import check_takes, reads
 
 PAGE = "docs/own-policies.md"
 TAKES = {"clock": "t, *params", "index": "n, mean, clock, *params"}  # the arguments of the formulas
@@ -89,10 +87,10 @@ class Policy(ABC):
     arms_may_change: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        _check_static(cls, ("choose", "learn", "settled"))
-        nearest = min(_place(cls, name) for name in ("choose", "learn", "settled", "rule"))
+        check_static(cls, ("choose", "learn", "settled"))
+        nearest = min(place_of(cls, name) for name in ("choose", "learn", "settled", "rule"))
         for fact in FACTS:
-            if _place(cls, fact) > nearest:  # the fact was stated about another rule
+            if place_of(cls, fact) > nearest:  # the fact was stated about another rule
                 setattr(cls, fact, vars(Policy)[fact])
 
     @abstractmethod
@@ -132,11 +130,7 @@ class Policy(ABC):
         return {}
 
     def __str__(self) -> str:
-        values: list[object] = (
-            [getattr(self, field.name) for field in fields(self)] if is_dataclass(self) else []
-        )
-        texts = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
-        return f"{type(self).__name__}({', '.join(texts)})"
+        return in_short(self, type(self).__name__)
 
     def _lacks(self, name: str) -> BadInput:
         mine = type(self).__name__
@@ -148,11 +142,6 @@ class Policy(ABC):
     def check_notes(self, state: State) -> None:
         """Raise BadInput if the pulls of a saved state cannot have led to its notes; by default, never."""
         return
-
-
-def _place(cls: type, name: str) -> float:
-    """The place, in the method resolution order of a class, of the first class that defines `name`."""
-    return next((place for place, one in enumerate(cls.__mro__) if name in vars(one)), math.inf)
 
 
 def is_sum(value: float, terms: list[float], times: float = 0.0, size: float = 0.0) -> bool:
@@ -168,13 +157,6 @@ def is_sum(value: float, terms: list[float], times: float = 0.0, size: float = 0
     parts = [scale * term for term in terms]
     slack = ROUNDING * (len(parts) + 16 + 2.0 * times) * (math.fsum(map(abs, parts)) + scale * size)
     return abs(scale * value - math.fsum(parts)) <= slack
-
-
-def _check_static(cls: type, names: tuple[str, ...]) -> None:
-    for name in names:
-        member = inspect.getattr_static(cls, name, None)
-        if member is not None and not isinstance(member, staticmethod):
-            raise TypeError(f"{name} of {cls.__name__} must be a static method: write @staticmethod above it")
 
 
 class IndexPolicy(Policy):
@@ -197,11 +179,11 @@ class IndexPolicy(Policy):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        _check_static(cls, ("index", "clock"))
-        nearest = min(_place(cls, name) for name in ("index", "index_formula", "clock", "clock_formula"))
-        if _place(cls, "plays_by") > nearest:
+        check_static(cls, ("index", "clock"))
+        nearest = min(place_of(cls, name) for name in ("index", "index_formula", "clock", "clock_formula"))
+        if place_of(cls, "plays_by") > nearest:
             cls.plays_by = "index" if cls.plays_by else ""
-        if _place(cls, "pulls_every_arm_first") > nearest:
+        if place_of(cls, "pulls_every_arm_first") > nearest:
             cls.pulls_every_arm_first = False
 
     def rule(self) -> Rule:

@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from lighttail.checks import BadInput, refuse, shown
+from lighttail.members import check_takes
 from lighttail.policies.policy import PAGE, TAKES, Policy
 from lighttail.rehearsal import ALONE, Misused, TrialGenerator
 from lighttail.rules import Rule
-from lighttail.signatures import check_takes
 
 ROUNDS = 200  # rounds per trial, to which one per arm is added
 MOST_TRIED = 1000  # arms at most: a trial with more arms would take long and find no more mistakes

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from lighttail.checks import accept, positive, refuse, whole, whole_float
 from lighttail.policies.policy import Policy, State
 from lighttail.random.streams import uniform
-from lighttail.rules import highest, mean_heard
+from lighttail.rules import Params, highest, mean_heard
 
 
 def fewest(tried: Any) -> int:
@@ -43,6 +43,7 @@ class EpsilonGreedy(Policy):
     0.4
     """
 
+    needs_horizon: ClassVar[bool] = False
     notes: ClassVar[int] = 1
     amendable: ClassVar[bool] = True
     c: float
@@ -54,15 +55,11 @@ class EpsilonGreedy(Policy):
         if not 0.0 < mass < math.inf:
             raise refuse("c / d^2", mass, "a finite number above 0")
 
-    needs_horizon: ClassVar[bool] = False
-
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (self.c * arms / self.d / self.d,)
 
     @staticmethod
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         """An arm with only open pulls counts as pulled. Means are means of the rewards received."""
         if uniform(rng) < exploration(t, *params):
             return int(uniform(rng) * len(tried))
@@ -98,6 +95,7 @@ class ExploreThenCommit(Policy):
     20.45 [19.17, 21.87]
     """
 
+    needs_horizon: ClassVar[bool] = False
     notes: ClassVar[int] = 1
     settled = staticmethod(committed)
     m: int
@@ -105,15 +103,11 @@ class ExploreThenCommit(Policy):
     def __post_init__(self) -> None:
         accept(self, m=lambda field, value: whole(field, whole_float(value), 1, most=2**53))
 
-    needs_horizon: ClassVar[bool] = False
-
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (float(self.m),)
 
     @staticmethod
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         """note[k, 0] is 1 if the policy has committed to arm k. It commits when m rewards of every arm are
         known, because it never changes its arm again."""
         arm = committed(note)
@@ -163,9 +157,7 @@ class EvenSplit(Policy):
         return ()
 
     @staticmethod
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         """Open pulls count like other pulls."""
         return fewest(tried)
 

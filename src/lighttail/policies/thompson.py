@@ -10,7 +10,7 @@ from lighttail.checks import accept, number, positive, refuse
 from lighttail.policies.beta import beta_draw
 from lighttail.policies.policy import Policy
 from lighttail.random.streams import standard_normal
-from lighttail.rules import highest, mean_heard
+from lighttail.rules import Params, highest, mean_heard
 
 
 def posterior_mean(n: float, total: float, kappa: float, weight: float, prior_mean: float) -> float:
@@ -74,9 +74,7 @@ class ThompsonSampling(Policy):
     posterior_sd = staticmethod(posterior_sd)
 
     @staticmethod
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         """An open pull narrows the posterior of its arm, so that a batch spreads over the arms."""
         best, arm = -math.inf, 0
         for k in range(len(tried)):
@@ -114,9 +112,7 @@ class BetaThompson(Policy):
         return ()
 
     @staticmethod
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         """An open pull narrows the posterior but keeps its mean, so that a batch spreads over the arms."""
         best, arm = -math.inf, 0
         for k in range(len(tried)):
@@ -145,6 +141,7 @@ class InflatedThompson(Policy):
     0.8839
     """
 
+    needs_horizon: ClassVar[bool] = False
     notes: ClassVar[int] = 1
     scaled: ClassVar[tuple[str, ...]] = ("kappa",)
     amendable: ClassVar[bool] = True
@@ -154,15 +151,11 @@ class InflatedThompson(Policy):
     def __post_init__(self) -> None:
         accept(self, kappa=positive)
 
-    needs_horizon: ClassVar[bool] = False
-
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (self.kappa / math.sqrt(arms),)
 
     @staticmethod
-    def choose(
-        rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: tuple[float, ...]
-    ) -> int:
+    def choose(rng: Any, t: float, tried: Any, heard: Any, total: Any, note: Any, params: Params) -> int:
         """An open pull counts in n and not in the mean, so that a batch spreads over the arms."""
         for k in range(len(tried)):
             note[k, 0] = math.inf

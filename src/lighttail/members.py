@@ -1,13 +1,23 @@
-"""What a function takes, and which of its arguments it reads."""
+"""What the classes of bonuses, noises and policies share: checks of formulas, stated facts, and a short text."""
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
 from lighttail.checks import refuse
+
+
+def check_static(cls: type, names: tuple[str, ...]) -> None:
+    """Raise TypeError if a class has one of these formulas, but not as a static method."""
+    for name in names:
+        member = inspect.getattr_static(cls, name, None)
+        if member is not None and not isinstance(member, staticmethod):
+            raise TypeError(f"{name} of {cls.__name__} must be a static method: write @staticmethod above it")
 
 
 @cache
@@ -42,3 +52,15 @@ def reads(function: Callable[..., float], place: int) -> bool:
     name = code.co_varnames[place]
     seen = (step.argval for step in dis.get_instructions(code))
     return any(name in value if isinstance(value, tuple) else name == value for value in seen)
+
+
+def place_of(cls: type, name: str) -> float:
+    """The place, in the method resolution order of a class, of the first class that states `name`."""
+    return next((place for place, one in enumerate(cls.__mro__) if name in vars(one)), math.inf)
+
+
+def in_short(part: object, name: str) -> str:
+    """This name with the values of a dataclass's fields, as in LightTailed(0.2)."""
+    values: list[object] = [getattr(part, f.name) for f in fields(part)] if is_dataclass(part) else []
+    texts = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
+    return f"{name}({', '.join(texts)})"
