@@ -1,4 +1,4 @@
-"""What the classes of bonuses, noises and policies share: checks of formulas, stated facts, and a short text."""
+"""What the classes of bonuses, noises and policies share: checked formulas, facts, and a short text."""
 
 from __future__ import annotations
 

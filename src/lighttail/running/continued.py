@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,69 +59,102 @@ def continued(
     path may skip ahead, which has the same law. window: in place of a delay; an open trial gets a reward that
     would not have been told yet.
     """
-    paths, arms = means.shape
-    pulls = np.zeros((paths, arms), dtype=np.int64)
-    stop = np.zeros(1, dtype=np.int64)
     late = delay is not None or not noise.moves
     if floors and late and window is None:
         why = "with a delay" if delay is not None else f"for {noise}, whose law does not move with the means"
         raise refuse("floors", list(floors), f"left out {why}")
-    make = _windowed if window is not None else _late if late else _straight
-    more: dict[str, Any] = {"delay": delay} if late else {"floors": floors, "skip": skip}
-    more = more if window is None else {"floors": floors, "window": window}
-    play: Play = make(start, noise, means, horizon, seed, pulls, stop, **more)
+    paths = means.shape[0]
+    ends = _Ends(start, noise, means, horizon, seed)
+    if window is not None:
+        play = ends.windowed(floors, window)
+    else:
+        play = ends.late(delay) if late else ends.straight(floors, skip)
 
     def send(pool: Any, first: int, attempt: int) -> Future[None]:
         return pool.submit(play, first, min(paths, first + TOGETHER))  # type: ignore[no-any-return]
 
     def halt() -> None:
-        stop[0] = 1
-
-    def ahead() -> int:
-        return AHEAD * threads
+        ends.stop[0] = 1
 
     def done(first: int, result: None) -> None:
         """Nothing is left to do: the pulls are in their rows."""
 
-    work_on(threads_of(threads), range(0, paths, TOGETHER), send, done, window=ahead, halt=halt)
-    return pulls
+    tasks = range(0, paths, TOGETHER)
+    work_on(threads_of(threads), tasks, send, done, window=lambda: AHEAD * threads, halt=halt)
+    return ends.pulls
 
 
-def _straight(
-    start: Beginning,
-    noise: Noise,
-    means: Floats,
-    horizon: int,
-    seed: int,
-    pulls: Any,
-    stop: Any,
-    floors: Sequence[tuple[int, float]],
-    skip: bool,
-) -> Play:
-    """Plays rows of paths whose rewards come at once: many paths per call of a kernel."""
-    from lighttail.kernels import continuing_kernel_for, stream  # imports numba
-    from lighttail.kernels.errors import check_arms
+class _Ends:
+    """Paths that continue from a state, each on the means of its row. `pulls`, [path, arm], is filled in."""
 
-    policy, arms = start.policy, means.shape[1]
-    params, first = policy.params(Course(start=start).known_horizon(horizon), arms), start.rounds
-    example = Bandit(tuple(means[0].tolist()), noise)
-    leaping = skip and not floors and pays(start, example, horizon)
-    opened = np.bincount(start.opened[:, 0].astype(np.int64), minlength=arms).astype(np.float64)
-    summed = leaping or (policy.amendable and len(start.opened) > MANY_OPEN)
-    rest = (start.note, start.opened, start.memos, opened if summed else np.zeros(0), _added(floors, arms))
-    with in_sentences(policy, example):
-        kernel = continuing_kernel_for(policy, example, leaping, bool(floors))
+    def __init__(self, start: Beginning, noise: Noise, means: Floats, horizon: int, seed: int) -> None:
+        self.start, self.noise, self.means, self.horizon, self.seed = start, noise, means, horizon, seed
+        self.policy, self.arms = start.policy, means.shape[1]
+        self.params = self.policy.params(start.horizon, self.arms)
+        self.example = Bandit(tuple(means[0].tolist()), noise)
+        self.pulls = np.zeros(means.shape, dtype=np.int64)
+        self.stop = np.zeros(1, dtype=np.int64)
 
-    def play(begin: int, end: int) -> None:
-        generator = block_generator(seed, begin // TOGETHER)  # must live as long as the kernel draws from it
-        world = noise.world(tuple(means[begin].tolist()))
-        rows = means[begin:end], start.counts, *rest
-        with in_sentences(policy, example):
-            kernel(stream(generator), params, world, first, horizon, pulls[begin:end], stop, *rows)
-        if stop[0]:
-            check_arms(policy, stop)
+    def straight(self, floors: Sequence[tuple[int, float]], skip: bool) -> Play:
+        """Plays rows of paths whose rewards come at once: many paths per call of a kernel."""
+        from lighttail.kernels import continuing_kernel_for  # imports numba
 
-    return play
+        opened = self.start.opened
+        leaping = skip and not floors and pays(self.start, self.example, self.horizon)
+        summed = leaping or (self.policy.amendable and len(opened) > MANY_OPEN)
+        counts = np.bincount(opened[:, 0].astype(np.int64), minlength=self.arms).astype(np.float64)
+        with in_sentences(self.policy, self.example):
+            kernel = continuing_kernel_for(self.policy, self.example, leaping, bool(floors))
+        return partial(self._rows, kernel, (counts if summed else np.zeros(0), _added(floors, self.arms)))
+
+    def windowed(self, floors: Sequence[tuple[int, float]], window: Window) -> Play:
+        """Plays rows of paths whose rewards a window keeps back."""
+        from lighttail.kernels import windowed_kernel_for  # imports numba
+
+        ring = int(min(window.waits.max(), max(1, self.horizon - self.start.rounds))) + 2
+        with in_sentences(self.policy, self.example):
+            kernel = windowed_kernel_for(self.policy, self.example)
+        return partial(self._rows, kernel, (_added(floors, self.arms), window.default, window.waits, ring))
+
+    def late(self, delay: DelayLike) -> Play:
+        """Plays paths whose rewards come late, or whose noise does not move with the means: one by one."""
+        from lighttail.kernels import late_kernel_for  # imports numba
+
+        rule = self.policy.rule()
+        course = Course(Course().delay if delay is None else as_delay(delay), start=self.start)
+        more = course.arguments(self.horizon, self.arms, rule.notes, rule.memo)
+        with in_sentences(self.policy, self.example):
+            kernel = late_kernel_for(self.policy, self.example)
+
+        def play(begin: int, end: int) -> None:
+            record = self.example.room(1)
+            for path in range(begin, end):
+                room = self.horizon, record.reward, record.table, self.stop
+                self._call(kernel, path, path, *room, *more)
+                if self.stop[0]:
+                    break
+                self.pulls[path] = record.table[0]
+
+        return play
+
+    def _rows(self, kernel: Any, more: tuple[Any, ...], begin: int, end: int) -> None:
+        """Play the paths begin to end - 1. more: the arguments of the kernel after the state."""
+        start, rows = self.start, slice(begin, end)
+        state = start.counts, start.note, start.opened, start.memos
+        room = start.rounds, self.horizon, self.pulls[rows], self.stop, self.means[rows]
+        self._call(kernel, begin // TOGETHER, begin, *room, *state, *more)
+
+    def _call(self, kernel: Any, block: int, path: int, *arguments: Any) -> None:
+        """Call a kernel with the random numbers of this block and the noise of this path."""
+        from lighttail.kernels import stream
+        from lighttail.kernels.errors import check_arms
+
+        generator = block_generator(self.seed, block)  # must live as long as the kernel draws from it
+        world = self.noise.world(tuple(self.means[path].tolist()))
+        with in_sentences(self.policy, self.example):
+            kernel(stream(generator), self.params, world, *arguments)
+        if self.stop[0]:
+            check_arms(self.policy, self.stop)
 
 
 def pays(start: Beginning, example: Bandit, horizon: int) -> bool:
@@ -147,76 +181,3 @@ def _added(floors: Sequence[tuple[int, float]], arms: int) -> Floats:
     for arm, share in floors:
         shares[arm] = share
     return np.cumsum(shares)
-
-
-def _windowed(
-    start: Beginning,
-    noise: Noise,
-    means: Floats,
-    horizon: int,
-    seed: int,
-    pulls: Any,
-    stop: Any,
-    floors: Sequence[tuple[int, float]],
-    window: Window,
-) -> Play:
-    """Plays rows of paths whose rewards a window keeps back."""
-    from lighttail.kernels import stream, windowed_kernel_for  # imports numba
-    from lighttail.kernels.errors import check_arms
-
-    policy, arms, first = start.policy, means.shape[1], start.rounds
-    params = policy.params(Course(start=start).known_horizon(horizon), arms)
-    example = Bandit(tuple(means[0].tolist()), noise)
-    ring = int(min(window.waits.max(), max(1, horizon - first))) + 2
-    rest = (start.counts, start.note, start.opened, start.memos, _added(floors, arms))
-    with in_sentences(policy, example):
-        kernel = windowed_kernel_for(policy, example)
-
-    def play(begin: int, end: int) -> None:
-        generator = block_generator(seed, begin // TOGETHER)  # must live as long as the kernel draws from it
-        world = noise.world(tuple(means[begin].tolist()))
-        rows = means[begin:end], *rest, window.default, window.waits, ring
-        with in_sentences(policy, example):
-            kernel(stream(generator), params, world, first, horizon, pulls[begin:end], stop, *rows)
-        if stop[0]:
-            check_arms(policy, stop)
-
-    return play
-
-
-def _late(
-    start: Beginning,
-    noise: Noise,
-    means: Floats,
-    horizon: int,
-    seed: int,
-    pulls: Any,
-    stop: Any,
-    delay: DelayLike,
-) -> Play:
-    """Plays paths whose rewards come late, or whose noise does not move with the means: one by one."""
-    from lighttail.kernels import late_kernel_for, stream  # imports numba
-    from lighttail.kernels.errors import check_arms
-
-    policy, rule = start.policy, start.policy.rule()
-    course = Course(Course().delay if delay is None else as_delay(delay), start=start)
-    arms = means.shape[1]
-    more = course.arguments(horizon, arms, rule.notes, rule.memo)
-    params = policy.params(course.known_horizon(horizon), arms)
-    example = Bandit(tuple(means[0].tolist()), noise)
-    with in_sentences(policy, example):
-        kernel = late_kernel_for(policy, example)
-
-    def play(begin: int, end: int) -> None:
-        record = example.room(1)
-        for path in range(begin, end):
-            generator = block_generator(seed, path)  # must live as long as the kernel draws from it
-            world = noise.world(tuple(means[path].tolist()))
-            with in_sentences(policy, example):
-                kernel(stream(generator), params, world, horizon, record.reward, record.table, stop, *more)
-            if stop[0]:
-                check_arms(policy, stop)
-                break
-            pulls[path] = record.table[0]
-
-    return play
