@@ -27,15 +27,8 @@ BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
 MOST_LISTED = 10**7  # numbers in a list: such a list takes a second to become an array
 NESTED = (list, tuple, np.ndarray)
 SENT = (type(None), bool, int, float, str)  # types of values that an error takes to another process
-UNORDERED = (
-    str,
-    bytes,
-    bytearray,
-    set,
-    frozenset,
-    Mapping,
-)  # these have a length but are not lists of numbers
-
+# These have a length but are not lists of numbers.
+UNORDERED = (str, bytes, bytearray, set, frozenset, Mapping)
 
 Error = TypeVar("Error", bound="BadInput")
 

@@ -17,7 +17,6 @@ from lighttail.bounds.bound import (
     Chance,
     Kind,
     NoBound,
-    check_kind,
     check_question,
     is_gaussian,
     most_regret,
@@ -34,6 +33,7 @@ from lighttail.bounds.simplified import Simplified
 from lighttail.bounds.split import Arm, Split
 from lighttail.checks import BadInput, fraction, number, refuse
 from lighttail.linear import LinearBandit
+from lighttail.outcomes.losing import check_lost
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -94,7 +94,7 @@ def _linear_tail(policy: Any, problem: LinearBandit, horizon: int, regret: float
         raise refuse("theta", problem.theta, "of two dimensions or more, which the proof needs")
     if not problem.within_theorem:
         raise refuse("problem", problem, "within the theorem: |a| at most 1, |theta_i| at most 1")
-    x, kind, sigma = number("regret", regret), check_kind(kind), sub_gaussian(problem)
+    x, kind, sigma = number("regret", regret), check_lost(kind), sub_gaussian(problem)
     terms = theorems.linear(x, horizon, problem.dim, sigma, policy.bonus.kappa)
     value = sum(terms if kind == "regret" else terms[1:])
     return probability_bound(max(TINY, value) if x > 0.0 else 1.0, "Thm linear")

@@ -7,13 +7,14 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from lighttail.checks import BadInput, number, one_of, positive, refuse, whole
+from lighttail.checks import BadInput, number, positive, refuse, whole
+from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Problem, has_arms
 
-Kind = Literal["pseudo_regret", "regret"]
+Kind = Lost
 Chance = Callable[[float], float]  # an upper bound on P(regret >= x) as a function of x, which never rises
 TINY = sys.float_info.min  # the smallest bound that is returned: no bound above 0 is rounded to 0
 # The regret is split into noise and pseudo regret at multiples of STEP standard deviations, up to FARTHEST
@@ -87,7 +88,7 @@ def check_question(
     pulls = whole("horizon", horizon, max(3, problem.arms), most=MOST_PULLS)
     problem.check_sums(pulls)
     remembered(_check_policy, policy, pulls, problem.arms)
-    return Asked(pulls, number("regret", regret), check_kind(kind), sub_gaussian(problem))
+    return Asked(pulls, number("regret", regret), check_lost(kind), sub_gaussian(problem))
 
 
 @functools.lru_cache(maxsize=16)
@@ -102,10 +103,6 @@ def remembered(function: Any, *args: Any) -> Any:
     except Exception:  # a user's policy may have no hash
         return function.__wrapped__(*args)
     return function(*args)
-
-
-def check_kind(kind: Any) -> Kind:
-    return one_of("kind", kind, get_args(Kind))  # type: ignore[return-value]
 
 
 def sub_gaussian(problem: Problem) -> float:

@@ -94,10 +94,8 @@ def _say_out_of_reach(study: Any) -> None:
     """Name the problems on which not even the worst choice loses as much as the study's threshold."""
     if study.threshold is None:
         return
-    most = {
-        one.name: one.problem.worst_loss(1000) / 1000 for one in study.problems
-    }  # the same for every sigma
-    for name, loss in most.items():
+    losses = {one.name: one.problem.worst_loss(1000) / 1000 for one in study.problems}  # for every sigma
+    for name, loss in losses.items():
         if study.threshold > loss:
             print_line(
                 f"threshold {study.threshold:g} is out of reach with problem {name!r}: "

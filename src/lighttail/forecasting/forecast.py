@@ -23,7 +23,7 @@ from lighttail.inference.evidence import Heard
 from lighttail.inference.sequences import parts_of_error
 from lighttail.noises import Noise
 from lighttail.outcomes import estimates
-from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.estimates import Estimate, finite
 from lighttail.outcomes.format import chance, interval, outward, probability, rounded
 from lighttail.problems import Bandit
 from lighttail.running.continued import Window, continued
@@ -38,14 +38,8 @@ SCREENED = 10  # the part of the paths with which all candidates for the worst p
 CONFIRMED = 4  # the part of the paths that the worst candidate is played on, with fresh random numbers
 AGAIN = 6  # candidates that are compared again, with more paths
 RISES = (0.25, 0.5, 1.0)  # how far an arm is raised, as a part of the way to its upper limit
-GAPS = (
-    1.1,
-    1.5,
-    2.0,
-    3.0,
-    5.0,
-    10.0,
-)  # of the other arms, in units of the least gap with which the loss is possible
+# The gaps of the other arms, in units of the least gap with which the loss is possible.
+GAPS = (1.1, 1.5, 2.0, 3.0, 5.0, 10.0)
 NOTHING = Heard(0, 0.0)  # rules out no mean that the rewards can have
 MOST_RAISED = 12  # arms that may be the best arm of a candidate
 EACH, FEWEST = 20, 100  # paths of every candidate that is compared, and of the worst one, at least
@@ -115,7 +109,7 @@ class Forecast:
             "chance": self.chance.to_dict(),
             "worst": {**self.worst.to_dict(), "means": {str(arm): m for arm, m in self.worst_means.items()}},
             "mean_loss": self.mean_loss.to_dict(),
-            "so_far": {name: _finite(value) for name, value in self.so_far._asdict().items()},
+            "so_far": {name: finite(value) for name, value in self.so_far._asdict().items()},
             "distribution": self.distribution(),
         }
 
@@ -332,11 +326,6 @@ def _another(seed: int, stage: int) -> int:
     """A seed for each stage of a forecast."""
     state = np.random.SeedSequence([seed, stage]).generate_state(2, np.uint64)
     return int(state[0]) << 64 | int(state[1])
-
-
-def _finite(value: float) -> float | None:
-    """For JSON, which has no infinity."""
-    return value if math.isfinite(value) else None
 
 
 def _said(found: Estimate) -> str:

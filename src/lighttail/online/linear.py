@@ -92,10 +92,8 @@ class LinearExperiment(LiveExperiment):
         self._asked = policy.ridge * np.eye(self.dim)  # V of all trials, including open ones
         self._received = self._asked.copy()  # V of the trials whose reward is known
         self._sums = np.zeros(self.dim)  # the sum of reward * action
-        self._replaced = [
-            0.0,
-            0.0,
-        ]  # how many rewards were replaced, and the sum of the sizes of their products
+        # How many rewards were replaced, and the sum of the sizes of their products.
+        self._replaced = [0.0, 0.0]
         self._action_of: list[list[float]] = []
         self._label_of: list[Label | None] = []
 
@@ -230,9 +228,8 @@ class LinearExperiment(LiveExperiment):
         """The radius of this round as a function of the width."""
         policy: Any = self.policy
         bonus, (ridge, *params) = policy.bonus, self._params
-        growth = 2.0 * float(np.sum(np.log(np.diag(root_of(self._asked, ridge))))) - self.dim * math.log(
-            ridge
-        )
+        pivots = np.diag(root_of(self._asked, ridge))
+        growth = 2.0 * float(np.sum(np.log(pivots))) - self.dim * math.log(ridge)
         time = bonus.clock(float(self._pulls_before + len(self._action_of) + 1), growth, ridge, *params)
         return lambda z: bonus.radius(z, time, *params)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lighttail.inference import BoundedRewards, Evidence, lead
 from lighttail.online.trials import Label
-from lighttail.outcomes.format import counted, rounded
+from lighttail.outcomes.format import aligned, counted, rounded
 
 if TYPE_CHECKING:
     from lighttail.online.experiment import Experiment
@@ -87,21 +87,6 @@ def summary_text(experiment: Experiment, rewards: Evidence | None, forecast: Any
 def better(arm: Any, than: Any, shown: bool) -> str:
     """Whether an arm is shown to be better than another, as a sentence."""
     return f"It is {'shown' if shown else 'not shown'} that {arm} is better than {than}."
-
-
-def aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Lines in which the first column begins, and the others end, at the same place.
-
-    >>> aligned([("arm", "pulls"), ("blue", "7")])
-    ['arm   pulls', 'blue      7']
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(cells)
-        )
-        for cells in (list(zip(row, widths, strict=True)) for row in rows)
-    ]
 
 
 def _short(value: float) -> str:

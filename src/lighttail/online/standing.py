@@ -44,9 +44,8 @@ class Standing:
         self._places = tuple(range(self.rule.notes))
         self._memo = self._places[self.rule.notes - self.rule.memo :]
         self.memo: tuple[float, ...] = ()
-        self.replaced: Any = np.zeros(
-            (self.arms, 2)
-        )  # per arm: how many rewards were replaced, and the sum of the sizes of old and new rewards
+        # Per arm: how many rewards were replaced, and the sum of the sizes of old and new rewards.
+        self.replaced: Any = np.zeros((self.arms, 2))
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle. The views and the rule's functions are made again from it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from lighttail.checks import known_word, refuse
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import interval, probability, rounded
+from lighttail.outcomes.format import aligned, interval, probability, rounded
 from lighttail.outcomes.growth import Growth
 from lighttail.outcomes.losing import EXPLAINED, Lost, event, noun
 from lighttail.outcomes.outcome import Outcome
@@ -186,12 +186,7 @@ class Comparison:
         rows = [["policy", *self.headings()]]
         for entry in self.entries:
             rows.append([entry.label, *(" ".join(filter(None, cell)) for cell in entry.cells())])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = []
-        for label, *cells in rows:
-            numbers = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-            lines.append("  ".join([label.ljust(widths[0]), *numbers]).rstrip())
-        return "\n".join([self.title(), "", *lines, "", self.verdict(), EXPLAINED[self.kind]])
+        return "\n".join([self.title(), "", *aligned(rows), "", self.verdict(), EXPLAINED[self.kind]])
 
     __repr__ = __str__
 

@@ -46,7 +46,7 @@ class Estimate:
     def to_dict(self) -> dict[str, float | None]:
         """For JSON, which has no infinity: an infinite end becomes None."""
         values = {"value": self.value, "low": self.low, "high": self.high, "level": self.level}
-        return {name: value if math.isfinite(value) else None for name, value in values.items()}
+        return {name: finite(value) for name, value in values.items()}
 
     def __float__(self) -> float:
         """The value without its interval."""
@@ -69,6 +69,11 @@ class Estimate:
         if not form:
             return str(self)
         return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
+
+
+def finite(value: float) -> float | None:
+    """For JSON, which has no infinity: None in place of a number that is not finite."""
+    return value if math.isfinite(value) else None
 
 
 def proportion(hits: int, sample: int, level: float) -> Estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Sequence
 
 from lighttail.outcomes.estimates import Estimate
 
@@ -22,6 +23,20 @@ def counted(count: int, one: str, many: str = "") -> str:
     ('1 policy', '2,000 files')
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines in which the first column begins, and the others end, at the same place.
+
+    >>> aligned([("arm", "pulls"), ("blue", "7")])
+    ['arm   pulls', 'blue      7']
+    """
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for name, *cells in rows:
+        ends = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        lines.append("  ".join([name.ljust(first), *ends]).rstrip())
+    return lines
 
 
 def interval(estimate: Estimate) -> tuple[str, str]:

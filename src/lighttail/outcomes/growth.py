@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.estimates import Estimate, finite
 
 SHARES = (4, 2, 1)  # the horizons are T/4, T/2 and T
 CUT = 1.2  # of the ratio, which is 1 for a power of T and sqrt 2 for exp(-sqrt T)
@@ -21,12 +21,8 @@ POWER = "falls like a power of T"
 ROOT = "falls exponentially in the square root of T"
 HARDLY = "hardly falls"
 UNKNOWN = "cannot be told from these paths"
-SHORT = {
-    POWER: "like a power of\u00a0T",
-    ROOT: "like exp(−√T)",
-    HARDLY: "hardly",
-    UNKNOWN: "not told",
-}  # it falls ...
+# The chance falls ...
+SHORT = {POWER: "like a power of\u00a0T", ROOT: "like exp(−√T)", HARDLY: "hardly", UNKNOWN: "not told"}
 
 
 class _Log(NamedTuple):
@@ -98,8 +94,8 @@ class Growth:
                 {"horizon": horizon, "threshold": loss, "chance": chance.to_dict(), "source": source}
                 for horizon, loss, chance, source in each
             ],
-            "exponents": [_finite(exponent) for exponent in self.exponents],
-            "ratio": {name: _finite(getattr(self.ratio, name)) for name in ("value", "low", "high")},
+            "exponents": [finite(exponent) for exponent in self.exponents],
+            "ratio": {name: finite(getattr(self.ratio, name)) for name in ("value", "low", "high")},
         }
 
     @cached_property
@@ -155,7 +151,3 @@ def _log(chance: Estimate) -> _Log:
     high = math.log(chance.high)
     value = math.log(chance.value) if chance.value > 0.0 else high
     return _Log(value, value - math.log(chance.low) if chance.low > 0.0 else math.inf, high - value)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -7,11 +7,11 @@ from html import escape
 
 from lighttail.outcomes.format import chance as in_percent
 from lighttail.outcomes.format import counted
+from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
 from lighttail.report.document import document, figure, unbroken
 from lighttail.report.plan_words import (
     COLUMNS,
-    LOST,
     MISJUDGED,
     NOMINAL,
     closer_look,
@@ -38,7 +38,7 @@ def page(plan: Plan, command: str, frontier: bytes, losses: bytes, above: str = 
 <p class="verdict">{unbroken(plan.sentence())}</p>
 <h2>The numbers</h2>
 {_table(COLUMNS, rows(plan), 2)}
-<p>{LOST} The brackets contain 95&nbsp;% intervals. {unbroken(worst_words(plan))}</p>
+<p>{EXPLAINED["pseudo_regret"]} The brackets contain 95&nbsp;% intervals. {unbroken(worst_words(plan))}</p>
 <h2>Run it</h2>
 {_run(plan)}
 {_closer(plan)}

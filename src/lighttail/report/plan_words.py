@@ -11,6 +11,7 @@ from lighttail.checks import BadInput
 from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, interval
+from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
 from lighttail.planning.answer import Option, chance_words
 from lighttail.planning.sensitivity import Misjudged
@@ -18,10 +19,6 @@ from lighttail.reading.words import NOISES, parse_noise
 
 COLUMNS = ("", "policy", "tuning", "mean loss", "chance of the limit or more", "chance from")
 MISJUDGED = ("if", "the limit", "mean loss", "chance of the limit or more")
-LOST = (
-    "Loss: what pulling the best arm every time would have earned on average, minus what the arms that were "
-    "pulled earn on average; the luck of single rewards is left out."
-)
 NOMINAL = (
     "A nominal limit assumes that no weighted run weighs more than three times the largest weight seen, "
     "which is not proven."
@@ -89,14 +86,14 @@ def limit_words(plan: Plan) -> str:
 
 def notes(plan: Plan) -> list[str]:
     """What a reader of the table must know: what a loss is, whose chances these are, and what is assumed."""
-    several = len(plan.family.members) > 1 or plan.family.low is not None
+    lost, several = EXPLAINED["pseudo_regret"], len(plan.family.members) > 1 or plan.family.low is not None
     where = (
         "of each policy on average over the family"
         if plan.over == "average"
         else ("of each policy in the problem of the family that was found to be its worst")
     )
     found = (
-        [LOST, f"Chances are those {where}; mean losses are averages over the family."] if several else [LOST]
+        [lost, f"Chances are those {where}; mean losses are averages over the family."] if several else [lost]
     )
     nominal = any(one.nominal for one in plan.options().values())
     return [*found, NOMINAL] if nominal else found

@@ -375,10 +375,8 @@ def _tuned(study: Study, setting: StudyProblem, source: Source) -> dict[str, Pol
     return policies
 
 
-FAULTS: dict[str, TablePlace] = {
-    "horizon": ("horizons",),
-    "method": ("method",),
-}  # otherwise the line of the policy
+# Where a mistake in a field stands; otherwise in the line of the policy.
+FAULTS: dict[str, TablePlace] = {"horizon": ("horizons",), "method": ("method",)}
 
 
 def _check_pairs(study: Study, source: Source) -> None:

@@ -230,11 +230,9 @@ def _picture(summaries: list[Summary], kind: Lost) -> str:
     with matplotlib.rc_context(SETTINGS):
         canvas = Figure(figsize=(9, 3.6), layout="constrained")
         axes = canvas.add_subplot()
-        lines = _lines(summaries)
+        lines, span = _lines(summaries), horizons[-1] / horizons[0]
         for turn, (label, (look, points)) in enumerate(lines.items()):
-            aside = (horizons[-1] / horizons[0]) ** (
-                0.01 * (turn - (len(lines) - 1) / 2)
-            )  # bars stand side by side
+            aside = span ** (0.01 * (turn - (len(lines) - 1) / 2))  # so that bars stand side by side
             _draw_line(axes, label, look, [(horizon * aside, chance) for horizon, chance in points])
         axes.set_xscale("log")
         axes.set_yscale("log")

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.bounds.bound import Kind, check_kind, most_regret
+from lighttail.bounds.bound import Kind, most_regret
 from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
+from lighttail.outcomes.losing import check_lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -160,7 +161,7 @@ def tail_curve(
         raise refuse("problem", problem, "a Bandit; for a LinearBandit use tail_probability")
     checked = check_settings(policy, problem, horizon, paths, seed, threads)
     horizon, paths, seed, threads = checked.horizon, checked.paths, checked.seed, checked.threads
-    kind, asked = check_kind(kind), asked_regrets(regret, problem, horizon)
+    kind, asked = check_lost(kind), asked_regrets(regret, problem, horizon)
     course, progress = check_course(policy, problem, horizon, delay, batch), check_progress(progress)
     common: dict[str, Any] = {"seed": seed, "threads": threads, "delay": course.delay, "batch": course.batch}
     with parts_reporter(progress, steps(len(asked)), "steps") as report:

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from lighttail.bounds.bound import Kind, check_kind
+from lighttail.bounds.bound import Kind
 from lighttail.checks import (
     Argument,
     BadInput,
@@ -25,6 +25,7 @@ from lighttail.checks import (
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes import estimates as statistics
+from lighttail.outcomes.losing import check_lost
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import MOST_SUM, Problem
@@ -96,7 +97,7 @@ def tail_probability(
     course = check_course(policy, problem, checked.horizon, delay, batch)
     if course.late and method not in COUNTED:
         raise refuse("method", method, (Argument("", COUNTED), " with a delay or a batch"))
-    task = Task(policy, problem, checked.horizon, regret, check_kind(kind))
+    task = Task(policy, problem, checked.horizon, regret, check_lost(kind))
     effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
     if not problem.independent:
         if method not in COUNTED:
