@@ -112,10 +112,12 @@ def main() -> int:
         return 0
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print("| | callers | durable pairs per second | one pair takes as long as so many fsyncs |\n|---|---|---|---|")
+    print("| | callers | durable pairs per second | one pair takes as long as so many fsyncs |")
+    print("|---|---|---|---|")
     for (package, name, callers), rate in rates.items():
         release = lt.__version__ if package == "lighttail" else version(package)
-        print(f"| {package} {release}, {name} | {callers} | {float(f"{rate:.3g}"):,.0f} | {1.0 / (rate * disk):.2g} |")
+        pairs = f"{float(f'{rate:.3g}'):,.0f}"
+        print(f"| {package} {release}, {name} | {callers} | {pairs} | {1.0 / (rate * disk):.2g} |")
     slow = max(rate for (package, name, _), rate in rates.items() if package == "optuna" and "SQLite" in name)
     ratio = rates["lighttail", "a desk on SQLite", 256] / slow
     print(f"\n256 callers of lighttail over Optuna on SQLite: {ratio:,.0f} times (bar: {BAR:g})")
