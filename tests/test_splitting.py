@@ -72,7 +72,7 @@ def test_a_score_that_counts_bad_pulls_fails_that_test(monkeypatch) -> None:
     """Negative control: the natural score, at the same effort."""
 
     @register_jitable
-    def count(n, s, note, missing, gaps, clock, left, world, params):
+    def count(n, s, note, missing, gaps, clock, left, world, params, most):
         return -missing
 
     monkeypatch.setitem(branching.SCORES, "radius", lambda policy: (lambda: count, (), "pulls"))

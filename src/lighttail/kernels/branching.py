@@ -5,6 +5,9 @@ with the lowest level end. Each of them is replaced by a copy of another path fr
 first came above the level, and the copy is played on with fresh random numbers. The product of the shares of
 paths that were kept at the turns is an unbiased estimate for every score, but useless for a bad score (Cerou
 and Guyader 2007).
+
+A score is `score(n, s, note, missing, gaps, clock, left, world, params, most)`: minus the cost to go, or any
+number up to -most if the cost is `most` or higher, because the path has been closer to the event before.
 """
 
 from __future__ import annotations
@@ -70,14 +73,15 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
 
     @register_jitable
     def score(
-        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
-    ) -> Any:
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
+        most: Any,
+    ) -> Any:  # fmt: skip
         means, variances = world
         arms = n.size
         for k in range(arms):
             if every_arm and n[k] == 0.0:
                 return -math.inf
-        cheapest = math.inf
+        cheapest = most
         for a in range(arms):
             more = np.ceil(missing / gaps[a]) - 1.0 if gaps[a] > 0.0 else math.inf
             if more >= left:
@@ -95,6 +99,8 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
                 if lift > 0.0 and more == 0.0:
                     break
                 cost = squared(lift * count) / (2.0 * variances[a] * more) if lift > 0.0 else 0.0
+                if cost >= cheapest:
+                    break
                 for k in range(arms):
                     if k != a and cost < cheapest:
                         cost += below(k, own + lift, n, s, clock, left - more, world, params)
@@ -113,17 +119,18 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
 
     @register_jitable
     def score(
-        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
-    ) -> Any:
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
+        most: Any,
+    ) -> Any:  # fmt: skip
         means, variances = world
         arms = n.size
-        cheapest = math.inf
+        cheapest = most
         for a in range(arms):
             if note[a, 0] != 0.0 or n[a] == 0.0 or gaps[a] * left < missing:
                 continue
             cost = 0.0
             for k in range(arms):
-                if note[k, 0] != 0.0 or gaps[k] * left >= missing:
+                if note[k, 0] != 0.0 or gaps[k] * left >= missing or cost >= cheapest:
                     continue
                 least = math.inf
                 more = 1.0
@@ -166,15 +173,16 @@ def means_score() -> Any:
 
     @register_jitable
     def score(
-        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
-    ) -> Any:
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
+        most: Any,
+    ) -> Any:  # fmt: skip
         worst = gaps.max()
         if missing <= 0.0:
             return 0.0
         if worst * left < missing:
             return -math.inf
-        evidence = favoured(n, s, note, missing, gaps, clock, left, world, params)
-        return max(evidence, -missing / worst)
+        cost = missing / worst
+        return max(favoured(n, s, note, missing, gaps, clock, left, world, params, min(most, cost)), -cost)
 
     return score
 
@@ -223,20 +231,21 @@ def with_luck(score: Any) -> Any:
 
     @register_jitable
     def both(
-        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any
-    ) -> Any:
+        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
+        most: Any,
+    ) -> Any:  # fmt: skip
         if missing <= 0.0:
             return 0.0
         if left <= 0.0:
             return -math.inf
         variance = world[1].max()
-        cheapest = missing * missing / (2.0 * variance * left)
+        cheapest = min(most, missing * missing / (2.0 * variance * left))
         for i in range(1, FRACTIONS):
             loss = missing * i / (FRACTIONS - 1.0)
             luck = missing - loss
             cost = luck * luck / (2.0 * variance * left)
             if cost < cheapest:
-                cost -= score(n, s, note, loss, gaps, clock, left, world, params)
+                cost -= score(n, s, note, loss, gaps, clock, left, world, params, cheapest)
                 cheapest = min(cheapest, cost)
         return -cheapest
 
@@ -304,6 +313,7 @@ def branching_kernel(
             learn(arm, value, n, n, s, note, params)
             state[0], state[1] = t, loss
             left = horizon - t
+            most = lowest * (level / steps - 1.0)  # the cost to go at the path's level
             if luck:
                 missing = target - (best * t - sum_of(s))
                 if left == 0.0:
@@ -311,9 +321,10 @@ def branching_kernel(
                         return level, t - first
                     reach(record, level, steps + 1, state, 1.0)
                     return steps + 1, t - first
-                now = score_regret(n, s, note, missing, gaps, clock, left, (means, variances), params)
+                now = score_regret(n, s, note, missing, gaps, clock, left, (means, variances), params, most)
             else:
-                now = score_loss(n, s, note, target - loss, gaps, clock, left, (means, variances), params)
+                missing = target - loss
+                now = score_loss(n, s, note, missing, gaps, clock, left, (means, variances), params, most)
             now = now if now > lowest else lowest  # a score of nan, too, is the lowest
             step = int(steps * min(1.0, 1.0 - now / lowest))
             reach(record, level, step, state, 0.0)

@@ -160,5 +160,5 @@ def _lowest(task: Task, clock: float, spread: Floats) -> float:
     ahead = (task.target - lost, gaps, clock, float(task.horizon - problem.arms))
     world = (means, spread)
     with np.errstate(all="ignore"):  # a cost that no float can hold is infinite
-        start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms))
+        start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms), math.inf)
     return 1.25 * max(start, -1e4) - 5.0 if start < 0.0 else -5.0
