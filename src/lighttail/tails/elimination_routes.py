@@ -134,17 +134,17 @@ def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tu
     """As `settled`, but pulls may lose less than the leader's pulls, which fill the horizon: no price."""
     cells, base = table.cost.shape[0], table.base
 
-    def enough(premium: Floats) -> Any:
-        expected = expected_pulls(base, table.pulls, -premium[:, None] * extra)
-        return np.add.reduce(expected * extra, axis=1) >= missing
+    def enough(premium: Floats, some: Any) -> Any:
+        expected = expected_pulls(base[some], table.pulls, -premium[:, None] * extra[some])
+        return np.add.reduce(expected * extra[some], axis=1) >= missing[some]
 
     least = np.min(np.where(extra != 0.0, np.abs(extra), math.inf), axis=1)
     scale = np.where(np.isfinite(least), table.top / least, 1.0)
-    low, high = 1e-12 * scale, 4.0 * scale
+    premium = np.zeros(cells)
     with np.errstate(divide="ignore", invalid="ignore"):
-        free = enough(np.zeros(cells))
-        low, high = halved(low, high, enough, 40)
-    premium = np.where(free, 0.0, high)
+        searched = ~enough(premium, slice(None))
+        low, high = 1e-12 * scale[searched], 4.0 * scale[searched]
+        premium[searched] = halved(low, high, lambda middle: enough(middle, searched), 40)[1]
     logs, expected = weighed(base, table.pulls, -premium[:, None] * extra)
     reached = (expected * extra).sum(axis=1)
     share = logs.sum(axis=1) - premium * missing - credit
