@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 import pytest
 from cpu_times import pytest_configure
 from journals import journal, opener, postgres
 
 __all__ = ["journal", "opener", "postgres", "pytest_configure"]
+
+# Tests start processes that import the package. Without bytecode on disk each of them would compile it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 collect_ignore = [] if SIMULATED else ["test_gpu.py", "test_gpu_rules.py"]
