@@ -13,6 +13,7 @@ from lighttail.kernels import _made, branching
 from lighttail.tails.programme import programme_tail
 
 TWO, FOUR = lt.Bandit([0.2, 0.8]), lt.Bandit([0.4, 0.2, 0.8, 0.6])
+FAR = (lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Gaussian(0.5)), 200, 48.0)  # a chance of 4e-11
 POLICIES = [
     lt.UCB(lt.Standard(0.8)),
     lt.UCB(lt.LightTailed(0.2)),
@@ -27,6 +28,7 @@ def standard_error(found: lt.TailEstimate) -> float:
     return found.diagnostics.relative_error * found.value / 1.96
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [TWO, FOUR], ids=["K=2", "K=4"])
 @pytest.mark.parametrize("policy", POLICIES, ids=name)
 def test_splitting_agrees_with_tilts_and_with_plain_simulation(policy, problem) -> None:
@@ -60,11 +62,12 @@ def test_splitting_is_for_every_noise(noise) -> None:
     assert abs(split.value - other.value) < 4.0 * math.hypot(standard_error(split), standard_error(other))
 
 
+@pytest.mark.slow
 def test_far_out_it_still_agrees_with_the_exact_value() -> None:
-    policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Gaussian(0.5))
-    exact = lt.exact_tail(policy, problem, horizon=200, regret=48.0)
-    split = lt.tail_probability(policy, problem, 200, 48.0, relative_error=0.25, seed=4, method="splitting")
-    assert exact < 1e-7
+    exact = lt.exact_tail(*FAR)
+    split = lt.tail_probability(*FAR, relative_error=0.25, seed=4, method="splitting")
+    assert exact < 1e-10
+    assert split.reached
     assert abs(split.value - exact) < 4.0 * standard_error(split)
 
 
@@ -77,11 +80,8 @@ def test_a_score_that_counts_bad_pulls_fails_that_test(monkeypatch) -> None:
 
     monkeypatch.setitem(branching.SCORES, "radius", lambda policy: (lambda: count, (), "pulls"))
     _made.cache_clear()
-    policy, problem = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8], lt.Gaussian(0.5))
-    exact = lt.exact_tail(policy, problem, horizon=200, regret=48.0)
-    split = lt.tail_probability(
-        policy, problem, 200, 48.0, relative_error=0.25, seed=4, method="splitting", most_pulls=10**7
-    )
+    exact = lt.exact_tail(*FAR)
+    split = lt.tail_probability(*FAR, relative_error=0.25, seed=4, method="splitting", most_pulls=10**7)
     _made.cache_clear()
     assert not split.reached
     assert split.value < exact / 3.0
@@ -112,6 +112,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_intervals_from_repetitions_cover() -> None:
     policy = lt.UCB(lt.LightTailed(0.2))
     exact = lt.exact_tail(policy, TWO, horizon=30, regret=14.4)
@@ -151,14 +152,15 @@ def test_regrets_with_their_luck_agree_with_exact_values(policy, problem, horizo
     assert abs(split.value - exact) < 4.0 * standard_error(split)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [POLICIES[1], *POLICIES[4:]], ids=name)
 def test_regrets_of_gaussian_rewards_agree_with_plain_simulation(policy) -> None:
-    for problem, regret in ((TWO, 28.0), (FOUR, 24.0)):
+    for problem, regret in ((TWO, 18.0), (FOUR, 16.0)):
         plain = lt.tail_probability(
-            policy, problem, 30, regret, kind="regret", seed=3, method="plain", most_pulls=12 * 10**6
+            policy, problem, 16, regret, kind="regret", seed=3, method="plain", most_pulls=6 * 10**6
         )
         split = lt.tail_probability(
-            policy, problem, 30, regret, kind="regret", relative_error=0.3, seed=1, method="splitting"
+            policy, problem, 16, regret, kind="regret", relative_error=0.3, seed=1, method="splitting"
         )
         assert plain.diagnostics.hits > 50
         assert plain.value < 0.02
