@@ -25,7 +25,7 @@ import lighttail as lt
 from lighttail.live import Desk, Journal, Office, open_journal
 from lighttail.live.checking import check_journal
 from lighttail.live.errors import UNAVAILABLE, status_of, unavailable
-from lighttail.live.journal import NO_DIGEST, Turn
+from lighttail.live.journal import NO_DIGEST, Turn, rows_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import outlook
 from lighttail.live.postgres import PostgresJournal
@@ -269,9 +269,9 @@ def test_an_arm_that_joins_later_does_not_change_an_outlook() -> None:
 
 def test_a_group_takes_no_events_with_a_gap() -> None:
     group = Group("one", lambda group: None, 4, NO_DIGEST)
-    group.add([{"seq": 5, "time": 1.0, "kind": "stop"}])
+    group.add(rows_of([{"seq": 5, "time": 1.0, "kind": "stop"}], group.end))
     with pytest.raises(ValueError, match="without gaps"):
-        group.add([{"seq": 7, "time": 1.0, "kind": "stop"}])
+        group.add(rows_of([{"seq": 7, "time": 1.0, "kind": "stop"}], group.end))
     assert [row.seq for row in group.rows] == [5]
 
 

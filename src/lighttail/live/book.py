@@ -98,10 +98,11 @@ class Book:
         kind = event["kind"]
         if kind == "ask":
             self._ask(event)
-        elif kind in ("tell", "default", "late", "amend"):
+            return
+        if kind in ("tell", "default", "late", "amend"):
             self.hear([event], story)
             return
-        elif kind == "settings":
+        if kind == "settings":
             self.hearing.forget(self._young_since())
             risk, self.settings = self.settings.risk, self._read(event["settings"])
             self.alarm = self.alarm if self.settings.risk == risk else None
@@ -119,7 +120,7 @@ class Book:
             self.alarm = after_alarm(self.alarm, event, self.settings.risk)
         else:
             raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
-        self._passed(event)
+        self._passed(kind, event["time"])
 
     def _retire(self, event: Event) -> None:
         place = place_of("arm", event["arm"], self.labels or ())
@@ -133,9 +134,31 @@ class Book:
         if event.get("seq") != self.seq + 1:
             raise Damaged(f"event {self.seq + 1} is missing: {event.get('seq')!r} comes after {self.seq}")
 
-    def _passed(self, event: Event) -> None:
-        self.seq, self.time = event["seq"], event["time"]
-        self.counts[event["kind"]] += 1
+    def _passed(self, kind: str, time: float) -> None:
+        """The next event was taken in."""
+        self.seq += 1
+        self.time = time
+        self.counts[kind] += 1
+
+    @property
+    def policy_decides(self) -> bool:
+        """Whether the policy chooses the arm of every ask, and no ask is refused."""
+        rails = self.settings
+        others = rails.needs_unit or rails.shares or self.paused or self.stopped
+        return self.labels is not None and not others
+
+    def pulled(self, time: float) -> Label:
+        """Take in a pull that is being played, if `policy_decides`; the arm that the policy chooses."""
+        place, label, memo = self.player.choose()
+        self._opened("policy", time, place, SEEN, memo)
+        return label
+
+    def _opened(self, by: str, time: float, place: int, apart: int, memo: tuple[float, ...]) -> None:
+        """Take in an ask, whose arm is known."""
+        self.last += 1
+        self.ledger.add(self.last, time, place, apart, memo)
+        self.counts[by] += 1
+        self._passed("ask", time)
 
     def _ask(self, event: Event) -> None:
         """A pull. Its arm is None while it is being played, and becomes the arm that the policy chooses."""
@@ -150,11 +173,9 @@ class Book:
                 self.apart[APART[by]].tries[place] += 1
             else:
                 memo = self.player.take(place)
-        self.last += 1
+        self._opened(by, event["time"], place, WHOSE.get(by, SEEN), memo)
         if self.labels is None and event.get("labels") is not None:
             self.names[self.last] = event["arm"]
-        self.ledger.add(self.last, event["time"], place, WHOSE.get(by, SEEN), memo)
-        self.counts[by] += 1
 
     def _chosen(self, event: Event) -> tuple[int, tuple[float, ...]]:
         place, label, memo = self.player.choose(event)
@@ -190,41 +211,44 @@ class Book:
             raise
         for event, trial in zip(events, trials, strict=True):
             self._check_next(event)
-            self._heard(event, trial, closed.get(event["id"]))
+            if trial is not None:
+                self._close(trial, event["kind"], event["reward"], event["time"])
+            elif (was := closed.get(event["id"])) is not None:
+                self._amended(event["reward"], was)
+            self._passed(event["kind"], event["time"])
 
-    def _note(self, event: Event, trial: OpenTrial) -> None:
-        reward, window, again = event["reward"], self.settings.window, trial.apart == RETURN
+    def hear_one(self, trial: OpenTrial, reward: float, time: float) -> None:
+        """`hear` for the first reward of one open trial, which is being played."""
+        if trial.apart in TO_POLICY:
+            self.player.learn(trial.place, trial.memo, reward)
+        self._close(trial, "tell", reward, time)
+        self._passed("tell", time)
+
+    def _close(self, trial: OpenTrial, kind: str, reward: float, time: float) -> None:
+        """Count the first reward of a trial, which the policy has learned, or does not see."""
+        if trial.apart in TO_POLICY:
+            self._note(trial, kind, reward, time)
+            if self.names:
+                self.names.pop(trial.id, None)
+        else:
+            self.apart[trial.apart].heard[trial.place] += 1
+            self.apart[trial.apart].total[trial.place] += reward
+        self.ledger.close(trial.id)
+
+    def _note(self, trial: OpenTrial, kind: str, reward: float, time: float) -> None:
+        window, again = self.settings.window, trial.apart == RETURN
         self.hearing.note(reward)
         if again:
             self.hearing.again(trial.place, 1, reward)
-        if event["kind"] == "default":
+        if kind == "default":
             self.hearing.closed()
         elif window is not None:
-            place, now = -1 if again else trial.place, event["time"]
-            same, part = reward == self.settings.default, (now - trial.time) / window
-            self.hearing.early(trial.time, place, reward, now - window, part, same)
+            same, part = reward == self.settings.default, (time - trial.time) / window
+            self.hearing.early(trial.time, -1 if again else trial.place, reward, time - window, part, same)
 
     def _young_since(self) -> float | None:
         """Trials that were asked after this time are younger than the window; None if there is no window."""
         return None if self.settings.window is None else self.time - self.settings.window
-
-    def hear_one(self, event: Event, trial: OpenTrial) -> None:
-        """`hear` for the first reward of one open trial."""
-        self._check_next(event)
-        if trial.apart in TO_POLICY:
-            self.player.learn(trial.place, trial.memo, event["reward"])
-        self._heard(event, trial, None)
-
-    def _heard(self, event: Event, trial: OpenTrial | None, closed: Closed | None) -> None:
-        """Count a reward that the policy has learned, or does not see. closed: what an amended trial was."""
-        if trial is not None and trial.apart in TO_POLICY:
-            self._note(event, trial)
-            self.ledger.close(trial.id)
-            if self.names:
-                self.names.pop(trial.id, None)
-        else:
-            self._hear_apart(event, trial, closed)
-        self._passed(event)
 
     def _amend(self, event: Event, story: Story) -> Closed:
         """Let the policy learn a reward in place of the default; what the trial was."""
@@ -233,20 +257,15 @@ class Book:
             self.player.amend(place, memo, old, event["reward"])
         return closed
 
-    def _hear_apart(self, event: Event, trial: OpenTrial | None, closed: Closed | None) -> None:
-        """A reward that the policy does not see: of the holdout, of the fall-back, or late."""
-        if trial is not None:
-            self.apart[trial.apart].heard[trial.place] += 1
-            self.apart[trial.apart].total[trial.place] += event["reward"]
-            self.ledger.close(trial.id)
-        elif closed is not None:
-            place, apart, _, old = closed
-            if apart not in TO_POLICY:
-                self.apart[apart].total[place] += event["reward"] - old
-                return
-            self.hearing.note(event["reward"])
-            if apart == RETURN:
-                self.hearing.again(place, 0, event["reward"] - old)
+    def _amended(self, reward: float, was: Closed) -> None:
+        """Count a reward in place of the default. was: what the trial was."""
+        place, apart, _, old = was
+        if apart not in TO_POLICY:
+            self.apart[apart].total[place] += reward - old
+            return
+        self.hearing.note(reward)
+        if apart == RETURN:
+            self.hearing.again(place, 0, reward - old)
 
     def _told(self, event: Event, story: Story) -> Closed:
         """The place of a closed trial, who saw it, its memo, and the reward with which it was closed."""

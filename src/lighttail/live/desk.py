@@ -240,16 +240,16 @@ class Desk(Verbs):
             self._book, self._kept = loaded(self.journal, self.name)
         with self.journal.turn(self.name) as turn:
             book = current(self._book, turn)
-            round = Round(book, Past(turn), self.clock())
+            round = Round(book, Past(turn), self.clock(), turn.digest)
             played = round.close_due() < MOST_CLOSED
             if played:
                 if tickets and self.journal.shared:  # more have come while another server had its turn
                     self._collect(tickets)
                 round.look_up([ticket.request for ticket in tickets])
                 self._play(round, tickets)
-            turn.append(turn.last, round.events)
-        if round.events:
-            self.commits, self.written = self.commits + 1, self.written + len(round.events)
+            turn.append_rows(turn.last, turn.digest, round.rows)
+        if round.rows:
+            self.commits, self.written = self.commits + 1, self.written + len(round.rows)
         return played
 
     def _play(self, round: Round, tickets: list[Ticket]) -> None:
@@ -297,11 +297,11 @@ class Desk(Verbs):
         now = self.clock()
         while True:
             groups = (self._group,) if self._flying is None else (self._flying, self._group)
-            round = Round(book, Past(self._finder, groups), now)
+            round = Round(book, Past(self._finder, groups), now, self._group.end)
             closed = round.close_due()
             if closed < MOST_CLOSED:
                 break
-            self._group.add(round.events)
+            self._group.add(round.rows)
             self._land_all()
             if self._book is not book:  # a commit has failed, and what was played is void
                 raise unavailable("the journal could not be written; send the request again")
@@ -312,7 +312,7 @@ class Desk(Verbs):
                 ticket.error = error
         else:
             self._play(round, tickets)
-        self._group.add(round.events)
+        self._group.add(round.rows)
         self._group.keys |= round.keys
         self._group.tickets += tickets
 

@@ -3,7 +3,7 @@ their way to it."""
 
 from __future__ import annotations
 
-from lighttail.live.journal import BINDING, Event, Finder, event_of
+from lighttail.live.journal import Event, Finder, event_of
 from lighttail.live.writer import Group
 
 
@@ -16,15 +16,15 @@ class Past:
     def __init__(self, journal: Finder, groups: tuple[Group, ...] = ()) -> None:
         self._journal, self._groups = journal, groups
 
-    def with_keys(self, keys: list[str]) -> dict[str, list[Event]]:
-        """The asks that came with each of these keys, in their order."""
-        found: dict[str, list[Event]] = {key: [] for key in keys}
-        for event in map(event_of, self._journal.bodies_with(keys)):
-            found[event["key"]].append(event)
+    def with_keys(self, keys: set[str]) -> dict[str, list[str]]:
+        """The lines of the asks that came with each of these keys, in their order; most keys are new and
+        have none."""
+        found: dict[str, list[str]] = {}
+        for body in self._journal.bodies_with(list(keys)):
+            found.setdefault(event_of(body)["key"], []).append(body)
         for group in self._groups:
-            for key in keys:
-                if made := group.keys.get(key):
-                    found[key] = made  # the asks of a key are never in two groups
+            for key in keys & group.keys.keys():
+                found[key] = group.keys[key]  # the asks of a key are never in two groups
         return found
 
     def of_units(self, units: list[str], after: int) -> list[Event]:
@@ -32,10 +32,10 @@ class Past:
         found = {event["unit"]: event for event in map(event_of, self._journal.bodies_of_units(units, after))}
         wanted = set(units) - found.keys() if self._groups else ()
         for group in self._groups:
-            for event in group.events if wanted else ():
-                unit = event.get("unit")
-                if unit in wanted and unit not in found and event["seq"] > after and event["by"] in BINDING:
-                    found[unit] = event
+            for row in group.rows if wanted else ():
+                unit = row.unit
+                if unit in wanted and unit not in found and row.seq > after:
+                    found[unit] = event_of(row.body)
         return list(found.values())
 
     def of_trial(self, id: int) -> list[Event]:

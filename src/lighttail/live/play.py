@@ -10,10 +10,10 @@ from lighttail.checks import BadInput, refuse
 from lighttail.live.alarms import ON, Found, alarm_fields, is_on, verdict
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict, unknown
-from lighttail.live.journal import Event
+from lighttail.live.journal import Event, Row, ask_line, digest_after, event_of, line_of, reward_line, row_of
 from lighttail.live.ledger import OpenTrial
 from lighttail.live.past import Past
-from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told, Weigh
+from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
 from lighttail.live.settings import place_of
 from lighttail.online.trials import Label
 
@@ -22,26 +22,31 @@ MOST_CLOSED = 2_000  # trials that one commit closes because their window is ove
 
 
 class Round:
-    """The requests that are played in one turn, on one book, and the events that they make.
+    """The requests that are played in one turn, on one book, and the rows of the events that they make.
 
-    A request that is refused leaves the book as it was. The events are not on disk: nobody may be answered
-    before they are, and the book must be thrown away if they cannot be written."""
+    A request that is refused leaves the book as it was. The rows are not on disk: nobody may be answered
+    before they are, and the book must be thrown away if they cannot be written. digest: that of all lines
+    before. keys: the lines of the asks of each key that was found or used."""
 
-    def __init__(self, book: Book, past: Past, now: float) -> None:
+    def __init__(self, book: Book, past: Past, now: float, digest: bytes) -> None:
         self.book, self.past = book, past
         self.now = max(now, book.time)  # a clock that was set back stands still until it has caught up
-        self.events: list[Event] = []
-        self.keys: dict[str, list[Event]] = {}
+        self.rows: list[Row] = []
+        self.keys: dict[str, list[str]] = {}
+        self._digest, self._shown = digest, repr(self.now)
+        self._freely = book.policy_decides
         self._units: dict[str, Label | None] = {}
         self._gone: set[Label | None] = set()  # arms that were retired in this round
-        self._stories: dict[str, list[Event]] = {}  # what this round adds to the story of a trial
-        self._sorted = 0  # how many events of this round are in it
+        self._stories: dict[int, list[str]] = {}  # the lines that this round adds to the story of a trial
+        self._sorted = 0  # how many rows of this round are in it
 
     def look_up(self, requests: list[Request]) -> None:
         """Find the keys and the units of all requests in the journal, in two questions."""
-        asks = [request for request in requests if isinstance(request, Ask)]
-        if keys := list({ask.key for ask in asks if ask.key is not None}):
-            self.keys = self.past.with_keys(keys)
+        asks = [request for request in requests if type(request) is Ask]
+        keys = {ask.key for ask in asks}
+        keys.discard(None)
+        if keys:
+            self.keys = self.past.with_keys(keys)  # type: ignore[arg-type]
         if self.book.settings.sticky and (units := list({ask.unit for ask in asks if ask.unit is not None})):
             self._find_units(units)
 
@@ -62,21 +67,39 @@ class Round:
 
     def story(self, id: int) -> list[Event]:
         """All events of a trial, those of this round included."""
-        for event in self.events[self._sorted :]:
-            if "id" in event:
-                self._stories.setdefault(event["id"], []).append(event)
-        self._sorted = len(self.events)
-        return [*self.past.of_trial(id), *self._stories.get(str(id), [])]
+        for row in self.rows[self._sorted :]:
+            if row.trial is not None:
+                self._stories.setdefault(row.trial, []).append(row.body)
+        self._sorted = len(self.rows)
+        return [*self.past.of_trial(id), *map(event_of, self._stories.get(id, []))]
 
     def play(self, request: Request) -> Any:
         """The answer to a request. Raises BadInput if it is refused."""
-        if isinstance(request, Ask):
-            return self._ask(request)
-        if isinstance(request, Tell):
-            return self._tell(request)
-        if isinstance(request, Change):
-            return self._change(request)
-        return self._weigh(request.found) if isinstance(request, Weigh) else self._look(request)
+        kind = type(request)
+        if kind is Ask:
+            return self._ask(request)  # type: ignore[arg-type]
+        if kind is Tell:
+            return self._tell(request)  # type: ignore[arg-type]
+        if isinstance(request, Look):
+            return self._look(request)
+        made = self._change(request) if isinstance(request, Change) else self._weigh(request.found)  # type: ignore[union-attr]
+        self._freely = self.book.policy_decides
+        return made
+
+    def _enter(self, event: Event) -> None:
+        self.book.enter(event, self.story)
+        self._keep(event)
+
+    def _keep(self, event: Event) -> None:
+        """Make the row of an event that was entered."""
+        body = line_of(event)
+        self._digest = digest_after(self._digest, body)
+        self.rows.append(row_of(event, body, self._digest))
+
+    def _keep_plain(self, seq: int, id: int, key: str | None, body: str) -> None:
+        """Make the row of an event that was entered and has a trial, and no unit."""
+        self._digest = digest = digest_after(self._digest, body)
+        self.rows.append(_new(Row, (seq, id, key, None, body, digest)))
 
     def _made(self, kind: str, fields: dict[str, Any], after: int = 0) -> Event:
         return {"seq": self.book.seq + 1 + after, "time": self.now, "kind": kind, **fields}
@@ -85,7 +108,9 @@ class Round:
 
     def _ask(self, ask: Ask) -> list[Served]:
         if ask.key is not None and (before := self.keys.get(ask.key)):
-            return self._asked_before(ask, before)
+            return self._asked_before(ask, [event_of(body) for body in before])
+        if self._freely and ask.times == 1 and ask.unit is None and not ask.offer and not ask.about:
+            return self._ask_policy(ask.key)
         self._check_ask(ask)
         more: Event = {} if ask.key is None else {"key": ask.key}
         if ask.unit is not None:
@@ -94,10 +119,21 @@ class Round:
             more["about"] = ask.about
         if ask.offer:
             more |= ask.offer
-        made = [self._pull(ask, more) for _ in range(ask.times)] if ask.times > 1 else [self._pull(ask, more)]
+        made = [self._pull(ask, more) for _ in range(ask.times)]
         if ask.key is not None:
-            self.keys[ask.key] = made
+            self.keys[ask.key] = [row.body for row in self.rows[-len(made) :]]
         return [served(event, self.book.labels is None) for event in made]
+
+    def _ask_policy(self, key: str | None) -> list[Served]:
+        """`_ask` as it mostly is: one trial, and nothing but the policy chooses its arm."""
+        book = self.book
+        arm = book.pulled(self.now)
+        id = book.last
+        body = ask_line(book.seq, self._shown, id, arm, "policy", key)
+        self._keep_plain(book.seq, id, key, body)
+        if key is not None:
+            self.keys[key] = [body]
+        return [_new(Served, (id, arm, "policy", None))]
 
     def _asked_before(self, ask: Ask, before: list[Event]) -> list[Served]:
         """The answer that was given to this key, if the request is the same. A refusal does not say what
@@ -132,8 +168,7 @@ class Round:
         event: Event = {
             "seq": book.seq + 1, "time": self.now, "kind": "ask", "id": id, "arm": arm, "by": by, **more
         }  # fmt: skip
-        book.enter(event, self.story)  # writes the arm if the policy chooses it
-        self.events.append(event)
+        self._enter(event)  # writes the arm if the policy chooses it
         if ask.unit is not None and by in ("policy", "floor") and self.book.settings.sticky:
             self._units[ask.unit] = event["arm"]
         return event
@@ -164,9 +199,9 @@ class Round:
         if len(tell.rewards) == 1:  # as most are: one reward of an open trial
             id, _, reward = tell.rewards[0]
             if id is not None and (trial := self.book.ledger.find(id)) is not None:
-                event = self._made("tell", {"id": str(id), "reward": reward})
-                self.book.hear_one(event, trial)
-                self.events.append(event)
+                self.book.hear_one(trial, reward, self.now)
+                seq = self.book.seq
+                self._keep_plain(seq, id, None, reward_line(seq, self._shown, "tell", id, reward))
                 return COUNTED
         return self._tell_all(tell)
 
@@ -215,7 +250,8 @@ class Round:
             for place, (kind, id, reward, _) in enumerate(heard)
         ]
         self.book.hear(made, self.story, [trial for _, _, _, trial in heard])
-        self.events += made
+        for event in made:
+            self._keep(event)
 
     def close_due(self) -> int:
         """Close trials that were open for longer than the window; how many. At most `MOST_CLOSED` at once."""
@@ -258,9 +294,7 @@ class Round:
             return False
         if change.kind in ("add", "retire"):
             return self._change_arms(change.kind, change.fields["arm"])
-        event = self._made(change.kind, change.fields)
-        book.enter(event, self.story)
-        self.events.append(event)
+        self._enter(self._made(change.kind, change.fields))
         return True
 
     def _change_arms(self, kind: str, arm: Label) -> bool:
@@ -284,9 +318,7 @@ class Round:
             raise conflict("arm", arm, "a name that no arm has, and had", found="was the name of one")
         elif same:
             return False
-        event = self._made(kind, {"arm": arm})
-        book.enter(event, self.story)
-        self.events.append(event)
+        self._enter(self._made(kind, {"arm": arm}))
         if kind == "retire":
             self._gone.add(arm)
         return True
@@ -306,8 +338,7 @@ class Round:
         if state == ON and risk["then"] == "pause" and not book.paused:
             made.append(self._made("pause", {"by": "alarm"}, 1))
         for event in made:
-            book.enter(event, self.story)
-        self.events += made
+            self._enter(event)
         return made[0]
 
     def _look(self, look: Look) -> Any:

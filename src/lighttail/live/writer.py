@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty
 
-from lighttail.live.journal import Event, Journal, Kept, Row, check_numbers, rows_of
+from lighttail.live.journal import Event, Journal, Kept, Row, check_numbers, event_of
 from lighttail.live.ticket import Ticket, finish
 from lighttail.live.worker import Worker
 
@@ -21,8 +21,8 @@ class Group:
 
     name: the experiment. landed: called when the group is on disk, or its commit has failed; `done` is then
     set. after, digest: the number of the last event before them, and the digest of all lines up to it. keys:
-    the trials of each key that was looked up or used. error: why the commit failed; None if it did not. took:
-    the seconds of the commit. waiting: the requests that waited when it ended."""
+    the lines of the asks of each key that was found or used. error: why the commit failed; None if it did not.
+    took: the seconds of the commit. waiting: the requests that waited when it ended."""
 
     __slots__ = (
         "_stories",
@@ -30,7 +30,6 @@ class Group:
         "digest",
         "done",
         "error",
-        "events",
         "kept",
         "keys",
         "landed",
@@ -45,35 +44,36 @@ class Group:
         self.name, self.landed, self.after, self.digest = name, landed, after, digest
         self.done = threading.Event()
         self.tickets: list[Ticket] = []
-        self.events: list[Event] = []
         self.rows: list[Row] = []
-        self.keys: dict[str, list[Event]] = {}
+        self.keys: dict[str, list[str]] = {}
         self.kept: Kept | None = None
         self.error: Exception | None = None
         self.took, self.waiting = 0.0, 0
-        self._stories: dict[str, list[Event]] | None = None
+        self._stories: dict[int, list[str]] | None = None
 
-    def add(self, events: list[Event]) -> None:
-        """Append events, and make their rows. Raises ValueError if they do not follow the events before."""
-        check_numbers(events, self.after + len(self.rows))
-        if events:
-            self.rows += rows_of(events, self.rows[-1].digest if self.rows else self.digest)
-            self.events += events
-            self._stories = None
+    def add(self, rows: list[Row]) -> None:
+        """Append the rows of events. Raises ValueError if they do not follow the events before."""
+        check_numbers(rows, self.after + len(self.rows))
+        self.rows += rows
+        self._stories = None
+
+    @property
+    def end(self) -> bytes:
+        """The digest of all lines up to the last one."""
+        return self.rows[-1].digest if self.rows else self.digest
 
     def next(self) -> Group:
         """The group whose events follow."""
-        digest = self.rows[-1].digest if self.rows else self.digest
-        return Group(self.name, self.landed, self.after + len(self.rows), digest)
+        return Group(self.name, self.landed, self.after + len(self.rows), self.end)
 
     def story(self, trial: int) -> list[Event]:
         """The events of a trial. They are sorted when somebody asks first, which is seldom."""
         if self._stories is None:
             self._stories = {}
-            for event in self.events:
-                if "id" in event:
-                    self._stories.setdefault(event["id"], []).append(event)
-        return self._stories.get(str(trial), [])
+            for row in self.rows:
+                if row.trial is not None:
+                    self._stories.setdefault(row.trial, []).append(row.body)
+        return [event_of(body) for body in self._stories.get(trial, [])]
 
 
 class Writer:
