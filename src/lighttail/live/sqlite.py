@@ -10,13 +10,13 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from lighttail.checks import file_path, refuse, shown
-from lighttail.live.appending import VIEW, steps, taken
-from lighttail.live.errors import Damaged, unavailable, unknown
+from lighttail.live.errors import Damaged, conflict, unavailable, unknown
 from lighttail.live.journal import (
     NO_DIGEST,
     PAGE,
@@ -46,6 +46,18 @@ CREATE TABLE IF NOT EXISTS snapshots (
     experiment INTEGER PRIMARY KEY REFERENCES experiments, seq INTEGER NOT NULL, text TEXT NOT NULL,
     digest BLOB NOT NULL);
 """
+
+
+def _insert(rows: int) -> str:
+    """The statement that inserts so many rows of one experiment, whose number is the first value."""
+    values = (", ".join(f"?{6 * row + more}" for more in range(2, 8)) for row in range(rows))
+    return f"INSERT INTO events VALUES {', '.join(f'(?1, {six})' for six in values)}"
+
+
+# Statements that insert many rows at once. Python hands the processor to another thread at every step of
+# SQLite and must wait to get it back, so that one row per step would take longer while callers are busy. Up
+# to 256 rows take at most two steps, by few enough statements that Python keeps all of them prepared.
+INSERTS = [(size, _insert(size)) for size in (*range(256, 0, -16), *range(15, 0, -1))]
 MARKS = ("application_id", "user_version")
 ROWS = """SELECT events.seq, trial, key, unit, body, events.digest FROM events
     JOIN experiments ON experiment = number WHERE name = ?"""
@@ -126,7 +138,22 @@ class _SqliteTurn(_SqliteFinder, Turn):
     def _write(self, rows: list[Row]) -> None:
         if not self.link.in_transaction:
             self.link.execute("BEGIN IMMEDIATE")
-        taken(self.link, list(steps(self.number, ("", self.last, self.digest, rows))))
+        written(self.link, self.number, self.last, self.digest, rows)
+
+
+def written(link: sqlite3.Connection, number: int, last: int, digest: bytes, rows: list[Row]) -> None:
+    """Write rows in the transaction that has begun. Raises Refused (409) if event `last`, after which the
+    digest was `digest`, is not the last one of the experiment. Every statement hands the processor to other
+    threads, so that there are few of them."""
+    move = "UPDATE experiments SET seq = ?, digest = ? WHERE number = ? AND seq = ? AND digest = ?"
+    if link.execute(move, (rows[-1].seq, rows[-1].digest, number, last, digest)).rowcount != 1:
+        raise conflict("expected", last, "the number of the last event", found="is not")
+    first = 0
+    for size, statement in INSERTS:
+        while len(rows) - first >= size:
+            values = chain.from_iterable(rows[first : first + size])
+            link.execute(statement, (number, *values))
+            first += size
 
 
 class SqliteReader(Reader):
@@ -228,7 +255,6 @@ class SqliteJournal(SqliteReader, Journal):
             link.execute("PRAGMA synchronous = FULL")
             marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
             link.executescript(f"BEGIN; {TABLES} {marks} COMMIT;")  # all or nothing, also if it is killed
-            link.executescript(VIEW)
         except sqlite3.Error as error:
             fit = "a file that can be written and is a journal of lighttail or new"
             raise refuse("store", str(self.path), fit, more=f": {error}") from None
@@ -269,7 +295,9 @@ class SqliteJournal(SqliteReader, Journal):
 
     def write(self, batches: list[Batch]) -> None:
         with self._committed():
-            taken(self._link, [step for batch in batches for step in steps(self._number_of(batch[0]), batch)])
+            self._link.execute("BEGIN IMMEDIATE")
+            for name, expected, digest, rows in batches:
+                written(self._link, self._number_of(name), expected, digest, rows)
 
     def _number_of(self, name: str) -> int:
         """The number of an experiment, which stays the same for good."""

@@ -21,8 +21,8 @@ class Group:
 
     name: the experiment. landed: called when the group is on disk, or its commit has failed; `done` is then
     set. after, digest: the number of the last event before them, and the digest of all lines up to it. keys:
-    the lines of the asks of each key that was found or used. error: why the commit failed; None if it did not.
-    took: the seconds of the commit. waiting: the requests that waited when it ended."""
+    the lines of the asks of each key that was found or used. error: why the commit failed; None if it did
+    not. took: the seconds of the commit. waiting: the requests that waited when it ended."""
 
     __slots__ = (
         "_stories",
