@@ -49,9 +49,9 @@ CREATE TABLE IF NOT EXISTS snapshots (
 
 
 def _insert(rows: int) -> str:
-    """The statement that inserts so many rows of one experiment, whose number is the first value."""
-    values = (", ".join(f"?{6 * row + more}" for more in range(2, 8)) for row in range(rows))
-    return f"INSERT INTO events VALUES {', '.join(f'(?1, {six})' for six in values)}"
+    """The statement that inserts so many rows of one experiment, whose number is the first value. With
+    numbered values (?1, ?2) SQLite would take five times as long to prepare the statement of 256 rows."""
+    return f"INSERT INTO events SELECT ?, * FROM (VALUES {', '.join(['(?, ?, ?, ?, ?, ?)'] * rows)})"
 
 
 # Statements that insert many rows at once. Python hands the processor to another thread at every step of

@@ -74,11 +74,19 @@ class Forecaster:
                     pipe.close()  # type: ignore[union-attr]
 
 
+def _give_way() -> None:
+    """Have the lowest priority. Where the system has one for processes that only use idle processors (Linux),
+    a request that comes is served at once; otherwise it may wait for the end of a time slice."""
+    with suppress(OSError, AttributeError):
+        os.nice(LEAST_URGENT)
+    with suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 def main() -> None:
     """The process: answer until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
-    with suppress(OSError, AttributeError):
-        os.nice(LEAST_URGENT)
+    _give_way()
     source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed must not stand between two answers
     while True:
