@@ -77,7 +77,8 @@ class Fleet:
 
     def end(self) -> None:
         for server in self.servers:
-            assert server.end()[0] == 0
+            status, said = server.end()
+            assert status == 0, (status, said)
         self._kept.close()
 
 

@@ -7,12 +7,13 @@ import math
 from typing import Any
 
 import pytest
+from desks import desk_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
 import lighttail as lt
-from lighttail.live.journal import line_of
+from lighttail.live.journal import NO_DIGEST, event_of, line_of, rows_of
 from lighttail.live.ledger import FALLBACK, HOLDOUT, SEEN, Ledger, OpenTrial
 from lighttail.live.requests import number_of
 from lighttail.live.settings import drawn, place_of, read_settings
@@ -30,6 +31,24 @@ def test_a_line_is_what_json_writes(arm: Any, key: str, reward: float, plain: bo
     told = {"seq": seq, "time": abs(reward), "kind": "tell", "id": "7", "reward": reward}
     for event in (asked, {**asked, "unit": key}, told, {"seq": 1, "kind": "create", "arms": [key]}):
         assert line_of(event) == json.dumps(event, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "rails", [{}, {"shares": {"1": 0.5}}, {"sticky": True}, {"window": 9.0, "default": 0.0}]
+)
+def test_the_rows_of_a_desk_are_those_of_its_events(rails: dict[str, Any]) -> None:
+    """Most rows are made without the events; all are as if they had been made from them."""
+    with desk_of(arms=["A", '\u00e4 "b"', 1], settings=rails) as desk:
+        for turn in range(40):
+            key = None if turn % 3 else f"key {turn}"
+            (trial,) = desk.ask(key=key, unit=str(turn % 7) if turn % 2 or rails else None)
+            if turn % 4:
+                desk.tell([(trial.id, -0.1 * turn)])
+        desk.pause()
+        desk.ask(2, key="paused") if not rails.get("sticky") else desk.ask(unit="5")
+        rows = desk.journal.rows("one")
+    assert rows == rows_of([event_of(row.body) for row in rows], NO_DIGEST)
+    assert [json.dumps(event_of(row.body), separators=(",", ":")) for row in rows] == [r.body for r in rows]
 
 
 class Counted(list[Any]):
