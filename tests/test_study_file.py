@@ -10,7 +10,7 @@ import pytest
 
 import lighttail as lt
 from lighttail.checks import BadInput
-from lighttail.reading.words import parse_whole
+from lighttail.reading.numbers import parse_whole
 from lighttail.study.file import Study, parse_study, read_study
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -16,7 +16,8 @@ import lighttail as lt
 from lighttail import cli
 from lighttail.checks import BadInput
 from lighttail.compare import default_words
-from lighttail.reading.words import in_units_of_noise, parse_policy, parse_share
+from lighttail.reading.numbers import parse_share
+from lighttail.reading.words import in_units_of_noise, parse_policy
 
 WEB = lt.Bandit([0.03, 0.04, 0.05], lt.Bernoulli())
 NOISE = math.sqrt(0.05 * 0.95)  # of the noisiest arm

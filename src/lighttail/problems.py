@@ -15,23 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.checks import UNORDERED, array_of, numbers, refuse, shown, whole
-from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, Resampled, StudentT, Uniform
+from lighttail.noises import Gaussian, Noise, Resampled
 from lighttail.records import Counts, Record
 from lighttail.rehearsal import check_finite, try_noise
-
-__all__ = [
-    "MOST_PULLS",
-    "Bandit",
-    "Bernoulli",
-    "Gaussian",
-    "Laplace",
-    "Noise",
-    "Problem",
-    "Resampled",
-    "StudentT",
-    "Uniform",
-    "has_arms",
-]
 
 Floats = npt.NDArray[np.float64]
 MOST_PULLS = 10**15  # pulls per path: floats hold such counts exactly
@@ -118,6 +104,7 @@ class Problem(ABC):
         This is sqrt(p (1 - p)) for conversions at the rate p. If the class of the noise does not compute it,
         it is measured from draws.
 
+        >>> from lighttail.noises import Bernoulli
         >>> round(Bandit([0.03, 0.04], Bernoulli()).sigma, 3)
         0.196
         """

@@ -17,6 +17,7 @@ from lighttail.noises import Noise
 from lighttail.outcomes.losing import Lost
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.reading.numbers import parse_number, parse_numbers, parse_share, parse_whole
 from lighttail.reading.own import loader
 from lighttail.reading.words import (
     BONUSES,
@@ -26,11 +27,7 @@ from lighttail.reading.words import (
     NOISES,
     in_units_of_noise,
     parse_noise,
-    parse_number,
-    parse_numbers,
     parse_policy,
-    parse_share,
-    parse_whole,
     shares,
 )
 from lighttail.system.files import output_folder

@@ -15,7 +15,8 @@ from lighttail.cli.app import app
 from lighttail.outcomes.losing import EXPLAINED, Lost, event
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.reading.words import in_units, parse_course, parse_numbers
+from lighttail.reading.numbers import parse_numbers
+from lighttail.reading.words import in_units, parse_course
 from lighttail.running.prepare import check_settings
 from lighttail.tails.rare import METHODS
 

@@ -40,35 +40,7 @@ from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, StudentT, Unif
 from lighttail.policies import UCB, Exp3IX, Policy
 from lighttail.reading import own
 from lighttail.reading.csvfile import read_delays
-from lighttail.reading.numbers import (
-    UNITS,
-    parse_level,
-    parse_number,
-    parse_numbers,
-    parse_share,
-    parse_whole,
-)
-
-__all__ = [
-    "BONUSES",
-    "BY_FIELDS",
-    "DELAYS",
-    "FORMS",
-    "LINEAR_BONUSES",
-    "NOISES",
-    "in_units",
-    "in_units_of_noise",
-    "names_own",
-    "parse_course",
-    "parse_linear",
-    "parse_noise",
-    "parse_number",
-    "parse_numbers",
-    "parse_policy",
-    "parse_share",
-    "parse_whole",
-    "shares",
-]
+from lighttail.reading.numbers import UNITS, parse_level, parse_number, parse_numbers, parse_whole
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.noises import Noise
 from lighttail.online.standing import Standing
 from lighttail.policies import Policy
-from lighttail.problems import Noise
 from lighttail.random.streams import standard_normal, uniform
 from lighttail.rules import highest
 from lighttail.tails.task import Task
@@ -43,7 +43,7 @@ class _Draws:
 
 def without_noise(noise: Noise, means: tuple[float, ...]) -> bool:
     """Whether the noise states that its rewards do not vary."""
-    return type(noise).sd is not Noise.sd and noise.sd(means) == 0.0
+    return noise.states_sd and noise.sd(means) == 0.0
 
 
 def sure_chance(task: Task) -> float | None:
