@@ -11,7 +11,7 @@ import numpy as np
 
 from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
-from lighttail.online.standing import Standing, history_of, plain_rows
+from lighttail.online.standing import Standing, plain_rows
 from lighttail.online.state import checked_about, checked_reward, fields_of, listed
 from lighttail.online.trials import (
     ABOUT,
@@ -350,15 +350,11 @@ class Experiment(LiveExperiment):
             self._standing.check_arms_may_change()
         self._standing.retire(places)
 
-    def _history(self, told: bool) -> dict[str, Any] | None:
-        if told:
-            kept = {id: self._older[id] for id in self._open_ids() if id < self._first}
-            before = (self._first - 1, self._pulls_before)
-        else:
-            kept = {id: self._kept(id - self._first) for id in self._open_ids()}
-            asked = len(self._arm_of)
-            before = (self._first - 1 + asked, self._pulls_before + asked)
-        return history_of(self._standing, before, kept, self._taken)
+    def _amended(self) -> list[list[float]]:
+        return self._standing.replaced.tolist()  # type: ignore[no-any-return]
+
+    def _columns(self, kept: list[tuple[Any, Any]]) -> dict[str, list[Any]]:
+        return {"arm": [arm for arm, _ in kept], "memo": plain_rows([memo for _, memo in kept])}
 
     @classmethod
     def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> Experiment:

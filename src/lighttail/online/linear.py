@@ -311,16 +311,11 @@ class LinearExperiment(LiveExperiment):
             "rule": {name: value.tolist() for name, value in rule.items()},
         }
 
-    def _history(self, told: bool) -> dict[str, Any] | None:
-        asked = 0 if told else len(self._action_of)
-        before = (self._first - 1 + asked, self._pulls_before + asked)
-        if before == (0, 0) and self._taken == 0 and self._replaced[0] == 0.0:
-            return None
-        kept = {id: self._kept(id - self._first) for id in self._open_ids() if id <= before[0]}
-        labels, actions = [label for label, _ in kept.values()], [action for _, action in kept.values()]
-        opened = {"id": list(kept), "label": labels, "action": actions}
-        counts = {"ids": before[0], "pulls": before[1], "taken": self._taken}
-        return {**counts, "replaced": self._replaced, "open": opened}
+    def _amended(self) -> list[float]:
+        return self._replaced
+
+    def _columns(self, kept: list[tuple[Any, Any]]) -> dict[str, list[Any]]:
+        return {"label": [label for label, _ in kept], "action": [action for _, action in kept]}
 
     @classmethod
     def _restored(cls, policy: Any, state: dict[str, Any], rng: np.random.Generator) -> LinearExperiment:

@@ -266,23 +266,3 @@ def _plain(value: float) -> float | str:
 def _row(field: str, value: Any, length: int) -> list[float]:
     row = listed(field, value, length)
     return [INFINITE[one] if one in ("inf", "-inf") else number(field, one) for one in row]
-
-
-def history_of(
-    stands: Standing, before: tuple[int, int], opened: dict[int, tuple[int, tuple[float, ...]]], taken: int
-) -> dict[str, Any] | None:
-    """The history of a text: what its trials do not say; None if they say everything.
-
-    before: how many ids and pulls come before the first trial of the text. opened: the arm and the memo of
-    each open trial among them. taken: how many pulls the policy did not choose.
-    """
-    if before == (0, 0) and taken == 0 and not stands.replaced.any():
-        return None
-    arms, memos = [arm for arm, _ in opened.values()], [memo for _, memo in opened.values()]
-    return {
-        "ids": before[0],
-        "pulls": before[1],
-        "taken": taken,
-        "replaced": stands.replaced.tolist(),
-        "open": {"id": list(opened), "arm": arms, "memo": plain_rows(memos)},
-    }

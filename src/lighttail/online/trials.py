@@ -93,8 +93,16 @@ class LiveExperiment(ABC):
         """The fields `parts` of the text, from which `_restored` continues. told: with finished trials."""
 
     @abstractmethod
-    def _history(self, told: bool) -> dict[str, Any] | None:
-        """The history: what the trials of the text do not say; None if they say everything."""
+    def _kept(self, place: int) -> tuple[Any, Any]:
+        """What is kept of a trial besides its reward."""
+
+    @abstractmethod
+    def _amended(self) -> list[Any]:
+        """How many rewards were replaced, and the sum of their sizes, as plain numbers."""
+
+    @abstractmethod
+    def _columns(self, kept: list[tuple[Any, Any]]) -> dict[str, list[Any]]:
+        """What is kept of some trials, as the columns of a text."""
 
     @classmethod
     @abstractmethod
@@ -228,6 +236,17 @@ class LiveExperiment(ABC):
                 raise error.within("the text is not a whole experiment", LONGEST_REASON) from None
         except RecursionError:
             raise BadInput(f"{FOREIGN}: it is nested too deeply", field="the text", value=text) from None
+
+    def _history(self, told: bool) -> dict[str, Any] | None:
+        """The history: what the trials of the text do not say; None if they say everything."""
+        asked = 0 if told else len(self._reward_of)
+        counts = {"ids": self._first - 1 + asked, "pulls": self._pulls_before + asked, "taken": self._taken}
+        replaced = self._amended()
+        if not any(counts.values()) and not np.any(replaced):
+            return None
+        ids = [id for id in self._open_ids() if id <= counts["ids"]]
+        opened = {"id": ids, **self._columns([self._kept(id - self._first) for id in ids])}
+        return {**counts, "replaced": replaced, "open": opened}
 
     def _more(self) -> dict[str, Any]:
         """What only the highest format has; empty if a text needs nothing of it."""
