@@ -86,10 +86,6 @@ def _light_means(case: Case) -> dict[str, float]:
     return found
 
 
-def _light_simplified(case: Case) -> Simplified:
-    return simplified_k_armed(*case.settings)
-
-
 def _optimal_tails(case: Case) -> Tails:
     settings = (*case.settings, case.policy.bonus.floor, case.rule)
     return {"Thm exp-K-armed-optimal": (lambda x: theorems.exp_k_armed_optimal(x, *settings), 2.0)}
@@ -103,24 +99,22 @@ def _optimal_means(case: Case) -> dict[str, float]:
     return {"Thm exp-K-armed-optimal": value}
 
 
-def _optimal_simplified(case: Case) -> Simplified:
-    return simplified_k_armed_optimal(*case.settings, case.policy.bonus.floor)
-
-
 def _any_time_tails(case: Case) -> Tails:
     return {"Thm any-time": (lambda x: theorems.any_time(x, *case.settings), 2.0)}
 
 
 SHARED: dict[type, Theorem] = {
-    LightTailed: Theorem(_light_tails, _light_means, _light_simplified),
-    ArmOptimal: Theorem(_optimal_tails, _optimal_means, _optimal_simplified),
+    LightTailed: Theorem(_light_tails, _light_means, lambda case: simplified_k_armed(*case.settings)),
+    ArmOptimal: Theorem(
+        _optimal_tails,
+        _optimal_means,
+        lambda case: simplified_k_armed_optimal(*case.settings, case.policy.bonus.floor),
+    ),
 }
 PROVED: dict[type[Policy], Proved] = {
     UCB: Proved("UCB", index_chances, SHARED | {AnyTime: Theorem(_any_time_tails)}),
     SuccessiveElimination: Proved("SE", elimination_chances, SHARED),
 }
-
-
 LINEAR = {(LinearUCB, LinearLightTailed)}  # the policies and bonuses that Thm linear covers
 
 

@@ -163,11 +163,8 @@ def exp3_ix(x: float, horizon: int, arms: int, span: float, eta: float, gamma: f
     >>> f"{exp3_ix(2000.0, 10_000, 2, 1.0, 0.0105, 0.00525):.3g}"
     '4.98e-08'
     """
-    x, horizon, arms = (
-        number("x", x),
-        whole("horizon", horizon, 1, most=MOST),
-        whole("arms", arms, 2, most=MOST),
-    )
+    x, horizon = number("x", x), whole("horizon", horizon, 1, most=MOST)
+    arms = whole("arms", arms, 2, most=MOST)
     span, eta, gamma = positive("span", span), positive("eta", eta), positive("gamma", gamma)
     price = gamma + eta * span / 2  # `above` is x / b and `below` is a / b
     share = price / (1.0 + price) if price < 1.0 else 1.0 / (1.0 + 1.0 / price)

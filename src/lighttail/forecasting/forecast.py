@@ -7,7 +7,7 @@ sequences."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,6 @@ from lighttail.delays import DelayLike
 from lighttail.inference import Evidence, Limits
 from lighttail.inference.evidence import Heard
 from lighttail.inference.sequences import parts_of_error
-from lighttail.noises import Noise
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate, finite
 from lighttail.outcomes.format import chance, interval, outward, probability, rounded
@@ -30,6 +29,7 @@ from lighttail.running.continued import Window, continued
 from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
 
 Floats = npt.NDArray[np.float64]
+Play = Callable[[Floats, int], Floats]  # (means, seed) -> the loss of one path per row of means
 PATHS = 10_000
 MOST_PATHS = 1_000_000
 LEVEL = 0.95
@@ -171,7 +171,11 @@ def forecast_from(
     for arm, one in zip(arms, heard, strict=True):
         evidence.check(f"the sum of the rewards of {arm!r}", one)
     noise = evidence.noise if problem is None else problem.noise
-    play = _Play(start, noise, horizon, use, delay, floors, window)
+    more: Any = {"threads": use, "delay": delay, "floors": floors, "window": window}
+
+    def play(means: Floats, seed: int) -> Floats:
+        return lost(continued(start, noise, means, horizon, seed=seed, **more), means)
+
     if problem is None:
         known = heard if drawn_from is None else drawn_from
         means = evidence.posterior(known, np.random.default_rng([seed, 0]), paths, _limits(between))
@@ -184,7 +188,7 @@ def forecast_from(
     else:
         means, limits = np.tile(problem.means, (paths, 1)), [(mean, mean) for mean in problem.means]
         candidates = means[:1]
-    losses = np.sort(play.losses(means, seed))
+    losses = np.sort(play(means, seed))
     worst, worst_means = _worst(play, candidates, loss, paths, seed)
     tried = start.counts[0]
     return Forecast(
@@ -217,25 +221,6 @@ def _limits(between: Any) -> tuple[float, float] | None:
     if not low < high:
         raise refuse("between", between, allowed)
     return low, high
-
-
-@dataclass(frozen=True)
-class _Play:
-    """Ends of the experiment on given means."""
-
-    start: Beginning
-    noise: Noise
-    horizon: int
-    threads: int
-    delay: DelayLike
-    floors: Sequence[tuple[int, float]]
-    window: Window | None
-
-    def losses(self, means: Floats, seed: int) -> Floats:
-        """The loss of one path per row of means."""
-        more: Any = {"threads": self.threads, "delay": self.delay, "floors": self.floors}
-        more["window"] = self.window
-        return lost(continued(self.start, self.noise, means, self.horizon, seed=seed, **more), means)
 
 
 def lost(pulls: npt.NDArray[Any], means: Floats) -> Floats:
@@ -287,13 +272,13 @@ def _candidates(limits: list[tuple[float, float]], means: Floats, between: Any, 
     return np.array(found)
 
 
-def _worst(play: _Play, candidates: Floats, loss: float, paths: int, seed: int) -> tuple[Estimate, Floats]:
+def _worst(play: Play, candidates: Floats, loss: float, paths: int, seed: int) -> tuple[Estimate, Floats]:
     """The candidate with the highest chance, and its chance from paths that did not choose it."""
     for stage in (1, 2):
         each = _each(paths, len(candidates))
         candidates = _ranked(play, candidates, loss, each, _another(seed, stage))[:AGAIN]
     chosen = candidates[0]
-    again = play.losses(np.tile(chosen, (max(FEWEST, paths // CONFIRMED), 1)), _another(seed, 3))
+    again = play(np.tile(chosen, (max(FEWEST, paths // CONFIRMED), 1)), _another(seed, 3))
     return estimates.exceedance(np.sort(again), loss, LEVEL), chosen
 
 
@@ -315,9 +300,9 @@ def stages(paths: int, arms: int) -> tuple[int, ...]:
     return paths, *looks, max(FEWEST, paths // CONFIRMED)
 
 
-def _ranked(play: _Play, candidates: Floats, loss: float, each: int, seed: int) -> Floats:
+def _ranked(play: Play, candidates: Floats, loss: float, each: int, seed: int) -> Floats:
     """The candidates by their chance; if no path loses that much, by their largest losses."""
-    losses = play.losses(np.repeat(candidates, each, axis=0), seed).reshape(len(candidates), each)
+    losses = play(np.repeat(candidates, each, axis=0), seed).reshape(len(candidates), each)
     large = np.quantile(losses, 0.9, axis=1)
     return candidates[np.lexsort((large, (losses >= loss).mean(axis=1)))[::-1]]
 

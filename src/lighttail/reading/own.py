@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lighttail.checks import BadInput, known_word, refuse, refuse_file, shown
+from lighttail.checks import BadInput, either, known_word, refuse, refuse_file, shown
 
 LIBRARY = "lighttail"
 NAMES = "own_"  # the first letters of the name of a module that was loaded from a file
@@ -195,7 +195,7 @@ def _reason(error: BaseException) -> str:
 def _parsed(field: str, text: str, call: str, place: str, module: types.ModuleType, kinds: Kinds) -> ast.expr:
     """The call as a syntax tree. Raises BadInput if it is not the call or the name of a class."""
     if not call:
-        listed = ", ".join(_offered(module, kinds)) or f"there is none derived from {_names(kinds)}"
+        listed = ", ".join(_offered(module, kinds)) or f"there is none derived from {either(kinds)}"
         raise refuse(field, text, f"{place}: and one of its classes ({listed})")
     try:
         if len(call) > LONGEST_WORDS:
@@ -223,11 +223,6 @@ def _offered(module: types.ModuleType, kinds: Kinds) -> list[str]:
     ]
 
 
-def _names(kinds: Kinds) -> str:
-    *others, last = kinds
-    return f"{', '.join(others)} or {last}" if others else last
-
-
 def _made(field: str, tree: ast.expr, place: str, module: types.ModuleType, kinds: Kinds) -> Any:
     """The object that a call makes. Its class must be in the module and derive from one of these kinds."""
     node = tree.func if isinstance(tree, ast.Call) else tree
@@ -237,11 +232,11 @@ def _made(field: str, tree: ast.expr, place: str, module: types.ModuleType, kind
     if not isinstance(found, type):
         if offered:
             known_word(f"{field} in {place}", node.id, offered)
-        allowed = f"a class of {place} derived from {_names(kinds)}"
+        allowed = f"a class of {place} derived from {either(kinds)}"
         raise refuse(field, node.id, allowed, found="there is none in it")
     if not issubclass(found, tuple(kinds.values())):
         listed = f"; there is {', '.join(offered)}" if offered else ""
-        allowed, not_one = f"a class that is derived from {_names(kinds)}", f"{node.id} of {place} is not"
+        allowed, not_one = f"a class that is derived from {either(kinds)}", f"{node.id} of {place} is not"
         raise refuse(field, node.id, allowed, found=not_one, more=listed)
     return _called(found, tree, place, module)
 

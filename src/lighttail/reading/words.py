@@ -31,7 +31,7 @@ from typing import Any
 
 from lighttail import linear, policies
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
-from lighttail.checks import BadInput, known_word, refuse, shown, whole
+from lighttail.checks import BadInput, either, known_word, refuse, shown, whole
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import LinearBandit, LinearBonus, LinearUCB
 from lighttail.linear.actions import MOST_ACTIONS
@@ -85,8 +85,7 @@ def _form(word: str, kind: Any) -> str:
     'klucb, klucb:C or klucb:C:SIGMA'
     """
     names = [f.name.upper() for f in fields(kind)]
-    *others, last = (":".join([word, *names[:given]]) for given in range(_needed(kind), len(names) + 1))
-    return f"{', '.join(others)} or {last}" if others else last
+    return either(":".join([word, *names[:given]]) for given in range(_needed(kind), len(names) + 1))
 
 
 def _needed(kind: Any) -> int:

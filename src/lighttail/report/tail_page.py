@@ -6,6 +6,7 @@ import json
 from html import escape
 from pathlib import Path
 
+from lighttail.checks import either
 from lighttail.outcomes.losing import EXPLAINED, event
 from lighttail.report.document import document, figure
 from lighttail.report.figures import draw
@@ -37,7 +38,8 @@ def results(curve: TailCurve, command: str) -> str:
 def page(curve: TailCurve, command: str, svg: bytes) -> str:
     """The whole page. svg: the picture without its sentences, which stand on the page."""
     versions = versions_line(curve.outcome.settings["versions"])
-    parts = [f"<h1>What is the chance of losing {_losses(curve)} or more?</h1>"]
+    losses = either(f"{regret:g}" for regret in curve.asked)
+    parts = [f"<h1>What is the chance of losing {losses} or more?</h1>"]
     parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls. {escape(curve.course.words())}</p>")
     for regret in curve.asked:
         point = curve.at(regret)
@@ -49,11 +51,6 @@ def page(curve: TailCurve, command: str, svg: bytes) -> str:
     parts.append(f"<h2>Made by</h2><pre>{escape(command)}</pre><p>{escape(versions)}; seed {curve.seed}. ")
     parts.append("The same command with the same versions gives the same numbers.</p>\n")
     return document(f"lighttail: the tail of {curve.policy}", "\n".join(parts))
-
-
-def _losses(curve: TailCurve) -> str:
-    *others, last = (f"{regret:g}" for regret in curve.asked)
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _table(curve: TailCurve, point: TailPoint) -> str:
