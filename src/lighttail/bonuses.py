@@ -95,11 +95,9 @@ class Bonus(ABC):
             for n, t, radius in self.sample(horizon, arms):
                 if not math.isfinite(radius):
                     raise refuse(f"{place} at n={n:g}, t={t:g}", radius, "a finite number")
-        except (ArithmeticError, TypeError) as error:
-            raise refuse(place, str(error), "a finite number") from None
-        except ValueError as error:
-            if isinstance(error, BadInput):
-                raise
+        except BadInput:
+            raise
+        except (ArithmeticError, TypeError, ValueError) as error:
             raise refuse(place, str(error), "a finite number") from None
 
     def check_concave(self, horizon: float, arms: int) -> None:

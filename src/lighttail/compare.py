@@ -24,7 +24,13 @@ from lighttail.problems import Problem
 from lighttail.reading.words import in_units, parse_policy
 from lighttail.running.kept import Keep
 from lighttail.running.pool import check_executor, check_travels
-from lighttail.running.prepare import check_played, check_problem, check_progress, check_settings
+from lighttail.running.prepare import (
+    check_played,
+    check_policy,
+    check_problem,
+    check_progress,
+    check_settings,
+)
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import parts_reporter
 from lighttail.tails.growth import RuinQuestion
@@ -164,16 +170,11 @@ def _named_policies(policies: Any, problem: Any) -> dict[str, Policy]:
         for name, policy in policies.items():
             if not (isinstance(name, str) and name.strip()):
                 raise refuse("a name in policies", name, "a text that is not empty")
-            _check_policy(f"policies[{shown(name)}]", policy)
+            check_policy(f"policies[{shown(name)}]", policy)
         return dict(policies)
     for place, policy in enumerate(policies):
-        _check_policy(f"policies[{place}]", policy)
+        check_policy(f"policies[{place}]", policy)
     return told_apart(policies, map(str, policies))
-
-
-def _check_policy(field: str, policy: Any) -> None:
-    if not isinstance(policy, Policy):
-        raise refuse(field, policy, "a policy such as UCB(LightTailed(kappa=0.2))")
 
 
 def _check(

@@ -98,17 +98,11 @@ class Course:
     def arguments(self, horizon: int, arms: int, notes: int, memo: int) -> tuple[Any, ...]:
         """The arguments of `lighttail.kernels.generic.late_kernel` that describe the course."""
         ways = (self.delay.params(), min(self.batch, horizon), self.ring(horizon))
-        if self.start is None:
+        start = self.start
+        if start is None:
             nobody = np.zeros((0, 2), dtype=np.int64), np.zeros((0, memo))
             return *ways, 0, np.zeros((4, arms)), np.zeros((arms, notes)), *nobody
-        return (
-            *ways,
-            self.start.rounds,
-            self.start.counts,
-            self.start.note,
-            self.start.opened,
-            self.start.memos,
-        )
+        return *ways, start.rounds, start.counts, start.note, start.opened, start.memos
 
 
 STRAIGHT = Course()

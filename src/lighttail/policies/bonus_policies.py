@@ -38,12 +38,6 @@ class _BonusPolicy(Policy):
         self.bonus.check(horizon, arms)
 
 
-def _check_not_negative(bonus: Bonus, horizon: float, arms: int) -> None:
-    for n, t, radius in bonus.sample(horizon, arms):
-        if radius < 0.0:
-            raise refuse(f"the radius of {bonus!r} at n={n:g}, t={t:g}", radius, "0 or more with elimination")
-
-
 @dataclass(frozen=True)
 class UCB(_BonusPolicy, IndexPolicy):
     """Pull the arm with the highest index, mean + radius (Alg. 2 of the paper).
@@ -121,7 +115,10 @@ class SuccessiveElimination(_BonusPolicy):
 
     def check(self, horizon: float, arms: int) -> None:
         super().check(horizon, arms)
-        _check_not_negative(self.bonus, horizon, arms)
+        for n, t, radius in self.bonus.sample(horizon, arms):
+            if radius < 0.0:
+                place = f"the radius of {self.bonus!r} at n={n:g}, t={t:g}"
+                raise refuse(place, radius, "0 or more with elimination")
 
     @property
     def light_tailed(self) -> bool:  # type: ignore[override]

@@ -35,9 +35,9 @@ class Nothing:
         raise IndexError
 
 
-def shipped(policy: object) -> bool:
-    """Whether lighttail defines the policy's class."""
-    return type(policy).__module__.startswith("lighttail.")
+def shipped(part: object) -> bool:
+    """Whether lighttail defines the class of a policy, a bonus or a noise."""
+    return type(part).__module__.startswith("lighttail.")
 
 
 def try_out(policy: Policy, horizon: float, arms: int, late: bool) -> None:

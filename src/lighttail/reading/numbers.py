@@ -87,11 +87,8 @@ def parse_whole(field: str, text: str) -> int:
         value = Decimal("nan")
     if not value.is_finite() or value.copy_abs() > EXACT or value != value.to_integral_value():
         grouped = re.fullmatch(r"\s*\d{1,3}([, ']\d{3})+\s*", text)
-        raise refuse(
-            field,
-            text,
-            "a whole number, written without signs between digits" if grouped else "a whole number",
-        )
+        plainly = ", written without signs between digits" if grouped else ""
+        raise refuse(field, text, f"a whole number{plainly}")
     return int(float(value))  # exact up to 2**53, and fast for an exponent of any size
 
 

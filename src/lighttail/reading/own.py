@@ -129,11 +129,6 @@ def made(field: str, text: str, load: Load | None, kinds: Kinds) -> Any:
     return first
 
 
-def is_foreign(part: Any) -> bool:
-    """Whether an object is of a class that lighttail does not define."""
-    return type(part).__module__.partition(".")[0] != LIBRARY
-
-
 def _look_in(folder: Path) -> None:
     if str(folder) not in sys.path:
         sys.path.append(str(folder))  # at the end, so that no other module is found in a new place

@@ -122,8 +122,7 @@ def check_settings(
 
     together: the number of outcomes of this kind that are in memory at the same time.
     """
-    if not isinstance(policy, Policy):
-        raise refuse("policy", policy, "a policy such as UCB(LightTailed(kappa=0.2))")
+    check_policy("policy", policy)
     pulls = check_problem(problem).check(policy, horizon)
     kept: Any = one_of("keep", keep, get_args(Keep))
     count = whole("paths", paths, 1, most=MOST_COUNTED)
@@ -133,6 +132,12 @@ def check_settings(
     chosen = fresh_seed() if seed is None else check_seed(seed)
     check_memory(problem, pulls, count, kept, together, use)
     return Checked(pulls, count, chosen, use, kept)
+
+
+def check_policy(field: str, policy: Any) -> None:
+    """Raise BadInput if this is no policy."""
+    if not isinstance(policy, Policy):
+        raise refuse(field, policy, "a policy such as UCB(LightTailed(kappa=0.2))")
 
 
 def check_problem(problem: Any) -> Problem:
@@ -173,11 +178,8 @@ def check_played(
     check_long(problem, horizon, "step")
     most = MOST_PLAYED[device] * PRODUCTS // max(PRODUCTS, problem.products)
     if paths * horizon > most:
-        raise refuse(
-            "paths * horizon",
-            paths * horizon,
-            f"at most {most:,} where every pull is played, as with {policy}",
-        )
+        allowed = f"at most {most:,} where every pull is played, as with {policy}"
+        raise refuse("paths * horizon", paths * horizon, allowed)
 
 
 def check_seed(seed: Any) -> int:

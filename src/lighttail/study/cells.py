@@ -207,20 +207,12 @@ def _of_all_seeds(
             way = _on_gpu(policy, problem, horizon)
     played = asked | way.where
     played |= {"method": way.method, "block_paths": way.block, "piece_paths": way.size}
-    return [
-        Cell(
-            setting,
-            name,
-            policy,
-            horizon,
-            seed,
-            study.paths,
-            way,
-            None if "probe" in one else way.probe,
-            played | {"probe": one.get("probe") or sha256(way.probe), "seed": seed},
-        )
-        for seed, one in zip(study.seeds, known, strict=True)
-    ]
+    cells = []
+    for seed, one in zip(study.seeds, known, strict=True):
+        probe = None if "probe" in one else way.probe
+        mine = played | {"probe": one.get("probe") or sha256(way.probe), "seed": seed}
+        cells.append(Cell(setting, name, policy, horizon, seed, study.paths, way, probe, mine))
+    return cells
 
 
 def _on_cpu(

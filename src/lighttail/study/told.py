@@ -15,7 +15,7 @@ from lighttail.linear import LinearPolicy
 from lighttail.noises import Noise
 from lighttail.noises.formulas import normal_shock, scaled_reward
 from lighttail.policies import Policy
-from lighttail.reading.own import is_foreign
+from lighttail.policies.rehearsal import shipped
 
 POLICY = {"text": str, "label": str, "linear": bool, "light_tailed": bool}
 NOISE = {"text": str, "name": str, "sub_gaussian": (float, int, type(None)), "sd": (float, int)}
@@ -26,7 +26,7 @@ Tell = Callable[[str, str], Facts]  # ("policy" or "noise", name of the policy o
 def facts_of(policy: Policy, problem: Any) -> dict[str, Facts]:
     """What a manifest keeps of a policy and a noise whose classes are not those of lighttail."""
     facts: dict[str, Facts] = {}
-    if is_foreign(policy) or is_foreign(getattr(policy, "bonus", policy)):
+    if not shipped(policy) or not shipped(getattr(policy, "bonus", policy)):
         facts["policy"] = {
             "text": repr(policy),
             "label": str(policy),
@@ -34,7 +34,7 @@ def facts_of(policy: Policy, problem: Any) -> dict[str, Facts]:
             "light_tailed": bool(policy.light_tailed),
         }
     noise: Noise = problem.noise
-    if is_foreign(noise):
+    if not shipped(noise):
         sigma = noise.sub_gaussian
         facts["noise"] = {
             "text": repr(noise),

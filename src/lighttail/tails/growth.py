@@ -31,7 +31,7 @@ LEVEL = 0.95  # confidence of the intervals
 LOOKS = 3  # the paths of the comparison, more paths, weighted paths: each look has its share of the error
 PER_LOOK = 1.0 - (1.0 - LEVEL) / LOOKS
 SHORTEST = 10  # pulls of the shortest experiment
-RARE: dict[str, Any] = {"relative_error": 0.05, "most_pulls": 20_000_000}
+RARE: dict[str, Any] = {"relative_error": 0.05, "most_pulls": 20_000_000, "level": PER_LOOK}
 
 Chances = dict[int, tuple[Estimate, str]]  # the chance at a horizon, and how it was found
 
@@ -96,9 +96,8 @@ def _exact(question: RuinQuestion, horizons: tuple[int, ...]) -> Chances:
     found: Chances = {}
     for horizon in horizons if question.simple else ():
         loss = question.threshold_at(horizon)
-        value = exact_at(
-            question.policy, cast(Bandit, question.problem), horizon, loss, question.kind, SECONDS
-        )
+        problem = cast(Bandit, question.problem)
+        value = exact_at(question.policy, problem, horizon, loss, question.kind, SECONDS)
         if value is not None:
             limits = value * (1.0 - ERROR), min(1.0, value * (1.0 + ERROR))
             found[horizon] = Estimate(value, *limits, LEVEL), "exact"
@@ -135,16 +134,10 @@ def _few(question: RuinQuestion, counted: Chances, paths: int) -> bool:
 
 
 def _weighted(question: RuinQuestion, horizons: list[int]) -> Chances:
+    settings = RARE | {"kind": question.kind, "seed": question.seed, "threads": question.threads}
     found: Chances = {}
     for horizon in horizons:
         loss = question.threshold_at(horizon)
-        settings = {
-            "kind": question.kind,
-            "seed": question.seed,
-            "threads": question.threads,
-            "level": PER_LOOK,
-            **RARE,
-        }
         estimate = tail_probability(question.policy, question.problem, horizon, loss, **settings)
         found[horizon] = Estimate(estimate.value, estimate.low, estimate.high, LEVEL), estimate.method
     return found
