@@ -12,14 +12,12 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.checks import UNORDERED, array_of, numbers, refuse, shown, whole
 from lighttail.noises import Gaussian, Noise, Resampled
-from lighttail.records import Counts, Record
+from lighttail.records import Counts, Floats, Record
 from lighttail.rehearsal import check_finite, try_noise
 
-Floats = npt.NDArray[np.float64]
 MOST_PULLS = 10**15  # pulls per path: floats hold such counts exactly
 MOST_SUM = 1e150  # reward per path: its square, added up over many paths, is still a float
 FAR = 100.0  # standard deviations: hardly any reward is farther from its mean

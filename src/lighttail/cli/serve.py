@@ -61,8 +61,7 @@ def listed(keys: KeysFile) -> None:
     from lighttail.report.terminal import plain_table
     from lighttail.server.keys import read_keys
 
-    found = read_keys(keys)
-    rows = [(key.name, key.role, key.made) for key in found]
+    rows = [(key.name, key.role, key.made) for key in read_keys(keys)]
     screen = console()
     screen.print(plain_table("", ("name", "role", "made"), rows, screen.width))
 

@@ -19,12 +19,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.checks import number, positive, refuse
 from lighttail.noises import Bernoulli, Gaussian, Noise
+from lighttail.records import Floats
 
-Floats = npt.NDArray[np.float64]
 Between = tuple[float, float] | None
 
 TUNED_AT = 1000  # rewards of an arm at which the intervals for sub-Gaussian rewards are narrowest

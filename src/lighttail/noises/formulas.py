@@ -9,13 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from lighttail.random.binomial import binomial, hypergeometric
 from lighttail.random.streams import standard_normal, uniform
+from lighttail.records import Floats, Ints
 
-Floats = npt.NDArray[np.float64]
 TURN = 2.0 * math.pi  # a full turn, in radians
 
 
@@ -58,7 +55,7 @@ def bernoulli_reward(shock: float, arm: int, means: Floats) -> float:
     return 1.0 if shock < means[arm] else 0.0
 
 
-def sample_reward(shock: float, arm: int, values: Floats, starts: npt.NDArray[np.int64]) -> float:
+def sample_reward(shock: float, arm: int, values: Floats, starts: Ints) -> float:
     first = starts[arm]
     return values[first + int(shock * (starts[arm + 1] - first))]  # type: ignore[no-any-return]
 

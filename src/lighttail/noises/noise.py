@@ -21,7 +21,6 @@ import numpy as np
 from lighttail.checks import accept, non_negative, number, refuse, shown
 from lighttail.members import check_static, place_of
 from lighttail.noises.formulas import (
-    Floats,
     bernoulli_clear,
     bernoulli_part,
     bernoulli_proxy,
@@ -42,6 +41,7 @@ from lighttail.noises.formulas import (
 )
 from lighttail.noises.tilts import BernoulliTilt, GaussianTilt, Tilts
 from lighttail.random.streams import block_generator
+from lighttail.records import Floats
 
 PILOT, PILOT_ARMS = 1000, 16  # draws per arm, and arms, from which an unstated standard deviation is measured
 RARE = 1e-3  # the smallest chance for which the steps of a uniform number of 23 bits do not matter

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from lighttail.records import Floats
+
 TINY, ALMOST = 1e-300, 1.0 - 1e-16  # probabilities are cut to this range, in which log odds are finite
 NEVER = 40.0  # log odds: an event with log odds of -40 practically never happens
 SLACK = 1e-9  # rewards: rounding may move a sum of rewards of 0 and 1 off a whole number by this much

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.checks import refuse
-from lighttail.outcomes.samples import Ints, Sample, Values, sample_of, total
+from lighttail.outcomes.samples import Sample, Values, sample_of, total
+from lighttail.records import Ints
 
 Floats = npt.NDArray[np.float64]
 FINEST = 0.0025  # the smallest tail that the draws of the CVaR resolve

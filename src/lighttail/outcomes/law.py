@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from lighttail.checks import refuse
-from lighttail.outcomes.samples import Floats, Ints, Sample
+from lighttail.outcomes.samples import Sample
 from lighttail.outcomes.tally import BINS, FINE, Tally, power_below
 from lighttail.problems import Problem
-from lighttail.records import Record
+from lighttail.records import Floats, Ints, Record
 
 PULL_BINS = 1 << 18  # bins of the pulls of one arm, at most
 ALL_PULL_BINS = 1 << 22  # bins of the pulls of all arms together, at most

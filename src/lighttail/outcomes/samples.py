@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from lighttail.records import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

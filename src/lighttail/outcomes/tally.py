@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lighttail.checks import refuse
-from lighttail.outcomes.samples import Floats, Ints, Sample
+from lighttail.outcomes.samples import Sample
+from lighttail.records import Floats, Ints
 
 FINE = 1024  # bins of width `unit` on either side of 0; farther out, bins per octave
 OCTAVES = 40

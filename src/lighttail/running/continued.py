@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.checks import refuse
 from lighttail.course import Beginning, Course
@@ -16,11 +15,11 @@ from lighttail.delays import DelayLike, as_delay
 from lighttail.noises import Noise
 from lighttail.problems import Bandit
 from lighttail.random.streams import block_generator
+from lighttail.records import Floats, Ints
 from lighttail.running.blocks import in_sentences
 from lighttail.running.pool import AHEAD, threads_of, work_on
 from lighttail.running.prepare import SHORT, choose_method, why_not_skip
 
-Floats = npt.NDArray[np.float64]
 TOGETHER = 100  # paths per task of a thread, which share a generator
 MANY_OPEN = 100  # open trials from which on their rewards are added as sums, if the policy keeps only sums
 Play = Callable[[int, int], None]
@@ -49,7 +48,7 @@ def continued(
     floors: Sequence[tuple[int, float]] = (),
     skip: bool = True,
     window: Window | None = None,
-) -> npt.NDArray[np.int64]:
+) -> Ints:
     """The pulls of each arm, [path, arm], those of `start` included.
 
     means: [path, arm]; a path continues from `start` on the problem of its row. The random numbers of a path

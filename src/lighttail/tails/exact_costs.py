@@ -102,9 +102,8 @@ def _memory(groups: Groups, regret: float | None) -> float:
     each = 8.0 * kinds * horizon * (600.0 if groups.counted else 100.0)
     cells = 8.0 * kinds * horizon**2 + 60.0 * horizon**2 if groups.counted else 0.0
     if regret is None:
-        scaled = None
         size = float(places(kinds, groups.horizon)) if kinds <= MOST_MEANS else 0.0
-        units = groups.units() if on_lattice(groups, scaled) else None
+        units = groups.units() if on_lattice(groups, None) else None
         size = max(units[1]) * horizon if units else size
         return each + cells + 8.0 * 22.0 * size
     return each + cells

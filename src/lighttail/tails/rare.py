@@ -36,7 +36,7 @@ from lighttail.tails.known import ERROR, exact_way
 from lighttail.tails.luck import sure_chance
 from lighttail.tails.plan import derived
 from lighttail.tails.splitting import split
-from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task, certainly
+from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task, certainly
 from lighttail.tails.weighted import FIRST, MOST_WEIGHTS, importance, known_limit, most_paths
 
 MOST_ASKED = 10**18  # pulls; a larger budget is cut to this number, which a float can hold
@@ -101,8 +101,7 @@ def tail_probability(
     effort = Effort(relative_error, level, checked.seed, most_pulls, checked.threads, progress)
     if not problem.independent:
         if method not in COUNTED:
-            plain = Argument("method", ("plain",))
-            raise refuse("problem", problem, (f"a Bandit for method {method!r}; use ", plain))
+            raise refuse("problem", problem, (f"a Bandit for method {method!r}; use ", PLAIN))
         return _plain(task, effort)
     certain = task.certain()
     certain = sure_chance(task) if certain is None and not course.late else certain

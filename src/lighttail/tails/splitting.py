@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.checks import Argument, refuse
+from lighttail.checks import refuse
 from lighttail.noises import Noise
 from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator
 from lighttail.running.blocks import in_sentences
 from lighttail.running.pool import run_blocks
 from lighttail.system.progress import compiling, reporter
-from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
+from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task
 
 PARTICLES, KILLED, LEVELS = 400, 20, 200  # paths, paths that a turn ends at least, and levels of the score
 FIRST, FEWEST, MOST_REPETITIONS = 16, 32, 512  # repetitions before the first look, and limits for an answer
@@ -31,8 +31,7 @@ def split(task: Task, effort: Effort) -> TailEstimate:
     from lighttail.kernels import score_for
 
     if task.horizon > LONGEST:
-        plain = Argument("method", ("plain",))
-        raise refuse("horizon", task.horizon, (f"at most {LONGEST} with splitting; use ", plain))
+        raise refuse("horizon", task.horizon, (f"at most {LONGEST} with splitting; use ", PLAIN))
     spread = variances(task.problem.noise, task.problem.means)
     values, rounds, following = np.empty(0), 0.0, FIRST
     while True:

@@ -18,6 +18,7 @@ from lighttail.policies import Policy
 from lighttail.running.prepare import Progress
 from lighttail.tails.tilts import check_tilt, tilts_of, why_not_tilted
 
+PLAIN = Argument("method", ("plain",))  # counts simulated paths, whatever the task
 MOST_PLANNED = 10**7  # pulls per path: a plan looks at every number of pulls
 PAIRED = ("radius", "phases")  # `plays_by` of policies of which all ways with two arms are known
 
@@ -152,9 +153,8 @@ class Task:
             return refuse("noise", noise, allowed, found=given, more=("; use ", instead))
         remembered(check_tilt, noise, self.problem.means)
         if self.horizon > MOST_PLANNED:
-            plain = Argument("method", ("plain",))
             allowed = f"at most {MOST_PLANNED} for importance sampling"
-            return refuse("horizon", self.horizon, allowed, more=("; use ", plain))
+            return refuse("horizon", self.horizon, allowed, more=("; use ", PLAIN))
         return None
 
 
