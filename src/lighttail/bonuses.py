@@ -22,11 +22,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
 from lighttail.checks import BadInput, accept, non_negative, positive, refuse
-from lighttail.members import check_static, check_takes, in_short, reads
+from lighttail.members import check_static, check_takes, reads
 from lighttail.noises.level import multiplied, noise_level
 
 
@@ -38,6 +38,13 @@ def same_time(t: float, *params: float) -> float:
 def nowhere(*params: float) -> float:
     """The default bend: infinity, because n * radius(n) has no bend."""
     return math.inf
+
+
+def in_short(part: object, name: str) -> str:
+    """This name with the values of the fields of a bonus or a policy, as in LightTailed(0.2)."""
+    values: list[object] = [getattr(part, f.name) for f in fields(part)] if is_dataclass(part) else []
+    texts = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
+    return f"{name}({', '.join(texts)})"
 
 
 class Bonus(ABC):

@@ -1,11 +1,10 @@
-"""What the classes of bonuses, noises and policies share: checked formulas, facts, and a short text."""
+"""What the classes of bonuses, noises and policies share: checks of formulas, and stated facts."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
@@ -57,10 +56,3 @@ def reads(function: Callable[..., float], place: int) -> bool:
 def place_of(cls: type, name: str) -> float:
     """The place, in the method resolution order of a class, of the first class that states `name`."""
     return next((place for place, one in enumerate(cls.__mro__) if name in vars(one)), math.inf)
-
-
-def in_short(part: object, name: str) -> str:
-    """This name with the values of a dataclass's fields, as in LightTailed(0.2)."""
-    values: list[object] = [getattr(part, f.name) for f in fields(part)] if is_dataclass(part) else []
-    texts = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
-    return f"{name}({', '.join(texts)})"

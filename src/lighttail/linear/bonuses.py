@@ -20,8 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
+from lighttail.bonuses import in_short
 from lighttail.checks import BadInput, accept, fraction, non_negative, positive, refuse
-from lighttail.members import check_static, in_short
+from lighttail.members import check_static
 from lighttail.noises.level import multiplied, noise_level
 
 SCALED = ("kappa", "beta", "sigma")  # the names of fields that grow with the noise

@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from lighttail.bonuses import same_time
+from lighttail.bonuses import in_short, same_time
 from lighttail.checks import BadInput, refuse
-from lighttail.members import check_static, check_takes, in_short, place_of, reads
+from lighttail.members import check_static, check_takes, place_of, reads
 from lighttail.noises.level import multiplied, noise_level
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
 

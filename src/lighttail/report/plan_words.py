@@ -86,7 +86,8 @@ def limit_words(plan: Plan) -> str:
 
 def notes(plan: Plan) -> list[str]:
     """What a reader of the table must know: what a loss is, whose chances these are, and what is assumed."""
-    lost, several = EXPLAINED["pseudo_regret"], len(plan.family.members) > 1 or plan.family.low is not None
+    lost = EXPLAINED["pseudo_regret"]
+    several = len(plan.family.members) > 1 or plan.family.low is not None
     where = (
         "of each policy on average over the family"
         if plan.over == "average"
