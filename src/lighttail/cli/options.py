@@ -290,9 +290,5 @@ def console() -> Any:
     """A terminal of rich. For a pipe, which has no width: long lines and no colours, for other programs."""
     from rich.console import Console
 
-    plain: Any = {"highlight": False, "markup": False}
-    return (
-        Console(**plain)
-        if sys.stdout.isatty()
-        else Console(**plain, width=160, no_color=True, soft_wrap=True)
-    )
+    piped: Any = {} if sys.stdout.isatty() else {"width": 160, "no_color": True, "soft_wrap": True}
+    return Console(highlight=False, markup=False, **piped)

@@ -199,12 +199,10 @@ class Law:
 
     def sample(self, kind: str) -> Sample:
         """The values of one kind in ascending order, and how many paths have each value."""
+        if kind == "reward" and self.cost is not None:
+            return self.cost.sample().mirrored()
         if kind == "reward":
-            return (
-                self.regret.sample().mirrored(self.layout.best)
-                if self.cost is None
-                else self.cost.sample().mirrored()
-            )
+            return self.regret.sample().mirrored(self.layout.best)
         if kind == "regret":
             return self.regret.sample()
         if self.pseudo_regret is not None:

@@ -146,11 +146,8 @@ def _unseen(estimate: TailEstimate) -> str:
     """The limit below which a chance lies that no float or no exact law can hold; otherwise empty."""
     if 0.0 < estimate.high <= LEAST:
         return BELOW
-    return (
-        f"below {estimate.high:.0e}"
-        if estimate.method == "exact" and estimate.low < estimate.value <= LEAST
-        else ""
-    )
+    tiny = estimate.method == "exact" and estimate.low < estimate.value <= LEAST
+    return f"below {estimate.high:.0e}" if tiny else ""
 
 
 def _exactly(point: TailPoint) -> str:
