@@ -12,7 +12,7 @@ from own_noises import Coins, Exponential, Outspoken, Silent, Wrong
 import lighttail as lt
 from lighttail import bounds
 from lighttail.gpu.run import precision_for
-from lighttail.noises import FACTS, SUMS
+from lighttail.noises.noise import FACTS, SUMS
 from lighttail.outcomes.comparison import uncovered
 from lighttail.running.prepare import why_not_skip
 

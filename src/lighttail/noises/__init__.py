@@ -1,9 +1,7 @@
 """The noises, and the base class for a noise of your own (docs/own-noises.md)."""
 
 from lighttail.noises.noise import (
-    FACTS,
     PILOT_ARMS,
-    SUMS,
     Bernoulli,
     Gaussian,
     Laplace,
@@ -15,9 +13,7 @@ from lighttail.noises.noise import (
 )
 
 __all__ = [
-    "FACTS",
     "PILOT_ARMS",
-    "SUMS",
     "Bernoulli",
     "Gaussian",
     "Laplace",
