@@ -86,14 +86,8 @@ class Entry:
 
     def cells(self) -> list[tuple[str, str]]:
         """The numbers of the policy in the order of `Comparison.headings`, each with its interval."""
-        return [
-            interval(self.mean),
-            interval(self.quantile_95),
-            interval(self.quantile_99),
-            interval(self.cvar_99),
-            self.chance_cell(),
-            (rounded(self.worst), ""),
-        ]
+        numbers = (self.mean, self.quantile_95, self.quantile_99, self.cvar_99)
+        return [*map(interval, numbers), self.chance_cell(), (rounded(self.worst), "")]
 
     def chance_cell(self) -> tuple[str, str]:
         """The chance and its interval, or the word "exact"; if not all from the table's paths, from what."""

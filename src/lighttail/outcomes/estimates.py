@@ -400,8 +400,5 @@ def _seen_from(
     far = distance + middle
     for first in range(0, gaps.size, CHUNK):
         part = gaps[first : first + CHUNK]
-        yield (
-            (part - middle) / far,
-            (distance + part) / far,
-            None if counts is None else counts[first : first + CHUNK],
-        )
+        many = None if counts is None else counts[first : first + CHUNK]
+        yield (part - middle) / far, (distance + part) / far, many
