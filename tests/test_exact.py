@@ -308,7 +308,7 @@ def test_what_takes_long_is_said_beforehand(monkeypatch: pytest.MonkeyPatch, cap
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(exact.costs, "seconds", lambda groups, regret: 300.0)
     lt.exact_tail(TUNED["LightTailed"], PROBLEM, 200, 20.0)
-    assert capsys.readouterr().err == "the exact law takes about 5 minutes\n"
+    assert capsys.readouterr().err == "lighttail: the exact law takes about 5 minutes\n"
     assert exact.why_not_exact(TUNED["LightTailed"], PROBLEM, 200) is None
 
 

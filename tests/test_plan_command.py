@@ -22,10 +22,10 @@ from lighttail import cli
 from lighttail.cli.plan import family_from
 from lighttail.dashboard.form import body_of, from_link
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.losing import EXPLAINED
 from lighttail.reading.words import parse_policy
 from lighttail.report.plan_figure import GREY, coloured_curves, frontier_figure, losses_figure, spread
 from lighttail.report.plan_words import (
-    LOST,
     closer_look,
     family_words,
     form_link,
@@ -38,6 +38,7 @@ from lighttail.report.plan_words import (
 )
 
 plan_module = importlib.import_module("lighttail.cli.plan")
+LOSS = EXPLAINED["pseudo_regret"]
 FILES = {"index.html", "results.json", "frontier.png", "frontier.svg", "losses.png", "losses.svg"}
 QUICK = ["--horizon", "100", "--lose-at-most", "40", "--chance", "5%", "--effort", "0.001", "--threads", "1"]
 QUICK += ["--noise", "laplace"]  # no exact law is known, which would take longer
@@ -83,7 +84,7 @@ def test_the_screen_has_the_sentence_the_table_and_what_to_do_next(
     screen = capsys.readouterr().out
     found = json.loads((out / "results.json").read_text())
     assert found["sentence"] in screen
-    assert LOST in screen
+    assert LOSS in screen
     assert "lt.Experiment(lt.UCB(bonus=lt.LightTailed(kappa=" in screen
     assert f"lighttail tail --policy {found['choice']['policy']} --means=0.2,0.8 --noise laplace" in screen
     assert screen.splitlines()[-1] == f"Report: {out / 'index.html'}"
@@ -227,7 +228,7 @@ def test_the_page_says_what_the_plan_says(plan: lt.Plan, tmp_path: Path) -> None
     page = path.read_text().replace("&nbsp;", " ")
     assert path.name == "index.html"
     assert {file.name for file in tmp_path.iterdir()} == FILES
-    for text in (plan.sentence(), LOST, family_words(plan), plan.made_by, *live_lines(plan)):
+    for text in (plan.sentence(), LOSS, family_words(plan), plan.made_by, *live_lines(plan)):
         assert text.replace("'", "&#x27;") in page
     for row in misjudged_rows(plan):
         assert row[0] in page
