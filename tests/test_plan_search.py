@@ -176,6 +176,23 @@ def test_an_exact_chance_does_not_stand_for_problems_that_were_hardly_seen(
     assert "simulated paths" in found.source
 
 
+def test_few_lucky_paths_leave_no_other_policy_out() -> None:
+    """One hit among 1,024 paths looks like a chance below 0.3 %, and may be 0.5 %: a dearer policy stays in
+    the search until the cheaper one is shown to keep the limit."""
+    search = search_of(limit=0.003)
+
+    def score(scale: float, mean: float, hits: int, paths: int) -> Score:
+        candidate = search.curves[0].candidates(0, (scale,))[0]
+        chance = search.question.chance(np.where(np.arange(paths) < hits, LOSS, 0.0))
+        return Score(candidate, mean, 0.1, chance, LOSS, LOSS, paths, (PROBLEM,))
+
+    dear = score(0.4, 16.0, 0, 1024)
+    lucky, shown = score(0.1, 13.0, 1, 1024), score(0.1, 13.0, 16, 16_384)
+    assert lucky.likely(0.003)
+    assert search.ranked([lucky, dear]) == [lucky, dear]
+    assert search.ranked([shown, dear]) == [shown]  # control
+
+
 @pytest.mark.slow
 def test_the_chance_has_two_hills_and_both_are_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one arm near the best the chance is at most 0.0027, with three 0.0041, at another gap; at the gap

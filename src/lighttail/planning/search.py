@@ -270,9 +270,9 @@ class Search:
         possible = [score for score in scores if score.chance.low <= question.limit]
         if not possible:
             return sorted(scores, key=lambda score: (score.chance.value, score.promised, score.mean))
-        likely = [score for score in possible if score.likely(question.limit)]
-        if likely:
-            bar = min(score.mean + CLOSE * score.error for score in likely)
+        within = [score for score in possible if score.within(question.limit)]
+        if within:
+            bar = min(score.mean + CLOSE * score.error for score in within)
             possible = [score for score in possible if score.mean - CLOSE * score.error <= bar]
         return sorted(possible, key=lambda score: (score.mean, score.chance.value))
 
