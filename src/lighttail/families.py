@@ -19,7 +19,7 @@ MEMBERS = 24  # problems that stand for a family, unless given
 MOST_MEMBERS = 10_000
 MOST_ARMS = 1_000  # of a family that is described by its limits
 GAPS = (1.01, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0)  # of an edge, in units of the least gap
-ROUNDING = 1e-9  # relative: gaps that differ by less are alike
+ALIKE = 1e-9  # relative: gaps that differ by less are alike
 FEWEST = 2  # observations per arm from which a law of its mean can be made
 
 
@@ -226,7 +226,7 @@ class Family:
             return ()
         low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
         best, *others = np.argsort(-means, kind="stable").tolist()
-        now, most = rivals(problem), len(others)
+        now, most = runners_up(problem), len(others)
         inside = set()
         for count in {1, now - 1, now + 1, most} & set(range(1, most + 1)):
             place = low.copy()
@@ -259,14 +259,14 @@ def family_of(problems: Any) -> Family:
     raise refuse("family", problems, "a Family, a Bandit or a list of Bandits")
 
 
-def rivals(problem: Bandit) -> int:
+def runners_up(problem: Bandit) -> int:
     """The number of arms that are as good as the second-best arm, which is one of them.
 
-    >>> rivals(Bandit([0.9, 0.5, 0.5, 0.1])), rivals(Bandit([0.9, 0.5, 0.4, 0.1]))
+    >>> runners_up(Bandit([0.9, 0.5, 0.5, 0.1])), runners_up(Bandit([0.9, 0.5, 0.4, 0.1]))
     (2, 1)
     """
     top, second, *rest = sorted(problem.means, reverse=True)
-    return 1 + sum(second - mean <= ROUNDING * (top - mean) for mean in rest)
+    return 1 + sum(second - mean <= ALIKE * (top - mean) for mean in rest)
 
 
 def _limits(low_name: str, low: Any, high_name: str, high: Any) -> tuple[float, float]:

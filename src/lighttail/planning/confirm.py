@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.families import rivals
+from lighttail.families import runners_up
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Floats, Play
@@ -371,7 +371,7 @@ def hills(problems: Sequence[Bandit]) -> list[Bandit]:
     """
     kinds: dict[bool, Bandit] = {}
     for problem in problems:
-        kinds.setdefault(rivals(problem) == 1, problem)
+        kinds.setdefault(runners_up(problem) == 1, problem)
     return list(kinds.values())
 
 
