@@ -47,7 +47,7 @@ class State(NamedTuple):
     whole: bool = True
 
 
-FACTS = ("plays_by", "pulls_every_arm_first", "draws_for_itself", "amendable", "arms_may_change")
+FACTS = ("plays_by", "turns", "pulls_every_arm_first", "draws_for_itself", "amendable", "arms_may_change")
 
 
 class Policy(ABC):
@@ -69,13 +69,16 @@ class Policy(ABC):
     learn: ClassVar[Callable[..., None]] = staticmethod(learn_nothing)
     settled: ClassVar[Callable[..., int]] = staticmethod(never_settled)  # see `Rule`
 
-    # The next five facts are used where paths are weighted, split or skipped, and where a reward is replaced
+    # The next six facts are used where paths are weighted, split or skipped, and where a reward is replaced
     # or the arms of a live experiment change.
     # A fact that a class does not state is not assumed, and a class that plays by another rule than its base
     # class must state it again.
     # plays_by: "index" (the highest index is pulled), "radius" (the index is mean + the radius of `bonus`),
     # "phases" (elimination by the radius of `bonus`), "posterior" (Thompson sampling), or "" (anything else).
     plays_by: ClassVar[str] = ""
+    # turns: the arms are pulled in turn, the first arm first, until each has this number of rewards, and
+    # then for good the arm with the best mean; infinite if that never happens. None: in no such way.
+    turns: ClassVar[float | None] = None
     pulls_every_arm_first: ClassVar[bool] = False
     # Whether `choose` draws random numbers for other purposes than ties; if None, a trial finds out.
     draws_for_itself: ClassVar[bool | None] = None

@@ -103,6 +103,10 @@ class ExploreThenCommit(Policy):
     def __post_init__(self) -> None:
         accept(self, m=lambda field, value: whole(field, whole_float(value), 1, most=2**53))
 
+    @property
+    def turns(self) -> float:  # type: ignore[override]
+        return float(self.m)
+
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (float(self.m),)
 
@@ -152,6 +156,7 @@ class EvenSplit(Policy):
 
     needs_horizon: ClassVar[bool] = False
     amendable: ClassVar[bool] = True
+    turns: ClassVar[float | None] = math.inf
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return ()

@@ -20,17 +20,25 @@ from lighttail.problems import Bandit
 from lighttail.tails.exact import exact_seconds, exact_tail, why_not_exact
 from lighttail.tails.exact_costs import duration
 from lighttail.tails.groups import has_law
+from lighttail.tails.luck import sure_chance
 from lighttail.tails.programme import has_programme, programme_seconds, programme_tail, why_not_programme
 from lighttail.tails.task import Task
+from lighttail.tails.turns import sure_in_turns, turns_seconds, turns_tail
 
 UCB_ALONE = "an exact law is known only for UCB with a bonus that does not change with time"
 ERROR = 1e-5  # relative error of an exact law that is integrated
 
 
+def certain_chance(task: Task) -> float | None:
+    """The chance if it is 0 or 1 whatever the luck, if rewards are known at once; otherwise None."""
+    ways = (known(task) for known in (Task.certain, sure_in_turns, sure_chance))
+    return next((chance for chance in ways if chance is not None), None)
+
+
 def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
     """(seconds, function) of the cheapest exact answer, or the refusal if there is none."""
     settings = (task.policy, task.problem, task.horizon)
-    ways: list[tuple[float, Callable[[], float]]] = []
+    ways: list[tuple[float, Callable[[], float]]] = [(turns_seconds(task), lambda: turns_tail(task))]
     why = why_not_programme(*settings, task.kind)
     if why is None:
         seconds = programme_seconds(*settings, task.kind)
@@ -103,7 +111,11 @@ def exact_at(
     policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
 ) -> float | None:
     """The exact chance if it takes at most this number of seconds, otherwise None."""
-    way = exact_way(Task(policy, problem, horizon, regret, kind))
+    task = Task(policy, problem, horizon, regret, kind)
+    certain = certain_chance(task)
+    if certain is not None:
+        return certain
+    way = exact_way(task)
     if isinstance(way, BadInput) or way[0] > seconds:
         return None
     try:

@@ -32,8 +32,7 @@ from lighttail.problems import MOST_SUM, Problem
 from lighttail.running.prepare import Progress, check_settings, fitting_paths, work_of
 from lighttail.running.simulate import simulate
 from lighttail.tails.exact import LEAST
-from lighttail.tails.known import ERROR, exact_way
-from lighttail.tails.luck import sure_chance
+from lighttail.tails.known import ERROR, certain_chance, exact_way
 from lighttail.tails.plan import derived
 from lighttail.tails.splitting import split
 from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task, certainly
@@ -103,8 +102,7 @@ def tail_probability(
         if method not in COUNTED:
             raise refuse("problem", problem, (f"a Bandit for method {method!r}; use ", PLAIN))
         return _plain(task, effort)
-    certain = task.certain()
-    certain = sure_chance(task) if certain is None and not course.late else certain
+    certain = task.certain() if course.late else certain_chance(task)
     if certain is not None:
         return certainly(certain, level)
     if course.late:
