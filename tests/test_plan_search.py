@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lighttail as lt
+from lighttail.families import family_of
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning import choosing, confirm, edges
 from lighttail.planning.bench import Bench, Play
@@ -23,7 +24,7 @@ HORIZON, LOSS, LIMIT = 200, 60.0, 1e-3
 
 
 def search_of(limit: float = LIMIT, effort: float = 0.01) -> Search:
-    question = Question(lt.families.family_of(PROBLEM), HORIZON, LOSS, limit, True)
+    question = Question(family_of(PROBLEM), HORIZON, LOSS, limit, True)
     curves = shipped_curves(question.family, HORIZON)
     return Search(question, curves, Bench(HORIZON, 1, 2), 2e9 * effort)
 
@@ -347,3 +348,20 @@ def test_an_exact_chance_is_stated_for_the_worst_gap() -> None:
     )
     assert found.choice.source == "exact"
     assert highest <= found.choice.chance.high
+
+
+def test_curves_that_were_set_aside_are_looked_at_if_the_best_guesses_do_not_keep_the_limit() -> None:
+    """The edges of UCB look cheaper at first and turn out to be beyond the limit; elimination keeps it."""
+    problem = lt.Bandit([0.440171, 0.634052], lt.Bernoulli())
+    found = lt.plan(family_of(problem), horizon=60, loss=5.97, chance=0.03, effort=0.05, seed=31)
+    assert found.met
+    assert found.choice.mean_loss.high < 4.7  # an even split loses 5.8
+
+
+def test_few_whole_numbers_that_keep_the_limit_are_found() -> None:
+    """Between two jumps of the chance, 37, 38 and 39 pulls per arm keep the limit; no other number does."""
+    problem = lt.Bandit([0.579861, 0.313143, 0.51724], lt.Bernoulli())
+    found = lt.plan(family_of(problem), horizon=250, loss=21.3, chance=0.003, effort=0.05, seed=30)
+    assert found.met
+    assert found.choice.policy == lt.ExploreThenCommit(37)
+    assert found.choice.source == "exact"

@@ -23,6 +23,7 @@ from lighttail.policies import (
 
 STEP = 2.0  # ratio of two neighbouring scales of a grid
 FINEST = 2.0**0.125  # ratio at which a grid is no longer refined
+EACH, CLOSEST = 64, 2.0**0.03125  # whole numbers that are all tried, and the ratio of those beyond
 DIGITS = 3  # significant digits of a tuned number, so that people can type it
 
 MOST_OWN = 200  # policies that a user may name in one plan: each of them is searched
@@ -44,6 +45,8 @@ class Curve:
     make: the policy at a scale. scales: the grid at which the search begins; empty for a single policy.
     unit: what the scale is measured in, for tables and figures. least, most: the ends of the scale.
     dear: the search plays this number of times fewer paths, because a pull takes so much longer.
+    whole: whether the scale is a number of pulls. The chance of a loss then jumps from one number to another,
+    and the numbers that keep a limit may be few.
     """
 
     name: str
@@ -53,6 +56,13 @@ class Curve:
     least: float = 0.0
     most: float = math.inf
     dear: int = 1
+    whole: bool = False
+
+    def every(self) -> list[float]:
+        """All scales of a curve of whole numbers: one by one at first, then in steps of 2 %."""
+        each = [float(m) for m in range(1, 1 + int(min(self.most, EACH)))]
+        steps = math.floor(math.log(self.most / EACH, CLOSEST)) if self.most > EACH else 0
+        return each + [EACH * CLOSEST**k for k in range(1, 1 + steps)]
 
     def candidates(self, turn: int, scales: Iterable[float] | None = None) -> list[Candidate]:
         """The policies at these scales; those of the grid by default."""
@@ -139,9 +149,11 @@ def _own_curve(name: str, policy: Policy, sigma: float) -> Curve:
 
 def _whole_curve(name: str, make: Callable[[int], Policy], first: float, most: int) -> Curve:
     """A curve whose tuning is a number of pulls per arm."""
-    return Curve(
-        name, lambda m: make(max(1, int(rounded(m)))), grid(first, most / 2.0), "pulls per arm", 1.0, most
-    )
+
+    def whole(m: float) -> Policy:
+        return make(max(1, int(rounded(m))))
+
+    return Curve(name, whole, grid(first, most / 2.0), "pulls per arm", 1.0, most, whole=True)
 
 
 def _count(family: Family) -> int:

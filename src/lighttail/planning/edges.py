@@ -110,16 +110,26 @@ def aim_of(chance: Estimate, limit: float) -> float:
 
 
 def edges(search: Search) -> list[Score]:
-    """The scores of the policies at the edges of the best curves."""
+    """The scores of the policies at the edges of the best curves.
+
+    Which curves are the best is a guess at first. Further curves are looked at if no policy so far keeps the
+    limit, or if their guess promises a lower mean loss than the best policy so far has."""
     turns = {score.candidate.curve for score in search.scores.values()}
     starts = {turn: guess(search, turn) for turn in turns & search.with_edges}
     means = {turn: mean_at(search, turn, scale) for turn, scale in starts.items()}
-    bar = WORSE * min(means.values(), default=0.0)
-    best = [turn for turn in sorted(means, key=means.__getitem__) if means[turn] <= bar]
-    few = [turn for place, turn in enumerate(best) if place < CURVES or has_exact_edge(search, turn)]
-    found = on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in few})
-    found = bearable(search, found)
-    return [*found, *bearable(search, beyond(search, found))]
+    left, found = sorted(means, key=means.__getitem__), list[Score]()
+    while left:
+        kept = [score.mean for score in found if score.chance.value <= search.question.limit]
+        bar = min(kept) if kept else WORSE * means[left[0]]
+        near = [turn for turn in left if means[turn] <= bar]
+        few = [turn for place, turn in enumerate(near) if place < CURVES or has_exact_edge(search, turn)]
+        if not few:
+            break
+        left = [turn for turn in left if turn not in few]
+        new = on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in few})
+        new = bearable(search, new)
+        found += [*new, *bearable(search, beyond(search, new))]
+    return found
 
 
 def bearable(search: Search, scores: Sequence[Score]) -> list[Score]:
@@ -245,6 +255,12 @@ def walk(
     """Looks along a curve, each nearer to its edge. before: looks that were taken already."""
     seen = list(before)
     curve, least = search.curves[turn], cheapest_at(search, turn)
+    if curve.whole and has_exact_edge(search, turn):  # all of its policies are looked at
+        known = {one.candidate.policy for one in seen}
+        new = [one for one in curve.candidates(turn, curve.every()) if one.policy not in known]
+        return seen + [
+            Looked(one, problem, *look(search.question, search.bench, one.policy, problem)) for one in new
+        ]
     for turns in range(EXACT_LOOKS):
         if turns >= LOOKS and not sure(seen[-1].chance):
             break
