@@ -365,3 +365,17 @@ def test_few_whole_numbers_that_keep_the_limit_are_found() -> None:
     assert found.met
     assert found.choice.policy == lt.ExploreThenCommit(37)
     assert found.choice.source == "exact"
+
+
+def test_a_family_in_which_the_chance_jumps_from_number_to_number_gets_no_wrong_promise() -> None:
+    """Exploring for 170 pulls never loses 1.23 where gaps are small, and always where they are wide. No policy
+    keeps the limit, and the larger limit that the plan names must hold where gaps are wide."""
+    family = lt.Family.rates(0.814762, 0.823833, 2, members=8)
+    found = lt.plan(family, horizon=500, loss=1.23, chance=0.03, effort=0.05, seed=181)
+    assert not found.met
+    assert found.choice.chance is not None
+    for gap in np.linspace(0.0025, 0.009, 14).tolist():
+        problem = family.at(0.823833, 0.823833 - gap)
+        out = lt.simulate(found.choice.policy, problem, horizon=500, paths=2_000, seed=1)
+        assert out.exceedance(1.23, "pseudo_regret").low <= found.choice.chance.high
+        assert out.exceedance(found.smallest_loss, "pseudo_regret").low <= 0.03

@@ -79,7 +79,8 @@ def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Sco
     if not _beyond(glimpse, limit):
         return []
     found = [new for new in again(search, score, worst, glimpse) if new.chance.value <= limit]
-    confirmation.scanned |= {new.candidate.policy: suspects for new in found}
+    if not search.curves[score.candidate.curve].whole:  # whose worst problems jump from policy to policy
+        confirmation.scanned |= {new.candidate.policy: suspects for new in found}
     return found
 
 

@@ -321,6 +321,12 @@ class Confirmation:
         chance, nominal = stated(found, question.limit)
         return Confirmed(chance, f"rare events ({found.method})", problem, nominal=nominal)
 
+    def for_any_loss(self) -> Confirmation:
+        """A confirmation that asks for the smallest loss that can be promised, after the same looks. The
+        problems that are worst for one loss are often not the worst ones for a larger loss."""
+        question = replace(self.question, loss=math.nan)
+        return Confirmation(question, self.bench, self.budget, self.looks, self.weighted)
+
     def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Confirmed]:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
         too few to promise anything. More paths promise a smaller loss. The promise is for the suspects or, if

@@ -365,5 +365,5 @@ def again(search: Search, score: Score, problem: Bandit, chance: Estimate) -> li
     search.scores[one] = replace(score, chance=chance, watched=(problem, *score.watched))  # for the frontier
     seen = [Looked(one, problem, chance, 0)]
     scale = following(seen, aim_of(chance, search.question.limit) / math.sqrt(NEAR))
-    found = on_edges(search, {one.curve: (scale, problem)}, seen)
+    found = bearable(search, on_edges(search, {one.curve: (scale, problem)}, seen))
     return [replace(new, watched=(problem, *new.watched)) for new in found if new.candidate != one]

@@ -264,7 +264,7 @@ def _made(
         choice = cheapest
     met, even = _within(choice, question.limit), _even(search)
     misjudged = sensitivity(question, choice.policy, choice.worst, bench)
-    promised = question.loss if met else confirmation.promise(choice.policy, score.watched)[0]
+    promised = question.loss if met else confirmation.for_any_loss().promise(choice.policy, score.watched)[0]
     return Plan(
         question.family,
         question.horizon,
