@@ -368,8 +368,8 @@ def test_few_whole_numbers_that_keep_the_limit_are_found() -> None:
 
 
 def test_a_family_in_which_the_chance_jumps_from_number_to_number_gets_no_wrong_promise() -> None:
-    """Exploring for 170 pulls never loses 1.23 where gaps are small, and always where they are wide. No policy
-    keeps the limit, and the larger limit that the plan names must hold where gaps are wide."""
+    """Exploring for 170 pulls never loses 1.23 where gaps are small, and always where they are wide. No
+    policy keeps the limit, and the larger limit that the plan names must hold where gaps are wide."""
     family = lt.Family.rates(0.814762, 0.823833, 2, members=8)
     found = lt.plan(family, horizon=500, loss=1.23, chance=0.03, effort=0.05, seed=181)
     assert not found.met
