@@ -379,3 +379,32 @@ def test_a_family_in_which_the_chance_jumps_from_number_to_number_gets_no_wrong_
         out = lt.simulate(found.choice.policy, problem, horizon=500, paths=2_000, seed=1)
         assert out.exceedance(1.23, "pseudo_regret").low <= found.choice.chance.high
         assert out.exceedance(found.smallest_loss, "pseudo_regret").low <= 0.03
+
+
+def broken_for_commitments(count: int) -> int:
+    """In how many random families the chance that is stated for exploring and then committing is exceeded in
+    a problem of a fine grid: one or more arms at a gap, and the rest as bad as can be."""
+    rng, broken = np.random.default_rng(2), 0
+    for _ in range(count):
+        arms, horizon = int(rng.integers(2, 4)), int(rng.choice([120, 250, 500]))
+        noise = lt.Gaussian(float(rng.uniform(0.5, 2.0)))
+        low, high = float(rng.uniform(0.05, 0.3)), float(rng.uniform(0.6, 1.5))
+        policy = lt.ExploreThenCommit(int(rng.integers(horizon // 20, horizon // (2 * arms))))
+        family = lt.Family.gaps(low, high, arms, members=8, noise=noise)
+        loss = float(rng.uniform(0.1, 0.5)) * family.most_lost(horizon)
+        question = Question(family, horizon, loss, 0.999, True)
+        stated = Confirmation(question, Bench(horizon, 1, 2), 1e7).chance(policy, ()).chance.high
+        grid = [
+            family.at(0.0, *[-gap] * near, *[-high] * (arms - 1 - near))
+            for gap in np.linspace(low, high, 300).tolist()
+            for near in range(1, arms)
+        ]
+        chances = (question.exact_chance(policy, problem, 1.0) for problem in grid)
+        broken += max(chance.value for chance in chances if chance is not None) > stated
+    return broken
+
+
+def test_the_worst_gaps_of_a_commitment_are_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert broken_for_commitments(6) == 0
+    monkeypatch.setattr(confirm, "problems_at_jumps", lambda question, policy: [])
+    assert broken_for_commitments(6) > 0  # steps from problem to problem pass over them

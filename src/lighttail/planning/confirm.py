@@ -19,6 +19,7 @@ from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.edges import look
+from lighttail.planning.jumps import problems_at_jumps
 from lighttail.planning.question import EXACT_SCAN, LEVEL, Question, worst_first
 from lighttail.planning.search import members_of
 from lighttail.policies import Policy
@@ -103,7 +104,10 @@ class Confirmation:
         question, family = self.question, self.question.family
         edges = question.edges()
         pool = question.able([*watched, *edges, *family.members])
-        if len(pool) > 1:
+        jumps = problems_at_jumps(question, policy) if question.straight else []
+        if jumps:
+            pool = self._scan(policy, question.able([*pool, *jumps]), MORE * SCANNED, SCAN + 1)
+        elif len(pool) > 1:
             pool = self._scan(policy, pool, SCANNED, SCAN)
             common = self._share(policy, pool[0], SCANNED) * SCANNED >= SEEN
             looks = not common and self.weighted(policy)
