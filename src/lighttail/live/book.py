@@ -99,6 +99,9 @@ class Book:
         if kind == "ask":
             self._ask(event)
             return
+        if kind == "tell" and (trial := self.ledger.find(int(event["id"]))) is not None:
+            self.hear_one(trial, event["reward"], event["time"])
+            return
         if kind in ("tell", "default", "late", "amend"):
             self.hear([event], story)
             return
@@ -218,7 +221,7 @@ class Book:
             self._passed(event["kind"], event["time"])
 
     def hear_one(self, trial: OpenTrial, reward: float, time: float) -> None:
-        """`hear` for the first reward of one open trial, which is being played."""
+        """`hear` for the first reward of one open trial."""
         if trial.apart in TO_POLICY:
             self.player.learn(trial.place, trial.memo, reward)
         self._close(trial, "tell", reward, time)

@@ -165,9 +165,11 @@ class Turn(Finder):
 
     def events(self, after: int) -> Iterator[Event]:
         """The events after event `after`, in their order."""
-        while bodies := self.bodies(after, PAGE):
+        full = True
+        while full:
+            bodies = self.bodies(after, PAGE)
             yield from map(event_of, bodies)
-            after += len(bodies)
+            after, full = after + len(bodies), len(bodies) == PAGE
 
 
 class Reader(ABC):

@@ -6,6 +6,7 @@ second."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from queue import Empty, LifoQueue
@@ -36,11 +37,13 @@ CREATE TABLE IF NOT EXISTS lighttail_snapshots (
     experiment BIGINT PRIMARY KEY REFERENCES lighttail_experiments, seq BIGINT NOT NULL, text TEXT NOT NULL,
     digest BYTEA NOT NULL);
 """
+# The rows are one text of JSON: psycopg takes 50 µs per row to write them as arrays, while all others wait.
 WRITE = """WITH written AS (
-    INSERT INTO lighttail_events SELECT %(number)s::bigint, * FROM unnest(
-        %(seq)s::bigint[], %(trial)s::bigint[], %(key)s::text[], %(unit)s::text[], %(body)s::text[],
-        %(digest)s::bytea[]))
+    INSERT INTO lighttail_events SELECT %(number)s::bigint, seq, trial, key, unit, body, decode(digest, 'hex')
+    FROM json_to_recordset(%(rows)s::json)
+        AS row (seq bigint, trial bigint, key text, unit text, body text, digest text))
     UPDATE lighttail_experiments SET seq = %(last)s, digest = %(after)s WHERE number = %(number)s"""
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 KEEP = """INSERT INTO lighttail_snapshots SELECT number, %s, %s, %s FROM lighttail_experiments WHERE name = %s
     ON CONFLICT (experiment) DO UPDATE SET seq = EXCLUDED.seq, text = EXCLUDED.text, digest = EXCLUDED.digest
     WHERE lighttail_snapshots.seq < EXCLUDED.seq"""
@@ -101,9 +104,9 @@ class _PostgresTurn(Turn):
         """Send the rows."""
         if rows := self._rows:
             self._rows = []
-            columns = dict(zip(Row._fields, map(list, zip(*rows, strict=True)), strict=True))
-            more = {"number": self.number, "last": rows[-1].seq, "after": rows[-1].digest}
-            self.link.execute(WRITE, {**columns, **more})
+            text = _encode([{**row._asdict(), "digest": row.digest.hex()} for row in rows])
+            last = {"last": rows[-1].seq, "after": rows[-1].digest}
+            self.link.execute(WRITE, {"number": self.number, "rows": text, **last})
 
 
 class PostgresReader(Reader):
