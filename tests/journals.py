@@ -17,7 +17,7 @@ import pytest
 from databases import started
 
 from lighttail.live.errors import unavailable
-from lighttail.live.journal import Batch, Finder, Journal, Turn
+from lighttail.live.journal import Batch, Finder, Hint, Journal, Turn
 from lighttail.live.memory import MemoryJournal, _MemoryTurn
 from lighttail.live.postgres import PostgresJournal
 from lighttail.live.sqlite import SqliteJournal
@@ -77,9 +77,9 @@ class FailingJournal(MemoryJournal):
     broken = False
 
     @contextmanager
-    def turn(self, name: str) -> Iterator[Turn]:
+    def turn(self, name: str, hint: Hint | None = None) -> Iterator[Turn]:
         pages = self._of(name)
-        with super().turn(name) as turn:
+        with super().turn(name, hint) as turn:
             yield turn
             if self.broken and getattr(turn, "written", None):
                 raise unavailable("the disk is full")

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from journals import Opener
+from journals import Opener, new_schema
 
 import lighttail as lt
 from lighttail.live.errors import Refused
 from lighttail.live.journal import (
     NO_DIGEST,
+    PAGE,
     Event,
+    Hint,
     Journal,
     Kept,
     digest_after,
     event_of,
 )
+from lighttail.live.postgres import PostgresJournal
 from lighttail.live.sqlite import SqliteJournal
 
 
@@ -46,7 +51,12 @@ def events(journal: Journal, name: str = "one", after: int = 0) -> list[Event]:
 
 class TestEveryJournal:
     def test_events_come_back_in_their_order_and_as_they_were(self, journal: Journal) -> None:
-        made = [first(), ask(2, 1, key="ключ", unit="a\nb'\"\\"), tell(3, 1, 0.1), tell(4, 1, 1e100)]
+        made = [
+            first(),
+            ask(2, 1, key="ключ\x01\U0001f600", unit="a\nb'\"\\"),
+            tell(3, 1, 0.1),
+            tell(4, 1, 1e100),
+        ]
         assert journal.create("one", made[0])
         append(journal, 1, made[1])
         append(journal, 2, *made[2:])
@@ -121,6 +131,21 @@ class TestEveryJournal:
             assert turn.bodies_of(9) == turn.bodies_with([]) == turn.bodies_of_units([]) == []
             many = [f"key {n}" for n in range(1_500)]
             assert [event_of(body)["seq"] for body in turn.bodies_with([*many, "other"])] == [4]
+
+    def test_a_hint_changes_no_answer(self, journal: Journal) -> None:
+        journal.create("one", first())
+        append(journal, 1, ask(2, 1, key="a"), ask(3, 2, key="b"), ask(4, 3, key="a"), tell(5, 1))
+
+        def answers(hint: Hint | None) -> list[list[str]]:
+            with journal.turn("one", hint) as turn:
+                found = [turn.bodies(after, most) for after in (0, 1, 2, 5) for most in (2, PAGE)]
+                wishes = (["a"], ["b"], ["a", "b"], ["a", "c"], ["c"], ["b", "c"])
+                return [*found, *(turn.bodies_with(keys) for keys in wishes)]
+
+        plain = answers(None)
+        assert list(map(len, plain)) == [2, 5, 2, 4, 2, 3, 0, 0, 2, 1, 3, 2, 0, 1]
+        for hint in (Hint(2, {"a"}), Hint(0, set()), Hint(5, {"a", "b"}), Hint(1, {"c"})):
+            assert list(map(sorted, answers(hint))) == list(map(sorted, plain))
 
     def test_digests_are_those_of_all_lines_so_far(self, journal: Journal) -> None:
         journal.create("one", first())
@@ -280,3 +305,30 @@ def test_an_address_where_no_database_answers_is_refused() -> None:
     with pytest.raises(lt.BadInput, match=r"^store must be the address of a PostgreSQL database") as caught:
         PostgresJournal("postgresql://nobody@127.0.0.1:1/nothing")
     assert "\n" not in str(caught.value)
+
+
+def test_a_hint_sees_what_another_server_wrote_while_the_turn_was_waited_for(postgres: str) -> None:
+    address = new_schema(postgres)
+    mine, other = PostgresJournal(address), PostgresJournal(address)
+    mine.create("one", first())
+    found: list[Any] = []
+
+    def wait() -> None:
+        with other.turn("one", Hint(1, {"k"})) as turn:
+            with patch.object(turn, "_found", None):  # all is there: nothing more is asked for
+                found.extend([turn.last, turn.bodies(1, PAGE), turn.bodies_with(["k"])])
+            turn.append(3, [ask(4, 2, key="k")])  # what came with the turn is old now
+            found.extend([len(turn.bodies(1, PAGE)), len(turn.bodies_with(["k"]))])
+
+    thread = threading.Thread(target=wait)
+    with mine.turn("one") as turn:
+        thread.start()
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+        while not mine._read(waiting):
+            time.sleep(0.01)
+        turn.append(1, [ask(2, 1, key="k"), tell(3, 1)])
+    thread.join()
+    lines = [body for body, _ in mine.lines("one")]
+    assert found == [3, lines[1:3], lines[1:2], 3, 2]
+    mine.close()
+    other.close()

@@ -25,7 +25,7 @@ import lighttail as lt
 from lighttail.live import Desk, Journal, Office, open_journal
 from lighttail.live.checking import check_journal
 from lighttail.live.errors import UNAVAILABLE, status_of, unavailable
-from lighttail.live.journal import NO_DIGEST, Turn, rows_of
+from lighttail.live.journal import NO_DIGEST, Hint, Turn, rows_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import outlook
 from lighttail.live.postgres import PostgresJournal
@@ -121,8 +121,8 @@ class GatedJournal(MemoryJournal):
         self.begun, self.gate, self.turns = threading.Event(), threading.Event(), 0
 
     @contextmanager
-    def turn(self, name: str) -> Iterator[Turn]:
-        with super().turn(name) as turn:
+    def turn(self, name: str, hint: Hint | None = None) -> Iterator[Turn]:
+        with super().turn(name, hint) as turn:
             yield turn
             self.begun.set()
             self.gate.wait()

@@ -20,10 +20,10 @@ from lighttail.checks import BadInput
 from lighttail.live.book import Book
 from lighttail.live.errors import CONFLICT, UNAVAILABLE, Damaged, Refused, status_of, unavailable
 from lighttail.live.gathering import Gathering
-from lighttail.live.journal import NO_DIGEST, Finder, Journal, Kept
+from lighttail.live.journal import NO_DIGEST, Finder, Hint, Journal, Kept
 from lighttail.live.loading import current, loaded
 from lighttail.live.past import Past
-from lighttail.live.play import MOST_CLOSED, Round
+from lighttail.live.play import MOST_CLOSED, Round, keys_of
 from lighttail.live.requests import Look, Request
 from lighttail.live.ticket import Then, Ticket, finish
 from lighttail.live.timers import Timers
@@ -238,7 +238,8 @@ class Desk(Verbs):
         commit."""
         if self._book is None:  # not in the turn, which holds one of a few connections
             self._book, self._kept = loaded(self.journal, self.name)
-        with self.journal.turn(self.name) as turn:
+        keys = keys_of([ticket.request for ticket in tickets])
+        with self.journal.turn(self.name, Hint(self._book.seq, keys)) as turn:
             book = current(self._book, turn)
             round = Round(book, Past(turn), self.clock(), turn.digest)
             played = round.close_due() < MOST_CLOSED

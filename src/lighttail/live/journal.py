@@ -41,6 +41,15 @@ class Row(NamedTuple):
 Batch = tuple[str, int, bytes, list[Row]]  # an experiment, and what `Turn.append_rows` takes
 
 
+class Hint(NamedTuple):
+    """What the caller of a turn will ask for: the events after event `after`, and the asks with these keys.
+    A database may send them with the turn, which saves the way there and back; the answers are the same
+    without a hint."""
+
+    after: int
+    keys: set[str]
+
+
 class Kept(NamedTuple):
     """A snapshot: the state after event `seq` as text, from which a replay may begin."""
 
@@ -226,7 +235,7 @@ class Journal(Reader):
         taken."""
 
     @abstractmethod
-    def turn(self, name: str) -> AbstractContextManager[Turn]:
+    def turn(self, name: str, hint: Hint | None = None) -> AbstractContextManager[Turn]:
         """The right to append to an experiment. No other turn of this experiment, in any process, overlaps
         with it. What was appended is on disk when the `with` block has ended, or nothing of it is and the
         block raises. Raises Refused (404) if there is no such experiment."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import RLock
 
 from lighttail.live.errors import unknown
-from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Row, Turn, rows_of
+from lighttail.live.journal import NO_DIGEST, PAGE, Event, Hint, Journal, Kept, Row, Turn, rows_of
 
 
 class _Pages:
@@ -85,7 +85,7 @@ class MemoryJournal(Journal):
             return self._pages[name]
 
     @contextmanager
-    def turn(self, name: str) -> Iterator[Turn]:
+    def turn(self, name: str, hint: Hint | None = None) -> Iterator[Turn]:
         pages = self._of(name)
         with pages.lock:
             turn = _MemoryTurn(pages)

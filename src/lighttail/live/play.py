@@ -21,6 +21,11 @@ _new = tuple.__new__  # faster than calling `Served`
 MOST_CLOSED = 2_000  # trials that one commit closes because their window is over
 
 
+def keys_of(requests: list[Request]) -> set[str]:
+    """The keys of all asks that have one."""
+    return {request.key for request in requests if type(request) is Ask and request.key is not None}
+
+
 class Round:
     """The requests that are played in one turn, on one book, and the rows of the events that they make.
 
@@ -42,13 +47,12 @@ class Round:
 
     def look_up(self, requests: list[Request]) -> None:
         """Find the keys and the units of all requests in the journal, in two questions."""
-        asks = [request for request in requests if type(request) is Ask]
-        keys = {ask.key for ask in asks}
-        keys.discard(None)
-        if keys:
-            self.keys = self.past.with_keys(keys)  # type: ignore[arg-type]
-        if self.book.settings.sticky and (units := list({ask.unit for ask in asks if ask.unit is not None})):
-            self._find_units(units)
+        if keys := keys_of(requests):
+            self.keys = self.past.with_keys(keys)
+        if self.book.settings.sticky:
+            units = {request.unit for request in requests if type(request) is Ask} - {None}
+            if units:
+                self._find_units(list(units))  # type: ignore[arg-type]
 
     def _find_units(self, units: list[str], after: int = 0) -> None:
         """Note the arm to which each unit sticks. A unit whose arm was retired sticks to the first arm that

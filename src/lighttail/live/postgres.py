@@ -15,8 +15,20 @@ from typing import Any
 
 from lighttail.checks import refuse
 from lighttail.live.errors import unavailable, unknown
-from lighttail.live.journal import NO_DIGEST, PAGE, Event, Journal, Kept, Reader, Row, Turn, text_digest
+from lighttail.live.journal import (
+    NO_DIGEST,
+    PAGE,
+    Event,
+    Hint,
+    Journal,
+    Kept,
+    Reader,
+    Row,
+    Turn,
+    text_digest,
+)
 
+Query = tuple[str, Any]  # with its values
 FORMAT = 1
 MOST_LINKS = 8  # connections per server
 LOCK = 0x6C747461  # of the tables while they are made
@@ -44,6 +56,13 @@ WRITE = """WITH written AS (
         AS row (seq bigint, trial bigint, key text, unit text, body text, digest text))
     UPDATE lighttail_experiments SET seq = %(last)s, digest = %(after)s WHERE number = %(number)s"""
 _encode = json.JSONEncoder(ensure_ascii=False).encode
+# What a hint asks for. It is sent together with the lock, and sees what is there when the lock is got.
+NEW, KEYED = 0, 1
+HINTED = f"""WITH mine AS (SELECT number FROM lighttail_experiments WHERE name = %(name)s)
+    (SELECT {NEW}, seq, body FROM lighttail_events WHERE experiment = (SELECT number FROM mine)
+        AND seq > %(after)s ORDER BY seq LIMIT {PAGE})
+    UNION ALL SELECT {KEYED}, seq, body FROM lighttail_events WHERE experiment = (SELECT number FROM mine)
+        AND key = ANY(%(keys)s)"""
 KEEP = """INSERT INTO lighttail_snapshots SELECT number, %s, %s, %s FROM lighttail_experiments WHERE name = %s
     ON CONFLICT (experiment) DO UPDATE SET seq = EXCLUDED.seq, text = EXCLUDED.text, digest = EXCLUDED.digest
     WHERE lighttail_snapshots.seq < EXCLUDED.seq"""
@@ -74,9 +93,19 @@ def _psycopg() -> Any:
 
 
 class _PostgresTurn(Turn):
-    def __init__(self, link: Any, number: int, last: int, digest: bytes) -> None:
-        self.link, self.number, self.last, self.digest = link, number, last, bytes(digest)
+    """hint, hinted: what came with the lock, as rows of `HINTED`; it holds until something is written."""
+
+    def __init__(
+        self,
+        link: Any,
+        found: Any,
+        hint: Hint | None = None,
+        hinted: list[tuple[int, int, str]] | None = None,
+    ) -> None:
+        self.link, (self.number, self.last, digest) = link, found
+        self.digest = bytes(digest)
         self._rows: list[Row] = []  # what is to be written
+        self._hint, self._hinted = hint, sorted(hinted or ())
 
     def _found(self, where: str, *values: Any) -> list[str]:
         self.flush()
@@ -84,10 +113,16 @@ class _PostgresTurn(Turn):
         return [body for (body,) in self.link.execute(query, (self.number, *values))]
 
     def bodies(self, after: int, most: int) -> list[str]:
+        if self._hint is not None and (after, most) == (self._hint.after, PAGE):
+            return [body for part, _, body in self._hinted if part == NEW]
         return self._found("seq > %s ORDER BY seq LIMIT %s", after, most)
 
     def bodies_with(self, keys: list[str]) -> list[str]:
-        return self._found("key = ANY(%s) ORDER BY seq", keys)
+        if self._hint is None or not self._hint.keys.issubset(keys):
+            return self._found("key = ANY(%s) ORDER BY seq", keys)
+        more = list(set(keys) - self._hint.keys)  # of requests that came while the lock was waited for
+        found = self._found("key = ANY(%s) ORDER BY seq", more) if more else []
+        return [body for part, _, body in self._hinted if part == KEYED] + found
 
     def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
         which = "WHERE experiment = %s AND unit = ANY(%s) AND seq > %s GROUP BY unit"
@@ -99,6 +134,7 @@ class _PostgresTurn(Turn):
 
     def _write(self, rows: list[Row]) -> None:
         self._rows += rows
+        self._hint = None
 
     def flush(self) -> None:
         """Send the rows."""
@@ -146,15 +182,15 @@ class PostgresReader(Reader):
         return link
 
     @contextmanager
-    def _link(self, first: str = "", values: tuple[Any, ...] = ()) -> Iterator[Any]:
+    def _link(self, *first: Query) -> Iterator[Any]:
         """A connection in a transaction, which is committed at the end, or rolled back if the block raises.
 
-        first: a query that is tried again on a new connection if an idle one was cut meanwhile; the
-        connection then has its answer as `answer`."""
+        first: queries that are sent together, and tried again on a new connection if an idle one was cut
+        meanwhile; the connection then comes with their answers."""
         with self._room:
-            link, answer = self._begun(first, values)
+            link, answers = self._begun(first or (("SELECT 1", ()),))
             try:
-                yield link if not first else (link, answer)
+                yield (link, *answers) if first else link
                 link.commit()
             finally:
                 if self._usable(link):  # rolls back what was not committed
@@ -162,7 +198,7 @@ class PostgresReader(Reader):
                 else:
                     link.close()
 
-    def _begun(self, first: str, values: tuple[Any, ...]) -> tuple[Any, Any]:
+    def _begun(self, first: tuple[Query, ...]) -> tuple[Any, list[Any]]:
         while True:
             try:
                 link, used = self._idle.get_nowait(), True
@@ -170,8 +206,8 @@ class PostgresReader(Reader):
                 link, used = self._connected(), False
             try:
                 with self._together(link):  # with the beginning of the transaction
-                    found = link.execute(first or "SELECT 1", values)
-                return link, found.fetchall()
+                    found = [link.execute(query, values) for query, values in first]
+                return link, [one.fetchall() for one in found]
             except self._psycopg.Error as error:
                 if self._usable(link):  # the connection is well: a lock, for example, was not free in time
                     self._idle.put(link)
@@ -202,7 +238,7 @@ class PostgresReader(Reader):
             raise unavailable(f"{why}; send the request again") from None
 
     def _read(self, query: str, *values: Any) -> list[Any]:
-        with self._mapped(), self._link(query, values) as (_, found):
+        with self._mapped(), self._link((query, values)) as (_, found):
             return list(found)
 
     def names(self) -> list[str]:
@@ -261,18 +297,21 @@ class PostgresJournal(PostgresReader, Journal):
             found = link.execute(query, (name, NO_DIGEST)).fetchone()
             if found is None:
                 return False
-            turn = _PostgresTurn(link, found[0], 0, NO_DIGEST)
+            turn = _PostgresTurn(link, (found[0], 0, NO_DIGEST))
             turn.append(0, [event])
             turn.flush()
             return True
 
     @contextmanager
-    def turn(self, name: str) -> Iterator[Turn]:
-        query = "SELECT number, seq, digest FROM lighttail_experiments WHERE name = %s FOR UPDATE"
-        with self._mapped(), self._link(query, (name,)) as (link, found):
+    def turn(self, name: str, hint: Hint | None = None) -> Iterator[Turn]:
+        lock = "SELECT number, seq, digest FROM lighttail_experiments WHERE name = %s FOR UPDATE"
+        queries: list[Query] = [(lock, (name,))]
+        if hint is not None:
+            queries.append((HINTED, {"name": name, "after": hint.after, "keys": list(hint.keys)}))
+        with self._mapped(), self._link(*queries) as (link, found, *hinted):
             if not found:
                 raise unknown("name", name, "the name of an experiment")
-            turn = _PostgresTurn(link, *found[0])
+            turn = _PostgresTurn(link, found[0], hint, *hinted)
             yield turn
             with self._together(link):  # the lock is held for one answer less
                 turn.flush()

@@ -23,6 +23,7 @@ from lighttail.live.journal import (
     Batch,
     Event,
     Finder,
+    Hint,
     Journal,
     Kept,
     Reader,
@@ -289,7 +290,7 @@ class SqliteJournal(SqliteReader, Journal):
                 self._link.execute("ROLLBACK")
 
     @contextmanager
-    def turn(self, name: str) -> Iterator[Turn]:
+    def turn(self, name: str, hint: Hint | None = None) -> Iterator[Turn]:
         with self._committed():
             yield self._turn_of(name)
 
