@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import struct
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from served import FIRST, Server, served
 from lighttail.live import open_journal
 from lighttail.server.keys import add_key
 from lighttail.server.reading import LARGEST_BODY
+from lighttail.server.run import YOUNG, quick_switches
 
 HEAD = b"POST /v1/experiments/one/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -142,3 +145,11 @@ def test_tricks_with_paths_reach_nothing(server: Server) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert "x" not in headers
         assert found["error"]["message"].isprintable()
+
+
+def test_what_a_server_sets_for_all_threads_ends_with_it() -> None:
+    before = sys.getswitchinterval(), gc.get_threshold()
+    with quick_switches():
+        assert gc.get_threshold()[0] == YOUNG
+        assert gc.isenabled()
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
