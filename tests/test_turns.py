@@ -49,6 +49,13 @@ def test_two_normal_arms_have_a_formula_down_to_the_smallest_chances() -> None:
         assert found[1] == pytest.approx(float(ndtr(-0.7 / 1.3 * math.sqrt(m / 2.0))), rel=1e-10)
 
 
+def test_large_means_do_not_hide_small_gaps() -> None:
+    """A mean of 9e11 is known to 1e-4, and sqrt(m) times such a mean to much less."""
+    problem = lt.Bandit([9e11, 9e11 + 0.001], lt.Gaussian(1.0))
+    found = committed_to(problem, 10**6)
+    assert found[0] == pytest.approx(float(ndtr(-max(problem.gaps) * math.sqrt(0.5e6))), rel=1e-9)
+
+
 def test_several_normal_arms_equal_an_integral() -> None:
     means, sigma, m = [0.1, 0.9, 0.6, 0.6], 0.8, 25
     found = committed_to(lt.Bandit(means, lt.Gaussian(sigma)), m)

@@ -84,7 +84,8 @@ def committed_to(problem: Bandit, m: int) -> Floats:
     if problem.noise.outcomes == COINS:
         return _most_heads(np.array(problem.means), m)
     assert problem.noise.normal is not None
-    return _largest_sum(np.array(problem.means) * (math.sqrt(m) / problem.noise.normal))
+    # Gaps in place of means, which differ by a constant: large means would hide small differences.
+    return _largest_sum(-np.array(problem.gaps) * (math.sqrt(m) / problem.noise.normal))
 
 
 def _largest_sum(middles: Floats) -> Floats:
