@@ -18,6 +18,7 @@ from lighttail.planning.confirm import Confirmation, Confirmed, stated
 from lighttail.planning.curves import Candidate, own_curves, shipped_curves
 from lighttail.planning.question import Question, Score, mean_over
 from lighttail.planning.search import MEANS, MEMBERS, ROUNDS, Search
+from lighttail.tails.known import exact_at
 
 PROBLEM = lt.Bandit([0.2, 0.8])
 HORIZON, LOSS, LIMIT = 200, 60.0, 1e-3
@@ -408,3 +409,46 @@ def test_the_worst_gaps_of_a_commitment_are_written_down(monkeypatch: pytest.Mon
     assert broken_for_commitments(6) == 0
     monkeypatch.setattr(confirm, "problems_at_jumps", lambda question, policy: [])
     assert broken_for_commitments(6) > 0  # steps from problem to problem pass over them
+
+
+def test_a_problem_that_cannot_lose_the_limit_is_no_evidence() -> None:
+    """The chance there is 0, exactly, for every policy: this is no exact law of a curve, it is not the worst
+    problem of a scan, and it does not stand for a problem in which few paths lost nothing."""
+    family = lt.Family.gaps(0.1, 1.0, 2, members=8)
+    wide = Question(family, 200, 150.0, 0.01, True)
+    assert wide.exact_chance(lt.ThompsonSampling(1.0), family.members[0], 0.3) is not None
+    search = Search(wide, shipped_curves(family, 200), Bench(200, 1, 1))
+    swept = [(turn, curve.name) for turn, curve in enumerate(search.curves) if curve.scales]
+    exact = [name for turn, name in swept if edges.has_exact_edge(search, turn)]
+    assert exact == ["UCB + LightTailed", "UCB + ArmOptimal", "UCB + Standard", "ETC"]
+
+    question, bench = Question(family, 60, 10.0, 0.05, True), Bench(60, 1, 1)
+    policy = lt.SuccessiveElimination(lt.Standard(1.0))
+    impossible = min(question.able(question.edges()), key=lambda one: max(one.gaps))
+    assert max(impossible.gaps) * 59 < 10.0  # the limit needs all 60 pulls, of which the best arm gets one
+    assert impossible not in Confirmation(question, bench, 1e7).suspects(policy, ())
+
+    search = Search(question, shipped_curves(family, 60), bench)
+    one, none = Candidate(4, 0.1, policy), family.at(0.0, -0.9)
+    search.watched[4] = ()
+    zero = Estimate(0.0, 0.0, 0.0, 0.95)
+    score = search._scored(one, [np.zeros(9)], (impossible, none), [np.zeros(9)], {impossible: zero})
+    assert not score.exact
+    assert score.watched == (none, impossible)
+
+
+def test_the_exact_chance_of_a_commitment_is_stated_where_it_jumps() -> None:
+    """With three arms the chance is highest where the third is as bad as can be and a commitment to the
+    second one just loses the limit. The exact chance of another problem was stated: 0.013 % for 0.05 %."""
+    family = lt.Family.gaps(0.233356, 1.424, 3, members=6, noise=lt.Gaussian(0.8301134684178253))
+    policy = lt.ExploreThenCommit(28)
+    gap = (145.0 - 28 * 1.424) / (200 - 2 * 28)
+    jump, below = (family.at(0.0, -gap * share, -1.424) for share in (1.0 + 1e-9, 1.0 - 1e-6))
+    highest, lower = (exact_at(policy, one, 200, 145.0, "pseudo_regret", 1.0) for one in (jump, below))
+    assert highest == pytest.approx(5.0e-4, rel=0.01)
+    assert lower is not None
+    assert lower < 1e-9  # only a commitment to the third arm loses as much
+    found = lt.plan(family, horizon=200, loss=145.0, chance=0.9, seed=1, effort=0.002, policies=[policy])
+    assert found.choice.chance is not None
+    assert found.choice.source == "exact"
+    assert found.choice.chance.high >= highest

@@ -146,7 +146,8 @@ class Confirmation:
         self, policy: Policy, pool: list[Bandit], paths: int, stage: int, looks: bool = False
     ) -> list[Bandit]:
         """The problems, the worst first: by exact chances if they can be had in a moment, by weighted paths
-        if asked so, and otherwise by the same random numbers for every policy."""
+        if asked so, and otherwise by the same random numbers for every policy. Problems in which the limit is
+        certainly not lost come last."""
         if looks:
             seen = dict(zip(pool, self.look(policy, pool), strict=True))
             return sorted(pool, key=lambda one: -seen[one].value)
@@ -157,8 +158,8 @@ class Confirmation:
         ranked = worst_first(self.question, rest, self._losses(policy, rest, paths, stage))
         exact = {one: chance.value for one, chance in known.items() if chance is not None}
         best = sorted(exact, key=lambda one: -exact[one])
-        if not best or not ranked:
-            return best or ranked
+        if not best or not ranked or exact[best[0]] == 0.0:
+            return [*ranked, *best]
         return [best[0], ranked[0], *best[1:2], *ranked[1:], *best[2:]]
 
     def _losses(self, policy: Policy, problems: list[Bandit], paths: int, stage: int) -> list[Floats]:

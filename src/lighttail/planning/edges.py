@@ -22,6 +22,7 @@ from lighttail.planning.curves import Candidate
 from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, Floats, Question, Score
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.tails.known import why_no_exact
 from lighttail.tails.luck import draws_for_itself
 from lighttail.tails.rare import tail_probability
 from lighttail.tails.task import Task
@@ -89,8 +90,11 @@ def has_edge(search: Search, turn: int, rare: bool) -> bool:
 
 
 def has_exact_edge(search: Search, turn: int) -> bool:
-    """Whether an exact law says quickly where a curve crosses the limit."""
-    return search.question.exact_chance(*_middle(search, turn), EXACT_SCAN) is not None
+    """Whether an exact law says quickly where a curve crosses the limit. (That one problem cannot lose the
+    limit at all says nothing of other problems.)"""
+    asked = search.question
+    why = why_no_exact(*_middle(search, turn), asked.horizon, asked.loss, "pseudo_regret", EXACT_SCAN)
+    return not why
 
 
 def _middle(search: Search, turn: int) -> tuple[Policy, Bandit]:

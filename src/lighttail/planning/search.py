@@ -252,7 +252,7 @@ class Search:
         hits = [(float(question.reaches(lost).sum()), float(lost.size)) for lost in drawn]
         self.counts[one] = {problem: np.array(pair) for problem, pair in zip(unknown, hits, strict=True)}
         rest = worst_first(question, unknown, drawn)
-        ordered = [*sorted(known, key=lambda problem: -known[problem].value), *rest]
+        ordered = [*rest, *known]  # a chance of 0 that is known does not stand for one that was counted
         if not question.asks_for_loss:
             ordered.sort(key=lambda problem: -chances[problem].value)  # stable: ties keep their order
         behind = [problem for problem in self.watched[one.curve] if problem not in ordered]
