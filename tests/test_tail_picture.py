@@ -97,6 +97,8 @@ def test_the_smaller_bound_is_the_guarantee(curve: TailCurve) -> None:
 SENTENCES: dict[str, tuple[Any, ...]] = {
     "impossible": (LIGHT, TWO, 40, 100, {}, "Losing 100 or more is impossible in 40 pulls."),
     "first pulls": (LIGHT, TWO, 40, 0.5, {}, "is certain: every arm is pulled at least once."),
+    "in turn": (lt.EvenSplit(), TWO, 40, 10, {}, "is certain: the policy pulls the arms in turn."),
+    "not in turn": (lt.EvenSplit(), TWO, 40, 20, {}, "is impossible in 40 pulls with this policy."),
     "nothing": (LIGHT, TWO, 40, 0, {}, "Losing 0 or more is certain: every policy loses 0 or more."),
     "equal arms": (LIGHT, lt.Bandit([0.5, 0.5]), 40, None, {}, "All arms are equally good"),
     "equal arms, regret": (

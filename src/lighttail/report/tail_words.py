@@ -124,8 +124,12 @@ def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
             f"{event[0].upper()}{event[1:]} is {sure}: without noise, every run of this policy is the same."
         )
     if point.estimate.value == 0.0:
-        return f"{event[0].upper()}{event[1:]} is impossible in {curve.horizon:,} pulls."
-    why = "every policy loses 0 or more" if point.regret <= 0.0 else "every arm is pulled at least once"
+        possible = point.regret <= max(curve.problem.gaps) * curve.horizon
+        with_it = " with this policy" if possible else ""
+        return f"{event[0].upper()}{event[1:]} is impossible in {curve.horizon:,} pulls{with_it}."
+    in_turn = curve.policy.turns is not None
+    why = "the policy pulls the arms in turn" if in_turn else "every arm is pulled at least once"
+    why = "every policy loses 0 or more" if point.regret <= 0.0 else why
     return f"{event[0].upper()}{event[1:]} is certain: {why}."
 
 
