@@ -119,3 +119,12 @@ def test_other_policies_and_kinds_have_no_such_law() -> None:
     assert math.isinf(turns_seconds(Task(lt.ExploreThenCommit(3), laplace, 50, 9.0, KIND)))
     assert math.isinf(turns_seconds(Task(lt.UCB(lt.Standard(1.0)), problem, 50, 9.0, KIND)))
     assert turns_tail(Task(lt.ExploreThenCommit(3), problem, 50, 9.0, KIND)) > 0.1
+
+
+def test_a_chance_below_every_float_is_not_called_impossible() -> None:
+    found = lt.tail_probability(
+        lt.ExploreThenCommit(300), lt.Bandit([0.001, 0.999], lt.Bernoulli()), 1000, 600
+    )
+    assert 0.0 < found.value < 1e-300  # 5e-722
+    assert found.low == 0.0
+    assert found.high > 0.0

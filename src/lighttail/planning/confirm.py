@@ -19,7 +19,7 @@ from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.edges import look
-from lighttail.planning.jumps import problems_at_jumps
+from lighttail.planning.jumps import moved_to_jumps, problems_at_jumps
 from lighttail.planning.question import EXACT_SCAN, LEVEL, Question, worst_first
 from lighttail.planning.search import members_of
 from lighttail.policies import Policy
@@ -104,7 +104,7 @@ class Confirmation:
         question, family = self.question, self.question.family
         edges = question.edges()
         pool = question.able([*watched, *edges, *family.members])
-        jumps = problems_at_jumps(question, policy) if question.straight else []
+        jumps = problems_at_jumps(question, policy)
         if jumps:
             pool = self._scan(policy, question.able([*pool, *jumps]), MORE * SCANNED, SCAN + 1)
         elif len(pool) > 1:
@@ -133,7 +133,7 @@ class Confirmation:
         for _ in range(CLIMBS if exact else 1):
             worst, tops = pool[0], dict.fromkeys([*hills(pool), *(pool[:2] if exact else ())])
             beside = question.able(
-                [*pool[:SUSPECTS], *tops, *(one for top in tops for one in question.near(top, step))]
+                [*pool[:SUSPECTS], *tops, *(one for top in tops for one in self._near(policy, top, step))]
             )
             if len(beside) <= SUSPECTS:
                 break
@@ -141,6 +141,11 @@ class Confirmation:
             if pool[0] == worst:
                 break
         return pool
+
+    def _near(self, policy: Policy, problem: Bandit, step: float) -> list[Bandit]:
+        """The problems beside a problem, also those in which the chance of a policy that commits jumps."""
+        beside = self.question.near(problem, step)
+        return [*beside, *moved_to_jumps(self.question, policy, [problem, *beside])]
 
     def _scan(
         self, policy: Policy, pool: list[Bandit], paths: int, stage: int, looks: bool = False
@@ -230,7 +235,8 @@ class Confirmation:
         question, tried, places = self.question, {worst.worst}, list(FINE_STEPS)
         while places and len(tried) <= POLISHED:
             before = worst
-            new = [one for one in question.able(question.near(worst.worst, places[0])) if one not in tried]
+            beside = question.able(self._near(policy, worst.worst, places[0]))
+            new = [one for one in beside if one not in tried]
             tried |= set(new)
             for problem in new:
                 chance = question.exact_chance(policy, problem, EXACT_SECONDS)

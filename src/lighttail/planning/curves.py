@@ -151,7 +151,7 @@ def _whole_curve(name: str, make: Callable[[int], Policy], first: float, most: i
     """A curve whose tuning is a number of pulls per arm."""
 
     def whole(m: float) -> Policy:
-        return make(max(1, int(rounded(m))))
+        return make(min(most, max(1, int(rounded(m)))))
 
     return Curve(name, whole, grid(first, most / 2.0), "pulls per arm", 1.0, most, whole=True)
 

@@ -3,9 +3,14 @@
 Its losses are known but for the arm to which it commits. So its chance jumps up at the gap at which the
 commitment to an arm just loses the limit, and falls from there on: a search in steps passes over such gaps,
 but they can be written down.
+
+After m pulls per arm, r = T - m K pulls are left. The commitment to an arm loses x from the gap on at which
+m (sum of all gaps) + r (gap of this arm) = x.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -14,45 +19,73 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
 SHARES = (1.0, 0.5, 0.25)  # of the way from the gap of the near arms to the largest gap: the other arms
-HEIGHTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the best arm, between the lowest that fits and the highest
+TOPS = 7  # means of the best arm
 GRID = 24  # gaps between those that just suffice and the largest one
+BEYOND = 1.0 + 2.0 * ROUNDING  # so that rounding does not decide
+
+
+def jumping(question: Question, policy: Policy) -> bool:
+    """Whether the policy commits, so that its chance jumps within the family, which is a box."""
+    return (
+        policy.turns is not None
+        and question.straight
+        and not question.asks_for_loss
+        and question.family.low is not None
+        and policy.turns * question.family.arms < question.horizon
+    )
 
 
 def problems_at_jumps(question: Question, policy: Policy) -> list[Bandit]:
-    """Problems of a box in which the chance of the policy is highest, or close to it; none for a policy that
-    does not commit, and for a family of members alone.
+    """Problems of a box in which the chance of the policy is highest, or close to it; none if nothing jumps.
 
-    One or more arms are near the best one, at the gap g, and the others lie a share of the way further down.
-    After m pulls per arm, r = T - m K pulls are left. The commitment to the best arm, to a near one or to
-    another one loses x from the gap on at which m (sum of gaps) + r (gap of this arm) = x.
+    One or more arms are near the best one, and the others lie a share of the way further down.
     """
-    family, m, loss = question.family, policy.turns, question.loss
-    if m is None or family.low is None or family.high is None or question.asks_for_loss:
+    if not jumping(question, policy):
         return []
-    low, high, arms = np.array(family.low), np.array(family.high), family.arms
-    best, widest = int(np.argmax(high)), float(high.max() - low.min())
-    rest = [arm for arm in range(arms) if arm != best]
-    m = min(m, question.horizon / arms)
-    left, found = question.horizon - m * arms, dict[tuple[float, ...], Bandit]()
-    heights = HEIGHTS if family.members[0].noise.outcomes else HEIGHTS[:1]
-    for near in range(1, arms):
-        for share in SHARES if near < arms - 1 else (0.0,):
-            far = share * (arms - 1 - near)
-            per_gap, fixed = (
-                m * (arms - 1 - far),
-                m * far * widest,
-            )  # of the sum of the losses of m pulls each
-            pulls = [(per_gap, fixed), (per_gap + left, fixed)]
-            pulls.append((per_gap + left * (1.0 - share), fixed + left * share * widest))
-            jumps = [(loss - more) / each * (1.0 + 2.0 * ROUNDING) for each, more in pulls if each > 0.0]
-            first = max(question.least_gap, 1e-9 * widest)
-            gaps = [*jumps, *(np.geomspace(first, widest, GRID).tolist() if first < widest else ())]
-            for gap in (gap for gap in gaps if 0.0 < gap <= widest):
-                lowest = min(high[best], max(low[best], low.min() + gap))
-                for height in heights:
-                    top = lowest + height * (high[best] - lowest)
-                    means = np.full(arms, top - gap - share * (widest - gap))
+    family = question.family
+    low, high = np.array(family.low), np.array(family.high)
+    best = int(np.argmax(high))
+    rest = [arm for arm in range(family.arms) if arm != best]
+    tops = np.linspace(low[best], high[best], TOPS) if family.members[0].noise.outcomes else high[[best]]
+    found = dict[tuple[float, ...], Bandit]()
+    for top in tops.tolist():
+        widest = top - float(low.min())
+        for near in range(1, family.arms):
+            for share in SHARES if near < len(rest) else SHARES[:1]:
+                for gap in _gaps(question, policy.turns or 0.0, near, share, widest):
+                    means = np.full(family.arms, top - gap - share * (widest - gap))
                     means[rest[:near]], means[best] = top - gap, top
                     inside = tuple(np.clip(means, low, np.minimum(high, top)).tolist())
                     found[inside] = family.at(*inside)
     return question.able(found.values())
+
+
+def _gaps(question: Question, m: float, near: int, share: float, widest: float) -> Iterator[float]:
+    """The gaps of the near arms at which a commitment just loses the limit, and a grid of others."""
+    arms, loss = question.family.arms, question.loss
+    left, far = question.horizon - m * arms, share * (arms - 1 - near)
+    each, fixed = m * (arms - 1 - far), m * far * widest  # of the losses of m pulls per arm
+    for more, also in ((0.0, 0.0), (left, 0.0), (left * (1.0 - share), left * share * widest)):
+        gap = (loss - fixed - also) / (each + more) * BEYOND
+        if 0.0 < gap <= widest:
+            yield gap
+    if 0.0 < question.least_gap < widest:
+        yield from np.geomspace(question.least_gap, widest, GRID).tolist()
+
+
+def moved_to_jumps(question: Question, policy: Policy, problems: Iterable[Bandit]) -> list[Bandit]:
+    """The problems with the least gap of their second-best arms with which the commitment to one of these
+    arms loses the limit; none if nothing jumps."""
+    if not jumping(question, policy):
+        return []
+    family, found, m = question.family, list[Bandit](), policy.turns or 0.0
+    for problem in problems:
+        gaps, top = np.array(problem.gaps), max(problem.means)
+        if gaps.any():
+            gap = float(gaps[gaps > 0.0].min())
+            alike = np.abs(gaps - gap) <= ROUNDING * gap
+            pulls = m * float(alike.sum()) + question.horizon - m * family.arms
+            jump = max(0.0, (question.loss - m * float(gaps[~alike].sum())) / pulls * BEYOND)
+            means = np.where(alike, top - jump, problem.means)
+            found.append(family.at(*np.clip(means, family.low, family.high).tolist()))
+    return found

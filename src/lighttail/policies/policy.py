@@ -77,7 +77,8 @@ class Policy(ABC):
     # "phases" (elimination by the radius of `bonus`), "posterior" (Thompson sampling), or "" (anything else).
     plays_by: ClassVar[str] = ""
     # turns: the arms are pulled in turn, the first arm first, until each has this number of rewards, and
-    # then for good the arm with the best mean; infinite if that never happens. None: in no such way.
+    # then for good the arm with the best mean; infinite if that never happens. None: in no such way. The
+    # exact law takes the word of shipped classes alone.
     turns: ClassVar[float | None] = None
     pulls_every_arm_first: ClassVar[bool] = False
     # Whether `choose` draws random numbers for other purposes than ties; if None, a trial finds out.

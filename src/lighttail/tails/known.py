@@ -110,7 +110,8 @@ def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
 def exact_at(
     policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
 ) -> float | None:
-    """The exact chance if it takes at most this number of seconds, otherwise None."""
+    """The exact chance if it takes at most this number of seconds, otherwise None. A chance that is 0 or 1
+    whatever the luck needs no law."""
     task = Task(policy, problem, horizon, regret, kind)
     certain = certain_chance(task)
     if certain is not None:

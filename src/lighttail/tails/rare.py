@@ -175,7 +175,8 @@ def _exact(task: Task, effort: Effort) -> TailEstimate:
 
 def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate:
     chance = answer()
-    if chance == 0.0 and task.problem.noise.outcomes is None:  # possible, but too rare to compute
+    counted = task.problem.noise.outcomes is not None and task.policy.turns is None
+    if chance == 0.0 and not counted:  # possible, but too rare to compute
         return replace(certainly(sys.float_info.min, effort.level, "exact"), low=0.0, high=LEAST)
     return certainly(chance, effort.level, "exact", ERROR)
 

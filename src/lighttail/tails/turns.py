@@ -31,11 +31,10 @@ MOST_POINTS = 3e7  # of a sum, which are kept in memory
 
 def turns_seconds(task: Task) -> float:
     """About how many seconds `turns_tail` takes; infinite if the law does not apply."""
-    policy, problem, horizon = task.policy, task.problem, task.horizon
-    turns = policy.turns if shipped(policy) else None
-    if turns is None or task.luck_counts:
+    turns, problem = _turns_of(task), task.problem
+    if turns is None:
         return math.inf
-    if turns * problem.arms >= horizon:  # the end comes first
+    if turns * problem.arms >= task.horizon:  # the end comes first
         return 1e-6
     points = 2.0 * FARTHEST / STEP
     if problem.noise.outcomes == COINS:
@@ -62,10 +61,16 @@ def turns_tail(task: Task) -> float:
 def sure_in_turns(task: Task) -> float | None:
     """The chance if it is 0 or 1, whichever arm the policy commits to; otherwise None, and for other
     policies."""
-    if task.policy.turns is None or not shipped(task.policy) or task.luck_counts:
+    if _turns_of(task) is None:
         return None
     reached = _reached(task)
     return float(reached.all()) if reached.all() or not reached.any() else None
+
+
+def _turns_of(task: Task) -> float | None:
+    """The pulls per arm after which the policy commits; None if the law does not apply. A user's class, even
+    one derived from a shipped class, may play otherwise."""
+    return task.policy.turns if shipped(task.policy) and not task.luck_counts else None
 
 
 def _reached(task: Task) -> npt.NDArray[np.bool_]:
