@@ -408,6 +408,7 @@ def broken_for_commitments(count: int) -> int:
 def test_the_worst_gaps_of_a_commitment_are_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broken_for_commitments(6) == 0
     monkeypatch.setattr(confirm, "problems_at_jumps", lambda question, policy: [])
+    monkeypatch.setattr(confirm, "moved_to_jumps", lambda question, policy, problems: [])
     assert broken_for_commitments(6) > 0  # steps from problem to problem pass over them
 
 
