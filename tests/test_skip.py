@@ -16,7 +16,7 @@ from test_simulate import Compilations
 import lighttail as lt
 from lighttail.kernels import skip, skip_kernel_for
 from lighttail.noises.formulas import bernoulli_clear, normal_clear
-from lighttail.running.prepare import choose_method
+from lighttail.running.prepare import choose_method, numbers_drawn
 
 POLICIES = [
     *(lt.UCB(bonus) for bonus in BONUSES),
@@ -193,6 +193,15 @@ def test_the_longest_horizon_takes_no_longer() -> None:
     problem, policy = lt.Bandit([0.2, 0.8], lt.Bernoulli()), lt.UCB(lt.LightTailed(0.2))
     out = lt.simulate(policy, problem, horizon=10**15, paths=20, seed=1, method="skip")
     assert np.all(out.pulls.sum(axis=1) == 10**15)
+
+
+@pytest.mark.parametrize("noise", [lt.Gaussian(1.0), lt.Bernoulli()], ids=name)
+def test_a_radius_whose_square_no_number_holds_is_skipped_along(noise: lt.Noise) -> None:
+    """Blocks had one pull each, and it took a minute to count the numbers of a path of 10^7 pulls."""
+    problem = lt.Bandit([0.2, 0.8], noise)
+    drawn = [numbers_drawn(lt.UCB(lt.LightTailed(kappa)), problem, 10**5) for kappa in (1e150, 1e300)]
+    assert drawn[1] == pytest.approx(drawn[0], rel=0.5)
+    assert max(drawn) < 2000
 
 
 # -- The chance that a block crosses its chord.

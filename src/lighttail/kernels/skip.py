@@ -39,6 +39,8 @@ def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
     square = MARGIN * MARGIN + 2.0 * (limit - 2.0 * here * drift / (sigma * sigma))
     if square <= 0.0:
         return FARTHEST
+    if square == math.inf:  # no number holds it: the drift alone counts, and its roots are numbers
+        return block_length(math.sqrt(here) / math.sqrt(-drift))
     return block_length(2.0 * here / (sigma * (MARGIN + math.sqrt(square))))
 
 
