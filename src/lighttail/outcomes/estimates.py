@@ -14,7 +14,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -310,8 +310,14 @@ def mean_limits(values: Values, ends: tuple[float, float], level: float) -> tupl
     Clopper and Pearson's limit; for large samples it is the usual normal limit, corrected for skew.
     The extra observation stands for the disaster that the sample may have missed.
     """
-    tail = (1.0 - level) / 2.0
     sample = sample_of(values)
+    if (ends, level) not in sample.limits:
+        sample.limits[ends, level] = _mean_limits(sample, ends, level)
+    return sample.limits[ends, level]
+
+
+def _mean_limits(sample: Sample, ends: tuple[float, float], level: float) -> tuple[float, float]:
+    tail = (1.0 - level) / 2.0
     counts = _append(sample.counts, 1)
     low = -_upper_limit(np.append(-sample.value, -ends[0]), counts, tail)
     high = _upper_limit(np.append(sample.value, ends[1]), counts, tail)
@@ -352,6 +358,7 @@ def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
     deviation = math.sqrt(float(total((gaps - middle) ** 2, counts)) / n)
     lowest, highest = math.log(1e-13), math.log(100.0 * math.sqrt(n) * deviation)
 
+    @cache  # brentq asks for the lowest place again, and the last place that it asked for is the root
     def limit(log_distance: float) -> tuple[float, float]:
         return _saddlepoint(math.exp(log_distance), gaps, counts, n, middle)
 

@@ -39,6 +39,12 @@ class Sample:
         return int(self.value.size if self.counts is None else np.sum(self.counts))
 
     @cached_property
+    def limits(self) -> dict[tuple[tuple[float, float], float], tuple[float, float]]:
+        """Limits of the mean that are known, by the ends of the range and the level: a mean and a standard
+        deviation ask for the same ones."""
+        return {}
+
+    @cached_property
     def _up_to(self) -> Ints:
         return np.cumsum(np.ones(self.value.size, dtype=np.int64) if self.counts is None else self.counts)
 
