@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import astuple, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import lighttail as lt
 from lighttail.kernels import accelerations, tilted_kernel_for
 from lighttail.kernels.tilted import tilted_kernel
 from lighttail.tails.ladder import alike
-from lighttail.tails.mixture import mixed
+from lighttail.tails.mixture import Mixture, mixed
 from lighttail.tails.plan import derived
 from lighttail.tails.play import Paths, play_paths
 from lighttail.tails.task import Effort, Task
@@ -31,12 +32,18 @@ def drawn(number: int) -> tuple[lt.Bandit, int, float]:
     return lt.Bandit(means, noise), horizon, float(rng.uniform(0.1, 0.5) * np.ptp(means) * horizon)
 
 
-def played(policy: lt.Policy, number: int, kind: Any, full: bool) -> Paths:
-    """Paths under tilts of all rewards of an arm and of its first 1, 4, 16, ... rewards."""
+@cache
+def planned(policy: lt.Policy, number: int, kind: Any) -> tuple[Task, Mixture]:
+    """Tilts of all rewards of an arm and of its first 1, 4, 16, ... rewards: no kernel has a part in them."""
     problem, horizon, regret = drawn(number)
     task = Task(policy, problem, horizon, regret, kind)
     found = [part for part in (derived(task), alike(task)) if part is not None]
-    mixture = mixed(problem, task.family, found)
+    return task, mixed(problem, task.family, found)
+
+
+def played(policy: lt.Policy, number: int, kind: Any, full: bool) -> Paths:
+    """Paths under these tilts, by the kernel that the table names."""
+    task, mixture = planned(policy, number, kind)
     effort = Effort(0.1, 0.95, number, 10**9, 1, False)
     return play_paths(task, mixture, effort, 64, full=full, marks=4)
 
