@@ -9,6 +9,7 @@ docs/rare-events.md defines the words and has the derivation.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -134,17 +135,22 @@ def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tu
     """As `settled`, but pulls may lose less than the leader's pulls, which fill the horizon: no price."""
     cells, base = table.cost.shape[0], table.base
 
-    def enough(premium: Floats, some: Any) -> Any:
-        expected = expected_pulls(base[some], table.pulls, -premium[:, None] * extra[some])
-        return np.add.reduce(expected * extra[some], axis=1) >= missing[some]
+    def enough_in(some: Any) -> Callable[[Floats], Any]:
+        bases, extras, lacks = base[some], extra[some], missing[some]
+
+        def enough(premium: Floats) -> Any:
+            expected = expected_pulls(bases, table.pulls, -premium[:, None] * extras)
+            return np.add.reduce(expected * extras, axis=1) >= lacks
+
+        return enough
 
     least = np.min(np.where(extra != 0.0, np.abs(extra), math.inf), axis=1)
     scale = np.where(np.isfinite(least), table.top / least, 1.0)
     premium = np.zeros(cells)
     with np.errstate(divide="ignore", invalid="ignore"):
-        searched = ~enough(premium, slice(None))
+        searched = ~enough_in(slice(None))(premium)
         low, high = 1e-12 * scale[searched], 4.0 * scale[searched]
-        premium[searched] = halved(low, high, lambda middle: enough(middle, searched), 40)[1]
+        premium[searched] = halved(low, high, enough_in(searched), 40)[1]
     logs, expected = weighed(base, table.pulls, -premium[:, None] * extra)
     reached = (expected * extra).sum(axis=1)
     share = logs.sum(axis=1) - premium * missing - credit
