@@ -445,6 +445,8 @@ WRONG = {
     "horizon": "many",
     "chance": "120 %",
     "low": "5",
+    "least_mean": "6 %",
+    "largest_mean": "high",
     "window": "-3",
     "fallback": "C",
     "loss": "-1",
@@ -455,15 +457,50 @@ WRONG = {
 def test_a_wrong_field_is_answered_beside_it_with_the_servers_sentence(field: str, value: str) -> None:
     good = {"name": "one", "arms": "A\nB", "policy": "ucb:anytime:0.5", "horizon": "100", "loss": "5"}
     good |= {"chance": "0.01", "then": "warn", "low": "0", "high": "1", "window": "9", "default": "0"}
+    good |= {"least_mean": "3 %", "largest_mean": "0.05"}
     with client_of() as client:
         answer = client.post("/experiments", data={**good, field: value}, headers=HERE | PAGE)
         assert answer.status_code == 400, answer.text
-        beside = "high" if field == "low" else field  # a range that is empty is named by its end
+        ends = {"low": "high", "least_mean": "largest_mean"}  # a range that is empty is named by its end
+        beside = ends.get(field, field)
         (said,) = re.findall(rf'<p class="error" id="e-{beside}">(.*?)</p>', answer.text)
         assert "must be" in said
         assert client.get("/v1/experiments").json() == {"experiments": []}
         made = client.post("/experiments", data=good, headers=HERE | PAGE)  # negative control
         assert (made.status_code, made.headers["location"]) == (303, "/experiments/one")
+        settings = client.get("/v1/experiments/one").json()["settings"]
+        assert settings["means"] == {"low": 0.03, "high": 0.05}
+
+
+def test_one_limit_of_the_means_asks_for_the_other() -> None:
+    one = {"name": "one", "arms": "A\nB", "policy": "ts:0.1", "least_mean": "3 %"}
+    with client_of() as client:
+        answer = client.post("/experiments", data=one, headers=HERE | PAGE)
+        assert answer.status_code == 400
+        (said,) = re.findall(r'<p class="error" id="e-least_mean">(.*?)</p>', answer.text)
+        assert "there is no high" in said
+
+
+def test_the_field_of_the_chance_says_when_an_alarm_rings_by_luck() -> None:
+    (field,) = [field for field in FIELDS if field.name == "chance"]
+    assert "by luck" in field.help
+
+
+def test_a_forecast_without_limits_on_the_means_says_so() -> None:
+    experiment = lt.Experiment(lt.EvenSplit(), arms=["A", "B"], horizon=100, seed=1)
+    for _ in range(10):
+        experiment.tell(experiment.ask().id, 0)
+    said = "No limits on the means are set"
+    quick = {"loss": 5.0, "paths": 100, "threads": 1}
+    assert said in panels(experiment_view(experiment, **quick))["risk"]
+    assert said not in panels(experiment_view(experiment, **quick, between=(0.03, 0.05)))["risk"]
+    with client_of() as client:
+        for name, settings in (("one", {}), ("two", {"means": {"low": 0.03, "high": 0.05}})):
+            client.post("/v1/experiments", json={**ONE, "name": name, "horizon": 100, "settings": settings})
+            view = client.get(f"/v1/experiments/{name}/view").json()
+            assert view["means_between"] == settings.get("means")
+            view["risk"] = experiment_view(experiment, **quick)["risk"]
+            assert (said in panels(view)["risk"]) is (name == "one")
 
 
 # Who may

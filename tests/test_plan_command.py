@@ -76,6 +76,24 @@ def test_a_link_fills_in_the_form_of_the_service(plan: lt.Plan) -> None:
     assert form_link(own) == ""
 
 
+@pytest.fixture(scope="module")
+def rates() -> lt.Plan:
+    family = lt.Family.rates(0.03, 0.05, arms=3, members=2)
+    return lt.plan(family, loss=1.9, policies=[lt.EvenSplit()], **SETTINGS)
+
+
+def test_the_link_has_the_limits_of_the_means_that_all_arms_share(rates: lt.Plan, plan: lt.Plan) -> None:
+    def settings(shown: lt.Plan) -> Any:
+        filled = from_link(dict(parse_qsl(urlsplit(form_link(shown)).query)))
+        return body_of(filled | {"name": "mine", "then": "warn"})["settings"]
+
+    assert settings(rates)["means"] == {"low": 0.03, "high": 0.05}
+    assert "means" not in settings(plan)  # the arms of a family of gaps have limits of their own
+    one = replace(rates, family=lt.Family.rates(0.04, 0.04))  # nothing is between two equal limits
+    assert "means" not in settings(one)
+    assert lt.Family([lt.Bandit([0.1, 0.2])]).limits is None
+
+
 def test_the_screen_has_the_sentence_the_table_and_what_to_do_next(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -155,6 +155,18 @@ class Family:
         """The standard deviation of one reward: of the noisiest arm, averaged over the members."""
         return math.fsum(member.sigma for member in self.members) / len(self.members)
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The two numbers between which the mean of every arm may lie; None if the arms do not share them.
+
+        >>> Family.rates(0.03, 0.05).limits, Family.gaps(0.1, 0.5).limits
+        ((0.03, 0.05), None)
+        """
+        if self.low is None or self.high is None:
+            return None
+        found = set(zip(self.low, self.high, strict=True))
+        return found.pop() if len(found) == 1 else None
+
     def most_lost(self, horizon: int) -> float:
         """The largest loss that is possible in any problem of the family."""
         edges = (self.at(*self._corners()),) if self.low else ()

@@ -37,7 +37,9 @@ FIELDS = (
           "whole"),
     Field("loss", "Loss limit X", "In units of reward; optional. Needs a chance and a horizon.",
           "settings.risk.loss", "number"),
-    Field("chance", "Chance", "Warn if the chance of losing X or more is above this, such as 1 %.",
+    Field("chance", "Chance",
+          "Warn if the chance of losing X or more is above this, such as 1 %. The alarm may ring by luck if "
+          "this is just above the chance that your plan states; many times that chance makes it rare.",
           "settings.risk.chance", "share"),
     Field("then", "If the chance is higher", "Warn, or pause the experiment.",
           "settings.risk.then", "choice"),
@@ -47,6 +49,11 @@ FIELDS = (
           "number"),
     Field("high", "Largest reward", "Optional; 1 if rewards are conversions.", "settings.rewards.high",
           "number"),
+    Field("least_mean", "Least mean",
+          "All means lie between the least and the largest mean, such as 3 % and 5 %: forecasts take this "
+          "for granted. Optional; without it, forecasts allow for arms that differ by a lot.",
+          "settings.means.low", "share"),
+    Field("largest_mean", "Largest mean", "Needed with a least mean.", "settings.means.high", "share"),
     Field("window", "Window (seconds)",
           "A trial without a reward for so long is closed. Without a window, tell failures, too.",
           "settings.window", "number"),

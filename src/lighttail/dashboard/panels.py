@@ -39,6 +39,10 @@ NOT_FINAL = (
     "arms whose rewards are slow, their limits, and what is shown may be wrong. A window that is longer than "
     "rewards take helps."
 )
+NO_MEANS = (
+    "No limits on the means are set, so the forecast allows for arms that differ by a lot, and is too high "
+    "if they do not."
+)
 IN_AVERAGE = "; the doubt about the means is in the average"
 HOW = {
     "tell": "told",
@@ -124,6 +128,8 @@ def risk(view: View) -> Html:
     if means := found["worst"].get("means"):
         shown = ", ".join(f"{arm} {rounded(mean)}" for arm, mean in list(means.items())[:10])
         parts.append(el("p", f"The means of the worst problem found: {shown}.", class_="note"))
+    if view["means_between"] is None:
+        parts.append(el("p", NO_MEANS, class_="note"))
     if asked["at"] is not None and asked["at"] != view["seq"]:
         parts.append(
             el("p", f"This forecast is of event {asked['at']:,}; a newer one follows.", class_="note")

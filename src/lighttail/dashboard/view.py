@@ -117,6 +117,7 @@ def service_view(summary: View, history: View, arms: View | None, risk: View) ->
         "seq": summary["seq"],
         "time": summary["time"],
         "settings": summary["settings"],
+        "means_between": summary["settings"].get("means"),
         "dim": summary["dim"],
         "estimate": summary.get("estimate"),
         **(arms or {"arms": None, "best": None, "beats": 0, "ahead": [], "no_limits": None, "arms_count": 0}),
@@ -193,7 +194,7 @@ def experiment_view(
     return {
         **{"name": name, "policy": str(experiment.policy), "horizon": experiment.horizon},
         **{"pulls": now.pulls, "trials": now.pulls, "status": "running", "seq": None, "time": None},
-        **{"settings": {}, "dim": None, "estimate": None},
+        **{"settings": {}, "means_between": _between(more.get("between")), "dim": None, "estimate": None},
         **arms_view(now.tries, now.heard, evidence, now.retired, first=experiment.began_with),
         "apart": {},
         "rewards": {"open": now.open, "told": sum(n for n, _ in now.heard.values())},
@@ -201,6 +202,10 @@ def experiment_view(
         "history": {"traffic": _traffic(now), "by": [], "events": [], "trials": [], "checks": []},
         "risk": risk,
     }
+
+
+def _between(limits: Any) -> View | None:
+    return None if limits is None else dict(zip(("low", "high"), map(float, limits), strict=True))
 
 
 def _traffic(now: Overview) -> View:

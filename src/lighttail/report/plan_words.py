@@ -142,7 +142,15 @@ def form_link(plan: Plan, server: str = "http://127.0.0.1:8710") -> str:
     filled = {"arms": "\n".join(arms_of(plan)), "policy": plan.choice.words, "horizon": plan.horizon}
     if math.isfinite(plan.loss):
         filled |= {"loss": f"{plan.loss:g}", "chance": f"{plan.limit:g}"}
+    if (limits := means_of(plan)) is not None:
+        filled |= {"least_mean": limits[0], "largest_mean": limits[1]}
     return f"{server}/?{urlencode(filled)}"
+
+
+def means_of(plan: Plan) -> tuple[float, float] | None:
+    """The limits of all means for the setting `means`, which must differ; None if there are none."""
+    limits = plan.family.limits
+    return limits if limits is not None and limits[0] < limits[1] else None
 
 
 def arms_of(plan: Plan) -> list[str]:
