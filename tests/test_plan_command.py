@@ -7,25 +7,28 @@ import json
 import math
 import re
 import shlex
+import subprocess
 import sys
 from dataclasses import replace
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
+from served import served
 
 import lighttail as lt
 from lighttail import cli
-from lighttail.cli.plan import family_from
+from lighttail.cli.plan import _show, family_from
 from lighttail.dashboard.form import body_of, from_link
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.reading.words import parse_policy
 from lighttail.report.plan_figure import GREY, coloured_curves, frontier_figure, losses_figure, spread
 from lighttail.report.plan_words import (
+    begin_line,
     closer_look,
     family_words,
     form_link,
@@ -92,6 +95,29 @@ def test_the_link_has_the_limits_of_the_means_that_all_arms_share(rates: lt.Plan
     one = replace(rates, family=lt.Family.rates(0.04, 0.04))  # nothing is between two equal limits
     assert "means" not in settings(one)
     assert lt.Family([lt.Bandit([0.1, 0.2])]).limits is None
+
+
+def test_the_line_for_programs_begins_the_experiment_of_the_link(
+    rates: lt.Plan, plan: lt.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    awkward = replace(rates.family, members=(lt.Bandit([0.03] * 3, lt.Bernoulli(), ["it's", 'a "b"', "ü"]),))
+    names = [f"{place}" for place in range(3)]
+    with served(store=tmp_path / "lighttail.db") as server:
+        for name, one in zip(names, (rates, plan, replace(rates, family=awkward)), strict=True):
+            line = begin_line(one, f"http://127.0.0.1:{server.port}").replace("planned", name)
+            done = subprocess.run(["bash", "-c", line], check=True, capture_output=True, text=True)
+            made = json.loads(done.stdout)
+            filled = from_link(dict(parse_qsl(urlsplit(form_link(one)).query)))
+            body = body_of(filled | {"name": name, "then": "warn"})
+            assert {key: made[key] for key in body} == body
+        assert server.call("GET", "/v1/experiments")[1]["experiments"] == names
+    (line,) = run_parts(rates)[-1][1]
+    assert line == begin_line(rates)
+    page = unescape(lt.write_report(rates, tmp_path).read_text())
+    _show(rates, tmp_path)
+    for text in (page, capsys.readouterr().out):
+        assert line in text
+        assert "\n" not in line
 
 
 def test_the_screen_has_the_sentence_the_table_and_what_to_do_next(
@@ -253,7 +279,12 @@ def test_the_page_says_what_the_plan_says(plan: lt.Plan, tmp_path: Path) -> None
     assert all(row[1] in page for row in rows(plan))
     address = escape(form_link(plan))
     assert f'lighttail serve\n<a href="{address}">{address}</a></pre>' in page
-    elsewhere = page.replace(address, "").replace("http-equiv", "").replace("http://www.w3.org", "")
+    elsewhere = (
+        page.replace(address, "")
+        .replace(escape(begin_line(plan)), "")
+        .replace("http-equiv", "")
+        .replace("http://www.w3.org", "")
+    )
     assert "http" not in elsewhere.replace("Or behind HTTP", "")
     saved = json.loads((tmp_path / "results.json").read_text())
     assert saved["command"] == plan.made_by

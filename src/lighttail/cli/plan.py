@@ -270,5 +270,5 @@ def _show(found: Plan, path: Path) -> None:
             print(f"    {line}")
     if closer_look(found):
         screen.print("Look at its chance in the worst problem once more:")
-        screen.print(f"    {closer_look(found)}")
+        print(f"    {closer_look(found)}")  # one line, which can be copied
     print(f"Report: {path}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import shlex
+from typing import Any
 from urllib.parse import urlencode
 
 from lighttail import bonuses, policies
@@ -23,6 +26,7 @@ NOMINAL = (
     "A nominal limit assumes that no weighted run weighs more than three times the largest weight seen, "
     "which is not proven."
 )
+SERVER = "http://127.0.0.1:8710"  # of `lighttail serve` without options
 SIZES = {0.5: "half", 2.0: "twice"}
 
 
@@ -116,13 +120,12 @@ def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
         return [("No policy keeps the limit, so this plan has no line that starts a live experiment.", [])]
     parts = [("Run this policy in a live experiment, in Python:", live_lines(plan))]
     if plan.choice.words:
-        body = f'"policy": "{plan.choice.words}", "horizon": {plan.horizon}'
         parts += [
             (
                 "Or behind HTTP: start the server, and open the form, in which all of this is filled in:",
                 ["lighttail serve", form_link(plan)],
             ),
-            (f"A program sends the same to the server: {body}.", []),
+            ("Or send the same to the server, as any program can (the name is free):", [begin_line(plan)]),
         ]
     return parts
 
@@ -134,7 +137,7 @@ def live_lines(plan: Plan) -> list[str]:
     return ["import lighttail as lt", f"experiment = {made}"]
 
 
-def form_link(plan: Plan, server: str = "http://127.0.0.1:8710") -> str:
+def form_link(plan: Plan, server: str = SERVER) -> str:
     """The page of `lighttail serve` on which an experiment with the choice can be begun; empty if the service
     does not know the policy."""
     if not plan.choice.words:
@@ -145,6 +148,20 @@ def form_link(plan: Plan, server: str = "http://127.0.0.1:8710") -> str:
     if (limits := means_of(plan)) is not None:
         filled |= {"least_mean": limits[0], "largest_mean": limits[1]}
     return f"{server}/?{urlencode(filled)}"
+
+
+def begin_line(plan: Plan, server: str = SERVER) -> str:
+    """The command that begins an experiment with the choice at `lighttail serve`: what the link of
+    `form_link` fills in, with a name."""
+    body: dict[str, Any] = {"name": "planned", "arms": arms_of(plan), "policy": plan.choice.words}
+    body |= {"horizon": plan.horizon, "settings": {}}
+    if math.isfinite(plan.loss):
+        risk = {"loss": float(f"{plan.loss:g}"), "chance": float(f"{plan.limit:g}"), "then": "warn"}
+        body["settings"]["risk"] = risk
+    if (limits := means_of(plan)) is not None:
+        body["settings"]["means"] = dict(zip(("low", "high"), limits, strict=True))
+    held = "-H 'Content-Type: application/json'"
+    return f"curl {server}/v1/experiments {held} -d {shlex.quote(json.dumps(body))}"
 
 
 def means_of(plan: Plan) -> tuple[float, float] | None:
