@@ -46,7 +46,7 @@ def play(office: Office, clock: Clock) -> None:
     """A shop with a floor, a holdout and a window, before its horizon, and two other experiments."""
     draws = random.Random(5)
     office.create("newsletter", policy="ts:0.5", arms=["short", "long"], horizon=1_000, seed=2)[0].stop()
-    office.create("search", policy="ucb:anytime:0.5", arms=["old", "new", "newer"], seed=3)[0].pause()
+    office.create("search", policy="ucb:anytime:0.1", arms=["old", "new", "newer"], seed=3)[0].pause()
     settings: dict[str, Any] = {
         "shares": {"control": 0.05},
         "holdout": {"arm": "control", "share": 0.1},
@@ -119,7 +119,7 @@ def draw(browser: Any, at: str) -> None:
     page.goto(at)
     picture(page, "list")
     page.goto(
-        f"{at}/?name=checkout&arms=control,blue&policy=ucb:anytime:0.5&horizon=10000&loss=100&chance=1%25"
+        f"{at}/?name=checkout&arms=control,blue&policy=ucb:anytime:0.1&horizon=10000&loss=100&chance=1%25"
     )
     page.fill("#f-chance", "120 %")
     page.click("text=Begin the experiment")

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from test_cli import run
 
+from lighttail.dashboard.form import FIELDS
 from lighttail.server.keys import Keys, read_keys
+from lighttail.server.run import greeting
 
 
 def test_keys_are_made_listed_and_removed(
@@ -73,3 +75,13 @@ def test_missing_packages_are_named(
     monkeypatch.setattr(builtins, "__import__", missing)
     assert run(monkeypatch, "serve") == 1
     assert 'pip install "lighttail[serve]"' in capsys.readouterr().err
+
+
+def test_the_policy_that_is_suggested_suits_conversions() -> None:
+    said = greeting("http://127.0.0.1:8710", "lighttail.db", keys=False)
+    (hint,) = [field.help for field in FIELDS if field.name == "policy"]
+    page = (Path(__file__).parents[1] / "docs" / "dashboard.md").read_text()
+    for text in ("\n".join(said), hint, page):
+        assert "ucb:anytime:0.1" in text
+        assert "anytime:0.5" not in text
+        assert "kappa, in units of the reward" in text

@@ -50,7 +50,7 @@ class Service:
     ) -> RemoteExperiment:
         """Begin an experiment, or find the same one. Raises BadInput if the name belongs to another.
 
-        policy: a shipped policy in words, such as "ucb:anytime:0.5". settings: the guard rails.
+        policy: a shipped policy in words, such as "ucb:anytime:0.1". settings: the guard rails.
         """
         given: dict[str, Any] = {
             "name": name,

@@ -29,7 +29,8 @@ FIELDS = (
     Field(
         "policy",
         "Policy",
-        "As on the command line: ucb:anytime:0.5 needs no horizon; lighttail plan recommends one.",
+        "As on the command line; lighttail plan recommends one. ucb:anytime:0.1 needs no horizon and suits "
+        "rewards of 0 or 1: its number is kappa, in units of the reward.",
         "policy",
     ),
     Field("horizon", "Horizon (pulls)",

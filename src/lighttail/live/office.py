@@ -59,7 +59,7 @@ class Office:
     """All experiments of a journal.
 
     >>> office = Office(MemoryJournal())
-    >>> desk, made = office.create("checkout", policy="ucb:anytime:0.5", arms=["A", "B"], seed=1)
+    >>> desk, made = office.create("checkout", policy="ucb:anytime:0.1", arms=["A", "B"], seed=1)
     >>> (trial,) = desk.ask(key="visitor 1")
     >>> trial.id, trial.arm, desk.tell([(trial.id, 1.0)])
     (1, 'B', Told(counted=1, repeated=0, late=0))
@@ -99,7 +99,7 @@ class Office:
         self, name: Any, policy: Any, arms: Any, dim: Any, horizon: Any, seed: Any, settings: Any
     ) -> Event:
         if not isinstance(policy, str) or names_own(policy):
-            raise refuse("policy", policy, "the words of a policy of lighttail, such as 'ucb:anytime:0.5'")
+            raise refuse("policy", policy, "the words of a policy of lighttail, such as 'ucb:anytime:0.1'")
         first: Event = {"seq": 1, "time": float(self.clock()), "kind": "create", "name": check_name(name)}
         first["policy"] = policy
         if arms is not None:

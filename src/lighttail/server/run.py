@@ -181,13 +181,14 @@ def greeting(at: str, store: str, keys: bool) -> list[str]:
     def line(path: str, body: Any) -> str:
         return f"  curl {at}/v1/experiments{path} {held} -d '{json.dumps(body)}'"
 
-    begin = {"name": "first", "policy": "ucb:anytime:0.5", "arms": ["A", "B"]}
+    begin = {"name": "first", "policy": "ucb:anytime:0.1", "arms": ["A", "B"]}
     return [
         f"lighttail serves the experiments of {shown} at {at} (Ctrl-C ends it).",
         "Begin an experiment, ask for an arm, and tell its reward:",
         line("", begin),
         line("/first/ask", {"key": "visit 1"}),
         line("/first/tell", {"rewards": [{"id": "1", "reward": 1}]}),
+        "The 0.1 of the policy is kappa, in units of the reward: 0.1 suits rewards of 0 or 1.",
         f"The dashboard: {at}/",
         f"All routes: {at}/docs",
     ]

@@ -87,7 +87,11 @@ class ExperimentBody(TypedDict):
 
     name: Name
     policy: Annotated[
-        str, Field(description="A shipped policy in words.", examples=["ucb:anytime:0.5", "ts:0.5"])
+        str,
+        Field(
+            description="A shipped policy in words; its number is kappa, in units of the reward.",
+            examples=["ucb:anytime:0.1", "ts:0.1"],
+        ),
     ]
     arms: NotRequired[Annotated[list[str | int] | None, Field(examples=[["control", "blue"]])]]
     dim: NotRequired[Annotated[int | None, Field(ge=1)]]
