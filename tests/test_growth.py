@@ -13,6 +13,7 @@ from verdict_battery import RIGHT, Case, judge
 import lighttail as lt
 from lighttail.outcomes.estimates import Estimate, proportion
 from lighttail.outcomes.growth import CUT, HARDLY, POWER, ROOT, UNKNOWN, Growth, growth_of, horizons_of
+from lighttail.report.page import page
 from lighttail.study import load_study, run_study
 from lighttail.study.file import parse_study
 
@@ -78,6 +79,33 @@ def test_usual_losses_are_no_tail() -> None:
     """A chance near 1 at T/4 falls fast whatever the tail is."""
     assert growth([0.9, 0.4, 0.02]).answer == UNKNOWN
     assert growth([0.09, 0.01, 0.0001]).answer == ROOT  # negative control
+
+
+def test_a_ratio_that_gives_no_answer_is_given_a_reason() -> None:
+    """Otherwise the page would show limits of a ratio above the cut, and no answer beside them."""
+    exact = growth([0.109, 0.01, 1e-4])
+    limited = growth([0.099, 0.01, 1e-4], error=0.05).chances
+    counted = growth_of(HORIZONS, HORIZONS, limited, ["5,000 paths"] * 3)
+    assert min(exact.ratio.low, counted.ratio.low) > CUT
+    assert (exact.short, exact.why_not) == ("not told", "10.9 % is no tail")
+    assert (counted.short, counted.why_not) == ("not told", "up to 10.5 % is no tail")
+    short = growth_of((13, 26, 52), (13, 26, 52), exact.chances, ["exact"] * 3)
+    assert short.why_not == "13 pulls are too few"
+    for plain in ([0.09, 0.01, 1e-4], [2e-2, 1e-2, 5e-3], [0.3, 0.3, 0.3]):  # negative control
+        assert growth(plain).why_not == ""
+    assert growth([0.3, 0.1, 0.01], error=3.0).why_not == ""  # the limits lie on both sides
+
+
+def test_the_page_says_both_conditions_and_the_reason() -> None:
+    coins = lt.Bandit([0.2, 0.8], lt.Bernoulli())
+    compared = lt.compare([lt.UCB(lt.LightTailed(0.2))], coins, horizon=400, threshold=20, paths=500, seed=1)
+    (entry,) = compared.entries
+    assert entry.growth is not None
+    assert entry.growth.why_not
+    text = page(compared, "lighttail compare", b"", b"")
+    assert f"not told: {entry.growth.why_not}" in text
+    assert "lie below 1.2" in text
+    assert "lie above 1.2 and the first chance is at most 10 %" in " ".join(text.split())
 
 
 def test_short_experiments_get_no_answer_that_is_wrong_in_one_case_of_five() -> None:

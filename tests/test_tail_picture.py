@@ -201,6 +201,10 @@ def test_plot_tail_draws_into_given_axes_and_says_so_in_the_title() -> None:
     assert any(label.startswith("theorem") and "tells us nothing" in label for label in labels)
     assert "certificate: at most" in labels
     assert calls[-1][1] <= tail_module.steps(1)
+    asked, *further = [label for label, _ in calls if "the chance of" in label]
+    assert asked == "the chance of 12"
+    assert further
+    assert all(label.startswith("for the curve: the chance of ") for label in further)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from lighttail.outcomes.estimates import Estimate, finite
+from lighttail.outcomes.format import chance, outward
 
 SHARES = (4, 2, 1)  # the horizons are T/4, T/2 and T
 CUT = 1.2  # of the ratio, which is 1 for a power of T and sqrt 2 for exp(-sqrt T)
@@ -72,7 +73,7 @@ class Growth:
         low, high = self._difference(CUT)
         if high < 0.0:
             return POWER
-        falls = self.exponents[0] > 0.0 and self.chances[0].high <= BULK
+        falls = self.exponents[0] > 0.0 and not self.usual
         return ROOT if low > 0.0 and falls else UNKNOWN
 
     @property
@@ -81,9 +82,26 @@ class Growth:
         return self.horizons[0] < SHORTEST
 
     @property
+    def usual(self) -> bool:
+        """Whether the chance at T/4 may be so high that it is not the chance of a tail."""
+        return self.chances[0].high > BULK
+
+    @property
     def short(self) -> str:
         """The answer in a column whose heading is "this chance falls"."""
         return SHORT[self.answer]
+
+    @property
+    def why_not(self) -> str:
+        """Why there is no answer although the ratio seems to give one; empty otherwise."""
+        low, high = self._difference(CUT)
+        if self.answer != UNKNOWN or not (low > 0.0 or high < 0.0):
+            return ""
+        if self.too_short:
+            return f"{self.horizons[0]} pulls are too few"
+        first = self.chances[0]
+        most = chance(first.value) if self.sources[0] == "exact" else f"up to {outward(first.high)}"
+        return f"{most} is no tail" if self.usual else ""
 
     def to_dict(self) -> dict[str, Any]:
         """For `results.json`; what is not finite is None."""
@@ -91,8 +109,8 @@ class Growth:
         return {
             "answer": self.answer,
             "points": [
-                {"horizon": horizon, "threshold": loss, "chance": chance.to_dict(), "source": source}
-                for horizon, loss, chance, source in each
+                {"horizon": horizon, "threshold": loss, "chance": found.to_dict(), "source": source}
+                for horizon, loss, found, source in each
             ],
             "exponents": [finite(exponent) for exponent in self.exponents],
             "ratio": {name: finite(getattr(self.ratio, name)) for name in ("value", "low", "high")},
@@ -144,10 +162,10 @@ def growth_of(
     return Growth(tuple(horizons), tuple(thresholds), tuple(chances), tuple(sources))
 
 
-def _log(chance: Estimate) -> _Log:
+def _log(found: Estimate) -> _Log:
     """If no path was counted, the upper limit stands for the chance, which may be any amount lower."""
-    if chance.high <= 0.0:
+    if found.high <= 0.0:
         return _Log(-math.inf, math.inf, math.inf)
-    high = math.log(chance.high)
-    value = math.log(chance.value) if chance.value > 0.0 else high
-    return _Log(value, value - math.log(chance.low) if chance.low > 0.0 else math.inf, high - value)
+    high = math.log(found.high)
+    value = math.log(found.value) if found.value > 0.0 else high
+    return _Log(value, value - math.log(found.low) if found.low > 0.0 else math.inf, high - value)

@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
-from lighttail.outcomes.format import counted, probability, rounded
-from lighttail.outcomes.growth import CUT, HARDLY, POWER, Growth
+from lighttail.outcomes.format import chance, counted, probability, rounded
+from lighttail.outcomes.growth import BULK, CUT, HARDLY, POWER, SHORTEST, Growth
 from lighttail.outcomes.losing import EXPLAINED, event, noun
 from lighttail.problems import Problem
 from lighttail.report.document import document, figure, unbroken
@@ -67,26 +67,30 @@ def _growth_section(comparison: Comparison) -> str:
 <p>The chances belong to experiments of a quarter, a half and all of the length T, and to the same share of
 each. Between two lengths, a chance falls like T to the power of minus the exponent. If the second exponent is
 about as large as the first, the chance falls like a power of T; if the second exponent is larger by about the
-square root of 2, the chance falls exponentially in the square root of T. There is an answer if the 95 %
-limits of the ratio lie on one side of {CUT:g}. The last column says what a theorem proves, whatever these
-numbers are.</p>
+square root of 2, the chance falls exponentially in the square root of T. The answer is “like a power
+of T” if the 95 % limits of the ratio lie below {CUT:g}. The answer is “like exp(−√T)” if these limits lie
+above {CUT:g} and the first chance is at most {chance(BULK)}, by its upper limit: a higher chance is no
+tail, because a loss that is usual in a short experiment becomes rare in a longer one for every policy that
+learns. Experiments whose quarter is shorter than {SHORTEST} pulls get neither of these answers. The last
+column says what a theorem proves, whatever these numbers are.</p>
 """
 
 
 def _growth_row(entry: Entry, growth: Growth) -> str:
     chances = "".join(
-        f"<td>{escape(probability(chance)[0])}"
-        f"<small>{'' if source == 'exact' else escape(probability(chance)[1])}</small>"
+        f"<td>{escape(probability(found)[0])}"
+        f"<small>{'' if source == 'exact' else escape(probability(found)[1])}</small>"
         f"<small>{escape(source)}</small></td>"
-        for chance, source in zip(growth.chances, growth.sources, strict=True)
+        for found, source in zip(growth.chances, growth.sources, strict=True)
     )
     ratio, (early, late) = growth.ratio, growth.exponents
     limits = f"[{rounded(max(0.0, ratio.low))}, {rounded(ratio.high)}]"
     value = "unknown" if math.isnan(ratio.value) else f"{ratio.value:.2f}"
     proved = "yes" if entry.light_tailed else "no"
+    answer = ": ".join(filter(None, (growth.short, growth.why_not)))
     return (
         f"<tr><td>{escape(entry.label)}</td>{chances}<td>{early:.3g}, {late:.3g}</td>"
-        f'<td>{value}<small>{limits}</small></td><td class="words">{escape(growth.short)}</td>'
+        f'<td>{value}<small>{limits}</small></td><td class="words">{escape(answer)}</td>'
         f"<td>{proved}</td></tr>\n"
     )
 

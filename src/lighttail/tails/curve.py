@@ -169,7 +169,7 @@ def tail_curve(
         common["progress"] = report is not None and (lambda done, total: None)  # compiling is reported
 
         def estimate(x: float, done: int, **effort: Any) -> TailEstimate:
-            say(f"the chance of {x:g}", done)
+            say(f"{'' if x in asked else 'for the curve: '}the chance of {x:g}", done)
             return tail_probability(policy, problem, horizon, x, kind=kind, **effort, **common)
 
         effort: dict[str, Any] = {"relative_error": relative_error, "most_pulls": most_pulls}
