@@ -346,3 +346,11 @@ def test_an_error_within_a_file_is_one_line(
     assert said.count("\n") == 1
     assert "params of RootIndex failed with 2 arms and horizon 500: ZeroDivisionError" in said
     assert own.blame(KeyError("not of a file")) == ""  # negative control
+
+
+def test_a_class_without_params_is_told_to_have_them(tmp_path: Path) -> None:
+    text = FILE.read_text().replace("def params(", "def parameters(")
+    (tmp_path / "bad.py").write_text(text)
+    said = r"^RootIndex of \S+bad.py must have params\(horizon, arms\), but has none$"
+    with pytest.raises(BadInput, match=said):
+        policy(f"{tmp_path}/bad.py:RootIndex(0.5)")

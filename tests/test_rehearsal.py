@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,29 @@ def test_a_formula_of_a_bonus_is_named_too() -> None:
 
     with pytest.raises(ValueError, match=r"^Mine.radius must be a function that numba compiles"):
         lt.simulate(lt.UCB(Mine(0.2)), lt.Bandit([0.2, 0.8]), horizon=20, paths=3, seed=1)
+
+
+@dataclass(frozen=True)
+class Listed(lt.IndexPolicy):
+    c: float = 0.5
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.c,)
+
+    @staticmethod
+    def index(n: float, mean: float, clock: float, c: float) -> float:
+        return mean + float(np.sqrt([c, c])[0]) / n
+
+
+@pytest.mark.parametrize("method", ["auto", "plain", "importance", "splitting"])
+def test_a_tail_names_the_class_the_function_and_the_line_as_a_simulation_does(method: Any) -> None:
+    line = Listed.index.__code__.co_firstlineno + 2  # below @staticmethod and def
+    said = rf"^Listed.index must be a function that numba compiles.* at line {line} of test_rehearsal.py "
+    problem = lt.Bandit([0.2, 0.8])
+    with pytest.raises(ValueError, match=f"{said}numba says: .*sqrt"):
+        lt.tail_probability(Listed(), problem, 50, 20, method=method, seed=1)
+    with pytest.raises(ValueError, match=f"{said}numba says: .*sqrt"):
+        lt.simulate(Listed(), problem, horizon=20, paths=3, seed=1)
 
 
 def test_what_is_no_error_of_numba_passes_through() -> None:

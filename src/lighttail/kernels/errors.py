@@ -7,6 +7,7 @@ import re
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
@@ -67,10 +68,13 @@ def complaint(text: str, formulas: dict[str, types.FunctionType]) -> BadInput:
     lines = [line.strip(" -^~") for line in text.splitlines()]
     told = [line for start in REASONS for line in lines if line.startswith(start)]
     other = [line for line in lines if line and not line.startswith("Failed in")]
-    reason = [*told, *other, "no reason"][0]
+    named = [line for line in told if "Function(<function " not in line]  # a function whose body is wrong
+    reason = [*named, *told, *other, "no reason"][0].removesuffix(" found for signature:")
     reason = reason if len(reason) <= LONGEST else reason[: LONGEST - 4].rstrip() + " ..."
-    place = _guilty(text, formulas) or " or ".join(_own(formulas)) or "a formula"
-    says = f": {HINT}; numba says: {reason.rstrip('.')}"
+    guilty = _guilty(text, formulas)
+    place = guilty or " or ".join(_own(formulas)) or "a formula"
+    where = _line(text, formulas[guilty]) if guilty else ""
+    says = f": {HINT}; {where}numba says: {reason.rstrip('.')}"
     return refuse(place, None, "a function that numba compiles", found="", more=says)
 
 
@@ -93,6 +97,13 @@ def _guilty(text: str, formulas: dict[str, types.FunctionType]) -> str | None:
             if code.co_filename == file and code.co_firstlineno <= int(line) <= last:
                 return place
     return None
+
+
+def _line(text: str, function: types.FunctionType) -> str:
+    """Where numba met the mistake: the first line that it names in the file of this function, or nothing."""
+    file = function.__code__.co_filename
+    lines = [line for found, line in LINE.findall(text) if found == file]
+    return f"at line {lines[0]} of {Path(file).name} " if lines else ""
 
 
 def check_arms(policy: Any, stop: Any) -> None:

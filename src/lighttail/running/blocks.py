@@ -125,10 +125,18 @@ def block_player(job: Job) -> PlayBlock:
 def in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
     """Turn an error of compiled code that an author's class caused into one sentence."""
     try:
-        yield
+        with compiled_in_sentences(policy, problem):
+            yield
     except IndexError:
         place = f"choose and learn of {type(policy).__name__}"
         raise refuse(place, None, "within their arrays", verb="stay", found="did not") from None
+
+
+@contextmanager
+def compiled_in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
+    """Turn an error of numba into one sentence. numba is not imported before there is an error."""
+    try:
+        yield
     except Exception:
         from lighttail.kernels.errors import compilable, parts_of
 

@@ -29,6 +29,7 @@ from lighttail.outcomes.losing import check_lost
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import MOST_SUM, Problem
+from lighttail.running.blocks import compiled_in_sentences
 from lighttail.running.prepare import Progress, check_settings, fitting_paths, work_of
 from lighttail.running.simulate import simulate
 from lighttail.tails.exact import LEAST
@@ -102,12 +103,13 @@ def tail_probability(
         if method not in COUNTED:
             raise refuse("problem", problem, (f"a Bandit for method {method!r}; use ", PLAIN))
         return _plain(task, effort)
-    certain = task.certain() if course.late else certain_chance(task)
-    if certain is not None:
-        return certainly(certain, level)
-    if course.late:
-        return _plain(task, effort, course)
-    return _possible(ANSWERS[method](task, effort), task)
+    with compiled_in_sentences(policy, problem):
+        certain = task.certain() if course.late else certain_chance(task)
+        if certain is not None:
+            return certainly(certain, level)
+        if course.late:
+            return _plain(task, effort, course)
+        return _possible(ANSWERS[method](task, effort), task)
 
 
 def _possible(found: TailEstimate, task: Task) -> TailEstimate:
