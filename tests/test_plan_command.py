@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
+from browsing import needed, opened
 from served import served
 
 import lighttail as lt
@@ -26,6 +27,7 @@ from lighttail.dashboard.form import body_of, from_link
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.reading.words import parse_policy
+from lighttail.report.document import code, document
 from lighttail.report.plan_figure import GREY, coloured_curves, frontier_figure, losses_figure, spread
 from lighttail.report.plan_words import (
     begin_line,
@@ -48,6 +50,11 @@ QUICK += ["--noise", "laplace"]  # no exact law is known, which would take longe
 ONE = ["--policy", "ucb:lighttailed:0.2"]
 SETTINGS: dict[str, Any] = {"horizon": 100, "chance": 0.05, "seed": 1, "effort": 0.001, "threads": 1}
 POLICIES = [lt.UCB(lt.LightTailed(0.2)), lt.UCB(lt.Standard(0.8)), lt.EvenSplit()]
+
+
+def shown_text(path: Path) -> str:
+    """The text of a page without its marks."""
+    return unescape(re.sub("<[^>]+>", "", path.read_text()))
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -113,11 +120,41 @@ def test_the_line_for_programs_begins_the_experiment_of_the_link(
         assert server.call("GET", "/v1/experiments")[1]["experiments"] == names
     (line,) = run_parts(rates)[-1][1]
     assert line == begin_line(rates)
-    page = unescape(lt.write_report(rates, tmp_path).read_text())
+    page = shown_text(lt.write_report(rates, tmp_path))
     _show(rates, tmp_path)
     for text in (page, capsys.readouterr().out):
         assert line in text
         assert "\n" not in line
+
+
+SPLIT = """pre => {  // the words of a box that stand on two lines
+  const words = [], walk = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) for (const found of walk.currentNode.data.matchAll(/\\S+/g)) {
+    const range = document.createRange();
+    range.setStart(walk.currentNode, found.index);
+    range.setEnd(walk.currentNode, found.index + found[0].length);
+    if (new Set([...range.getClientRects()].map(one => one.top)).size > 1) words.push(found[0]);
+  }
+  return words;
+}"""
+COPY = "pre => { getSelection().selectAllChildren(pre); return getSelection().toString() }"
+
+
+def test_lines_of_code_end_between_words_and_are_copied_whole() -> None:
+    line = "lighttail plan --rates 3%..5% --arms 3 --horizon 20000 --lose-at-most 150 --chance 0.1% --out a/b"
+    pytest.importorskip("playwright.sync_api")
+    with opened(needed()) as browser:
+        page = browser.new_page()
+        for width in range(300, 900, 20):
+            page.set_viewport_size({"width": width, "height": 600})
+            page.set_content(document("a page", f"<pre>{code(line)}</pre>"))
+            assert page.locator("pre").evaluate(SPLIT) == []
+            assert page.locator("pre").evaluate(COPY) == line
+        page.set_content(document("a page", f"<pre>{code('x' * 300 + '-y')}</pre>"))
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # a long word is broken
+        page.set_viewport_size({"width": 500, "height": 600})
+        page.set_content(document("a page", f"<pre>{escape(line)}</pre>"))
+        assert page.locator("pre").evaluate(SPLIT) != []  # negative control
 
 
 def test_the_screen_has_the_sentence_the_table_and_what_to_do_next(
@@ -278,10 +315,10 @@ def test_the_page_says_what_the_plan_says(plan: lt.Plan, tmp_path: Path) -> None
         assert row[0] in page
     assert all(row[1] in page for row in rows(plan))
     address = escape(form_link(plan))
-    assert f'lighttail serve\n<a href="{address}">{address}</a></pre>' in page
+    assert f'lighttail serve\n<a class="word" href="{address}">{address}</a></pre>' in page
     elsewhere = (
         page.replace(address, "")
-        .replace(escape(begin_line(plan)), "")
+        .replace(code(begin_line(plan)), "")
         .replace("http-equiv", "")
         .replace("http://www.w3.org", "")
     )

@@ -23,6 +23,7 @@ MODULES += ("policies", "report", "server", "study", "tails")
 INNER = {"FACTS", "PILOT_ARMS", "SUMS", "rewards_drawn"}  # of `noises`: for the rest of the package
 
 sys.path.insert(0, str(DOCS / "site"))
+from conf import keep_words  # noqa: E402
 from docstrings import to_rst  # noqa: E402
 
 
@@ -161,3 +162,15 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_outside(tmp_
     built = "".join(page.read_text() for page in (tmp_path / "reference").glob("*.html"))
     shown = set(re.findall(r'id="(?:module-)?([\w.]+)"', built))
     assert sorted(DOCUMENTED - shown) == []
+
+
+def test_no_line_ends_within_a_word_of_code() -> None:
+    long = "x-" * 30
+    plain = '<code><span class="pre">--arms</span> <span class="pre">LONG</span></code> a-b'
+    box = '<pre><span class="go-on">plan</span> --arms 3 a - b LONG</pre>'
+    context = {"body": (plain + box).replace("LONG", long)}
+    keep_words(None, "page", "page.html", context, None)
+    shown = '<code><span class="pre word">--arms</span> <span class="pre">LONG</span></code> a-b'
+    shown += '<pre><span class="go-on">plan</span> <span class="word">--arms</span> 3 a - b LONG</pre>'
+    assert context["body"] == shown.replace("LONG", long)
+    assert ".word { white-space: nowrap; }" in (DOCS / "site" / "static" / "style.css").read_text()

@@ -17,6 +17,7 @@ import lighttail as lt
 
 PUBLIC = ("", "bounds", "inference", "forecasting", "live", "server", "study", "linear")  # rooms with pages
 OUTSIDE = {"../CONTRIBUTING.md": "reference/contributing.md", "../CHANGELOG.md": "reference/changelog.md"}
+LONGEST_WORD = 40  # letters of code that a line of a phone holds
 
 project = "lighttail"
 author = "the authors of lighttail"
@@ -78,7 +79,25 @@ def point_inside(app: Any, page: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"]({outside}", f"]({inside}")
 
 
+def keep_words(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Mark the words of code within which no line may end: all that fit into a line of a phone, and in code
+    boxes those with a hyphen."""
+
+    def marked(box: re.Match[str]) -> str:
+        pieces = re.split("(<[^>]*>)", box[0])  # text, tag, text, ...
+        word = rf"(?<!\S)(?=\S*-\w)\S{{1,{LONGEST_WORD}}}(?!\S)"
+        pieces[::2] = [re.sub(word, r'<span class="word">\g<0></span>', text) for text in pieces[::2]]
+        return "".join(pieces)
+
+    body = context.get("body", "")
+    if body:
+        short = rf'<span class="pre">(?=[^<]{{1,{LONGEST_WORD}}}<)'
+        body = re.sub(short, '<span class="pre word">', body)
+        context["body"] = re.sub(r"(?<=<pre>).*?(?=</pre>)", marked, body, flags=re.DOTALL)
+
+
 def setup(app: Any) -> None:
+    app.connect("html-page-context", keep_words)
     app.connect("autodoc-process-docstring", convert_docstring)
     app.connect("autodoc-process-signature", show_constants)
     app.connect("source-read", point_inside)

@@ -14,7 +14,7 @@ from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure
 from lighttail.paper.linear_views import changing_table, horizons_table, noise_table, shapes_figure
 from lighttail.paper.run import Results
 from lighttail.paper.tables import PaperTable, arms_table, means_table, reach_table, readings_table
-from lighttail.report.document import document, figure
+from lighttail.report.document import code, document, figure
 from lighttail.report.figures import SETTINGS, draw
 from lighttail.system.files import whole_files
 from lighttail.system.versions import versions_line
@@ -138,5 +138,5 @@ def _page(parts: Sequence[tuple[PaperExperiment, str]], made: dict[str, Any], co
             body.append(f"<h1>{experiment.section}</h1>")
         name = f"{experiment.name.replace('-', ' ').capitalize()}: "
         body.append(f'<h2 id="{experiment.name}">{escape(name + experiment.title)}</h2>{inner}')
-    body.append(f"<h2>Made by</h2><pre>{escape(command)}</pre><p>{escape(versions)}.</p>")
+    body.append(f"<h2>Made by</h2><pre>{code(command)}</pre><p>{escape(versions)}.</p>")
     return document("lighttail: the paper, reproduced", "\n".join(body) + "\n")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 from html import escape
 
+BREAKS = re.compile(r"\S*[-/?!|}]\S*")  # words within which a browser may end a line
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 68rem; margin: 2rem auto;
   padding: 0 1rem }
@@ -26,6 +28,7 @@ tr.heavy td { background: #fdf0e6 }
 img { max-width: 100%; height: auto } figure { margin: 1rem 0 }
 figcaption { color: #555; font-size: .92rem }
 pre { background: #f4f4f4; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere }
+.word { display: inline-block; max-width: 100% }
 @media print { html { font-size: 12px } body { font-size: 1rem; margin: 0 } .scroll { overflow: visible }
   th, td { white-space: normal; padding: .25rem .35rem } td small { white-space: nowrap }
   pre, figure, tr, p.verdict { break-inside: avoid } h1, h2, h3, thead { break-after: avoid }
@@ -53,6 +56,20 @@ def unbroken(text: str) -> str:
     '&lt; 0.1&nbsp;% of paths'
     """
     return escape(text).replace(" %", "&nbsp;%")
+
+
+def code(text: str) -> str:
+    """Code as HTML for a `pre`, whose long lines end between words and never after a hyphen. A copy of the
+    code is the text: the marks add nothing to it.
+
+    >>> code("plan --arms 2")
+    'plan <span class="word">--arms</span> 2'
+    """
+    done, last = "", 0
+    for word in BREAKS.finditer(text):
+        done += escape(text[last : word.start()]) + f'<span class="word">{escape(word[0])}</span>'
+        last = word.end()
+    return done + escape(text[last:])
 
 
 def figure(svg: bytes, caption: str) -> str:

@@ -12,7 +12,7 @@ from lighttail.outcomes.format import chance, counted, probability, rounded
 from lighttail.outcomes.growth import BULK, CUT, HARDLY, POWER, SHORTEST, Growth
 from lighttail.outcomes.losing import EXPLAINED, event, noun
 from lighttail.problems import Problem
-from lighttail.report.document import document, figure, unbroken
+from lighttail.report.document import code, document, figure, unbroken
 from lighttail.report.figures import looks
 from lighttail.system.versions import versions_line
 
@@ -44,7 +44,7 @@ so.</p>
 sub-Gaussian noise that the policy's chance of a large loss falls exponentially with the square root of the
 horizon. At a given horizon this chance may still be visible.</p>
 <h2>Made by</h2>
-<pre>{escape(command)}</pre>
+<pre>{code(command)}</pre>
 <p>{escape(made)}; {comparison.seeds}. The same command with the same versions gives the same numbers.
 {_kept(comparison)}</p>
 """

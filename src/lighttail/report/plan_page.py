@@ -9,7 +9,7 @@ from lighttail.outcomes.format import chance as in_percent
 from lighttail.outcomes.format import counted
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
-from lighttail.report.document import document, figure, unbroken
+from lighttail.report.document import code, document, figure, unbroken
 from lighttail.report.plan_words import (
     COLUMNS,
     MISJUDGED,
@@ -54,7 +54,7 @@ def page(plan: Plan, command: str, frontier: bytes, losses: bytes, above: str = 
 <h2>How the numbers were made</h2>
 <p>{unbroken(_made(plan))}</p>
 <h2>Made by</h2>
-<pre>{escape(command)}</pre>
+<pre>{code(command)}</pre>
 <p>{escape(versions_line(used_versions()))}; seed {plan.seed}. The same command with the same versions
 gives the same numbers.</p>
 """
@@ -86,7 +86,7 @@ def _run(plan: Plan) -> str:
 
     def line(text: str) -> str:
         shown = escape(text)
-        return f'<a href="{shown}">{shown}</a>' if text.startswith("http") else shown
+        return f'<a class="word" href="{shown}">{shown}</a>' if text.startswith("http") else code(text)
 
     parts = []
     for said, lines in run_parts(plan):
@@ -102,7 +102,7 @@ def _closer(plan: Plan) -> str:
         return ""
     return (
         "<p>This command estimates the chance in the worst problem once more and draws its tail:</p>"
-        f"<pre>{escape(command)}</pre>"
+        f"<pre>{code(command)}</pre>"
     )
 
 

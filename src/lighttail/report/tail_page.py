@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lighttail.checks import either
 from lighttail.outcomes.losing import EXPLAINED, event
-from lighttail.report.document import document, figure
+from lighttail.report.document import code, document, figure
 from lighttail.report.figures import draw
 from lighttail.report.tail_figure import tail_figure
 from lighttail.report.tail_words import COLUMNS, note, rows, sentence, subject
@@ -48,7 +48,7 @@ def page(curve: TailCurve, command: str, svg: bytes) -> str:
     for regret in curve.asked:
         parts.append(f"<h2>The chance of {event(curve.kind, regret)}</h2>{_table(curve, curve.at(regret))}")
     parts.append(f"<h2>How to read this</h2><p>{escape(_reading(curve))}</p>")
-    parts.append(f"<h2>Made by</h2><pre>{escape(command)}</pre><p>{escape(versions)}; seed {curve.seed}. ")
+    parts.append(f"<h2>Made by</h2><pre>{code(command)}</pre><p>{escape(versions)}; seed {curve.seed}. ")
     parts.append("The same command with the same versions gives the same numbers.</p>\n")
     return document(f"lighttail: the tail of {curve.policy}", "\n".join(parts))
 

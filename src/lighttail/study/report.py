@@ -15,7 +15,7 @@ from lighttail.checks import refuse
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.losing import EXPLAINED, Lost, check_lost, event, noun
-from lighttail.report.document import document, figure
+from lighttail.report.document import code, document, figure
 from lighttail.report.figures import SETTINGS, draw, legend_words, looks
 from lighttail.report.page import about, head, policy_row
 from lighttail.report.write import FILES, write_report
@@ -185,10 +185,10 @@ The brackets contain 95 % intervals. {EXPLAINED[kind]}</p>
 <div class="scroll"><table><thead><tr><th>name</th><th class="text">policy</th></tr></thead>
 {policies}</table></div>
 <h2>Made by</h2>
-<pre>{escape(command)}</pre>
+<pre>{code(command)}</pre>
 <p>{escape(versions)}. Digest of the results: <code>{results.manifest["digest"]}</code></p>
 <h2>The study</h2>
-<pre>{escape(study.text)}</pre>
+<pre>{code(study.text)}</pre>
 """
     return document(f"lighttail: {study.name}", body)
 
