@@ -60,7 +60,7 @@ RUN: dict[str, tuple[str, dict[str, str]]] = {
     "online": ("", {}),
     "own-noises": ("", {}),
     "planning": (
-        "import lighttail as lt\n",
+        "",
         {"horizon=20_000, loss=150, chance=0.001": "horizon=300, loss=6, chance=0.3, effort=0.02"},
     ),
     "rare-events": (TWO_ARMS, {}),
@@ -167,6 +167,19 @@ def test_python_stands_in_blocks_that_say_so() -> None:
             r"^ {4}(?:import |from \w+ import |\w+ = lt\.|print\().*", unfenced(text), re.MULTILINE
         )
         assert found == [], f"{page}: {found}"
+
+
+def test_the_pages_name_one_policy_for_the_plan_of_the_readme() -> None:
+    """The plan itself takes minutes; its policy stands on the page on planning."""
+    (planned,) = re.findall(r"The first\s+command chooses `(\S+)`", TEXTS["docs/planning.md"])
+    serving = TEXTS["docs/serving.md"]
+    (words,) = re.findall(r"web test of the README are\s+`(\S+)`", serving)
+    (sent,) = re.findall(r'"name": "shop", "policy": "(\S+)"', serving)
+    assert words == sent == planned
+    command = "lighttail plan --rates 3%..5% --arms 3 --horizon 20000 --lose-at-most 150 --chance 0.1%"
+    assert command in TEXTS["README.md"]
+    assert f"```\n{command}\n" in TEXTS["docs/planning.md"]  # the first command
+    parse_policy(planned, sigma=1.0)
 
 
 # Commands. A fence without a language has nothing but commands; a fence of output says ```text.

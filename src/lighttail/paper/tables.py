@@ -212,9 +212,10 @@ def readings_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         rows.append([label, *with_ends(mean, worst, linear)])
         wide.append([[label], [*interval(mean)], [*interval(worst)], [*probability(linear)]])
         often = f"{linear.value:.2%}" if linear.value else f"less than {chance(linear.high)}"
+        earned = max(setting.means) * setting.horizon
         notes.append(
-            f"{label} loses {mean.value:.0f} of {max(setting.means) * setting.horizon:.0f} on average and "
-            f"{worst.value:.0f} in the worst 1 % of the runs; {often} of the runs lose "
+            f"{label} loses {mean.value:.0f} on average, of the {earned:.0f} that pulling the best arm every "
+            f"time earns, and {worst.value:.0f} in the worst 1 % of the runs; {often} of the runs lose "
             f"{0.2 * setting.horizon:.0f} or more."
         )
     names = ("mean regret", "mean of worst 1 %", "P(regret ≥ 0.2 T)")
