@@ -22,7 +22,7 @@ from lighttail.paper.figures import decay_figure
 from lighttail.paper.page import TABLES
 from lighttail.paper.published import MEANS
 from lighttail.paper.run import Results
-from lighttail.paper.tables import few_words, mean_cells, means_table
+from lighttail.paper.tables import few_words, mean_cells, means_table, readings_table
 from lighttail.running import prepare
 from lighttail.running.simulate import simulate
 
@@ -129,6 +129,16 @@ def test_marked_cells_are_explained_in_words(results: Results) -> None:
     }
     notes = means_table(TABLE, moved).notes
     assert sum(note.startswith("SE at κ") and "No explanation is known." in note for note in notes) == 4
+
+
+def test_a_loss_is_said_beside_what_the_best_arm_earns() -> None:
+    manager = BY_NAME["beyond-1"]
+    one = dataclasses.replace(manager, settings=manager.settings[:1])
+    (setting,) = one.settings  # two arms with means of 0.2 and 0.8, 500 pulls
+    outcome = simulate(setting.policy, setting.problem, horizon=500, paths=PATHS, seed=1)
+    (note,) = readings_table(one, {setting: outcome}).notes
+    assert "on average, of the 400 that pulling the best arm every time earns, and " in note
+    assert f"loses {outcome.mean('regret').value:.0f} on average" in note
 
 
 def test_few_paths_are_said_to_be_few(results: Results) -> None:
