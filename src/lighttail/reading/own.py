@@ -256,7 +256,7 @@ def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -
     except ValueError:  # a class without a signature
         pass
     if inspect.isabstract(found):
-        missing = min(found.__abstractmethods__)
+        missing = min(vars(found)["__abstractmethods__"])
         takes = ", ".join(list(inspect.signature(getattr(found, missing)).parameters)[1:])
         owner, has = f"{found.__name__} of {place}", f"{missing}({takes})"
         raise refuse(owner, None, has, verb="have", found="has none")
