@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import math
@@ -378,11 +379,39 @@ def test_a_method_that_is_not_static_is_named_where_it_is_defined() -> None:
                 return 0
 
 
+ROOT = Path(__file__).parents[1]
+PAGE = "own-policies.md"
+
+
 def test_the_page_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "own-policies.md").read_text()
+    page = (ROOT / "docs" / PAGE).read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     (tmp_path / "page.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module("page")
     assert module.out.mean("pseudo_regret").value > 0.0
     assert module.experiment.ask().arm in ("old", "new")
+
+
+def classes_of(code: str) -> dict[str, str]:
+    """The classes of a text by their names, in one form of writing."""
+    return {part.name: ast.unparse(part) for part in ast.parse(code).body if isinstance(part, ast.ClassDef)}
+
+
+def test_the_example_has_the_classes_of_the_page() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / PAGE).read_text(), re.DOTALL)
+    example = classes_of((ROOT / "examples" / "my_policies.py").read_text())
+    assert example == classes_of("\n".join(blocks))
+    assert example.keys() == {"Ucb1", "OneOverN", "EpsilonGreedy"}
+
+
+def test_an_index_without_the_clock_is_written_as_the_page_says() -> None:
+    (line,) = re.findall(r"`(def index\(n, mean, _, .*?)`", (ROOT / "docs" / PAGE).read_text())
+    names: dict[str, Any] = {}
+    exec(line, names)
+    asked = {"index": staticmethod(names["index"]), "params": lambda self, horizon, arms: (0.5,)}
+    policy = type("Mine", (lt.IndexPolicy,), asked)()
+    assert lt.simulate(policy, PROBLEM, horizon=30, paths=3, seed=1).paths == 3
+    short = asked | {"index": staticmethod(lambda n, mean, c: mean + c / n)}
+    with pytest.raises(BadInput, match=r"must take \(n, mean, clock, \*params\)"):  # negative control
+        lt.simulate(type("Mine", (lt.IndexPolicy,), short)(), PROBLEM, horizon=30, paths=3, seed=1)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -275,6 +276,7 @@ def test_comparisons_of_the_pages_run_with_few_pulls(tmp_path: Path, monkeypatch
     monkeypatch.setattr("lighttail.cli.compare.write_report", lambda result, out, command: Path(out))
     page = "\n".join(python_of(TEXTS["docs/own-policies.md"])[:3])
     Path("my_policies.py").write_text(page.replace("5000", "5") + OWN)
+    copytree(ROOT / "examples", "examples")
     Path("my_noises.py").write_text(OWN)
     Path("package").mkdir()
     Path("package/module.py").write_text(OWN)
