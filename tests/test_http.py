@@ -408,3 +408,31 @@ def test_probes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     refusal(client.get("/readyz"), 503, "journal")
     assert client.get("/healthz").status_code == 200
     assert client.post(f"{ONE}/ask", json={}).status_code == 200  # an experiment that is known is served
+
+
+class LateJournal(SharedJournal):
+    """A journal that cannot be read at first, like a database that is gone for a moment."""
+
+    gone = 0  # reads that fail
+
+    def names(self) -> list[str]:
+        if self.gone > 0:
+            self.gone -= 1
+            raise unavailable("the database cannot be reached at this moment")
+        return super().names()
+
+
+def test_a_server_begins_although_its_database_is_gone_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lighttail.server.app.LOOK_SOON", 0.01)
+    journal, clock = LateJournal(), Clock()
+    settings = {"window": 60, "default": 0}
+    desk, _ = Office(journal, clock).create("before", "ts:0.5", arms=["A", "B"], settings=settings)
+    desk.ask(2)
+    desk.close()
+    clock.now += 61
+    journal.gone = 2
+    with client_of(journal, clock=clock):
+        end = time.monotonic() + FOREVER
+        while journal.head("before")[0] < 5 and time.monotonic() < end:
+            time.sleep(0.01)
+    assert journal.head("before")[0] == 5  # both windows were closed, although nobody asked

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 import lighttail
+from lighttail.checks import BadInput
 from lighttail.live import Office
 from lighttail.server.dashboard import Dashboard
 from lighttail.server.document import document_of
@@ -38,7 +39,7 @@ WHY = {
     503: "Not now; the same request may be sent again.",
 }
 READS, WRITES = (401, 403, 503), (400, 401, 403, 408, 413, 415, 503)
-LOOK_EVERY = 60.0  # seconds
+LOOK_EVERY, LOOK_SOON = 60.0, 1.0  # seconds, the second if the journal could not be read
 EXPERIMENT = "/v1/experiments/{name}"
 
 
@@ -49,10 +50,10 @@ def made_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await run_in_threadpool(office.wake)
+        first = await woken(office)
         tasks = [asyncio.create_task(routes.watch.work())]
-        if office.journal.shared:
-            tasks.append(asyncio.create_task(look_around(office)))
+        if office.journal.shared or not first:
+            tasks.append(asyncio.create_task(look_around(office, first)))
         yield
         for task in tasks:
             task.cancel()
@@ -87,12 +88,23 @@ def made_app(
     return app
 
 
-async def look_around(office: Office) -> None:
-    """Look now and then at the experiments of servers that share the journal and may have ended."""
+async def woken(office: Office) -> bool:
+    """Let all desks look at their journals. False if the journal cannot be read at this moment, which must
+    not end a server: a database may be gone for a moment when the server begins."""
+    try:
+        await run_in_threadpool(office.wake)
+    except BadInput:
+        return False
+    return True
+
+
+async def look_around(office: Office, read: bool) -> None:
+    """Look now and then at the experiments of servers that share the journal and may have ended. read:
+    whether the journal could be read; if not, it is tried again soon."""
     while True:
-        await asyncio.sleep(LOOK_EVERY)
-        with suppress(Exception):  # the journal cannot be read at this moment
-            await run_in_threadpool(office.wake)
+        await asyncio.sleep(LOOK_EVERY if read else LOOK_SOON)
+        with suppress(Exception):  # a mistake of ours must not end the looks
+            read = await woken(office)
 
 
 def add_routes(app: FastAPI, routes: Routes) -> None:
