@@ -27,6 +27,7 @@ IMPOSSIBLE = 1e-300  # chances below this are 0
 TINIEST = 1e-290  # the least threshold for densities
 MOST_INTERVALS = 32  # intervals of levels are not halved beyond this number, or below sigma / sqrt(T)
 LIKELY = 4  # intervals with the largest bounds, whose middles are bounded, too
+FEW_STEPS = 2000  # a bound of fewer steps takes less time than to hand it to a thread
 PARTS = 3  # panels of a stretch of levels at first
 TOLERANCE = 3e-8  # error of a panel, as a share of the whole integral
 MOST_LEVELS = 20_000  # no panel is halved after this number of levels
@@ -158,11 +159,12 @@ def _relevant(arms: GaussianArms, one: Sum) -> tuple[list[tuple[float, float]], 
         return float(one.of(*arms.bound(a, b), arms.arms)[-1])
 
     with ThreadPoolExecutor(usable_processors()) as pool:
+        each = pool.map if arms.steps > FEW_STEPS else map
         while True:
-            bounds = list(pool.map(lambda part: bound(*part), intervals))
+            bounds = list(each(lambda part: bound(*part), intervals))
             likely = sorted(zip(bounds, intervals, strict=True), reverse=True)[:LIKELY]
             middles = [0.5 * (a + b) for _, (a, b) in likely]
-            largest = max(largest, *pool.map(bound, middles, middles))
+            largest = max(largest, *each(bound, middles, middles))
             floor = max(largest * NEGLIGIBLE, IMPOSSIBLE)
             intervals = [part for part, value in zip(intervals, bounds, strict=True) if value > floor]
             if not intervals:
