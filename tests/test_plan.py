@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plan_battery import Fresh, cases, highest, optimality
+from plan_battery import Case, Fresh, cases, highest, optimality
 
 import lighttail as lt
 from lighttail.outcomes.estimates import Estimate
@@ -150,15 +150,21 @@ def test_delays_are_planned_for() -> None:
     assert late.choice.mean_loss.value > soon.choice.mean_loss.value
 
 
+def _alone(case: Case) -> bool:
+    """Whether no worst problem is sought: there is one problem, or the average counts."""
+    return len(case.family.members) == 1 or case.over == "average"
+
+
 @pytest.mark.slow
 def test_limits_hold_on_random_families() -> None:
-    """Families, single problems and averages of two and three arms; most limits of the battery cannot be met.
+    """Limits that are met here are exact: one that is stated too low by one per cent is caught.
 
-    Limits that are met here are exact: one that is stated too low by one per cent is caught.
+    A family that has to be searched for its worst problem is left to the battery if it has four arms or a
+    long horizon: two such families, whose limits cannot be met, took four fifths of the time.
     """
     wrong = []
-    small = (case for case in cases(5) if case.horizon <= 120 and case.family.arms <= 3)
-    for turn, case in enumerate(islice(small, 6)):
+    quick = (case for case in cases(5) if _alone(case) or (case.horizon <= 120 and case.family.arms <= 3))
+    for turn, case in enumerate(islice(quick, 6)):
         plan = lt.plan(
             case.family,
             horizon=case.horizon,
