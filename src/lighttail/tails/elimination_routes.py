@@ -9,7 +9,6 @@ docs/rare-events.md defines the words and has the derivation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +18,12 @@ from lighttail.outcomes.estimates import Floats
 from lighttail.tails.index_routes import AROUND, Settled, fitting, needed
 from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import (
+    MUCH,
+    NOTHING,
     Table,
-    expected_pulls,
-    halved,
     losses,
     lucks,
+    multipliers_of,
     pulls_tried,
     rate,
     routes_of,
@@ -133,26 +133,11 @@ def _settled(task: Task, leader: int, phase: int, radius: Floats, later: Floats,
 
 def _premium(table: Table, extra: Floats, missing: Floats, credit: Floats) -> tuple[Floats, Floats, Floats]:
     """As `settled`, but pulls may lose less than the leader's pulls, which fill the horizon: no price."""
-    cells, base = table.cost.shape[0], table.base
-
-    def enough_in(some: Any) -> Callable[[Floats], Any]:
-        bases, extras, lacks = base[some], extra[some], missing[some]
-
-        def enough(premium: Floats) -> Any:
-            expected = expected_pulls(bases, table.pulls, -premium[:, None] * extras)
-            return np.add.reduce(expected * extras, axis=1) >= lacks
-
-        return enough
-
     least = np.min(np.where(extra != 0.0, np.abs(extra), math.inf), axis=1)
     scale = np.where(np.isfinite(least), table.top / least, 1.0)
-    premium = np.zeros(cells)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        searched = ~enough_in(slice(None))(premium)
-        low, high = 1e-12 * scale[searched], 4.0 * scale[searched]
-        premium[searched] = halved(low, high, enough_in(searched), 40)[1]
-    logs, expected = weighed(base, table.pulls, -premium[:, None] * extra)
+    price, premium = multipliers_of(table, extra, (NOTHING * scale, MUCH * scale), math.inf, missing, False)
+    logs, expected = weighed(table.base, table.pulls, -premium[:, None] * extra)
     reached = (expected * extra).sum(axis=1)
     share = logs.sum(axis=1) - premium * missing - credit
     possible = (reached >= missing - 1e-6 * np.abs(missing) - 1e-12) & np.isfinite(share)
-    return np.zeros(cells), premium, np.where(possible, share, -math.inf)
+    return price, premium, np.where(possible, share, -math.inf)

@@ -10,8 +10,7 @@ derives what is used here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from lighttail.tails.mixture import Routes
 from lighttail.tails.task import Task
 
 LUCK, MORE = 8, 1.12  # lucks that are tried, from 0 to MORE times the luck that is enough alone
-HALVINGS, NOTHING = 25, 1e-12  # bisections of a multiplier, and its lower end in units of the largest cost
+NOTHING, MUCH = 1e-12, 4.0  # between which a multiplier is sought, in units of the largest cost
 CHOICES = 12  # tilts of an arm in each direction at most
 GRID = 50  # numbers of pulls from FEW on that are tried for an arm
 FEW = 24  # smaller numbers of pulls are tried one by one
@@ -112,14 +111,6 @@ def weighed(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
         return np.log(total) + high[:, :, 0], np.add.reduce(mass * pulls, axis=2) / total
 
 
-def expected_pulls(base: Floats, pulls: Floats, each: Floats) -> Floats:
-    """The expected pulls of `weighed` alone, which searches need a thousand times."""
-    mass, _ = _masses(base, pulls, each)
-    total = np.add.reduce(mass, axis=2)
-    mass *= pulls
-    return np.add.reduce(mass, axis=2) / total  # type: ignore[no-any-return]
-
-
 def _masses(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
     """The weights of the numbers of pulls, divided by each arm's largest weight, and ln of the latter."""
     value = each[:, :, None] * pulls
@@ -165,54 +156,16 @@ def table_of(
     return Table(n, count, cost, low, high, later, cost_low >= cost_high)
 
 
-def halved(low: Floats, high: Floats, enough: Callable[[Floats], Any], times: int) -> Any:
-    """The ends of intervals after bisections on a log scale. enough: whether a value is high enough."""
-    for _ in range(times):
-        middle = np.sqrt(low * high)
-        above = enough(middle)
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return low, high
+def multipliers_of(
+    table: Table, gaps: Floats, ends: tuple[Floats, Floats], horizon: float, loss: Floats, to_the_end: bool
+) -> tuple[Floats, Floats]:
+    """(price, premium) of each cell: see `lighttail.kernels.multipliers`. ends: of the premium, if not 0."""
+    from lighttail.kernels.multipliers import multipliers
 
-
-@dataclass(frozen=True)
-class Cells:
-    """Cells whose price and premium are sought (see `settled`). base, top: of their table."""
-
-    base: Floats  # [cell, arm, pulls]
-    top: Floats  # [cell]
-    gaps: Floats  # [cell, arm]
-    pulls: Floats
-    horizon: float
-    loss: float
-    to_the_end: bool
-
-    def only(self, some: Any) -> Cells:
-        return replace(self, base=self.base[some], top=self.top[some], gaps=self.gaps[some])
-
-    def expected(self, price: Floats, premium: Floats) -> Floats:
-        """The expected pulls [cell, arm]."""
-        return expected_pulls(self.base, self.pulls, price[:, None] - premium[:, None] * self.gaps)
-
-    def enough(self, price: Floats, premium: Floats) -> Any:
-        """Whether the pulls are few enough."""
-        return np.add.reduce(self.expected(price, premium), axis=1) <= self.horizon
-
-    def lossy(self, price: Floats, premium: Floats) -> Any:
-        """Whether the pulls lose enough."""
-        return np.add.reduce(self.expected(price, premium) * self.gaps, axis=1) >= self.loss
-
-    def priced(self, premium: Floats) -> Floats:
-        """The price at a premium; a price other than 0 is sought only in cells that need one."""
-        found = np.zeros(premium.size)
-        free = self.enough(found, premium)
-        some = np.arange(premium.size) if self.to_the_end else np.flatnonzero(~free)
-        if some.size:
-            few, paid, kept = self.only(some), premium[some], free[some]
-            sign, low, high = np.where(kept, -1.0, 1.0), NOTHING * few.top, 4.0 * few.top
-            high = high + paid * np.max(few.gaps, axis=1)
-            low, high = halved(low, high, lambda price: few.enough(sign * price, paid) != kept, HALVINGS)
-            found[some] = np.where(kept, -low, high)
-        return found
+    found, prices = np.empty((loss.size, 2)), np.multiply.outer(table.top, (NOTHING, MUCH))
+    cells = table.base, table.pulls, gaps
+    multipliers(cells, float(horizon), to_the_end, loss, prices, np.stack(ends, axis=1), found)
+    return found[:, 0], found[:, 1]
 
 
 def settled(
@@ -229,17 +182,10 @@ def settled(
     an upper bound for the logarithm of the chance of all routes of the cell (docs/rare-events.md).
     """
     base, top = table.base, table.top
-    cells = Cells(base, top, gaps, table.pulls, horizon, loss, to_the_end)
     least_gap = np.min(np.where(gaps > 0.0, gaps, math.inf), axis=1)
-    low, high = NOTHING * top / least_gap, 4.0 * top / least_gap
-    low, high = np.where(np.isfinite(low), low, 1e-300), np.where(np.isfinite(high), high, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        premium = np.zeros(top.size)
-        price = cells.priced(premium)
-        some = np.flatnonzero(~cells.lossy(price, premium))  # the others lose enough without a premium
-        few, ends = cells.only(some), (low[some], high[some])
-        _, premium[some] = halved(*ends, lambda middle: few.lossy(few.priced(middle), middle), HALVINGS)
-        price[some] = few.priced(premium[some])
+    low, high = NOTHING * top / least_gap, MUCH * top / least_gap
+    ends = np.where(np.isfinite(low), low, 1e-300), np.where(np.isfinite(high), high, 1.0)
+    price, premium = multipliers_of(table, gaps, ends, horizon, np.full(top.size, loss), to_the_end)
     logs, expected = weighed(base, table.pulls, price[:, None] - premium[:, None] * gaps)
     share = logs.sum(axis=1) + price * horizon - premium * loss - credit
     half_a_pull = np.where(np.isfinite(least_gap), 0.5 * least_gap, 0.0)  # slack for the largest loss
