@@ -38,6 +38,7 @@ from lighttail.report.plan_words import (
     misjudged_rows,
     noise_words,
     python_words,
+    rewards_of,
     rows,
     run_parts,
 )
@@ -102,6 +103,23 @@ def test_the_link_has_the_limits_of_the_means_that_all_arms_share(rates: lt.Plan
     one = replace(rates, family=lt.Family.rates(0.04, 0.04))  # nothing is between two equal limits
     assert "means" not in settings(one)
     assert lt.Family([lt.Bandit([0.1, 0.2])]).limits is None
+
+
+def test_the_link_says_what_rewards_are(rates: lt.Plan) -> None:
+    def rewards(family: lt.Family) -> Any:
+        shown = replace(rates, family=family)
+        assert (begin_line(shown).find("rewards") > 0) == bool(rewards_of(shown))
+        filled = from_link(dict(parse_qsl(urlsplit(form_link(shown)).query)))
+        return body_of(filled | {"name": "mine", "then": "warn"})["settings"].get("rewards")
+
+    observed = lt.Family.from_samples({"A": [1.5, 4.0, 2.5], "B": [2.0, 20.0, 3.0]}, members=20)
+    assert rewards(observed) == {"low": 1.5, "high": 20.0}
+    assert "limits of the data" in run_parts(replace(rates, family=observed))[1][0]
+    assert rewards(lt.Family.gaps(0.1, 0.5, noise=lt.Gaussian(3.0))) == {"sigma": 3.0}
+    assert rewards(lt.Family.gaps(0.1, 0.5, noise=lt.Uniform(2.0))) == {"sigma": 2.0}
+    assert rewards(lt.Family.gaps(0.1, 0.5, noise=lt.Laplace(1.0))) is None
+    assert rewards(rates.family) is None
+    assert "limits of the data" not in run_parts(rates)[1][0]
 
 
 def test_the_line_for_programs_begins_the_experiment_of_the_link(

@@ -50,6 +50,9 @@ FIELDS = (
           "number"),
     Field("high", "Largest reward", "Optional; 1 if rewards are conversions.", "settings.rewards.high",
           "number"),
+    Field("sigma", "Sigma of a reward",
+          "In place of the least and largest reward, if rewards have no limits: the sigma of their "
+          "Gaussian (or sub-Gaussian) noise.", "settings.rewards.sigma", "number"),
     Field("least_mean", "Least mean",
           "All means lie between the least and the largest mean, such as 3 % and 5 %: forecasts take this "
           "for granted. Optional; without it, forecasts allow for arms that differ by a lot.",

@@ -44,13 +44,15 @@ class Settings:
     """The guard rails, with arms as places.
 
     shares: a floor f per arm, so that arm i is pulled with chance f_i + (1 - sum f) w_i if the policy would
-    pull
-        it with chance w_i. holdout: the arm of the units that the policy never sees, and their share.
-    sticky: whether a unit gets one arm for good. window, default: a trial that is open for `window` seconds
-    is
-        closed with the reward `default`. late: what a reward after that does. risk: what the forecast is held
-        against. fallback: the arm of a paused experiment. rewards, means: what a forecast takes for granted:
-        the limits of rewards (low, high) or the sigma of their noise, and the limits of all means.
+        pull it with chance w_i.
+    holdout: the arm of the units that the policy never sees, and their share.
+    sticky: whether a unit gets one arm for good.
+    window, default: a trial that is open for `window` seconds is closed with the reward `default`.
+    late: what a reward after that does.
+    risk: what the forecast is held against.
+    fallback: the arm of a paused experiment.
+    rewards, means: what a forecast takes for granted: the limits of rewards (low, high) or the sigma of
+        their noise, and the limits of all means.
     """
 
     shares: tuple[tuple[int, float], ...] = ()

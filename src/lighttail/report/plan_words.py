@@ -119,12 +119,11 @@ def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
     if not plan.met:
         return [("No policy keeps the limit, so this plan has no line that starts a live experiment.", [])]
     parts = [("Run this policy in a live experiment, in Python:", live_lines(plan))]
+    beyond = " (rewards have the limits of the data; widen them if a reward may lie beyond)"
+    filled = "Or behind HTTP: start the server, and open the form, in which all of this is filled in"
     if plan.choice.words:
         parts += [
-            (
-                "Or behind HTTP: start the server, and open the form, in which all of this is filled in:",
-                ["lighttail serve", form_link(plan)],
-            ),
+            (f"{filled}{beyond if 'low' in rewards_of(plan) else ''}:", ["lighttail serve", form_link(plan)]),
             ("Or send the same to the server, as any program can (the name is free):", [begin_line(plan)]),
         ]
     return parts
@@ -147,6 +146,7 @@ def form_link(plan: Plan, server: str = SERVER) -> str:
         filled |= {"loss": f"{plan.loss:g}", "chance": f"{plan.limit:g}"}
     if (limits := means_of(plan)) is not None:
         filled |= {"least_mean": limits[0], "largest_mean": limits[1]}
+    filled |= rewards_of(plan)
     return f"{server}/?{urlencode(filled)}"
 
 
@@ -160,6 +160,8 @@ def begin_line(plan: Plan, server: str = SERVER) -> str:
         body["settings"]["risk"] = risk
     if (limits := means_of(plan)) is not None:
         body["settings"]["means"] = dict(zip(("low", "high"), limits, strict=True))
+    if rewards := rewards_of(plan):
+        body["settings"]["rewards"] = rewards
     held = "-H 'Content-Type: application/json'"
     return f"curl {server}/v1/experiments {held} -d {shlex.quote(json.dumps(body))}"
 
@@ -168,6 +170,19 @@ def means_of(plan: Plan) -> tuple[float, float] | None:
     """The limits of all means for the setting `means`, which must differ; None if there are none."""
     limits = plan.family.limits
     return limits if limits is not None and limits[0] < limits[1] else None
+
+
+def rewards_of(plan: Plan) -> dict[str, float]:
+    """The setting `rewards`: the sigma of the noise, or the limits of observed rewards. Empty for rewards of
+    0 or 1, which the service assumes, and for noise that is not sub-Gaussian, of which it knows nothing."""
+    noise = plan.family.members[0].noise
+    if noise.outcomes == (0.0, 1.0) or noise.certain:
+        return {}
+    spans = [member.noise.span(member.means) for member in plan.family.members]
+    if not noise.moves and None not in spans:
+        low, high = (pick(ends) for pick, ends in zip((min, max), zip(*spans, strict=True), strict=True))
+        return {"low": low, "high": high} if low < high else {}
+    return {"sigma": float(noise.sub_gaussian)} if noise.sub_gaussian else {}
 
 
 def arms_of(plan: Plan) -> list[str]:
