@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 
 import pytest
@@ -15,6 +16,10 @@ __all__ = ["journal", "opener", "postgres", "pytest_configure"]
 # Tests start processes that import the package. Without bytecode on disk each of them would compile it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell that starts a job in the background lets it ignore Ctrl-C, and so would the processes of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 collect_ignore = [] if SIMULATED else ["test_gpu.py", "test_gpu_rules.py"]
