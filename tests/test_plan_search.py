@@ -156,8 +156,8 @@ def test_an_exact_chance_does_not_stand_for_problems_that_were_hardly_seen(
 ) -> None:
     """The worst problem has two equal arms, and exact chances take too long unless one arm is hopeless. The
     stated limit covers it all the same, and the source says that paths were counted."""
-    family, policy = lt.Family.rates(0.1, 0.6, arms=3), lt.UCB(lt.Standard(0.3))
-    question, alone = Question(family, 60, 17.85, 0.2, True), family.at(0.6, 0.25, 0.1)
+    family, policy = lt.Family.rates(0.1, 0.6, arms=3), lt.UCB(lt.Standard(0.2))
+    question, alone = Question(family, 60, 17.85, 0.25, True), family.at(0.6, 0.25, 0.1)
     known = Question.exact_chance
 
     def exact_chance(self: Question, policy: lt.Policy, problem: lt.Bandit, seconds: float) -> Any:
@@ -174,7 +174,7 @@ def test_an_exact_chance_does_not_stand_for_problems_that_were_hardly_seen(
     (alike,) = [one for one in family.like(control.worst) if one.means[1] == one.means[2]]
     truth = lt.exact_tail(policy, alike, 60, 17.85)
     assert (control.source, control.chance.high < truth) == ("exact", True)
-    assert truth <= found.chance.high <= 0.2
+    assert truth <= found.chance.high <= 0.25
     assert "simulated paths" in found.source
 
 
@@ -410,6 +410,49 @@ def test_the_worst_gaps_of_a_commitment_are_written_down(monkeypatch: pytest.Mon
     monkeypatch.setattr(confirm, "problems_at_jumps", lambda question, policy: [])
     monkeypatch.setattr(confirm, "moved_to_jumps", lambda question, policy, problems: [])
     assert broken_for_commitments(6) > 0  # steps from problem to problem pass over them
+
+
+FOUND = [  # by random families: in each, a climb ended too early
+    (0.831996, 0.883724, 60, lt.UCB(lt.Standard(0.136422)), 1.61),
+    (0.478980, 0.719907, 40, lt.SuccessiveElimination(lt.LightTailed(0.0577955)), 5.04),
+    (0.606099, 0.942391, 60, lt.UCB(lt.ArmOptimal(0.239946, 0.239946)), 8.8),
+    (0.694984, 0.964856, 60, lt.UCB(lt.Standard(0.544488)), 10.3),
+]
+
+
+def random_rates(turn: int) -> tuple[float, float, int, lt.Policy, float]:
+    rng = np.random.default_rng([3, turn])
+    low, width = float(rng.uniform(0.05, 0.7)), float(rng.uniform(0.1, 0.25))
+    bonus = [lt.LightTailed(0.1), lt.Standard(0.3), lt.ArmOptimal(0.1, 0.1)][turn % 3]
+    return low, low + width, 30, lt.UCB(bonus), float(rng.uniform(0.2, 0.6)) * width * 30
+
+
+def is_broken(low: float, high: float, horizon: int, policy: lt.Policy, loss: float) -> bool:
+    """Whether the chance that is stated for two arms that convert is exceeded in a problem of a grid: all
+    numbers of pulls that lose the limit, and rates from the lowest that they allow to the highest."""
+    family = lt.Family.rates(low, high, 2, members=8)
+    question = Question(family, horizon, loss, 0.999, True)
+    stated = Confirmation(question, Bench(horizon, 1, 2), 1e7).chance(policy, ()).chance.high
+    gaps = [gap for pulls in range(1, horizon) if (gap := loss / pulls * (1.0 + 1e-12)) < high - low]
+    places = [(top, gap) for gap in gaps for top in np.linspace(low + gap, high, 4).tolist()]
+    chances = (question.exact_chance(policy, family.at(top, max(low, top - gap)), 1.0) for top, gap in places)
+    return max(chance.value for chance in chances if chance is not None) > stated
+
+
+def near_and_cut(family: lt.Family, problem: lt.Bandit, step: float = 0.25) -> tuple[lt.Bandit, ...]:
+    """As `Family.near`, but means that lie outside of the limits are cut off one by one."""
+    low, high, means = np.array(family.low), np.array(family.high), np.array(problem.means)
+    top, shift = means.max(), step * (high - low)
+    moved = [top - (1.0 + change) * (top - means) for change in (-step, step)]
+    moved += [means + shift, means - shift]
+    return tuple(family.at(*np.clip(place, low, high).tolist()) for place in moved)
+
+
+def test_the_worst_rates_are_found_where_a_rate_is_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not [case for case in [*FOUND, *map(random_rates, range(5))] if is_broken(*case)]
+    monkeypatch.setattr(lt.Family, "near", near_and_cut)
+    monkeypatch.setattr(Question, "by_a_pull", lambda question, problem: [])
+    assert sum(is_broken(*case) for case in FOUND) >= 2
 
 
 def test_a_problem_that_cannot_lose_the_limit_is_no_evidence() -> None:

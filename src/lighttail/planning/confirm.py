@@ -43,8 +43,8 @@ CLIMBS = 4  # steps of one size, at most
 HITS = 16.0  # expected at the limit in a first look
 MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
-EXACT_SECONDS = 2.0
-POLISHED = 40  # exact chances, at most, in problems beside the worst one
+EXACT_SECONDS, EXACT_QUICK = 2.0, 0.05  # for an exact chance that is stated, and for one of a quick scan
+POLISHED = 80  # exact chances, at most, in problems beside the worst one
 FINE_STEPS = (0.12, 0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
 BETWEEN = 1e-3  # relative: what the chance may be higher by between two such problems (docs/planning.md)
 INNER = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
@@ -93,11 +93,11 @@ class Confirmation:
     def suspects(self, policy: Policy, watched: Sequence[Bandit]) -> list[Bandit]:
         """The problems of the family in which the policy looks worst.
 
-        A quick scan of all problems in which the limit can be lost, then a longer one of those that came
-        nearest and of problems whose gap just suffices, in which a quick scan sees nothing: in the longer
-        scan a chance at the limit shows itself SCAN_HITS times, if the budget allows. Then problems beside
-        the worst, in smaller and smaller steps. If chances are too small to be counted, weighted paths look
-        at fewer problems.
+        A quick scan of all problems in which the limit can be lost, by exact chances if they cost next to
+        nothing, then a longer one of those that came nearest and of problems whose gap just suffices, in
+        which a quick scan sees nothing: in the longer scan a chance at the limit shows itself SCAN_HITS
+        times, if the budget allows. Then problems beside the worst, in smaller and smaller steps. If chances
+        are too small to be counted, weighted paths look at fewer problems.
         """
         if policy in self.scanned:
             return self.scanned[policy]
@@ -156,9 +156,8 @@ class Confirmation:
         if looks:
             seen = dict(zip(pool, self.look(policy, pool), strict=True))
             return sorted(pool, key=lambda one: -seen[one].value)
-        known = {}
-        if stage > SCAN:
-            known = {one: self.question.exact_chance(policy, one, EXACT_SCAN) for one in pool}
+        seconds = EXACT_SCAN if stage > SCAN else EXACT_QUICK
+        known = {one: self.question.exact_chance(policy, one, seconds) for one in pool}
         rest = [one for one in pool if known.get(one) is None]
         ranked = worst_first(self.question, rest, self._losses(policy, rest, paths, stage))
         exact = {one: chance.value for one, chance in known.items() if chance is not None}
@@ -176,7 +175,9 @@ class Confirmation:
         return [self.played[key] for key in keys]
 
     def _share(self, policy: Policy, problem: Bandit, paths: int) -> float:
-        """The share of the paths of a quick scan that lost the limit."""
+        """The share of the paths of a quick scan that lost the limit, or the exact chance."""
+        if (exact := self.question.exact_chance(policy, problem, EXACT_QUICK)) is not None:
+            return exact.value
         return float(self.question.reaches(self.played[policy, problem, paths, SCAN]).mean())
 
     def glimpse(self, policy: Policy, problem: Bandit) -> Estimate | None:
@@ -235,7 +236,8 @@ class Confirmation:
         question, tried, places = self.question, {worst.worst}, list(FINE_STEPS)
         while places and len(tried) <= POLISHED:
             before = worst
-            beside = question.able(self._near(policy, worst.worst, places[0]))
+            last = question.by_a_pull(worst.worst) if len(places) == 1 else ()
+            beside = question.able([*self._near(policy, worst.worst, places[0]), *last])
             new = [one for one in beside if one not in tried]
             tried |= set(new)
             for problem in new:

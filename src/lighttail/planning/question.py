@@ -68,6 +68,29 @@ class Question:
         """The problems beside a problem (`Family.near`), each with the gap at which its chance is highest."""
         return tuple(dict.fromkeys(map(self.snapped, self.family.near(problem, step))))
 
+    def by_a_pull(self, problem: Bandit) -> list[Bandit]:
+        """The problems in which one or two pulls more or fewer of the second-best arm lose the limit: its gap
+        is x / m for another m (see `snapped`), around the same best arm or around the same second-best arm.
+        With rewards of 0 or 1, chances of neighbouring numbers m lie on no smooth curve."""
+        gaps, family, top = np.array(problem.gaps), self.family, max(problem.means)
+        if self.asks_for_loss or family.high is None or family.low is None or not gaps.any():
+            return []
+        gap = float(gaps[gaps > 0.0].min())
+        pulls, alike = round(self.loss / gap), np.abs(gaps - gap) <= ROUNDING * gap
+        found = []
+        for other in (pulls - 2, pulls - 1, pulls + 1, pulls + 2):
+            if other < 1:
+                continue
+            wanted = self.loss / other * (1.0 + ROUNDING)
+            lower = np.where(alike, top - wanted, problem.means)
+            higher = np.where(gaps == 0.0, top - gap + wanted, problem.means)
+            found += [
+                means
+                for means in (lower, higher)
+                if (family.low <= means).all() and (means <= family.high).all()
+            ]
+        return [family.at(*means.tolist()) for means in found]
+
     def like(self, problem: Bandit) -> list[Bandit]:
         """The problems that differ from a problem in the other arms alone (`Family.like`), if the limit can
         be lost in them."""
