@@ -118,6 +118,8 @@ def test_the_link_says_what_rewards_are(rates: lt.Plan) -> None:
     assert rewards(lt.Family.gaps(0.1, 0.5, noise=lt.Gaussian(3.0))) == {"sigma": 3.0}
     assert rewards(lt.Family.gaps(0.1, 0.5, noise=lt.Uniform(2.0))) == {"sigma": 2.0}
     assert rewards(lt.Family.gaps(0.1, 0.5, noise=lt.Laplace(1.0))) is None
+    noises = [lt.Gaussian(1.0), lt.Gaussian(3.0), lt.Bernoulli()]
+    assert rewards(lt.Family([lt.Bandit([0.2, 0.4], noise) for noise in noises])) == {"sigma": 3.0}
     assert rewards(rates.family) is None
     assert "limits of the data" not in run_parts(rates)[1][0]
 

@@ -18,7 +18,6 @@ Floats = npt.NDArray[np.float64]
 MEMBERS = 24  # problems that stand for a family, unless given
 MOST_MEMBERS = 10_000
 MOST_ARMS = 1_000  # of a family that is described by its limits
-TOUCHING = 1e-9  # of a step: a mean that is nearer to its limit is at the limit
 GAPS = (1.01, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0)  # of an edge, in units of the least gap
 ALIKE = 1e-9  # relative: gaps that differ by less are alike
 FEWEST = 2  # observations per arm from which a law of its mean can be made
@@ -222,17 +221,17 @@ class Family:
     def near(self, problem: Bandit, step: float = 0.25) -> tuple[Bandit, ...]:
         """Problems of a box beside one of its problems: every gap smaller or larger by the share `step`, the
         same problem moved up or down by this share of the box, and the problems with more or fewer arms like
-        the second-best one (`like`). Larger gaps that do not fit below the best arm move it up, and a problem
-        that is moved stops where its first arm meets a limit; from there on, the other arms move alone."""
+        the second-best one (`like`). What does not fit into the box is cut off at its limits or, in further
+        problems, moved: the best arm up if the gaps do not fit below it, and all arms no further than to the
+        first limit."""
         if self.low is None or self.high is None:
             return ()
         low, high, means = np.array(self.low), np.array(self.high), np.array(problem.means)
         top, shift = means.max(), step * (high - low)
         smaller, larger = (top - (1.0 + change) * (top - means) for change in (-step, step))
-        larger += min(max(0.0, np.max(low - larger)), max(0.0, np.min(high - larger)))
-        rooms = np.min(high - means), np.min(means - low)
-        up, down = (np.minimum(shift, room) if room > TOUCHING * np.max(shift) else shift for room in rooms)
-        moved = [smaller, larger, means + up, means - down]
+        lifted = larger + min(max(0.0, np.max(low - larger)), max(0.0, np.min(high - larger)))
+        up, down = (np.minimum(shift, room) for room in (np.min(high - means), np.min(means - low)))
+        moved = [smaller, larger, lifted, means + shift, means + up, means - shift, means - down]
         inside = {tuple(np.clip(place, low, high).tolist()) for place in moved} - {problem.means}
         return tuple(self.at(*place) for place in sorted(inside | {one.means for one in self.like(problem)}))
 

@@ -109,7 +109,7 @@ class Confirmation:
             pool = self._scan(policy, question.able([*pool, *jumps]), MORE * SCANNED, SCAN + 1)
         elif len(pool) > 1:
             pool = self._scan(policy, pool, SCANNED, SCAN)
-            common = self._share(policy, pool[0], SCANNED) * SCANNED >= SEEN
+            common = max(self._share(policy, one, SCANNED) for one in pool[:2]) * SCANNED >= SEEN
             looks = not common and self.weighted(policy)
             finalists, close, steps = LOOKED if looks else (FINALISTS, CLOSEST, STEPS)
             closest = sorted(edges, key=lambda problem: max(problem.gaps))[:close]
@@ -156,7 +156,7 @@ class Confirmation:
         if looks:
             seen = dict(zip(pool, self.look(policy, pool), strict=True))
             return sorted(pool, key=lambda one: -seen[one].value)
-        seconds = EXACT_SCAN if stage > SCAN else EXACT_QUICK
+        seconds = EXACT_SCAN if stage > SCAN else min(EXACT_QUICK, EXACT_SECONDS / len(pool))
         known = {one: self.question.exact_chance(policy, one, seconds) for one in pool}
         rest = [one for one in pool if known.get(one) is None]
         ranked = worst_first(self.question, rest, self._losses(policy, rest, paths, stage))
@@ -244,8 +244,8 @@ class Confirmation:
                 chance = question.exact_chance(policy, problem, EXACT_SECONDS)
                 if chance is not None and chance.value > worst.chance.value:
                     worst = Confirmed(chance, EXACT, problem)
-            if worst is before:
-                places.pop(0)
+            if worst is before or (len(places) > 1 and 2 * len(tried) > POLISHED):
+                places.pop(0)  # half of the problems are kept for the last steps
         if len(tried) == 1:
             return worst  # the family has no problems beside this one
         high = min(1.0, worst.chance.high * (1.0 + BETWEEN))

@@ -175,14 +175,15 @@ def means_of(plan: Plan) -> tuple[float, float] | None:
 def rewards_of(plan: Plan) -> dict[str, float]:
     """The setting `rewards`: the sigma of the noise, or the limits of observed rewards. Empty for rewards of
     0 or 1, which the service assumes, and for noise that is not sub-Gaussian, of which it knows nothing."""
-    noise = plan.family.members[0].noise
-    if noise.outcomes == (0.0, 1.0) or noise.certain:
+    members = [member for member in plan.family.members if not member.noise.certain]
+    if not members or all(member.noise.outcomes == (0.0, 1.0) for member in members):
         return {}
-    spans = [member.noise.span(member.means) for member in plan.family.members]
-    if not noise.moves and None not in spans:
+    spans = [member.noise.span(member.means) for member in members]
+    if not any(member.noise.moves for member in members) and None not in spans:
         low, high = (pick(ends) for pick, ends in zip((min, max), zip(*spans, strict=True), strict=True))
         return {"low": low, "high": high} if low < high else {}
-    return {"sigma": float(noise.sub_gaussian)} if noise.sub_gaussian else {}
+    sigmas = [float(member.noise.sub_gaussian or 0.0) for member in members]
+    return {"sigma": max(sigmas)} if min(sigmas) > 0.0 else {}
 
 
 def arms_of(plan: Plan) -> list[str]:

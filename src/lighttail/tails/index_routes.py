@@ -192,7 +192,7 @@ def needed(share: Floats, premium: Floats) -> Floats:
 
     If the event is reached without a premium, more luck is not needed.
     """
-    free = premium <= 0.0
+    free = (premium <= 0.0) & np.isfinite(share)
     too_much = np.cumsum(free, axis=1) > 1
     return np.where(np.isfinite(share) & ~too_much, share, -math.inf)
 
