@@ -588,7 +588,6 @@ def test_an_answer_is_a_chance_within_its_interval(monkeypatch) -> None:
         ("ladder.RUNGS", 512),
         ("ladder.ELITE", 24),
         ("routes.CHOICES", 4),
-        ("routes.HALVINGS", 12),
         ("index_routes.KEPT", 20),
         ("elimination_routes.KEPT", 20),
     ):
