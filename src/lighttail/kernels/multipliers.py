@@ -18,7 +18,7 @@ from numba.extending import register_jitable
 from lighttail.kernels.build import compiler
 
 PRECISION, HALVINGS = 1e-6, 60  # a bisection ends when its interval is this share of its lower end, or here
-NEGLIGIBLE = -45.0  # ln of a share of the likeliest number of pulls that no sum of doubles feels
+NEGLIGIBLE = -45.0  # ln of a share of the likeliest number of pulls, far below the precision
 
 
 @register_jitable
@@ -52,7 +52,7 @@ def fitting_price(
     A price below 0 is sought only with `exactly`. At the price that is found, the pulls fit the horizon.
     """
     used, _ = expected(cell, 0.0, premium)
-    free = used <= horizon
+    free = not used > horizon  # also where nothing is possible
     if free and not exactly:
         return 0.0
     enough, wider = much + premium * np.max(cell[2]), 1.0 + 2.0 * PRECISION

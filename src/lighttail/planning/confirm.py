@@ -158,7 +158,7 @@ class Confirmation:
             return sorted(pool, key=lambda one: -seen[one].value)
         seconds = EXACT_SCAN if stage > SCAN else min(EXACT_QUICK, EXACT_SECONDS / len(pool))
         known = {one: self.question.exact_chance(policy, one, seconds) for one in pool}
-        rest = [one for one in pool if known.get(one) is None]
+        rest = [one for one in pool if known[one] is None]
         ranked = worst_first(self.question, rest, self._losses(policy, rest, paths, stage))
         exact = {one: chance.value for one, chance in known.items() if chance is not None}
         best = sorted(exact, key=lambda one: -exact[one])

@@ -72,24 +72,16 @@ class Question:
         """The problems in which one or two pulls more or fewer of the second-best arm lose the limit: its gap
         is x / m for another m (see `snapped`), around the same best arm or around the same second-best arm.
         With rewards of 0 or 1, chances of neighbouring numbers m lie on no smooth curve."""
-        gaps, family, top = np.array(problem.gaps), self.family, max(problem.means)
-        if self.asks_for_loss or family.high is None or family.low is None or not gaps.any():
+        family, means, top = self.family, np.array(problem.means), max(problem.means)
+        if self.asks_for_loss or family.high is None or family.low is None or not any(problem.gaps):
             return []
-        gap = float(gaps[gaps > 0.0].min())
-        pulls, alike = round(self.loss / gap), np.abs(gaps - gap) <= ROUNDING * gap
-        found = []
-        for other in (pulls - 2, pulls - 1, pulls + 1, pulls + 2):
-            if other < 1:
-                continue
-            wanted = self.loss / other * (1.0 + ROUNDING)
-            lower = np.where(alike, top - wanted, problem.means)
-            higher = np.where(gaps == 0.0, top - gap + wanted, problem.means)
-            found += [
-                means
-                for means in (lower, higher)
-                if (family.low <= means).all() and (means <= family.high).all()
-            ]
-        return [family.at(*means.tolist()) for means in found]
+        gap, alike = _second_best(problem)
+        pulls, moved = round(self.loss / gap), []
+        for other in range(max(1, pulls - 2), pulls + 3):
+            wanted = self._gap_at(other)
+            moved += [np.where(alike, top - wanted, means), np.where(means == top, top - gap + wanted, means)]
+        inside = (one for one in moved if (family.low <= one).all() and (one <= family.high).all())
+        return [one for place in inside if (one := family.at(*place.tolist())) != problem]
 
     def like(self, problem: Bandit) -> list[Bandit]:
         """The problems that differ from a problem in the other arms alone (`Family.like`), if the limit can
@@ -103,15 +95,18 @@ class Question:
         A gap g loses x in m = ceil(x / g) pulls. Between x / m and x / (m - 1) this number is the same, and
         the smaller gap is harder to see, so that the chance jumps up at every x / m and falls from there on.
         """
-        gaps, family = np.array(problem.gaps), self.family
-        if self.asks_for_loss or family.high is None or not gaps.any():
+        family = self.family
+        if self.asks_for_loss or family.high is None or not any(problem.gaps):
             return problem
-        gap = float(gaps[gaps > 0.0].min())
+        gap, alike = _second_best(problem)
         pulls = math.ceil(self.loss / gap * (1.0 - ROUNDING))
-        snapped = self.loss / pulls * (1.0 + ROUNDING)
-        alike, top = np.abs(gaps - gap) <= ROUNDING * gap, max(problem.means)
-        means = np.where(alike, top - snapped, problem.means)
+        snapped = self._gap_at(pulls)
+        means = np.where(alike, max(problem.means) - snapped, problem.means)
         return family.at(*means.tolist()) if snapped < gap and (means <= family.high).all() else problem
+
+    def _gap_at(self, pulls: int) -> float:
+        """The least gap with which this number of pulls loses the limit."""
+        return self.loss / pulls * (1.0 + ROUNDING)
 
     def able(self, problems: Iterable[Bandit]) -> list[Bandit]:
         """The problems, each once, in which the limit can be lost at all; all of them if there is none."""
@@ -188,6 +183,13 @@ class Score:
         """Whether the chance is within the limit with a confidence of 97.5 %, or exactly. Among many policies
         with few paths each, some look as if they were within."""
         return (self.chance.value if self.exact else self.chance.high) <= limit
+
+
+def _second_best(problem: Bandit) -> tuple[float, npt.NDArray[np.bool_]]:
+    """The gap of the second-best arm, and which arms have this gap."""
+    gaps = np.array(problem.gaps)
+    gap = float(gaps[gaps > 0.0].min())
+    return gap, np.abs(gaps - gap) <= ROUNDING * gap
 
 
 def mean_over(per_member: Sequence[Floats]) -> tuple[float, float]:

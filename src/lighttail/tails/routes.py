@@ -105,20 +105,13 @@ class Table:
 
 def weighed(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
     """(ln of the sum of weights, expected pulls) of every arm at a price `each` per pull: [cell, arm]."""
-    mass, high = _masses(base, pulls, each)
-    total = np.add.reduce(mass, axis=2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(total) + high[:, :, 0], np.add.reduce(mass * pulls, axis=2) / total
-
-
-def _masses(base: Floats, pulls: Floats, each: Floats) -> tuple[Floats, Floats]:
-    """The weights of the numbers of pulls, divided by each arm's largest weight, and ln of the latter."""
-    value = each[:, :, None] * pulls
-    np.subtract(base, value, out=value)
-    high = np.maximum.reduce(value, axis=2, keepdims=True)
+    value = base - each[:, :, None] * pulls
+    high = np.max(value, axis=2, keepdims=True)
     high[~np.isfinite(high)] = 0.0
-    value -= high
-    return np.exp(value, out=value), high
+    mass = np.exp(value - high)
+    total = mass.sum(axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(total) + high[:, :, 0], (mass * pulls).sum(axis=2) / total
 
 
 def rate(family: Tilts, mean: Any, lam: Any, later: Any, n: Any, bound: Any) -> Floats:
