@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -65,6 +66,7 @@ class Bench:
     expected: int = 0
     playing: float = 0.0
     ready: dict[Policy, Prepared] = field(default_factory=dict)
+    _lock: Any = field(default_factory=Lock, repr=False)
 
     def losses(self, plays: Sequence[Play], label: str = "") -> list[Floats]:
         """The loss (pseudo regret) of every path of every play.
@@ -96,6 +98,16 @@ class Bench:
 
         self.together(parts(), fill, done, lambda: stop.fill(1))
         return [room.outcome({}).pseudo_regret for room in kept]
+
+    def losses_here(self, play: Play) -> Floats:
+        """The losses of one play, in this thread, which may be one of those of `together`."""
+        job, begin, stop = self._job(play), time.thread_time(), np.zeros(1, dtype=np.int64)
+        kept, player = KeptPaths(play.problem, self.horizon, play.paths), block_player(job)
+        for block in range(job.blocks):
+            kept.fill(player, job.size, stop, block, job.rows(block, block + 1).stop)
+        with self._lock:
+            self.playing += time.thread_time() - begin
+        return kept.outcome({}).pseudo_regret
 
     def together(
         self,

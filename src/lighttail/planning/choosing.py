@@ -6,16 +6,17 @@ import math
 from collections.abc import Collection
 
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning.confirm import Confirmation, Confirmed
+from lighttail.planning.confirm import SUSPECTS, Confirmation, Confirmed
 from lighttail.planning.edges import again, sure
 from lighttail.planning.question import Score
-from lighttail.planning.search import ROUNDS, Search, boundary, expected_pulls, reachable
+from lighttail.planning.search import ROUNDS, Search, boundary, expected_pulls
 from lighttail.policies import Policy
 
 ATTEMPTS = 6  # choices that are confirmed, at most
 SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if no choice was confirmed
 STEPS = 3  # towards the limit itself
 MOVES = 2  # times that the edge of a curve is sought anew, because a worse problem was found
+RETRIES = 2  # times more, because the policy at the edge was not confirmed
 WITHIN = 0.95  # of the limit: a chance above is not likely to be shown to be within the limit
 ENDING = 0.25  # of the pulls that a plan is expected to take: for a confirmation and what follows, about
 HALVING = (12, 6, 3)  # policies among which the nearest is sought if none keeps the limit
@@ -37,6 +38,10 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
         if answer.chance.high <= question.limit:
             return score, answer
         tried.append((score, answer))
+        if moved.count(score.candidate.curve) < MOVES + RETRIES:
+            moved.append(score.candidate.curve)
+            new = _retuned(search, confirmation, score, answer)
+            order = sorted([*new, *order], key=lambda one: one.mean)
         if not order and len(tried) < ATTEMPTS:
             order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
     best = min(tried, key=_nearness)
@@ -84,6 +89,19 @@ def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Sco
     return found
 
 
+def _retuned(search: Search, confirmation: Confirmation, score: Score, answer: Confirmed) -> list[Score]:
+    """The policy at the edge of the same curve in the problem in which a choice was not confirmed."""
+    policy, curve = score.candidate.policy, search.curves[score.candidate.curve]
+    if not search.at_edge(policy):
+        return []
+    found = again(search, score, answer.worst, answer.chance)
+    found = [new for new in found if new.chance.value <= search.question.limit]
+    if not curve.whole:
+        suspects = list(dict.fromkeys([answer.worst, *confirmation.suspects(policy, score.watched)]))
+        confirmation.scanned |= {new.candidate.policy: suspects[:SUSPECTS] for new in found}
+    return found
+
+
 def _beyond(chance: Estimate, limit: float) -> bool:
     """Whether fresh numbers will probably not show that a chance is within the limit."""
     return chance.value > (limit if sure(chance) else WITHIN * limit)
@@ -92,11 +110,9 @@ def _beyond(chance: Estimate, limit: float) -> bool:
 def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> list[Score]:
     """The scores in the order in which they are confirmed."""
     question = search.question
-    paths = max(1, int(confirmation.budget / question.horizon))
-    within = reachable(question.limit, paths, confirmation.tail / 4.0)
 
     def target(score: Score) -> float:
-        return question.limit if score.exact else within
+        return question.limit if score.exact else search.reach
 
     good = [score for score in ranked if score.chance.value <= target(score)]
     if not good:

@@ -21,7 +21,7 @@ from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.edges import look
 from lighttail.planning.jumps import moved_to_jumps, problems_at_jumps
 from lighttail.planning.question import EXACT_SCAN, LEVEL, Question, worst_first
-from lighttail.planning.search import members_of
+from lighttail.planning.search import FIRST_TAIL, members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.known import bounds_at
@@ -71,8 +71,9 @@ class Confirmation:
     """Confirms choices one after the other.
 
     budget: pulls per choice. looks: taken so far, by all choices. weighted: whether the chances of a
-    policy are too small to be counted. scanned: the problems in which a choice is confirmed. looked: what
-    weighted paths said, which chooses these problems and is not stated. played: the losses of scans.
+    policy are too small to be counted. counted: the paths with which a look counts; 0 if it weights them.
+    scanned: the problems in which a choice is confirmed. looked: what looks said, which chooses these
+    problems and is not stated. played: the losses of scans.
     """
 
     question: Question
@@ -80,6 +81,7 @@ class Confirmation:
     budget: float
     looks: int = 0
     weighted: Callable[[Policy], bool] = lambda policy: False
+    counted: int = 0
     scanned: dict[Policy, list[Bandit]] = field(default_factory=dict)
     looked: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
     played: dict[Any, Floats] = field(default_factory=dict)
@@ -88,7 +90,7 @@ class Confirmation:
     def tail(self) -> float:
         """The share of the error that the next look may use, on each side: 0.025 * 6 / (pi^2 j^2) for the
         j-th look, which add up to 0.025 however many looks there are."""
-        return (1.0 - LEVEL) / 2.0 * 6.0 / (math.pi * max(1, self.looks)) ** 2
+        return FIRST_TAIL / max(1, self.looks) ** 2
 
     def suspects(self, policy: Policy, watched: Sequence[Bandit]) -> list[Bandit]:
         """The problems of the family in which the policy looks worst.
@@ -181,18 +183,20 @@ class Confirmation:
         return float(self.question.reaches(self.played[policy, problem, paths, SCAN]).mean())
 
     def glimpse(self, policy: Policy, problem: Bandit) -> Estimate | None:
-        """What the scan saw of the chance in one of the suspects, if it saw anything."""
+        """What is known of the chance in one of the suspects: a look, or a scan if it shows that the chance
+        is above the limit. (The worst of several scans of few paths often looks worse than it is.)"""
         if (policy, problem) in self.looked:
             return self.looked[policy, problem]
         lost = self.played.get((policy, problem, MORE * SCANNED, SCAN + 1))
-        return None if lost is None else self.question.chance(lost)
+        seen = None if lost is None else self.question.chance(lost)
+        return seen if seen is not None and seen.low > self.question.limit else None
 
     def look(self, policy: Policy, problems: Sequence[Bandit]) -> list[Estimate]:
-        """The chances by weighted paths, which look at those that were not looked at before."""
+        """The chances by looks at those problems that were not looked at before."""
         question, bench = self.question, self.bench
 
         def work(problem: Bandit) -> tuple[Estimate, int]:
-            return look(question, bench, policy, problem)
+            return look(question, bench, policy, problem, self.counted)
 
         def done(problem: Bandit, found: tuple[Estimate, int]) -> None:
             self.looked[policy, problem] = found[0]

@@ -1,8 +1,9 @@
 """The edge of a curve: the least exploration with which a policy still keeps the limit.
 
-If the allowed chance is so small that hardly any path of a search loses the limit, counting cannot say where
-a curve crosses the limit. Weighted paths can (docs/rare-events.md): one look tells a chance to a tenth or so.
-So the hits of all policies of a curve together give a first guess, and a few looks find the edge from there.
+The hits of all policies of a curve together give a first guess, and a few looks find the edge from there. A
+look is an exact chance, or a count of many paths. If the allowed chance is so small that hardly any path
+loses the limit, counting cannot say where a curve crosses the limit. Weighted paths can
+(docs/rare-events.md): one look tells a chance to a tenth or so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.verdict import even_split
 from lighttail.planning.bench import Play
 from lighttail.planning.curves import Candidate
-from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, Floats, Question, Score
+from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, NO_CHANCE, Floats, Question, Score
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.known import why_no_exact
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
 CURVES = 3  # whose edges are sought by weighted paths, at most; exact chances cost little
 WORSE = 1.25  # times the least mean loss at the guessed edge that a curve may have
 LOOKS = 3  # per curve
-AIM = 0.85  # of the limit: fresh numbers must show that the chance is within the limit
+AIM = 0.85  # of the limit, for weighted paths
 NEAR = 1.25  # a chance between AIM / NEAR and AIM is near enough
 EXACT_AIM, EXACT_NEAR, EXACT_LOOKS = 0.997, 1.05, 6  # the same if chances are exact, and looks per curve
+COUNTED_NEAR = 1.1  # the same if chances are counted
 SLOPE, SLOPES = 3.0, (1.0, 12.0)  # - d ln(chance) / d ln(scale): at first, and what it may be
 WIDER = 5.0  # times less exploration at which hits still say which problem is the worst
 LEAP = 2.0  # ratio of the scales of two looks, at most
@@ -58,11 +60,17 @@ class Looked:
     pulls: int
 
 
-def look(question: Question, bench: Bench, policy: Policy, problem: Bandit) -> tuple[Estimate, int]:
-    """The chance of losing the limit, exactly or by weighted paths, and the pulls that were played."""
+def look(
+    question: Question, bench: Bench, policy: Policy, problem: Bandit, counted: int = 0
+) -> tuple[Estimate, int]:
+    """The chance of losing the limit, and the pulls that were played: exactly, by counting this number of
+    paths or, if it is 0, by weighted paths."""
     exact = question.exact_chance(policy, problem, EXACT_SCAN)
     if exact is not None:
         return exact, 0
+    if counted:
+        lost = bench.losses_here(Play(policy, problem, counted, STAGE))
+        return question.chance(lost), counted * question.horizon
     found = tail_probability(
         policy,
         problem,
@@ -77,16 +85,16 @@ def look(question: Question, bench: Bench, policy: Policy, problem: Bandit) -> t
 
 
 def has_edge(search: Search, turn: int, rare: bool) -> bool:
-    """Whether an exact law or, if chances are rare, weighted paths say quickly where a curve crosses the
-    limit."""
+    """Whether an exact law, a count of paths or, if chances are rare, weighted paths say quickly where a
+    curve crosses the limit."""
     curve, question = search.curves[turn], search.question
     if not curve.scales or curve.dear > 1:
         return False
-    policy, problem = _middle(search, turn)
-    if has_exact_edge(search, turn):
+    if not rare or has_exact_edge(search, turn):
         return True
+    policy, problem = _middle(search, turn)
     task = Task(policy, problem, question.horizon, question.loss, "pseudo_regret")
-    return rare and task.no_tilts() is None and not draws_for_itself(policy, problem, question.horizon)
+    return task.no_tilts() is None and not draws_for_itself(policy, problem, question.horizon)
 
 
 def has_exact_edge(search: Search, turn: int) -> bool:
@@ -108,9 +116,13 @@ def sure(chance: Estimate) -> bool:
     return chance.high <= chance.value * (1.0 + 2.0 * EXACT_ERROR)
 
 
-def aim_of(chance: Estimate, limit: float) -> float:
-    """The chance to aim at, if a look gave `chance`."""
-    return limit * (EXACT_AIM if sure(chance) else AIM)
+def aim_of(search: Search, chance: Estimate) -> tuple[float, float]:
+    """The chance to aim at if a look gave `chance`, and the ratio of the aim to a chance that is near enough:
+    fresh numbers must show that the chance is within the limit."""
+    limit = search.question.limit
+    if sure(chance):
+        return EXACT_AIM * limit, EXACT_NEAR
+    return (search.reach, COUNTED_NEAR) if search.counted else (AIM * limit, NEAR)
 
 
 def edges(search: Search) -> list[Score]:
@@ -176,7 +188,7 @@ def on_edges(
     chosen = []
     for turn in sorted(seen):
         search.known |= {(one.candidate.policy, one.problem): one.chance for one in seen[turn]}
-        chosen += [allowed_first(seen[turn], search.question.limit)] if seen[turn] else []
+        chosen += [allowed_first(search, seen[turn])] if seen[turn] else []
     return _scored(search, chosen)
 
 
@@ -210,22 +222,23 @@ def beyond(search: Search, at_edges: Sequence[Score]) -> list[Score]:
             going = [one.candidate.curve for one in better]
     moved = [best[turn].candidate for turn in best if best[turn] is not edge[turn]]
     looks = [_looked(search, one, edge[one.curve].watched[0]) for one in moved]
-    return _scored(search, [one for one in looks if one.chance.value <= _enough(one.chance, limit)])
+    return _scored(search, [one for one in looks if one.chance.value <= _enough(search, one.chance)])
 
 
 def _stepped(search: Search, edge: Score, best: Score, factor: float) -> list[Candidate]:
     """The policy a factor along the curve from the best one, if there is one; with less exploration than at
     the edge, it must be shown to keep the limit."""
-    turn, scale, limit = edge.candidate.curve, best.candidate.scale * factor, search.question.limit
-    near, known = {edge.candidate.policy, best.candidate.policy}, {one.policy: one for one in search.scores}
+    turn, scale = edge.candidate.curve, best.candidate.scale * factor
+    mine, known = {edge.candidate.policy, best.candidate.policy}, {one.policy: one for one in search.scores}
     new = [known.get(one.policy, one) for one in search.curves[turn].candidates(turn, (scale,))]
-    new = [one for one in new if one.policy not in near]
+    new = [one for one in new if one.policy not in mine]
     if not new or scale >= edge.candidate.scale:
         return new
-    if edge.chance.value > aim_of(edge.chance, limit) / (EXACT_NEAR if sure(edge.chance) else NEAR):
+    aim, near = aim_of(search, edge.chance)
+    if edge.chance.value > aim / near:
         return []
     chance = _looked(search, new[0], edge.watched[0]).chance
-    return new if chance.value <= _enough(chance, limit) else []
+    return new if chance.value <= _enough(search, chance) else []
 
 
 def _looked(search: Search, one: Candidate, problem: Bandit) -> Looked:
@@ -233,24 +246,24 @@ def _looked(search: Search, one: Candidate, problem: Bandit) -> Looked:
     known = search.known.get((one.policy, problem))
     if known is not None:
         return Looked(one, problem, known, 0)
-    chance, pulls = look(search.question, search.bench, one.policy, problem)
+    chance, pulls = look(search.question, search.bench, one.policy, problem, search.counted)
     search.bench.count(pulls, "search, the limit itself")
     search.known[one.policy, problem] = chance
     return Looked(one, problem, chance, pulls)
 
 
-def allowed_first(seen: Sequence[Looked], limit: float) -> Looked:
+def allowed_first(search: Search, seen: Sequence[Looked]) -> Looked:
     """The look with the least exploration among those within the limit; otherwise the least chance."""
-    within = [one for one in seen if one.chance.value <= _enough(one.chance, limit)]
+    within = [one for one in seen if one.chance.value <= _enough(search, one.chance)]
     if within:
         return min(within, key=lambda one: one.candidate.scale)
     return min(seen, key=lambda one: one.chance.value)
 
 
-def _enough(chance: Estimate, limit: float) -> float:
+def _enough(search: Search, chance: Estimate) -> float:
     """The chance with which a look is within the limit; if it is not exact, a little above the aim."""
-    aim = aim_of(chance, limit)
-    return aim if sure(chance) else min(limit, NEAR**0.25 * aim)
+    aim, near = aim_of(search, chance)
+    return aim if sure(chance) else min(search.question.limit, near**0.25 * aim)
 
 
 def walk(
@@ -263,7 +276,8 @@ def walk(
         known = {one.candidate.policy for one in seen}
         new = [one for one in curve.candidates(turn, curve.every()) if one.policy not in known]
         return seen + [
-            Looked(one, problem, *look(search.question, search.bench, one.policy, problem)) for one in new
+            Looked(one, problem, *look(search.question, search.bench, one.policy, problem, search.counted))
+            for one in new
         ]
     for turns in range(EXACT_LOOKS):
         if turns >= LOOKS and not sure(seen[-1].chance):
@@ -271,10 +285,9 @@ def walk(
         new = curve.candidates(turn, (min(curve.most, max(curve.least, scale)),))
         if not new or new[0].policy in {one.candidate.policy for one in seen}:
             break
-        chance, pulls = look(search.question, search.bench, new[0].policy, problem)
+        chance, pulls = look(search.question, search.bench, new[0].policy, problem, search.counted)
         seen.append(Looked(new[0], problem, chance, pulls))
-        near = EXACT_NEAR if sure(chance) else NEAR
-        aim = aim_of(chance, search.question.limit)
+        aim, near = aim_of(search, chance)
         if chance.value <= aim and (chance.value >= aim / near or scale <= least):
             break
         scale = max(least, following(seen, aim / math.sqrt(near)))
@@ -310,7 +323,7 @@ def guess(search: Search, turn: int) -> float:
     guess. Policies beyond the safest one are left out, because there the exploration itself loses the limit.
     Below the scale with the least mean loss nothing is to be gained.
     """
-    mine, aim = on_curve(search, turn), AIM * search.question.limit
+    mine, aim = on_curve(search, turn), aim_of(search, NO_CHANCE)[0]
     safest = min(mine, key=lambda score: (score.high, score.mean)).candidate.scale
     counted = [score for score in mine if score.candidate.scale <= safest and score.paths > 0]
     tried = np.array([score.paths for score in counted], dtype=float)
@@ -368,6 +381,7 @@ def again(search: Search, score: Score, problem: Bandit, chance: Estimate) -> li
     one = score.candidate
     search.scores[one] = replace(score, chance=chance, watched=(problem, *score.watched))  # for the frontier
     seen = [Looked(one, problem, chance, 0)]
-    scale = following(seen, aim_of(chance, search.question.limit) / math.sqrt(NEAR))
+    aim, near = aim_of(search, chance)
+    scale = following(seen, aim / math.sqrt(near))
     found = bearable(search, on_edges(search, {one.curve: (scale, problem)}, seen))
     return [replace(new, watched=(problem, *new.watched)) for new in found if new.candidate != one]

@@ -21,7 +21,7 @@ from lighttail.planning.choosing import confirmed, rivals
 from lighttail.planning.confirm import Confirmation, Confirmed
 from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curves
 from lighttail.planning.question import LEVEL, Question, Score
-from lighttail.planning.search import BUDGET, ROUNDS, Search, check_effort, expected_pulls
+from lighttail.planning.search import BUDGET, CONFIRM, ROUNDS, Search, check_effort, expected_pulls
 from lighttail.planning.sensitivity import sensitivity
 from lighttail.policies import EvenSplit, Policy
 from lighttail.problems import Bandit
@@ -29,7 +29,6 @@ from lighttail.reading.words import policy_words
 from lighttail.running.prepare import MOST_THREADS, check_seed, check_settings, fresh_seed, usable_processors
 from lighttail.system.progress import parts_reporter
 
-CONFIRM = 0.25  # of the budget, for one choice
 MEAN_PATHS = 2048  # for the mean loss of a choice
 NAMED = ("chance", "over", "policies", "also", "delay", "batch")
 SHORT = 0.05  # of the budget, for each horizon that is tried
@@ -102,7 +101,13 @@ def plan(
 def _answered(search: Search, course: Course, seed: int, looks: int = 0) -> tuple[Plan, int]:
     """Search, confirm and put the plan together. Returns the plan and the looks that were taken so far."""
     confirmation = Confirmation(
-        search.question, search.bench, CONFIRM * search.budget, looks, search.weighted, looked=search.known
+        search.question,
+        search.bench,
+        CONFIRM * search.budget,
+        looks,
+        search.weighted,
+        search.counted,
+        looked=search.known,
     )
     ranked = search.run()
     return _stated(search, confirmation, ranked, course, seed), confirmation.looks

@@ -22,7 +22,7 @@ from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
 from lighttail.planning.edges import edges, has_edge, sure
-from lighttail.planning.question import HIGH, Question, Score, mean_over, worst_first
+from lighttail.planning.question import HIGH, LEVEL, Question, Score, mean_over, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -33,6 +33,8 @@ PROBES = 32  # paths with which they are found
 EXACT_SECONDS = 0.15  # for the exact chance of one candidate
 CLOSE = 2.0  # standard errors within which two means may be equal
 BUDGET = 2e9  # pulls of a search, about
+CONFIRM = 0.25  # of the budget, to confirm one choice
+FIRST_TAIL = (1.0 - LEVEL) / 2.0 * 6.0 / math.pi**2  # the share of the error of a first look, on each side
 LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
 
 
@@ -93,14 +95,27 @@ class Search:
     @cached_property
     def with_edges(self) -> frozenset[int]:
         """The curves whose edges can be found."""
-        question = self.question
-        if not question.everywhere or not question.straight or question.asks_for_loss:
+        question, rare = self.question, not self.counted
+        if not question.everywhere or question.asks_for_loss or (rare and not question.straight):
             return frozenset()
-        rare = self.sized(ROUNDS[-1]).hits * question.limit < FEW  # the last round can hardly count
         return frozenset(turn for turn in range(len(self.curves)) if has_edge(self, turn, rare))
+
+    @cached_property
+    def counted(self) -> int:
+        """The paths with which a look counts a chance; 0 if chances are too rare to be counted."""
+        paths = self.sized(ROUNDS[-1]).hits
+        return paths if paths * self.question.limit >= FEW else 0
+
+    @cached_property
+    def reach(self) -> float:
+        """The chance that fresh paths will probably show to be within the limit, if they are counted."""
+        paths = max(1, int(CONFIRM * self.budget / self.question.horizon))
+        return reachable(self.question.limit, paths, FIRST_TAIL / 4.0)
 
     def weighted(self, policy: Policy) -> bool:
         """Whether the chances of a policy came from weighted paths."""
+        if self.counted:
+            return False
         return any(policy == known and not sure(chance) for (known, _), chance in self.known.items())
 
     def at_edge(self, policy: Policy) -> bool:
@@ -270,11 +285,14 @@ class Search:
         possible = [score for score in scores if score.chance.low <= question.limit]
         if not possible:
             return sorted(scores, key=lambda score: (score.chance.value, score.promised, score.mean))
-        within = [score for score in possible if score.within(question.limit)]
-        if within:
-            bar = min(score.mean + CLOSE * score.error for score in within)
-            possible = [score for score in possible if score.mean - CLOSE * score.error <= bar]
         return sorted(possible, key=lambda score: (score.mean, score.chance.value))
+
+    def _may_be_best(self, scores: Iterable[Score]) -> list[Score]:
+        """`ranked` without those whose mean loss is clearly above that of one that keeps the limit."""
+        ranked, question = self.ranked(scores), self.question
+        within = [] if question.asks_for_loss else [one for one in ranked if one.within(question.limit)]
+        bar = min((score.mean + CLOSE * score.error for score in within), default=math.inf)
+        return [score for score in ranked if score.mean - CLOSE * score.error <= bar]
 
     def kept(self, scores: Sequence[Score], count: int) -> list[Score]:
         """The candidates that go on: by turns the one with the least mean and the one with the least tail.
@@ -283,7 +301,7 @@ class Search:
         risk too much; those with the least tail are then needed. A policy whose pulls take long goes on only
         if its mean may be the least of all.
         """
-        ranked = self.ranked(scores)
+        ranked = self._may_be_best(scores)
         bar = min(score.mean + CLOSE * score.error for score in ranked)
         cheap = [
             score for score in ranked if not self._dear(score) or score.mean - CLOSE * score.error <= bar
