@@ -269,6 +269,16 @@ def test_sure_limits_are_stated_if_they_keep_the_limit() -> None:
     assert narrow.high < sure.high
 
 
+def test_a_larger_limit_is_named_for_a_policy_whose_chances_were_weighted() -> None:
+    """Weighted paths have no chance to look at while the loss is asked for: they refused a loss of nan."""
+    family, policy = lt.Family.rates(0.3, 0.7, arms=3, members=4), lt.UCB(lt.LightTailed(0.2))
+    question = Question(family, 60, 15.0, 0.01, True)
+    confirmation = Confirmation(question, Bench(60, 1, 1), 1e6, weighted=lambda policy: True)
+    loss, answer = confirmation.for_any_loss().promise(policy, ())
+    assert answer.chance.high <= 0.01
+    assert 0.0 < loss < family.most_lost(60)
+
+
 def test_what_comes_nearest_is_nearest_or_said_to_be_uncertain() -> None:
     """At the least effort: within a fifth of the least chance of a fine grid, or with a warning."""
     plan = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=0.001)

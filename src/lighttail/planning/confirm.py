@@ -336,9 +336,10 @@ class Confirmation:
 
     def for_any_loss(self) -> Confirmation:
         """A confirmation that asks for the smallest loss that can be promised, after the same looks. The
-        problems that are worst for one loss are often not the worst ones for a larger loss."""
+        problems that are worst for one loss are often not the worst ones for a larger loss. Weighted paths
+        need a loss to look at, so that they are not used."""
         question = replace(self.question, loss=math.nan)
-        return Confirmation(question, self.bench, self.budget, self.looks, self.weighted)
+        return Confirmation(question, self.bench, self.budget, self.looks)
 
     def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Confirmed]:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
