@@ -269,6 +269,15 @@ def test_sure_limits_are_stated_if_they_keep_the_limit() -> None:
     assert narrow.high < sure.high
 
 
+def test_policies_that_are_shown_to_be_above_the_limit_get_no_further_rounds() -> None:
+    search = search_of()
+    search._probe()
+    few = search.curves[0].candidates(0)[:2]
+    assert search._rounds(few, 0, 2, lambda score: False) == []
+    assert set(search.scores) == set(few)  # the first round was played, and nothing was placed beside them
+    assert len(search._rounds(few, 0, 2)) > 2  # control
+
+
 def test_a_larger_limit_is_named_for_a_policy_whose_chances_were_weighted() -> None:
     """Weighted paths have no chance to look at while the loss is asked for: they refused a loss of nan."""
     family, policy = lt.Family.rates(0.3, 0.7, arms=3, members=4), lt.UCB(lt.LightTailed(0.2))
