@@ -269,6 +269,62 @@ def test_sure_limits_are_stated_if_they_keep_the_limit() -> None:
     assert narrow.high < sure.high
 
 
+@pytest.mark.parametrize(("seen", "looks"), [(0.95, 1), (0.5, 2), (2.0, 2)])
+def test_a_first_look_that_cannot_decide_is_left_out(
+    seen: float, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scan with as many paths saw a chance of `seen` limits, to a tenth. Each look leaves this open."""
+    policy, asked = lt.UCB(lt.LightTailed(0.2)), list[int]()
+    question = Question(family_of(PROBLEM), HORIZON, LOSS, LIMIT, True)
+    glimpse = Estimate(seen * LIMIT, 0.9 * seen * LIMIT, 1.1 * seen * LIMIT, 0.95)
+    known = lt.tail_probability(policy, PROBLEM, HORIZON, LOSS, seed=1)
+
+    def tail_probability(*setting: Any, most_pulls: int, **settings: Any) -> Any:
+        asked.append(most_pulls)
+        return replace(known, low=0.5 * LIMIT, high=2.0 * LIMIT)
+
+    monkeypatch.setattr(confirm, "tail_probability", tail_probability)
+    confirmation = Confirmation(question, Bench(HORIZON, 1, 1), 1e7, looked={(policy, PROBLEM): glimpse})
+    confirmation._rare(policy, PROBLEM, True, 1e7)
+    assert asked == [confirm.SOON * HORIZON, 10**7][-looks:]
+    assert confirmation.looks == looks
+    asked.clear()
+    confirmation._rare(policy, PROBLEM, False, 1e7)  # a chance that is only shown needs no decision
+    assert asked == [confirm.SOON * HORIZON]
+
+
+def test_problems_are_confirmed_until_one_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The problem that looks worst comes first; if the chance there may be above the limit, the choice is not
+    confirmed whatever the others say."""
+    family, policy = lt.Family.gaps(0.2, 0.8, 2, members=4), lt.UCB(lt.LightTailed(0.2))
+    question, problems = Question(family, HORIZON, LOSS, LIMIT, True), list(family.members[:3])
+    shares = dict(zip(problems, (0.5, 0.9, 0.7), strict=True))
+
+    def estimate(share: float) -> Estimate:
+        return Estimate(share * LIMIT, 0.9 * share * LIMIT, 1.2 * share * LIMIT, 0.95)
+
+    looked = {(policy, problem): estimate(share) for problem, share in shares.items()}
+    asked = list[lt.Bandit]()
+
+    def found(times: float) -> Confirmed:
+        def answer(self: Confirmation, policy: lt.Policy, problem: lt.Bandit, *rest: Any) -> Confirmed:
+            asked.append(problem)
+            return Confirmed(estimate(times * shares[problem]), "simulated paths", problem)
+
+        monkeypatch.setattr(Confirmation, "_in", answer)
+        asked.clear()
+        bench = Bench(HORIZON, 1, 1)
+        confirmation = Confirmation(question, bench, 1e7, scanned={policy: problems}, looked=looked)
+        return confirmation.chance(policy, ())
+
+    no = found(1.0)
+    assert (no.confirmed_in, asked) == (1, [problems[1]])
+    assert no.chance.low < LIMIT < no.chance.high
+    yes = found(0.9)
+    assert (yes.confirmed_in, asked) == (3, [problems[1], problems[2], problems[0]])
+    assert yes.chance.high <= LIMIT
+
+
 def test_policies_that_are_shown_to_be_above_the_limit_get_no_further_rounds() -> None:
     search = search_of()
     search._probe()

@@ -38,6 +38,7 @@ LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weig
 SCAN_HITS, MANY = 24.0, 16  # hits at the limit in a longer scan, and the problems that share its budget
 SEEN = 8.0  # hits in a scan with which chances are counted
 SOON = 1024  # weighted paths of a first look
+FIRMER = 2.0  # times as wide as the interval of a scan is that of a first look, whose level is higher
 GLANCE = 4096  # paths if a chance need not be held against the limit
 CLIMBS = 4  # steps of one size, at most
 HITS = 16.0  # expected at the limit in a first look
@@ -206,11 +207,11 @@ class Confirmation:
         limit or not, or the budget is spent; otherwise one look is enough."""
         if not self.question.everywhere:
             return self._average(policy, decide)
-        suspects, answers = self.suspects(policy, watched), list[Confirmed]()
+        suspects, answers = self._worst_seen_first(policy, self.suspects(policy, watched)), list[Confirmed]()
         for problem in suspects:
             answers.append(self._in(policy, problem, decide, self.budget / len(suspects)))
-            if decide and answers[-1].chance.low > self.question.limit:
-                break  # one problem is enough to say no
+            if decide and answers[-1].chance.high > self.question.limit:
+                break  # one problem is enough to say no, or that nothing can be said
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         if worst.source == EXACT and worst.chance.high <= self.question.limit:
             exact = {answer.worst: answer for answer in answers if answer.source == EXACT}
@@ -226,6 +227,11 @@ class Confirmation:
         widest = max((worst, *answers), key=lambda answer: answer.chance.high)
         source = worst.source if widest.source == worst.source else f"{worst.source} and {widest.source}"
         return Confirmed(chance, source, worst.worst, len(answers), nominal)
+
+    def _worst_seen_first(self, policy: Policy, suspects: list[Bandit]) -> list[Bandit]:
+        """The suspects in the order of the chances that were seen, so that a no comes soon."""
+        seen = {one: self.glimpse(policy, one) for one in suspects}
+        return sorted(suspects, key=lambda one: -(chance.value if (chance := seen[one]) else math.inf))
 
     def _polished(self, policy: Policy, worst: Confirmed) -> Confirmed:
         """The answer in a worse problem beside the worst one of a hill, if exact chances find any.
@@ -318,7 +324,9 @@ class Confirmation:
         if guarantee is not None and float(guarantee) <= question.limit:
             bound = float(guarantee)
             return Confirmed(Estimate(bound, 0.0, bound, LEVEL), "certificate: an upper bound", problem)
-        for pulls in (min(budget, SOON * question.horizon), budget):
+        close = decide and self._too_close(policy, problem)
+        soon = [] if close else [min(budget, SOON * question.horizon)]
+        for pulls in (*soon, budget):
             self.looks += 1
             found = tail_probability(
                 *setting,
@@ -333,6 +341,15 @@ class Confirmation:
                 break
         chance, nominal = stated(found, question.limit)
         return Confirmed(chance, f"rare events ({found.method})", problem, nominal=nominal)
+
+    def _too_close(self, policy: Policy, problem: Bandit) -> bool:
+        """Whether a first look would probably not tell if the chance is within the limit: a scan took as many
+        weighted paths."""
+        seen = self.looked.get((policy, problem))
+        if seen is None:
+            return False
+        low, high = (seen.value + FIRMER * (end - seen.value) for end in (seen.low, seen.high))
+        return low <= self.question.limit < high
 
     def for_any_loss(self) -> Confirmation:
         """A confirmation that asks for the smallest loss that can be promised, after the same looks. The
