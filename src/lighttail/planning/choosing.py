@@ -79,7 +79,8 @@ def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Sco
     if not _beyond(glimpse, limit):
         return []
     found = [new for new in again(search, score, worst, glimpse) if new.chance.value <= limit]
-    if not search.curves[score.candidate.curve].whole:  # whose worst problems jump from policy to policy
+    jumps = search.curves[score.candidate.curve].whole  # whose worst problems jump from policy to policy
+    if not jumps and policy not in confirmation.brief:
         confirmation.scanned |= {new.candidate.policy: suspects for new in found}
     return found
 
