@@ -107,7 +107,7 @@ def test_a_choice_that_is_not_confirmed_is_tuned_anew(monkeypatch: pytest.Monkey
         return plan.choice.chance.high / 0.01
 
     assert 0.95 <= share() <= 1.0
-    monkeypatch.setattr(choosing, "_retuned", lambda *given: [])
+    monkeypatch.setattr(choosing, "RETRIES", -choosing.MOVES)
     assert share() < 0.8
 
 
@@ -311,6 +311,106 @@ def test_sure_limits_are_stated_if_they_keep_the_limit() -> None:
     assert nominal
     assert (narrow.low, narrow.high) == (found.low, found.high)
     assert narrow.high < sure.high
+
+
+def test_the_climb_to_the_worst_problem_is_short_only_above_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The chance is about a third: above a limit of 5 %, and within a limit of 60 %. What a short climb found
+    is not handed on to the policy that may become the choice."""
+    family, policy = lt.Family.gaps(0.2, 0.8, 2, noise=lt.Laplace(1.0), members=4), lt.UCB(lt.Standard(0.1))
+    steps, climbed = list[float](), Confirmation._climbed
+
+    def noted(self: Confirmation, policy: lt.Policy, pool: Any, step: float, *rest: Any) -> list[lt.Bandit]:
+        steps.append(step)
+        return climbed(self, policy, pool, step, *rest)
+
+    def suspects(limit: float) -> Confirmation:
+        confirmation = Confirmation(Question(family, 100, 20.0, limit, True), Bench(100, 1, 1), 1e6)
+        assert len(confirmation.suspects(policy, ())) == confirm.SUSPECTS
+        return confirmation
+
+    monkeypatch.setattr(Confirmation, "_climbed", noted)
+    assert suspects(0.05).brief == {policy}
+    assert steps == [confirm.STEPS[0]]
+    steps.clear()
+    assert not suspects(0.6).brief
+    assert steps == list(confirm.STEPS)
+
+
+@pytest.mark.parametrize(("seen", "looks"), [(0.95, 1), (0.5, 2), (2.0, 2)])
+def test_a_first_look_that_cannot_decide_is_left_out(
+    seen: float, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scan with as many paths saw a chance of `seen` limits, to a tenth. Each look leaves this open."""
+    policy, asked = lt.UCB(lt.LightTailed(0.2)), list[int]()
+    question = Question(family_of(PROBLEM), HORIZON, LOSS, LIMIT, True)
+    glimpse = Estimate(seen * LIMIT, 0.9 * seen * LIMIT, 1.1 * seen * LIMIT, 0.95)
+    known = lt.tail_probability(policy, PROBLEM, HORIZON, LOSS, seed=1)
+
+    def tail_probability(*setting: Any, most_pulls: int, **settings: Any) -> Any:
+        asked.append(most_pulls)
+        return replace(known, low=0.5 * LIMIT, high=2.0 * LIMIT)
+
+    monkeypatch.setattr(confirm, "tail_probability", tail_probability)
+    confirmation = Confirmation(question, Bench(HORIZON, 1, 1), 1e7, looked={(policy, PROBLEM): glimpse})
+    confirmation._rare(policy, PROBLEM, True, 1e7)
+    assert asked == [confirm.SOON * HORIZON, 10**7][-looks:]
+    assert confirmation.looks == looks
+    asked.clear()
+    confirmation._rare(policy, PROBLEM, False, 1e7)  # a chance that is only shown needs no decision
+    assert asked == [confirm.SOON * HORIZON]
+
+
+def test_problems_are_confirmed_until_one_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The problem that looks worst comes first; if the chance there may be above the limit, the choice is not
+    confirmed whatever the others say."""
+    family, policy = lt.Family.gaps(0.2, 0.8, 2, members=4), lt.UCB(lt.LightTailed(0.2))
+    question, problems = Question(family, HORIZON, LOSS, LIMIT, True), list(family.members[:3])
+    shares = dict(zip(problems, (0.5, 0.9, 0.7), strict=True))
+
+    def estimate(share: float) -> Estimate:
+        return Estimate(share * LIMIT, 0.9 * share * LIMIT, 1.2 * share * LIMIT, 0.95)
+
+    looked = {(policy, problem): estimate(share) for problem, share in shares.items()}
+    asked = list[lt.Bandit]()
+
+    def found(times: float) -> Confirmed:
+        def answer(self: Confirmation, policy: lt.Policy, problem: lt.Bandit, *rest: Any) -> Confirmed:
+            asked.append(problem)
+            return Confirmed(estimate(times * shares[problem]), "simulated paths", problem)
+
+        monkeypatch.setattr(Confirmation, "_in", answer)
+        asked.clear()
+        bench = Bench(HORIZON, 1, 1)
+        confirmation = Confirmation(question, bench, 1e7, scanned={policy: problems}, looked=looked)
+        return confirmation.chance(policy, ())
+
+    no = found(1.0)
+    assert (no.confirmed_in, asked) == (1, [problems[1]])
+    assert no.chance.low < LIMIT < no.chance.high
+    yes = found(0.9)
+    assert (yes.confirmed_in, asked) == (3, [problems[1], problems[2], problems[0]])
+    assert yes.chance.high <= LIMIT
+
+
+def test_policies_that_are_shown_to_be_above_the_limit_get_no_further_rounds() -> None:
+    search = search_of()
+    search._probe()
+    few = search.curves[0].candidates(0)[:2]
+    assert search._rounds(few, 0, 2, lambda score: False) == []
+    assert set(search.scores) == set(few)  # the first round was played, and nothing was placed beside them
+    assert len(search._rounds(few, 0, 2)) > 2  # control
+
+
+def test_a_larger_limit_is_named_for_a_policy_whose_chances_were_weighted() -> None:
+    """Weighted paths have no chance to look at while the loss is asked for: they refused a loss of nan."""
+    family, policy = lt.Family.rates(0.3, 0.7, arms=3, members=4), lt.UCB(lt.LightTailed(0.2))
+    question = Question(family, 60, 15.0, 0.01, True)
+    confirmation = Confirmation(question, Bench(60, 1, 1), 1e6, weighted=lambda policy: True)
+    loss, answer = confirmation.for_any_loss().promise(policy, ())
+    assert answer.chance.high <= 0.01
+    assert 0.0 < loss < family.most_lost(60)
 
 
 def test_what_comes_nearest_is_nearest_or_said_to_be_uncertain() -> None:

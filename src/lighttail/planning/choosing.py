@@ -11,6 +11,7 @@ from lighttail.planning.edges import again, sure
 from lighttail.planning.question import Score
 from lighttail.planning.search import ROUNDS, Search, boundary, expected_pulls
 from lighttail.policies import Policy
+from lighttail.problems import Bandit
 
 ATTEMPTS = 6  # choices that are confirmed, at most
 SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if no choice was confirmed
@@ -25,7 +26,7 @@ HALVING = (12, 6, 3)  # policies among which the nearest is sought if none keeps
 def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Confirmed]:
     """The first choice that is shown to be allowed; if there is none, the one that came nearest."""
     question, tried = search.question, list[tuple[Score, Confirmed]]()
-    order, moved = _order(search, confirmation, ranked), list[int]()
+    order, moved = _order(search, ranked), list[int]()
     while order and len(tried) < ATTEMPTS:
         search.bench.expect(ENDING * expected_pulls(question, search.budget))  # each time anew
         score = order.pop(0)
@@ -38,9 +39,10 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
         if answer.chance.high <= question.limit:
             return score, answer
         tried.append((score, answer))
-        if moved.count(score.candidate.curve) < MOVES + RETRIES:
+        at_edge = search.at_edge(score.candidate.policy)
+        if at_edge and moved.count(score.candidate.curve) < MOVES + RETRIES:
             moved.append(score.candidate.curve)
-            new = _retuned(search, confirmation, score, answer)
+            new = _anew(search, confirmation, score, answer.worst, answer.chance)
             order = sorted([*new, *order], key=lambda one: one.mean)
         if not order and len(tried) < ATTEMPTS:
             order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
@@ -83,22 +85,20 @@ def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Sco
     worst, glimpse = max(((one, seen) for one, seen in glimpses if seen), key=lambda pair: pair[1].value)
     if not _beyond(glimpse, limit):
         return []
-    found = [new for new in again(search, score, worst, glimpse) if new.chance.value <= limit]
-    if not search.curves[score.candidate.curve].whole:  # whose worst problems jump from policy to policy
+    return _anew(search, confirmation, score, worst, glimpse)
+
+
+def _anew(
+    search: Search, confirmation: Confirmation, score: Score, worst: Bandit, chance: Estimate
+) -> list[Score]:
+    """The policy at the edge of the same curve in another problem, in which the chance is `chance`. It is
+    confirmed in the same problems as the policy before, if they can be its worst ones, too."""
+    found = [new for new in again(search, score, worst, chance) if new.chance.value <= search.question.limit]
+    policy = score.candidate.policy
+    jumps = search.curves[score.candidate.curve].whole  # whose worst problems jump from policy to policy
+    if not jumps and policy not in confirmation.brief:
+        suspects = list(dict.fromkeys([worst, *confirmation.suspects(policy, score.watched)]))[:SUSPECTS]
         confirmation.scanned |= {new.candidate.policy: suspects for new in found}
-    return found
-
-
-def _retuned(search: Search, confirmation: Confirmation, score: Score, answer: Confirmed) -> list[Score]:
-    """The policy at the edge of the same curve in the problem in which a choice was not confirmed."""
-    policy, curve = score.candidate.policy, search.curves[score.candidate.curve]
-    if not search.at_edge(policy):
-        return []
-    found = again(search, score, answer.worst, answer.chance)
-    found = [new for new in found if new.chance.value <= search.question.limit]
-    if not curve.whole:
-        suspects = list(dict.fromkeys([answer.worst, *confirmation.suspects(policy, score.watched)]))
-        confirmation.scanned |= {new.candidate.policy: suspects[:SUSPECTS] for new in found}
     return found
 
 
@@ -107,7 +107,7 @@ def _beyond(chance: Estimate, limit: float) -> bool:
     return chance.value > (limit if sure(chance) else WITHIN * limit)
 
 
-def _order(search: Search, confirmation: Confirmation, ranked: list[Score]) -> list[Score]:
+def _order(search: Search, ranked: list[Score]) -> list[Score]:
     """The scores in the order in which they are confirmed."""
     question = search.question
 

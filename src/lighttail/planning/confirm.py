@@ -36,8 +36,10 @@ CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at,
 STEPS = (0.25, 0.12, 0.06, 0.03)  # shares by which problems beside the worst differ from it
 LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weighted paths
 SCAN_HITS, MANY = 24.0, 16  # hits at the limit in a longer scan, and the problems that share its budget
+ABOVE = 1.0 - 1e-6  # the level at which a scan shows that a chance is above the limit
 SEEN = 8.0  # hits in a scan with which chances are counted
 SOON = 1024  # weighted paths of a first look
+FIRMER = 2.0  # times as wide as the interval of a scan is that of a first look, whose level is higher
 GLANCE = 4096  # paths if a chance need not be held against the limit
 CLIMBS = 4  # steps of one size, at most
 HITS = 16.0  # expected at the limit in a first look
@@ -72,7 +74,8 @@ class Confirmation:
 
     budget: pulls per choice. looks: taken so far, by all choices. weighted: whether the chances of a
     policy are too small to be counted. counted: the paths with which a look counts; 0 if it weights them.
-    scanned: the problems in which a choice is confirmed. looked: what looks said, which chooses these
+    scanned: the problems in which a choice is confirmed. brief: the policies that a scan showed to be above
+    the limit, whose worst problems were sought less closely. looked: what looks said, which chooses these
     problems and is not stated. played: the losses of scans.
     """
 
@@ -83,6 +86,7 @@ class Confirmation:
     weighted: Callable[[Policy], bool] = lambda policy: False
     counted: int = 0
     scanned: dict[Policy, list[Bandit]] = field(default_factory=dict)
+    brief: frozenset[Policy] = frozenset()
     looked: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
     played: dict[Any, Floats] = field(default_factory=dict)
 
@@ -98,8 +102,9 @@ class Confirmation:
         A quick scan of all problems in which the limit can be lost, by exact chances if they cost next to
         nothing, then a longer one of those that came nearest and of problems whose gap just suffices, in
         which a quick scan sees nothing: in the longer scan a chance at the limit shows itself SCAN_HITS
-        times, if the budget allows. Then problems beside the worst, in smaller and smaller steps. If chances
-        are too small to be counted, weighted paths look at fewer problems.
+        times, if the budget allows. Then problems beside the worst, in smaller and smaller steps; one step is
+        enough if the longer scan shows a chance above the limit, because no further step changes that. If
+        chances are too small to be counted, weighted paths look at fewer problems.
         """
         if policy in self.scanned:
             return self.scanned[policy]
@@ -121,7 +126,10 @@ class Confirmation:
             paths = MORE * SCANNED if common else max(MORE * SCANNED, seen)
             pool = self._scan(policy, again, paths, SCAN + 1, looks)
             exact = question.exact_chance(policy, pool[0], EXACT_SCAN) is not None
-            for step in STEPS[:2] if exact else steps:
+            shares: Sequence[float] = STEPS[:2] if exact else steps
+            if not looks and not exact and self._shown_above(policy, pool[0], paths):
+                shares, self.brief = shares[:1], self.brief | {policy}
+            for step in shares:
                 pool = self._climbed(policy, pool, step, paths, looks, exact)
         self.scanned[policy] = list(dict.fromkeys([*hills(pool), *pool]))[:SUSPECTS]
         return self.scanned[policy]
@@ -182,6 +190,12 @@ class Confirmation:
             return exact.value
         return float(self.question.reaches(self.played[policy, problem, paths, SCAN]).mean())
 
+    def _shown_above(self, policy: Policy, problem: Bandit, paths: int) -> bool:
+        """Whether a longer scan shows that the chance in a problem is above the limit. The problem is the
+        worst of several, so that the level is high: the climb of a possible choice must not be cut short."""
+        lost = self.played[policy, problem, paths, SCAN + 1]
+        return self.question.chance(lost, ABOVE).low > self.question.limit
+
     def glimpse(self, policy: Policy, problem: Bandit) -> Estimate | None:
         """What is known of the chance in one of the suspects: a look, or a scan if it shows that the chance
         is above the limit. (The worst of several scans of few paths often looks worse than it is.)"""
@@ -210,11 +224,11 @@ class Confirmation:
         limit or not, or the budget is spent; otherwise one look is enough."""
         if not self.question.everywhere:
             return self._average(policy, decide)
-        suspects, answers = self.suspects(policy, watched), list[Confirmed]()
+        suspects, answers = self._worst_seen_first(policy, self.suspects(policy, watched)), list[Confirmed]()
         for problem in suspects:
             answers.append(self._in(policy, problem, decide, self.budget / len(suspects)))
-            if decide and answers[-1].chance.low > self.question.limit:
-                break  # one problem is enough to say no
+            if decide and answers[-1].chance.high > self.question.limit:
+                break  # one problem is enough to say no, or that nothing can be said
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         if worst.source == EXACT and worst.chance.high <= self.question.limit:
             exact = {answer.worst: answer for answer in answers if answer.source == EXACT}
@@ -230,6 +244,11 @@ class Confirmation:
         widest = max((worst, *answers), key=lambda answer: answer.chance.high)
         source = worst.source if widest.source == worst.source else f"{worst.source} and {widest.source}"
         return Confirmed(chance, source, worst.worst, len(answers), nominal)
+
+    def _worst_seen_first(self, policy: Policy, suspects: list[Bandit]) -> list[Bandit]:
+        """The suspects in the order of the chances that were seen, so that a no comes soon."""
+        seen = {one: self.glimpse(policy, one) for one in suspects}
+        return sorted(suspects, key=lambda one: -(chance.value if (chance := seen[one]) else math.inf))
 
     def _polished(self, policy: Policy, worst: Confirmed) -> Confirmed:
         """The answer in a worse problem beside the worst one of a hill, if exact chances find any.
@@ -322,7 +341,9 @@ class Confirmation:
         if guarantee is not None and float(guarantee) <= question.limit:
             bound = float(guarantee)
             return Confirmed(Estimate(bound, 0.0, bound, LEVEL), "certificate: an upper bound", problem)
-        for pulls in (min(budget, SOON * question.horizon), budget):
+        close = decide and self._too_close(policy, problem)
+        soon = [] if close else [min(budget, SOON * question.horizon)]
+        for pulls in (*soon, budget):
             self.looks += 1
             found = tail_probability(
                 *setting,
@@ -338,11 +359,21 @@ class Confirmation:
         chance, nominal = stated(found, question.limit)
         return Confirmed(chance, f"rare events ({found.method})", problem, nominal=nominal)
 
+    def _too_close(self, policy: Policy, problem: Bandit) -> bool:
+        """Whether a first look would probably not tell if the chance is within the limit: a scan took as many
+        weighted paths."""
+        seen = self.looked.get((policy, problem))
+        if seen is None:
+            return False
+        low, high = (seen.value + FIRMER * (end - seen.value) for end in (seen.low, seen.high))
+        return low <= self.question.limit < high
+
     def for_any_loss(self) -> Confirmation:
         """A confirmation that asks for the smallest loss that can be promised, after the same looks. The
-        problems that are worst for one loss are often not the worst ones for a larger loss."""
+        problems that are worst for one loss are often not the worst ones for a larger loss. Weighted paths
+        need a loss to look at, so that they are not used."""
         question = replace(self.question, loss=math.nan)
-        return Confirmation(question, self.bench, self.budget, self.looks, self.weighted)
+        return Confirmation(question, self.bench, self.budget, self.looks)
 
     def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Confirmed]:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are

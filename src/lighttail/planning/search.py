@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -122,14 +122,24 @@ class Search:
         """Whether a policy was found at the edge of its curve."""
         return any(policy == known for known, _ in self.known)
 
-    def _rounds(self, alive: list[Candidate], first: int, until: int) -> list[Score]:
-        """The scores of round `until`, after rounds in which the best candidates go on."""
+    def _rounds(
+        self,
+        alive: list[Candidate],
+        first: int,
+        until: int,
+        may: Callable[[Score], bool] = lambda score: True,
+    ) -> list[Score]:
+        """The scores of round `until`, after rounds in which the best candidates go on. may: whether a
+        candidate may still be the answer; if none may, the rounds end without any."""
         latest: list[Score] = []
         for turn in range(first, until):
             asked = ROUNDS[turn]
             label = f"search, round {turn + 1} of {len(ROUNDS)}"
             latest = self.score(alive, self.sized(asked), turn + 1, label)
             if turn + 1 < until:
+                latest = [score for score in latest if may(score)]
+                if not latest:
+                    break
                 latest = self.kept(latest, asked.kept)
                 alive = [score.candidate for score in latest]
                 alive += self._between(latest, 2.0 ** (0.5 ** (turn + 1)))
@@ -140,15 +150,14 @@ class Search:
         limit = self.question.limit
         good = [score for score in at_edges if score.likely(limit)]
         bar = min((score.mean + CLOSE * score.error for score in good), default=math.inf)
-        rest = [
-            score
-            for score in self.scores.values()
-            if score.candidate.curve not in self.with_edges
-            and score.mean - CLOSE * score.error <= bar
-            and score.chance.low <= limit
-        ]
+
+        def may(score: Score) -> bool:
+            return score.mean - CLOSE * score.error <= bar and score.chance.low <= limit
+
+        counted = (score for score in self.scores.values() if score.candidate.curve not in self.with_edges)
+        rest = [score for score in counted if may(score)]
         few = [score.candidate for score in self.kept(rest, ROUNDS[COUNTED].kept)] if rest else []
-        return self._rounds(few, COUNTED, len(ROUNDS)) if few else []
+        return self._rounds(few, COUNTED, len(ROUNDS), may) if few else []
 
     def score_means(self, candidates: Iterable[Candidate]) -> list[Score]:
         """The scores of candidates whose chances are known already."""
