@@ -138,7 +138,8 @@ class Plan:
             return (
                 f"The smallest loss that can be promised at this effort with a chance of at most "
                 f"{in_percent(self.limit)} is {self.loss:g}{unit}, confirmed by {by}{self._where()}. Run "
-                f"{one.label}{tuning}: it {loses}. More effort may promise a smaller loss."
+                f"{one.label}{tuning}: it {loses}. A smaller loss may be promised with more effort, or if it "
+                f"is given as the limit, which is searched more closely."
             )
         assert one.chance is not None
         most = f"at most {outward(one.chance.high)}{' (nominal)' if one.nominal else ''}"
