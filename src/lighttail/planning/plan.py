@@ -296,7 +296,7 @@ def _cheapest(search: Search, confirmation: Confirmation, choice: Option, chosen
     few = sorted(search.scores.values(), key=lambda score: score.mean + score.error)[:CHEAPEST]
     again = search.score(
         dict.fromkeys([*(score.candidate for score in few), chosen]),
-        search.sized(ROUNDS[2]),
+        search.sized(ROUNDS[2])._replace(watched=1),  # their chances do not choose
         len(ROUNDS) + 20,
         "the least mean loss",
     )
