@@ -30,7 +30,6 @@ from lighttail.reading.words import parse_policy
 from lighttail.report.document import code, document
 from lighttail.report.plan_figure import GREY, coloured_curves, frontier_figure, losses_figure, spread
 from lighttail.report.plan_words import (
-    LESS_CLOSELY,
     begin_line,
     closer_look,
     family_words,
@@ -38,12 +37,10 @@ from lighttail.report.plan_words import (
     live_lines,
     misjudged_rows,
     noise_words,
-    notes,
     python_words,
     rewards_of,
     rows,
     run_parts,
-    worst_words,
 )
 
 plan_module = importlib.import_module("lighttail.cli.plan")
@@ -446,20 +443,6 @@ def test_the_closer_look_is_a_command_of_its_own(plan: lt.Plan) -> None:
     assert closer_look(late) == ""
     resampled = lt.Bandit.from_samples({"a": [1.0, 2.0], "b": [2.0, 3.0]})
     assert noise_words(resampled.noise) == ""
-
-
-def test_the_chance_of_the_cheapest_policy_is_not_called_the_highest(plan: lt.Plan) -> None:
-    """The worst problem of a policy that is above the limit is sought less closely, and the words say so."""
-    above = replace(plan.choice, policy=lt.UCB(lt.Standard(0.01)), chance=Estimate(0.3, 0.28, 0.32, 0.95))
-    wide = replace(plan, cheapest=above)
-    assert wide.met
-    assert "with a chance of 30 % in a problem of the family." in wide.sentence()
-    assert LESS_CLOSELY in notes(wide)
-    assert LESS_CLOSELY in worst_words(wide)
-    within = replace(above, chance=Estimate(0.04, 0.03, 0.06, 0.95))  # controls
-    for other in (replace(plan, cheapest=within), replace(wide, over="average")):
-        assert LESS_CLOSELY not in notes(other)
-    assert "with a chance of 30 %." in replace(wide, over="average").sentence()
 
 
 def test_a_misjudgement_reads_as_a_sentence(plan: lt.Plan) -> None:

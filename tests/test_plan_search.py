@@ -313,31 +313,6 @@ def test_sure_limits_are_stated_if_they_keep_the_limit() -> None:
     assert narrow.high < sure.high
 
 
-def test_the_climb_to_the_worst_problem_is_short_only_above_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The chance is about a third: above a limit of 5 %, and within a limit of 60 %. What a short climb found
-    is not handed on to the policy that may become the choice."""
-    family, policy = lt.Family.gaps(0.2, 0.8, 2, noise=lt.Laplace(1.0), members=4), lt.UCB(lt.Standard(0.1))
-    steps, climbed = list[float](), Confirmation._climbed
-
-    def noted(self: Confirmation, policy: lt.Policy, pool: Any, step: float, *rest: Any) -> list[lt.Bandit]:
-        steps.append(step)
-        return climbed(self, policy, pool, step, *rest)
-
-    def suspects(limit: float) -> Confirmation:
-        confirmation = Confirmation(Question(family, 100, 20.0, limit, True), Bench(100, 1, 1), 1e6)
-        assert len(confirmation.suspects(policy, ())) == confirm.SUSPECTS
-        return confirmation
-
-    monkeypatch.setattr(Confirmation, "_climbed", noted)
-    assert suspects(0.05).brief == {policy}
-    assert steps == [confirm.STEPS[0]]
-    steps.clear()
-    assert not suspects(0.6).brief
-    assert steps == list(confirm.STEPS)
-
-
 @pytest.mark.parametrize(("seen", "looks"), [(0.95, 1), (0.5, 2), (2.0, 2)])
 def test_a_first_look_that_cannot_decide_is_left_out(
     seen: float, looks: int, monkeypatch: pytest.MonkeyPatch

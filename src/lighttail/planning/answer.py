@@ -176,11 +176,10 @@ class Plan:
         if other.policy == self.choice.policy:
             return "by our estimates, no policy that was tried loses less on average"
         assert other.chance is not None
-        where = "" if self._one or self.over == "average" else " in a problem of the family"
         return (
             f"by our estimates, the cheapest policy without the limit, {other.label}, loses "
             f"{other.mean_loss.value:.3g} on average but {self.loss:g} or more with a chance of "
-            f"{in_percent(other.chance.value)}{where}"
+            f"{in_percent(other.chance.value)}"
         )
 
     def help(self) -> str:

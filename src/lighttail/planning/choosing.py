@@ -95,8 +95,7 @@ def _anew(
     confirmed in the same problems as the policy before, if they can be its worst ones, too."""
     found = [new for new in again(search, score, worst, chance) if new.chance.value <= search.question.limit]
     policy = score.candidate.policy
-    jumps = search.curves[score.candidate.curve].whole  # whose worst problems jump from policy to policy
-    if not jumps and policy not in confirmation.brief:
+    if not search.curves[score.candidate.curve].whole:  # whose worst problems jump from policy to policy
         suspects = list(dict.fromkeys([worst, *confirmation.suspects(policy, score.watched)]))[:SUSPECTS]
         confirmation.scanned |= {new.candidate.policy: suspects for new in found}
     return found

@@ -36,7 +36,6 @@ CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at,
 STEPS = (0.25, 0.12, 0.06, 0.03)  # shares by which problems beside the worst differ from it
 LOOKED = (2, 0, (0.12,))  # finalists, closest and steps if each look takes weighted paths
 SCAN_HITS, MANY = 24.0, 16  # hits at the limit in a longer scan, and the problems that share its budget
-ABOVE = 1.0 - 1e-6  # the level at which a scan shows that a chance is above the limit
 SEEN = 8.0  # hits in a scan with which chances are counted
 SOON = 1024  # weighted paths of a first look
 FIRMER = 2.0  # times as wide as the interval of a scan is that of a first look, whose level is higher
@@ -74,8 +73,7 @@ class Confirmation:
 
     budget: pulls per choice. looks: taken so far, by all choices. weighted: whether the chances of a
     policy are too small to be counted. counted: the paths with which a look counts; 0 if it weights them.
-    scanned: the problems in which a choice is confirmed. brief: the policies that a scan showed to be above
-    the limit, whose worst problems were sought less closely. looked: what looks said, which chooses these
+    scanned: the problems in which a choice is confirmed. looked: what looks said, which chooses these
     problems and is not stated. played: the losses of scans.
     """
 
@@ -86,7 +84,6 @@ class Confirmation:
     weighted: Callable[[Policy], bool] = lambda policy: False
     counted: int = 0
     scanned: dict[Policy, list[Bandit]] = field(default_factory=dict)
-    brief: frozenset[Policy] = frozenset()
     looked: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
     played: dict[Any, Floats] = field(default_factory=dict)
 
@@ -102,9 +99,8 @@ class Confirmation:
         A quick scan of all problems in which the limit can be lost, by exact chances if they cost next to
         nothing, then a longer one of those that came nearest and of problems whose gap just suffices, in
         which a quick scan sees nothing: in the longer scan a chance at the limit shows itself SCAN_HITS
-        times, if the budget allows. Then problems beside the worst, in smaller and smaller steps; one step is
-        enough if the longer scan shows a chance above the limit, because no further step changes that. If
-        chances are too small to be counted, weighted paths look at fewer problems.
+        times, if the budget allows. Then problems beside the worst, in smaller and smaller steps. If chances
+        are too small to be counted, weighted paths look at fewer problems.
         """
         if policy in self.scanned:
             return self.scanned[policy]
@@ -126,10 +122,7 @@ class Confirmation:
             paths = MORE * SCANNED if common else max(MORE * SCANNED, seen)
             pool = self._scan(policy, again, paths, SCAN + 1, looks)
             exact = question.exact_chance(policy, pool[0], EXACT_SCAN) is not None
-            shares: Sequence[float] = STEPS[:2] if exact else steps
-            if not looks and not exact and self._shown_above(policy, pool[0], paths):
-                shares, self.brief = shares[:1], self.brief | {policy}
-            for step in shares:
+            for step in STEPS[:2] if exact else steps:
                 pool = self._climbed(policy, pool, step, paths, looks, exact)
         self.scanned[policy] = list(dict.fromkeys([*hills(pool), *pool]))[:SUSPECTS]
         return self.scanned[policy]
@@ -189,12 +182,6 @@ class Confirmation:
         if (exact := self.question.exact_chance(policy, problem, EXACT_QUICK)) is not None:
             return exact.value
         return float(self.question.reaches(self.played[policy, problem, paths, SCAN]).mean())
-
-    def _shown_above(self, policy: Policy, problem: Bandit, paths: int) -> bool:
-        """Whether a longer scan shows that the chance in a problem is above the limit. The problem is the
-        worst of several, so that the level is high: the climb of a possible choice must not be cut short."""
-        lost = self.played[policy, problem, paths, SCAN + 1]
-        return self.question.chance(lost, ABOVE).low > self.question.limit
 
     def glimpse(self, policy: Policy, problem: Bandit) -> Estimate | None:
         """What is known of the chance in one of the suspects: a look, or a scan if it shows that the chance

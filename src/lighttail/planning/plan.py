@@ -301,7 +301,7 @@ def _cheapest(search: Search, confirmation: Confirmation, choice: Option, chosen
     few = sorted(search.scores.values(), key=lambda score: score.mean + score.error)[:CHEAPEST]
     again = search.score(
         dict.fromkeys([*(score.candidate for score in few), chosen]),
-        search.sized(ROUNDS[2])._replace(watched=1),  # their chances do not choose
+        search.sized(ROUNDS[2]),
         len(ROUNDS) + 20,
         "the least mean loss",
     )
@@ -357,7 +357,7 @@ def _smallest_loss(
         allowed = "larger: no loss below the largest possible can be promised at this chance with these paths"
         raise refuse("effort", search.budget / BUDGET, allowed)
     asked = replace(search.question, loss=loss)
-    known = replace(confirmation, question=asked, scanned={}, brief=frozenset(), looked={}, played={})
+    known = replace(confirmation, question=asked, scanned={}, looked={}, played={})
     found = _made(replace(search, question=asked), known, score, answer, course, seed)
     return replace(found, smallest_loss=loss, asked_for_loss=True)
 

@@ -26,10 +26,6 @@ NOMINAL = (
     "A nominal limit assumes that no weighted run weighs more than three times the largest weight seen, "
     "which is not proven."
 )
-LESS_CLOSELY = (
-    "The worst problem of a policy that does not keep the limit is sought less closely: its chance may be "
-    "higher in another problem."
-)
 SERVER = "http://127.0.0.1:8710"  # of `lighttail serve` without options
 SIZES = {0.5: "half", 2.0: "twice"}
 
@@ -105,27 +101,16 @@ def notes(plan: Plan) -> list[str]:
         [lost, f"Chances are those {where}; mean losses are averages over the family."] if several else [lost]
     )
     nominal = any(one.nominal for one in plan.options().values())
-    return [*found, *([LESS_CLOSELY] if _above(plan) else []), *([NOMINAL] if nominal else [])]
-
-
-def _above(plan: Plan) -> bool:
-    """Whether the table shows the chance of a policy in the worst problem that was found for it, and this
-    chance is above the limit."""
-    if plan.over == "average" or (len(plan.family.members) == 1 and plan.family.low is None):
-        return False
-    shown = [one.chance for one in plan.options().values() if one.policy != plan.even.policy]
-    return any(chance is not None and chance.low > plan.limit for chance in shown)
+    return [*found, NOMINAL] if nominal else found
 
 
 def worst_words(plan: Plan) -> str:
-    """The problem in which the choice is at its worst, and what is not said of the other policies; empty if
-    there is one problem alone."""
+    """The problem in which the choice is at its worst; empty if there is one problem alone."""
     if len(plan.family.members) == 1 and plan.family.low is None:
         return ""
     worst = plan.choice.worst
     means = ", ".join(f"{mean:.4g}" for mean in worst.means)
-    less = f" {LESS_CLOSELY}" if _above(plan) else ""
-    return f"The choice is at its worst if the means of the arms are {means}.{less}"
+    return f"The choice is at its worst if the means of the arms are {means}."
 
 
 def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
