@@ -79,8 +79,14 @@ def finite(value: float) -> float | None:
 
 def proportion(hits: int, sample: int, level: float) -> Estimate:
     """P(event) from `hits` in `sample` independent trials."""
-    low, high = proportion_limits(np.array([hits]), sample, level)
-    return Estimate(hits / sample, float(low[0]), float(high[0]), level)
+    return Estimate(hits / sample, *_limits_between(hits, hits, sample, level), level)
+
+
+@lru_cache(maxsize=4096)
+def _limits_between(sure: int, possible: int, sample: int, level: float) -> tuple[float, float]:
+    """The lower limit of P(event) from the hits that are sure, and the upper limit from all possible hits."""
+    low, high = proportion_limits(np.array([sure, possible]), sample, level)
+    return float(low[0]), float(high[1])
 
 
 def proportion_limits(hits: Ints, sample: int, level: float) -> tuple[Floats, Floats]:
@@ -121,8 +127,7 @@ def exceedance(values: Values, x: float, level: float) -> Estimate:
         open_ = np.flatnonzero(possible & ~sure)
         share = (sample.high[open_] - x) / (sample.high[open_] - sample.low[open_])
         value += float(total(share, None if sample.counts is None else sample.counts[open_])) / sample.size
-    low, high = proportion_limits(np.array([hits, most]), sample.size, level)
-    return Estimate(value, float(low[0]), float(high[1]), level)
+    return Estimate(value, *_limits_between(hits, most, sample.size, level), level)
 
 
 def survival_curve(values: Values, points: int = 400) -> tuple[Floats, Floats, Floats, Floats]:
@@ -152,10 +157,19 @@ def quantile(ordered: Values, q: float, level: float) -> Estimate:
     The number B of observations up to the quantile is Binomial(n, q): the l-th smallest lies above
     the quantile with probability P(B < l), the u-th smallest below it with P(B >= u).
     """
-    from scipy.special import betainc
-
     sample = sample_of(ordered)
     n = sample.size
+    under, over = _ranks_around(n, q, level)
+    low = float(sample.low[sample.place(under)]) if under >= 1 else -math.inf
+    high = float(sample.high[sample.place(over)]) if over <= n else math.inf
+    return Estimate(sample.at(min(n, max(1, math.ceil(n * q)))), low, high, level)
+
+
+@lru_cache(maxsize=256)
+def _ranks_around(n: int, q: float, level: float) -> tuple[int, int]:
+    """The ranks of the limits of a q-quantile among n observations: 0 or n + 1 if no rank is sure enough."""
+    from scipy.special import betainc
+
     tail = (1.0 - level) / 2.0
 
     def below(rank: int) -> float:
@@ -164,10 +178,7 @@ def quantile(ordered: Values, q: float, level: float) -> Estimate:
 
     ranks = range(1, n + 1)
     under = bisect_right(ranks, tail, key=below)
-    over = 1 + bisect_left(ranks, True, key=lambda rank: 1.0 - below(rank) <= tail)
-    low = float(sample.low[sample.place(under)]) if under >= 1 else -math.inf
-    high = float(sample.high[sample.place(over)]) if over <= n else math.inf
-    return Estimate(sample.at(min(n, max(1, math.ceil(n * q)))), low, high, level)
+    return under, 1 + bisect_left(ranks, True, key=lambda rank: 1.0 - below(rank) <= tail)
 
 
 def interpolated(ordered: Values, q: float) -> float:
@@ -388,9 +399,10 @@ def _saddlepoint(
     parts = list(_seen_from(distance, middle, gaps, counts)) if gaps.size <= CHUNK else None
     for e, room, many in parts or _seen_from(distance, middle, gaps, counts):
         over += float(total(e * e / room, many)) / n  # the mean of 1 / (1 + e), minus 1
-        near = e < -0.5
         terms = np.log1p(e)
-        terms[near] = np.log(room[near])
+        if distance < middle:  # otherwise e >= -middle / (distance + middle) >= -0.5
+            near = e < -0.5
+            terms[near] = np.log(room[near])
         logs += float(total(terms - e, many))
     for e, room, many in parts or _seen_from(distance, middle, gaps, counts):
         square += float(total(((over + e + over * e) / ((1.0 + over) * room)) ** 2, many))
