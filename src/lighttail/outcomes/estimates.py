@@ -26,6 +26,8 @@ from lighttail.records import Ints
 Floats = npt.NDArray[np.float64]
 FINEST = 0.0025  # the smallest tail that the draws of the CVaR resolve
 CHUNK = 1 << 15  # values that are added up together
+STRIDES = (1.5, 3.0, 6.0, 12.0)  # steps to a limit of a mean, times the distance to it on a straight line
+LEAST = 1e-300  # a chance above 0 whose logarithm is a number
 SINGLE = 300  # values up to which the limits of the CVaR weight each value separately
 
 
@@ -357,6 +359,7 @@ def _within_bins(sample: Sample, tail: float) -> tuple[float, float]:
 def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
     """The value that the Dirichlet mean of the points exceeds with probability `tail`."""
     from scipy.optimize import brentq
+    from scipy.special import ndtri
 
     n = points.size if counts is None else int(counts.sum())
     top = float(points.max())
@@ -369,13 +372,29 @@ def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
     deviation = math.sqrt(float(total((gaps - middle) ** 2, counts)) / n)
     lowest, highest = math.log(1e-13), math.log(100.0 * math.sqrt(n) * deviation)
 
-    @cache  # brentq asks for the lowest place again, and the last place that it asked for is the root
+    @cache  # brentq asks for the ends again, and the last place that it asked for is the root
     def limit(log_distance: float) -> tuple[float, float]:
         return _saddlepoint(math.exp(log_distance), gaps, counts, n, middle)
 
     if limit(lowest)[1] > tail:
         return top
-    root = brentq(lambda place: limit(place)[1] - tail, lowest, highest, xtol=1e-10)
+    wanted = -float(ndtri(tail))
+
+    def too_far(log_distance: float) -> float:
+        """By what factor m is too many standard deviations away, on a log scale: for a large sample this is
+        a line that falls with slope -1, and a few steps lead to its root."""
+        sigmas = -float(ndtri(min(max(limit(log_distance)[1], LEAST), 0.5)))
+        return math.log(max(sigmas, LEAST) / wanted)
+
+    place = min(highest, math.log(math.sqrt(n) * deviation / wanted))  # the root of a very large sample
+    low, high = lowest, highest
+    for stride in STRIDES:  # past the root
+        off = too_far(place)
+        low, high = (place, high) if off > 0.0 else (low, place)
+        place += stride * off
+        if not low < place < high or lowest < low < high < highest:
+            break
+    root = brentq(too_far, low, high, xtol=1e-10)
     found = min(top, top + spread * limit(root)[0])
     gaps = np.zeros(0)  # brentq's wrapper refers to itself and would keep the array until garbage collection
     return found
