@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ def plain_multipliers(
     table: Table, gaps: Any, ends: Any, horizon: float, loss: Any, to_the_end: bool
 ) -> tuple[Any, Any]:
     """As `routes.multipliers_of`: every bisection from the widest ends."""
+    base, top = table.base, table.top
 
     def halved(low: Any, high: Any, enough: Callable[[Any], Any]) -> tuple[Any, Any]:
         for _ in range(HALVINGS):
@@ -29,7 +31,7 @@ def plain_multipliers(
         return low, high
 
     def expected(price: Any, premium: Any) -> Any:
-        value = table.base - (price[:, None] - premium[:, None] * gaps)[:, :, None] * table.pulls
+        value = base - (price[:, None] - premium[:, None] * gaps)[:, :, None] * table.pulls
         mass = np.exp(value - value.max(axis=2, keepdims=True))
         return (mass * table.pulls).sum(axis=2) / mass.sum(axis=2)
 
@@ -38,15 +40,15 @@ def plain_multipliers(
 
     def priced(premium: Any) -> Any:
         free = fits(np.zeros(premium.size), premium)
-        sign, most = np.where(free, -1.0, 1.0), MUCH * table.top + premium * gaps.max(axis=1)
-        low, high = halved(NOTHING * table.top, most, lambda price: fits(sign * price, premium) != free)
+        sign, most = np.where(free, -1.0, 1.0), MUCH * top + premium * gaps.max(axis=1)
+        low, high = halved(NOTHING * top, most, lambda price: fits(sign * price, premium) != free)
         return np.where(free, -low if to_the_end else 0.0, high)
 
     def lossy(premium: Any) -> Any:
         return (expected(priced(premium), premium) * gaps).sum(axis=1) >= loss
 
     with np.errstate(invalid="ignore"):
-        nothing = np.zeros(table.top.size)
+        nothing = np.zeros(top.size)
         premium = np.where(lossy(nothing), nothing, halved(*ends, lossy)[1])
         return priced(premium), premium
 
@@ -64,23 +66,29 @@ def cells(rng: np.random.Generator, count: int, arms: int, horizon: int) -> tupl
     return Table(n, each, cost, tilt, tilt, np.zeros(count), np.full(cost.shape, True)), gaps
 
 
-def both_ways(seed: int, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """(cells that both keep, how many one keeps and the other does not, differences of log shares)."""
+@cache
+def plainly(seed: int) -> tuple[tuple[Any, ...], Any]:
+    """What `settled` is asked in a case, and the log shares that it finds with plain bisections."""
     rng = np.random.default_rng([8, seed])
     horizon, arms = int(rng.choice([10, 60, 400, 20_000])), int(rng.integers(2, 5))
     table, gaps = cells(rng, 60, arms, horizon)
     loss = float(rng.uniform(0.02, 1.05)) * horizon * float(gaps.max(axis=1).mean())
     asked = table, gaps, float(horizon), loss, np.zeros(60), bool(seed % 2)
-    quick = settled(*asked)[2]
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(routes, "multipliers_of", plain_multipliers)
-        plain = settled(*asked)[2]
+        return asked, settled(*asked)[2]
+
+
+def both_ways(seed: int) -> Any:
+    """(cells that both keep, how many one keeps and the other does not, differences of log shares)."""
+    asked, plain = plainly(seed)
+    quick = settled(*asked)[2]
     kept = np.isfinite(quick) & np.isfinite(plain)
     return kept.sum(), np.sum(np.isfinite(quick) != np.isfinite(plain)), np.abs(quick[kept] - plain[kept])
 
 
-def test_multipliers_are_those_of_plain_bisections(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [both_ways(seed, monkeypatch) for seed in range(40)]
+def test_multipliers_are_those_of_plain_bisections() -> None:
+    found = [both_ways(seed) for seed in range(40)]
     kept, torn = sum(one[0] for one in found), sum(one[1] for one in found)
     off = np.concatenate([one[2] for one in found])
     assert kept > 1500
@@ -91,7 +99,7 @@ def test_multipliers_are_those_of_plain_bisections(monkeypatch: pytest.MonkeyPat
 
 def test_multipliers_that_are_found_roughly_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "multipliers", rough(kernels.multipliers))
-    found = [both_ways(seed, monkeypatch) for seed in range(40)]
+    found = [both_ways(seed) for seed in range(40)]
     torn = sum(one[1] for one in found)
     assert torn > 2 or max(one[2].max(initial=0.0) for one in found) > 1e-4
 
