@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import WRONG_ARM, Formula, compiler, jitable, sum_of
+from lighttail.kernels.build import WRONG_ARM, Formula, compiler, jitable, largest, sum_of
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
@@ -176,7 +176,7 @@ def means_score() -> Any:
         n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
         most: Any,
     ) -> Any:  # fmt: skip
-        worst = gaps.max()
+        worst = largest(gaps)
         if missing <= 0.0:
             return 0.0
         if worst * left < missing:
@@ -238,7 +238,7 @@ def with_luck(score: Any) -> Any:
             return 0.0
         if left <= 0.0:
             return -math.inf
-        variance = world[1].max()
+        variance = largest(world[1])
         cheapest = min(most, missing * missing / (2.0 * variance * left))
         for i in range(1, FRACTIONS):
             loss = missing * i / (FRACTIONS - 1.0)
@@ -261,6 +261,23 @@ def reach(record: Any, level: Any, step: Any, state: Any, event: Any) -> None:
     for i in range(level + 1, step + 1):
         copy_row(state, record[i])
         record[i, -1] = event
+
+
+@register_jitable
+def rank(level: Any, least: Any, reached: Any) -> Any:
+    """The level that is the `least`-th from below. reached: room for the number of paths at each level.
+
+    numba compiles these loops much sooner than a sort.
+    """
+    for i in range(reached.size):
+        reached[i] = 0
+    for i in range(level.size):
+        reached[level[i]] += 1
+    bar, paths = 0, reached[0]
+    while paths < least:
+        bar += 1
+        paths += reached[bar]
+    return bar
 
 
 def branching_kernel(
@@ -288,7 +305,7 @@ def branching_kernel(
         arms = means.size
         n, s = state[2 : 2 + arms], state[2 + arms : 2 + 2 * arms]
         note = state[2 + 2 * arms :].reshape((arms, notes))
-        worst, best = gaps.max(), means.max()
+        worst, best = largest(gaps), largest(means)
         level = int(record[0, -1])  # levels up to this one have their record
         first = state[0]
         while state[0] < horizon:
@@ -347,9 +364,9 @@ def branching_kernel(
                 state[j] = record[i, 0, j] = 0.0
             level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
             rounds += played
-        alive = np.empty(particles, np.int64)
+        alive, reached = np.empty(particles, np.int64), np.empty(top + 1, np.int64)
         while stop[0] == 0:
-            bar = np.sort(level)[least - 1]
+            bar = rank(level, least, reached)
             if bar == top:
                 break
             kept = 0
@@ -376,6 +393,9 @@ def branching_kernel(
                         state[j] = record[i, bar + 1, j]
                     level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
                     rounds += played
-        return estimate * np.sum(level == top) / particles, rounds, turns
+        hits = 0
+        for i in range(particles):
+            hits += level[i] == top
+        return estimate * hits / particles, rounds, turns
 
     return kernel

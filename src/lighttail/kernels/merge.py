@@ -34,8 +34,8 @@ def convolved(a: Any, b: Any) -> Any:
 def group_chances(q: Any, f: Any, arms: Any, group_q: Any, group_f: Any) -> None:
     """q and f of a group from q and f of one of its arms."""
     if arms == 1:
-        group_q[:] = q
-        group_f[:] = f
+        for n in range(q.size):  # numba compiles a loop much sooner than an assignment of arrays
+            group_q[n], group_f[n] = q[n], f[n]
         return
     rest, power, others = arms - 1, q.copy(), np.zeros(q.size)
     others[0] = 1.0
@@ -45,8 +45,9 @@ def group_chances(q: Any, f: Any, arms: Any, group_q: Any, group_f: Any) -> None
         rest //= 2
         if rest > 0:
             power = convolved(power, power)
-    group_q[:] = convolved(others, q)
-    group_f[:] = arms * convolved(others, f)
+    all_q, all_f = convolved(others, q), convolved(others, f)
+    for n in range(q.size):
+        group_q[n], group_f[n] = all_q[n], arms * all_f[n]
 
 
 @register_jitable

@@ -12,10 +12,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import compiler
+from lighttail.kernels.build import compiler, largest
 
 PRECISION, HALVINGS = 1e-6, 60  # a bisection ends when its interval is this share of its lower end, or here
 NEGLIGIBLE = -45.0  # ln of a share of the likeliest number of pulls, far below the precision
@@ -55,7 +54,7 @@ def fitting_price(
     free = not used > horizon  # also where nothing is possible
     if free and not exactly:
         return 0.0
-    enough, wider = much + premium * np.max(cell[2]), 1.0 + 2.0 * PRECISION
+    enough, wider = much + premium * largest(cell[2]), 1.0 + 2.0 * PRECISION
     if free:
         sign, low, high = -1.0, max(nothing, -most), min(enough, -least * wider)
     else:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, kernel_maker
+from lighttail.kernels.build import Formula, compiler, kernel_maker, largest
 
 SURE, NEVER = -1, -2  # in place of the place of a block in which the event is decided
 STEP = 0.75  # distance of the grid's points, in standard deviations of the product of all posterior densities
@@ -222,7 +222,7 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
                 mean[n, total] = centre(float(n), float(total), *params)
                 low = min(low, mean[n, total] - BELOW * sd[n])
                 high = max(high, mean[n, total])
-        high += ABOVE * sd.max()
+        high += ABOVE * largest(sd)
         sharpest = 0.0
         for b in range(blocks.shape[0]):
             sharpness = 0.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.build import Formula, kernel_maker, sum_of
+from lighttail.kernels.build import Formula, kernel_maker, largest, sum_of
 from lighttail.kernels.skip import top_two
 from lighttail.kernels.stepping import pick_tied
 from lighttail.kernels.tilted import begin_last_round, begin_path, end_path
@@ -33,7 +33,7 @@ def tilted_run_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
         current, caps = np.empty(arms), np.empty(arms)
         tied_arms = np.empty(arms, np.int64)
         sums = np.empty((arms, horizon + 1))
-        worst, best = gaps.max(), means.max()
+        worst, best = largest(gaps), largest(means)
         for k in range(arms):
             sums[k, 0] = 0.0
         last = horizon - 1 if luck else horizon  # a run ends here: the last round of luck has other means
@@ -98,7 +98,7 @@ def tilted_moving_kernel(radius: Formula, clock: Formula, shock: Formula, reward
         current, caps = np.empty(arms), np.empty(arms)
         tied_arms = np.empty(arms, np.int64)
         sums, clocks, known = np.empty((arms, horizon + 1)), np.empty(horizon + 1), 0
-        worst, best = gaps.max(), means.max()
+        worst, best = largest(gaps), largest(means)
         for k in range(arms):
             sums[k, 0] = 0.0
         last = horizon - 1 if luck else horizon  # a run ends here: the last round of luck has other means

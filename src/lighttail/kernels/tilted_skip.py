@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from lighttail.kernels import skip
-from lighttail.kernels.build import Formula, kernel_maker, sum_of
+from lighttail.kernels.build import Formula, kernel_maker, largest, sum_of
 from lighttail.kernels.stepping import pick_tied
 from lighttail.kernels.tilted import drawn, log_ratios
 from lighttail.random.streams import uniform
@@ -73,23 +73,24 @@ def tilted_skip_kernel(
         n_end, s_end, sums = np.empty(arms), np.empty(arms), np.empty((arms, 1))
         current = np.empty(arms)
         world = (current,) + rest  # noqa: RUF005  (numba builds no tuple from a starred one)
-        worst, best_mean = gaps.max(), means.max()
+        worst, best_mean = largest(gaps), largest(means)
         event, never = (gaps, worst, target, luck), (gaps, worst, target, True)
         kink = float(math.floor(min(bend(*params), end)))
         right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, skip.ROOM)), np.empty((arms, skip.ROOM))
         for path in range(rounds.size):
-            c = drawn(uniform(rng), mixture.log_p)
+            c, low = drawn(uniform(rng), mixture.log_p), math.inf
             for k in range(arms):
                 n[k] = s[k] = 0.0
                 index[k] = math.inf
                 right[k] = place.shape[1]
                 i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
                 current[k] = mixture.means[c, k, i]
+                low = min(low, current[k])
             rules = (skip.SAFETY + math.log(float(horizon)) + rarity, proxy(*world), kink)
             t, loss = 0.0, 0.0
             hit = decided = False
-            low, misses = current.min(), 0
+            misses = 0
             while t < end and not decided:
                 best, leader, rival = skip.top_two(index)
                 level = 0.5 * (low + best)  # if rounding puts the level at `best`, nothing moves
