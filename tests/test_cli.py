@@ -256,8 +256,8 @@ SIZES = {
         ["tail", "--means", LONG_LIST, "--horizon", "3000"],
         "the number of arms must be at most 1,000 for a tail, but is 1998",
     ),
-    "regrets": (["tail", "--regret", LONG_LIST], "the number of regrets must be at most 100, but is 1998"),
-    "bound regrets": (["bound", "--regret", LONG_LIST], "the number of regrets must be at most 100"),
+    "regrets": (["tail", "--regret", LONG_LIST], "the number of losses must be at most 100, but is 1998"),
+    "bound regrets": (["bound", "--regret", LONG_LIST], "the number of losses must be at most 100"),
     "dim": (
         ["compare", "--linear", "--dim", "1e12"],
         "dim must be a whole number of at most 100000, but is 1000",

@@ -269,6 +269,6 @@ def _show(found: Plan, path: Path) -> None:
         for line in lines:
             print(f"    {line}")
     if closer_look(found):
-        screen.print("Look at its chance in the worst problem once more:")
+        screen.print("This command estimates its chance again, in the worst problem that was found:")
         print(f"    {closer_look(found)}")  # one line, which can be copied
     print(f"Report: {path}")
