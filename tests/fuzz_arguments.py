@@ -83,7 +83,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--means": ("0,1",), "--keep": ("paths", "law"), "--json": (),
     },
     "tail": PROBLEM | COMMON | {
-        "--policy": POLICIES, "--regret": ("3", "1,2", "0", "-5", "1e9", ",".join(map(str, range(5000)))),
+        "--policy": POLICIES, "--loss": ("3", "1,2", "0", "-5", "1e9", ",".join(map(str, range(5000)))),
         "--kind": ("pseudo-regret", "regret", "pseudo_regret", "regrets"),
         "--relative-error": ("0.5", "1e9", "0"),
         "--method": ("auto", "exact", "importance", "plain", "splitting", "best"),
@@ -91,7 +91,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "bound": PROBLEM | {
         "--horizon": ("30", "3", "2", *HUGE), "--policy": POLICIES,
-        "--regret": ("3", "1,2", "0", "-5", "1e9"), "--kind": ("pseudo-regret", "regret"),
+        "--loss": ("3", "1,2", "0", "-5", "1e9"), "--kind": ("pseudo-regret", "regret"),
         "--exact": (), "--json": (),
     },
     "plan": PROBLEM | COMMON | {

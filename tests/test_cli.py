@@ -256,8 +256,8 @@ SIZES = {
         ["tail", "--means", LONG_LIST, "--horizon", "3000"],
         "the number of arms must be at most 1,000 for a tail, but is 1998",
     ),
-    "regrets": (["tail", "--regret", LONG_LIST], "the number of regrets must be at most 100, but is 1998"),
-    "bound regrets": (["bound", "--regret", LONG_LIST], "the number of regrets must be at most 100"),
+    "regrets": (["tail", "--regret", LONG_LIST], "the number of losses must be at most 100, but is 1998"),
+    "bound regrets": (["bound", "--regret", LONG_LIST], "the number of losses must be at most 100"),
     "dim": (
         ["compare", "--linear", "--dim", "1e12"],
         "dim must be a whole number of at most 100000, but is 1000",
@@ -372,7 +372,19 @@ def test_bad_input_is_one_line_and_exit_code_2_before_any_work(
 
 BAD_CSV = {
     "no header": ("", "columns arm and reward in line 1"),
-    "other header": ("arm;reward\nA;1\n", "columns arm and reward in line 1"),
+    "semicolons": ("arm;reward\nA;1\n", "by commas, and here they seem to be separated by ';'"),
+    "capitals": ("Arm,Reward\nA,1\n", "; did you mean --arm-column Arm and --reward-column Reward?"),
+    "other header": (
+        "who,won\nA,1\n",
+        "but has 'who, won'; other columns can be named by --arm-column NAME and --reward-column NAME\n",
+    ),
+    "missing values": (
+        "arm,reward\nA,1\nB,\nA,NA\nB,0\nA,0\n",
+        "reward must be a finite number in line 3 of rewards.csv, but is ''; 2 of 5 lines have no number "
+        "there. Remove such lines first: lighttail does not guess missing values\n",
+    ),
+    "one missing value": ("arm,reward\nA,1\nB,\n", "; 1 of 2 lines has no number there. Remove"),
+    "no numbers": ("arm,reward\nA,x\nB,y\n", "no line has a number there. Is this the column of the"),
     "text reward": ("arm,reward\nA,1\nB,one\n", "reward must be a finite number in line 3"),
     "nan reward": ("arm,reward\nA,nan\n", "line 2"),
     "no reward": ("arm,reward\nA,1\nB\n", "line 3"),
@@ -386,9 +398,9 @@ def test_a_malformed_csv_is_named_with_its_line(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, sentence = BAD_CSV[name]
-    data = tmp_path / "rewards.csv"
-    data.write_text(text)
-    assert run(monkeypatch, "compare", "--data", str(data), "--out", str(tmp_path / "out")) == 2
+    monkeypatch.chdir(tmp_path)
+    Path("rewards.csv").write_text(text)
+    assert run(monkeypatch, "compare", "--data", "rewards.csv", "--out", "out") == 2
     printed = capsys.readouterr().err
     assert sentence in printed
     assert printed.count("\n") == 1

@@ -241,7 +241,9 @@ def test_a_table_has_a_row_per_trial(
 ) -> None:
     out = tmp_path / "trials.csv"
     assert run(monkeypatch, "journal", "export", str(store), "one", "--out", str(out)) == 0
-    assert capsys.readouterr().out == f"{out}: 6 trials of one\n"
+    assert capsys.readouterr() == (f"{out}: 6 trials of one\n", "")
+    assert run(monkeypatch, "journal", "export", str(store), "one", "--out", str(out)) == 0
+    assert capsys.readouterr().err == f"lighttail: {out} was there already, and was replaced\n"
     rows = rows_of_csv(out)
     assert list(rows[0]) == list(COLUMNS)
     assert [row["id"] for row in rows] == list("123456")

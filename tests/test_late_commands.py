@@ -48,11 +48,14 @@ def test_words_name_delays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("x", None, None), "delay must be of the form D pulls, geometric:MEAN, .* but is 'x'"),
-        (("1.5", None, None), "delay must be of the form"),
-        ((":3", None, None), "delay must be of the form"),
-        (("geometric", None, None), "delay must be of the form"),
-        (("uniform:1:x", None, None), "delay must be of the form"),
+        (
+            ("x", None, None),
+            "delay must be a whole number of pulls such as 100, or geometric:MEAN, .* but is 'x'",
+        ),
+        (("1.5", None, None), "delay must be a whole number of pulls"),
+        ((":3", None, None), "delay must be a whole number of pulls"),
+        (("geometric", None, None), "delay must be a whole number of pulls"),
+        (("uniform:1:x", None, None), "delay must be a whole number of pulls"),
         (("-1", None, None), "delay '-1' is out of range: pulls must be a whole number of at least 0"),
         (("geometric:-1", None, None), "is out of range: mean must be a finite number, 0 or more"),
         (("uniform:5:2", None, None), "is out of range: high must be a whole number of at least 5"),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from lighttail import cli
+from lighttail.cli.paper import PARTS
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.outcome import Outcome, PathsOutcome
 from lighttail.paper import EXPERIMENTS, Setting, decay, run, settings_in, tails_in, write_paper
@@ -46,6 +47,10 @@ def results(folder: Path) -> Results:
 
 def forbidden(*args: Any, **settings: Any) -> None:
     raise AssertionError("this was simulated already")
+
+
+def test_the_help_lists_every_part() -> None:
+    assert PARTS.split(", ") == [experiment.name for experiment in EXPERIMENTS]
 
 
 def test_the_experiments_are_those_of_the_paper_in_its_order() -> None:

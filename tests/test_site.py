@@ -23,7 +23,7 @@ MODULES += ("policies", "report", "server", "study", "tails")
 INNER = {"FACTS", "PILOT_ARMS", "SUMS", "rewards_drawn"}  # of `noises`: for the rest of the package
 
 sys.path.insert(0, str(DOCS / "site"))
-from conf import keep_words  # noqa: E402
+from conf import keep_percents, keep_words  # noqa: E402
 from docstrings import to_rst  # noqa: E402
 
 
@@ -174,3 +174,10 @@ def test_no_line_ends_within_a_word_of_code() -> None:
     shown += '<pre><span class="go-on">plan</span> <span class="word">--arms</span> 3 a - b LONG</pre>'
     assert context["body"] == shown.replace("LONG", long)
     assert ".word { white-space: nowrap; }" in (DOCS / "site" / "static" / "style.css").read_text()
+
+
+def test_no_line_ends_between_a_number_and_its_percent_sign() -> None:
+    code = "<pre>a = 7 % 3</pre><code>7 % 3</code>"
+    context = {"body": f"<p>3 % to 5 % of it, T %</p>{code}<p>1 %</p>"}
+    keep_percents(None, "page", "page.html", context, None)
+    assert context["body"] == f"<p>3\xa0% to 5\xa0% of it, T %</p>{code}<p>1\xa0%</p>"

@@ -75,6 +75,15 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
         parse(text, tmp_path)
 
 
+def test_a_column_of_data_is_suggested_by_the_key_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "rewards.csv").write_text("Arm,reward\nA,1\nB,0\n")
+    text = EXAMPLE.replace('means = [0.2, 0.8]\nnoise = "bernoulli"', 'data = "rewards.csv"')
+    (tmp_path / "study.toml").write_text(text)
+    with pytest.raises(BadInput, match=r"did you mean arm_column='Arm'\?$") as caught:
+        read_study(tmp_path / "study.toml")
+    assert "arm_column='Arm'" in str(caught.value.spelled(lambda argument: "--" + argument.name))
+
+
 def test_data_beside_the_study_and_names_of_arms(tmp_path: Path) -> None:
     (tmp_path / "rewards.csv").write_text("arm,reward\nA,1\nB,0\nA,2\n")
     text = EXAMPLE.replace('means = [0.2, 0.8]\nnoise = "bernoulli"', 'data = "rewards.csv"')

@@ -283,9 +283,55 @@ def test_bound_prints_what_is_known(
     assert "none is known" in screen
 
 
+def test_both_names_of_the_option_and_lucky_regrets_are_taken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = []
+    for name in ("--loss", "--regret"):
+        assert run(monkeypatch, "bound", "--horizon", "60", name, "36") == 0  # 36: the largest loss
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    for command in ("tail", "bound"):
+        assert run(monkeypatch, command, "--help") == 0
+        screen = capsys.readouterr().out
+        assert "--loss" in screen
+        assert "--regret" in screen
+    assert run(monkeypatch, "bound", "--horizon", "60", "--loss", "-1", "--kind", "regret") == 0
+    assert "The chance of a regret of -1 or more" in capsys.readouterr().out
+
+
+def test_the_note_does_not_deny_the_simulated_paths_of_the_table(curve: TailCurve) -> None:
+    found = tail_curve(lt.EvenSplit(), TWO, 40, 10, paths=1000, seed=1)
+    assert ("simulated paths", "1,000") in [
+        (name, paths) for name, _, _, paths, _ in rows(found.at(10), found.outcome.paths, 40)
+    ]
+    assert note(found, found.at(10)) == (
+        "This chance needs no simulation. The simulated paths of the table are there to compare."
+    )
+
+
+def test_a_loss_has_one_way_to_write_thousands() -> None:
+    problem = lt.Bandit([20.0, 80.0])
+    found = tail_curve(lt.EvenSplit(), problem, 4000, 80000, paths=200, seed=1)
+    assert sentence(found, found.at(80000)).startswith("Losing 80,000 or more is certain")
+
+
 BAD = {
-    "regret text": (["--regret", "much"], "regret must be a number, but is 'much'"),
-    "regret nan": (["--regret", "1,nan"], "regret must be a finite number, but is nan"),
+    "loss text": (["--regret", "much"], "loss must be a number, but is 'much'"),
+    "loss nan": (["--loss", "1,nan"], "loss must be a finite number, but is nan"),
+    "loss below 0": (["--loss", "-1"], "loss must be a finite number above 0, but is -1.0"),
+    "loss above all": (
+        ["--loss", "9,80000", "--horizon", "4000"],
+        "loss must be at most 2,400, the loss of pulling the worst arm 4,000 times, but is 80,000",
+    ),
+    "nothing to lose": (
+        ["--loss", "9", "--means", "0.5,0.5"],
+        "loss must be left out where all arms are equally good: nothing can be lost, but is 9.0",
+    ),
+    "regret above all": (
+        ["--regret", "81", "--horizon", "100", "--noise", "bernoulli", "--kind", "regret"],
+        "regret must be at most 80, the regret if all 100 rewards are as small as they can be, but is 81",
+    ),
     "kind": (["--kind", "pseudo"], "kind must be one of pseudo-regret, regret, but is 'pseudo'"),
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),
     "two policies": (

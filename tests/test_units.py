@@ -347,7 +347,8 @@ def test_the_columns_of_a_csv_file_may_have_any_names(
 HAS = "but has 'variant, when, converted'"
 WRONG_COLUMNS = {
     "defaults": ([], f"the columns arm and reward in line 1 of web.csv, {HAS}; other columns can be na"),
-    "one": (COLUMNS[:2], f"data must have the columns variant and reward in line 1 of web.csv, {HAS}\n"),
+    "one": (COLUMNS[:2], f"{HAS}; other columns can be named by --reward-column NAME\n"),
+    "capitals": (["--arm-column", "Variant", *COLUMNS[2:]], f"{HAS}; did you mean --arm-column variant?\n"),
     "unknown": ([*COLUMNS[:3], "won"], f"the columns variant and won in line 1 of web.csv, {HAS}\n"),
     "empty": ([*COLUMNS[:3], ""], f"in line 1 of web.csv, {HAS}\n"),
     "the same": ([*COLUMNS[:3], "variant"], "the column of the rewards must be another column than that"),

@@ -96,7 +96,15 @@ def keep_words(app: Any, page: str, template: str, context: dict[str, Any], tree
         context["body"] = re.sub(r"(?<=<pre>).*?(?=</pre>)", marked, body, flags=re.DOTALL)
 
 
+def keep_percents(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """No line of a text ends between a number and its percent sign. Code, which people copy, stays."""
+    apart = re.compile(r"(<(pre|code)\b.*?</\2>)|(?<=\d) %", re.DOTALL)
+    if context.get("body"):
+        context["body"] = apart.sub(lambda found: found[1] or "\N{NO-BREAK SPACE}%", context["body"])
+
+
 def setup(app: Any) -> None:
+    app.connect("html-page-context", keep_percents)
     app.connect("html-page-context", keep_words)
     app.connect("autodoc-process-docstring", convert_docstring)
     app.connect("autodoc-process-signature", show_constants)

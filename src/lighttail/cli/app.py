@@ -93,6 +93,7 @@ def _ending(error: Exception) -> tuple[int | None, str]:
             text = str(error)
         case UsageError():
             text = _short(error.format_message())
+            text += _option_of_range(text, str(getattr(error.ctx, "info_name", "")))
             code = 2 if text else 0  # without a text, the help was shown
         case _:
             text = blame(error)  # of a class that the user named
@@ -104,6 +105,16 @@ def _option(argument: Argument) -> str:
     """An argument in the words of the command line: --keep law for keep='law', --rebuild for rebuild=True."""
     words = "" if argument.values == (True,) else " or ".join(map(str, argument.values))
     return f"--{argument.name.replace('_', '-')} {words}".strip() if argument.name else words
+
+
+def _option_of_range(text: str, command: str) -> str:
+    """The option that was left out before a range, if a message of typer is about one.
+
+    >>> _option_of_range("Got unexpected extra argument(s) (3%..5%)", "plan")
+    '; did you mean --rates 3%..5%?'
+    """
+    found = re.search(r"extra argument.*\((\S+\.\.\S+)\)", text)
+    return f"; did you mean --rates {found[1]}?" if found and command == "plan" else ""
 
 
 def _short(text: str) -> str:

@@ -77,7 +77,7 @@ def compare(
             "threshold",
             metavar="SHARE",
             help="The loss whose chance is reported, as a fraction of the horizon, in units of reward.",
-            show_default="a third of the largest possible; 0.2 for the default means",
+            show_default="a third of the largest possible, to two digits; 0.2 for the default means",
         ),
     ] = None,
     kind: opt.KindWord = "pseudo-regret",

@@ -78,10 +78,13 @@ def export(
     try:
         if out.resolve() == Path(store).resolve():
             raise refuse("out", str(out), "another file than the journal")
+        before = out.exists()
         count = export_trials(reader, name, out)
     except Damaged as error:
         print_line(f"the journal of {name} is damaged: {error}; lighttail journal check says more")
         raise typer.Exit(DAMAGED) from None
     finally:
         reader.close()
+    if before:
+        print_line(f"{out} was there already, and was replaced")
     print(f"{out}: {counted(count, 'trial')} of {name}")

@@ -111,7 +111,8 @@ DelayWord = Annotated[
     typer.Option(
         "--delay",
         metavar="PULLS",
-        help=f"After how many pulls a reward becomes known: {DELAYS} (a delay per line, or a column delay).",
+        help=f"After how many pulls a reward becomes known: a number such as 100, {DELAYS} "
+        "(a delay per line, or a column delay).",
         show_default="0",
     ),
 ]

@@ -14,6 +14,11 @@ from lighttail.running.prepare import check_played, check_settings
 from lighttail.system.files import output_folder
 from lighttail.system.progress import parts_reporter
 
+PARTS = (  # the names of the experiments, which are not imported for a help
+    "figure-1, table-1, figure-2, table-2, figure-3, figure-4, figure-5, figure-6, figure-7, "
+    "beyond-1, beyond-2, beyond-3, beyond-4, linear-1, linear-2, linear-3, linear-4"
+)
+
 
 @app.command()
 def paper(
@@ -21,7 +26,8 @@ def paper(
     paths: Paths = 5000,
     seed: Seed = 1,
     only: Annotated[
-        str | None, typer.Option(help="Parts to make, comma-separated: table-1, figure-4, beyond-2, ...")
+        str | None,
+        typer.Option(metavar="PARTS", help=f"Parts to make, comma-separated: {PARTS}.", show_default="all"),
     ] = None,
     threads: Threads = None,
     out: Annotated[Path, typer.Option(help="Folder for the page and its files.")] = Path("lighttail-paper"),

@@ -194,7 +194,10 @@ def family_from(described: dict[str, Any], **rest: Any) -> Family:
     make, takes, why = FAMILIES[first]
     unused = {name: given for name, given in rest.items() if name not in (*takes, "seed")}
     opt.left_out(f"with {first}, {why}", **unused)
-    return make(value, **{name: rest[name] for name in takes})
+    family = make(value, **{name: rest[name] for name in takes})
+    if family.most_lost(1) == 0.0:
+        raise refuse(first, str(value), "some arm to be worse than another", verb="allow")
+    return family
 
 
 def _rates(text: str, arms: int | None) -> Family:
@@ -249,6 +252,8 @@ def _own_names() -> Iterator[None]:
     try:
         yield
     except BadInput as error:
+        if error.field == "chance" and isinstance(error.value, float) and error.value > 1.0:
+            error = error.adding("; ten percent is written as 10%")
         raise error.renamed(OWN_NAMES.get(str(error.field), str(error.field))) from None
 
 
@@ -269,6 +274,6 @@ def _show(found: Plan, path: Path) -> None:
         for line in lines:
             print(f"    {line}")
     if closer_look(found):
-        screen.print("Look at its chance in the worst problem once more:")
+        screen.print("This command estimates its chance again, in the worst problem that was found:")
         print(f"    {closer_look(found)}")  # one line, which can be copied
     print(f"Report: {path}")

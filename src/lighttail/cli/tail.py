@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import known_word, positive, refuse
+from lighttail.checks import BadInput, known_word, positive, refuse
 from lighttail.cli import options as opt
 from lighttail.cli.app import app
-from lighttail.outcomes.losing import EXPLAINED, Lost, event
+from lighttail.outcomes.format import amount
+from lighttail.outcomes.losing import EXPLAINED, Lost, event, noun
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.numbers import parse_numbers
@@ -20,8 +21,9 @@ from lighttail.reading.words import in_units, parse_course
 from lighttail.running.prepare import check_settings
 from lighttail.tails.rare import METHODS
 
-MOST_REGRETS = 100  # of one command, each with an estimate of its own
+MOST_LOSSES = 100  # of one command, each with an estimate of its own
 MOST_TAIL_PULLS = 10**7  # per path: the plan for a rare event looks at every pull
+ROUNDING = 1e-9  # relative: what the rounding of means may add to the largest loss
 MOST_TAIL_ARMS = 1000  # the plan for a rare event looks at every arm
 DEFAULT_POLICY = "ucb:lighttailed:0.2{s}"  # {s}: see `in_units`
 
@@ -29,11 +31,14 @@ PolicyWords = Annotated[  # a list, so that a second policy is refused and does 
     list[str] | None,
     typer.Option("--policy", help=f"{opt.POLICY_WORDS}.", show_default=DEFAULT_POLICY.format(s="s")),
 ]
-Regret = Annotated[
+Loss = Annotated[
     str | None,
     typer.Option(
-        help="The loss whose chance is asked for, in units of reward. Separate several losses by commas.",
-        show_default="a third of the largest possible",
+        "--loss",
+        "--regret",
+        help="The loss whose chance is asked for, in units of reward. Separate several losses by commas. "
+        "Both names of the option mean the same.",
+        show_default="a third of the largest possible, to two digits",
     ),
 ]
 
@@ -52,7 +57,7 @@ def tail(
     never: opt.Never = None,
     batch: opt.Batch = None,
     horizon: opt.Horizon = 500,
-    regret: Regret = None,
+    loss: Loss = None,
     kind: opt.KindWord = "pseudo-regret",
     relative_error: Annotated[
         float,
@@ -75,7 +80,7 @@ def tail(
     known_word("method", method, METHODS)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word = _policy_word(policy, problem)
-    player, regrets = _asked(problem, word, horizon, regret)
+    player, regrets = _asked(problem, word, horizon, loss, which)
     check_settings(player, problem, horizon, 1, seed, 1 if threads is None else threads)
     _check_size(problem, horizon)
     wait, group = parse_course(delay, batch, never)
@@ -132,7 +137,7 @@ def bound(
     reward_column: opt.RewardColumn = None,
     policy: PolicyWords = None,
     horizon: opt.Horizon = 500,
-    regret: Regret = None,
+    loss: Loss = None,
     kind: opt.KindWord = "pseudo-regret",
     exact: Annotated[
         bool,
@@ -151,7 +156,7 @@ def bound(
     which = opt.kind_from(kind)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word = _policy_word(policy, problem)
-    player, regrets = _asked(problem, word, horizon, regret)
+    player, regrets = _asked(problem, word, horizon, loss, which)
     check_settings(player, problem, horizon, 1, None, 1)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     seconds = math.inf if exact else QUICK_SECONDS
@@ -198,17 +203,40 @@ def _policy_word(words: list[str] | None, problem: Bandit) -> str:
     return word
 
 
-def _asked(problem: Bandit, word: str, horizon: int, regret: str | None) -> tuple[Policy, list[float] | None]:
-    """The policy and the regrets that the options name."""
+def _asked(
+    problem: Bandit, word: str, horizon: int, loss: str | None, kind: Lost
+) -> tuple[Policy, list[float] | None]:
+    """The policy and the losses that the options name."""
     (policy,) = opt.policies_from([word], sigma=problem.sigma)
-    regrets = None if regret is None else parse_numbers("regret", regret)
-    if regrets is not None:
-        from lighttail.tails.curve import asked_regrets
+    if loss is None:
+        return policy, None
+    from lighttail.tails.curve import asked_regrets
 
-        if len(regrets) > MOST_REGRETS:
-            raise refuse("the number of regrets", len(regrets), f"at most {MOST_REGRETS}")
-        asked_regrets(regrets, problem, horizon)
-    return policy, regrets
+    losses = parse_numbers(noun(kind), loss)
+    if len(losses) > MOST_LOSSES:
+        raise refuse("the number of losses", len(losses), f"at most {MOST_LOSSES}")
+    try:
+        asked_regrets(losses, problem, horizon)
+    except BadInput as error:
+        raise error.renamed(noun(kind)) from None
+    for one in losses:
+        _check_loss(problem, horizon, one, kind)
+    return policy, losses
+
+
+def _check_loss(problem: Bandit, horizon: int, loss: float, kind: Lost) -> None:
+    """Refuse a loss that no policy can lose. The regret of a lucky run may be negative, the loss may not."""
+    if kind == "pseudo_regret":
+        positive("loss", loss)
+        most, why = problem.most_lost(horizon), f"the loss of pulling the worst arm {horizon:,} times"
+        if most == 0.0:
+            raise refuse("loss", loss, "left out where all arms are equally good: nothing can be lost")
+    else:
+        span = problem.noise.span(problem.means)
+        most = math.inf if span is None else (max(problem.means) - span[0]) * horizon
+        why = f"the regret if all {horizon:,} rewards are as small as they can be"
+    if loss > most + ROUNDING * abs(most):
+        raise refuse(noun(kind), loss, f"at most {amount(most)}, {why}", found=f"is {amount(loss)}")
 
 
 def _check_size(problem: Bandit, horizon: int) -> None:

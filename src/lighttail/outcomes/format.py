@@ -16,6 +16,15 @@ def rounded(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
+def amount(loss: float) -> str:
+    """A loss that somebody asked about, in units of reward: thousands are parted by commas.
+
+    >>> amount(80000.0), amount(80.0 / 3.0), amount(1234567.0), amount(-2.5)
+    ('80,000', '26.6667', '1,234,567', '-2.5')
+    """
+    return f"{loss:,.6g}" if abs(loss) < 1e6 else f"{loss:,.15g}"
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """A number of things. many: the plural, if it is not the singular with an s.
 

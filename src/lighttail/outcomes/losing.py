@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 from lighttail.checks import one_of
+from lighttail.outcomes.format import amount
 
 Lost = Literal["pseudo_regret", "regret"]
 EXPLAINED: dict[Lost, str] = {
@@ -32,7 +33,7 @@ def noun(kind: Lost) -> str:
 def event(kind: Lost, x: float) -> str:
     """The event whose chance is asked for, after "the chance of".
 
-    >>> event("pseudo_regret", 100.0), event("regret", 100.0)
-    ('losing 100 or more', 'a regret of 100 or more')
+    >>> event("pseudo_regret", 100.0), event("regret", 80000.0)
+    ('losing 100 or more', 'a regret of 80,000 or more')
     """
-    return f"losing {x:g} or more" if kind == "pseudo_regret" else f"a regret of {x:g} or more"
+    return f"losing {amount(x)} or more" if kind == "pseudo_regret" else f"a regret of {amount(x)} or more"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from lighttail.outcomes.comparison import Comparison, Entry
-from lighttail.outcomes.format import chance, outward, rounded
+from lighttail.outcomes.format import amount, chance, outward, rounded
 from lighttail.outcomes.growth import HARDLY, POWER, ROOT, UNKNOWN
 from lighttail.outcomes.losing import event
 from lighttail.problems import Problem
@@ -22,8 +22,8 @@ def verdict(comparison: Comparison) -> str:
         return f"All arms are equally good, so {lost}."
     most = comparison.problem.most_lost(comparison.horizon)
     if comparison.kind == "pseudo_regret" and comparison.threshold > most * (1.0 + 1e-9):
-        asked = f"{comparison.threshold:g}"
-        return f"No policy can lose {asked} here, because the largest possible loss is {most:g}."
+        asked, largest = amount(comparison.threshold), amount(most)
+        return f"No policy can lose {asked} here, because the largest possible loss is {largest}."
     if comparison.paths < FEW:
         lost = event(comparison.kind, comparison.threshold)
         return f"Fewer than {FEW} paths per policy cannot tell the chance of {lost}."

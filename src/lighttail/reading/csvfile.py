@@ -6,13 +6,14 @@ import csv
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TextIO
 
-from lighttail.checks import file_path, refuse, refuse_file, shown
+from lighttail.checks import Argument, BadInput, Words, file_path, refuse, refuse_file, shown
 
 LONGEST_NAME = 80  # letters of the name of a column in a message
-OTHERS = "; other columns can be named (arm-column, reward-column)"
+SEPARATORS = (";", "\t", "|")  # that other programs write between columns in place of a comma
 
 
 def read_rewards(
@@ -24,6 +25,7 @@ def read_rewards(
     are ignored. The message about a mistake names the line.
     """
     rewards: dict[str, list[float]] = {}
+    lines, lacking, first = 0, 0, BadInput()
     path = file_path("data", path)
     with _opened("data", path) as file:
         rows = csv.DictReader(file, skipinitialspace=True)
@@ -34,13 +36,31 @@ def read_rewards(
             place = f"line {rows.line_num} of {path}"
             if not arm:
                 raise refuse(arms, arm, f"a name in {place}", found="is empty")
-            if not math.isfinite(reward := _number(text)):
-                raise refuse(values, text, f"a finite number in {place}")
-            rewards.setdefault(arm, []).append(reward)
+            lines += 1
+            if math.isfinite(reward := _number(text)):
+                rewards.setdefault(arm, []).append(reward)
+            else:
+                first = first if lacking else refuse(values, text, f"a finite number in {place}")
+                lacking += 1
+    if lacking:
+        raise first.adding(_lacking(lacking, lines))
     if len(rewards) < 2:
         found = f"{path} names {len(rewards)}"
         raise refuse("data", str(path), "at least two arms", verb="name", found=found)
     return rewards
+
+
+def _lacking(count: int, lines: int) -> str:
+    """How many lines have no number, and how to go on.
+
+    >>> _lacking(3, 400)
+    '; 3 of 400 lines have no number there. Remove such lines first: lighttail does not guess missing values'
+    """
+    if count == lines:
+        return "; no line has a number there. Is this the column of the rewards?"
+    have = "has" if count == 1 else "have"
+    more = "Remove such lines first: lighttail does not guess missing values"
+    return f"; {count:,} of {lines:,} lines {have} no number there. {more}"
 
 
 def _columns(path: Path, names: list[str], arm: str | None, reward: str | None) -> tuple[str, str]:
@@ -50,11 +70,36 @@ def _columns(path: Path, names: list[str], arm: str | None, reward: str | None) 
     if not {arms, values} <= set(names):
         found = f"has {shown(', '.join(names)) if names else 'no columns'}"
         allowed = f"the columns {arms[:LONGEST_NAME]} and {values[:LONGEST_NAME]} in line 1 of {path}"
-        more = "" if arm or reward or not names else OTHERS
-        raise refuse("data", names, allowed, verb="have", found=found, more=more)
+        missing = {
+            option: (wanted, given is not None)
+            for option, wanted, given in (("arm_column", arms, arm), ("reward_column", values, reward))
+            if wanted not in names
+        }
+        raise refuse("data", names, allowed, verb="have", found=found, more=_hint(names, missing))
     if arms == values:
         raise refuse("the column of the rewards", values, "another column than that of the arms")
     return arms, values
+
+
+def _hint(names: list[str], missing: dict[str, tuple[str, bool]]) -> Words:
+    """What the user may have meant. missing: by option, the missing column and whether the user named it."""
+    between = [sign for sign in SEPARATORS if len(names) == 1 and sign in names[0]]
+    if between:
+        return f"; columns must be separated by commas, and here they seem to be separated by {between[0]!r}"
+    lower, near, other = {name.lower(): name for name in names}, list[Argument](), list[Argument]()
+    for option, (wanted, named) in missing.items():
+        for found in get_close_matches(wanted.lower(), lower, n=1):
+            near.append(Argument(option, (lower[found],)))
+        if names and not named:
+            other.append(Argument(option, ("NAME",)))
+    if near:
+        return "; did you mean ", *_joined(near), "?"
+    return ("; other columns can be named by ", *_joined(other)) if other else ""
+
+
+def _joined(arguments: list[Argument]) -> list[str | Argument]:
+    """The arguments with "and" between them."""
+    return [part for one in arguments for part in (" and ", one)][1:]
 
 
 def read_delays(path: str | Path) -> list[float]:

@@ -109,7 +109,7 @@ RULES: dict[str, tuple[Callable[..., Policy], own.Kinds]] = {  # rules for a use
 }
 OWN_POLICIES: own.Kinds = {"lighttail.Policy": Policy, **RULES["ucb"][1], **RULES["linucb"][1]}
 OWN_NOISES: own.Kinds = {"lighttail.Noise": Noise}
-DELAYS = "D pulls, geometric:MEAN, uniform:LOW:HIGH or FILE.csv"
+DELAYS = "geometric:MEAN, uniform:LOW:HIGH or FILE.csv"  # beside a number of pulls
 
 
 def names_own(text: str) -> bool:
@@ -265,7 +265,7 @@ def _delay(text: str, find: Callable[[str], Path]) -> Delay:
     try:
         numbers = [kinds[kind][1]("delay", part) for part in rest or [word]]
     except (KeyError, BadInput):
-        raise refuse("delay", text, f"of the form {DELAYS}") from None
+        raise refuse("delay", text, f"a whole number of pulls such as 100, or {DELAYS}") from None
     try:
         return kinds[kind][0](*numbers)
     except BadInput as error:

@@ -32,6 +32,8 @@ pre { background: #f4f4f4; padding: .7rem; white-space: pre-wrap; overflow-wrap:
 @media print { html { font-size: 12px } body { font-size: 1rem; margin: 0 } .scroll { overflow: visible }
   th, td { white-space: normal; padding: .25rem .35rem } td small { white-space: nowrap }
   pre, figure, tr, p.verdict { break-inside: avoid } h1, h2, h3, thead { break-after: avoid }
+  p:has(+ pre), pre:has(+ p:last-child) { break-after: avoid }
+  h2:has(+ pre + p:last-child) { break-before: avoid }
   p { orphans: 3; widows: 3 } table:not(:has(tbody tr:nth-child(9))) { break-inside: avoid }
   tr.heavy td, td.marked, pre { print-color-adjust: exact } }
 """

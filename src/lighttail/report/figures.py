@@ -17,6 +17,7 @@ import numpy as np
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
 from lighttail.outcomes.estimates import Floats, histogram, interpolated, survival_curve
+from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import noun
 from lighttail.outcomes.samples import Values
 from lighttail.problems import Problem
@@ -129,7 +130,7 @@ def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
     left = _left_edge(comparison)
     if left < axes.get_xlim()[1]:
         axes.set_xlim(left=left)
-    _mark_threshold(axes, comparison, f"{noun(comparison.kind)} {comparison.threshold:g}")
+    _mark_threshold(axes, comparison, f"{noun(comparison.kind)} {amount(comparison.threshold)}")
     axes.grid(axis="y", color="0.9", linewidth=0.8)
 
 

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
-from lighttail.outcomes.format import chance, counted, probability, rounded
+from lighttail.outcomes.format import amount, chance, counted, probability, rounded
 from lighttail.outcomes.growth import BULK, CUT, HARDLY, POWER, SHORTEST, Growth
 from lighttail.outcomes.losing import EXPLAINED, event, noun
 from lighttail.problems import Problem
@@ -57,7 +57,7 @@ def _growth_section(comparison: Comparison) -> str:
     if not told:
         return ""
     each = zip(told[0][1].horizons, told[0][1].thresholds, strict=True)
-    names = [f"{horizon:,} pulls, {lost:g} lost" for horizon, lost in each]
+    names = [f"{horizon:,} pulls, {amount(lost)} lost" for horizon, lost in each]
     columns = ("policy", *names, "exponents", "their ratio", "this chance falls", "light-tailed by theorem")
     head = "".join(f"<th>{unbroken(name)}</th>" for name in columns)
     rows = "".join(_growth_row(entry, growth) for entry, growth in told)

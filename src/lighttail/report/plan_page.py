@@ -101,7 +101,8 @@ def _closer(plan: Plan) -> str:
     if not command:
         return ""
     return (
-        "<p>This command estimates the chance in the worst problem once more and draws its tail:</p>"
+        "<p>This command estimates its chance again, in the worst problem that was found, and draws the "
+        "tail:</p>"
         f"<pre>{code(command)}</pre>"
     )
 

@@ -215,7 +215,7 @@ def closer_look(plan: Plan) -> str:
         return ""
     means = ",".join(f"{mean:.6g}" for mean in one.worst.means)
     start = f"lighttail tail --policy {one.words} --means={means} {noise}"
-    return f"{start} --horizon {plan.horizon} --regret {plan.loss:g}"
+    return f"{start} --horizon {plan.horizon} --loss {plan.loss:g}"
 
 
 def noise_words(noise: Noise) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lighttail.bounds import Kind
 from lighttail.checks import refuse
+from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import noun
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -159,7 +160,7 @@ def _mark_asked(axes: Axes, curve: TailCurve) -> None:
         if axes.get_xlim()[0] <= regret <= 1.05 * right:
             axes.axvline(regret, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
             place = axes.get_xaxis_transform()
-            axes.text(regret, 0.9, f" {regret:g}", transform=place, va="top", fontsize=9, color="0.35")
+            axes.text(regret, 0.9, f" {amount(regret)}", transform=place, va="top", fontsize=9, color="0.35")
 
 
 def _bottom(curve: TailCurve) -> float:

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from lighttail.checks import either
+from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import EXPLAINED, event
 from lighttail.report.document import code, document, figure
 from lighttail.report.figures import draw
@@ -38,7 +39,7 @@ def results(curve: TailCurve, command: str) -> str:
 def page(curve: TailCurve, command: str, svg: bytes) -> str:
     """The whole page. svg: the picture without its sentences, which stand on the page."""
     versions = versions_line(curve.outcome.settings["versions"])
-    losses = either(f"{regret:g}" for regret in curve.asked)
+    losses = either(map(amount, curve.asked))
     parts = [f"<h1>What is the chance of losing {losses} or more?</h1>"]
     parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls. {escape(curve.course.words())}</p>")
     for regret in curve.asked:

@@ -17,6 +17,7 @@ from lighttail.tails.luck import without_noise
 from lighttail.tails.task import TailEstimate
 
 COLUMNS = ("method", "chance", "95 % interval", "paths", "pulls")
+COMPARED = "The simulated paths of the table are there to compare."
 NOTHING = "exceeds 1, so it tells us nothing"
 LEAST = sys.float_info.min  # a smaller chance is given as this number
 BELOW = f"below {LEAST:.1e}"
@@ -42,11 +43,11 @@ def note(curve: TailCurve, point: TailPoint) -> str:
 def _how_good(curve: TailCurve, point: TailPoint) -> str:
     estimate, wanted = point.estimate, curve.relative_error
     if estimate.method == "certain":
-        return "Nothing had to be simulated."
+        return f"This chance needs no simulation. {COMPARED}"
     if _unseen(estimate):
         return f"A chance {_unseen(estimate)} has no relative error."
     if estimate.method == "exact":
-        return "The chance was worked out, not simulated."
+        return f"The chance was worked out, not simulated. {COMPARED}"
     if estimate.diagnostics.doubt:
         return f"The estimate cannot be trusted: {estimate.diagnostics.doubt}."
     got = estimate.diagnostics.relative_error

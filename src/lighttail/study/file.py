@@ -321,7 +321,10 @@ def _resampled(source: Source, place: TablePlace, way: _Words) -> Bandit:
     columns = [source.given(place, key, text, None) for key in DATA_KEYS[1:]]
 
     def read(key: str, value: Any) -> Bandit:
-        return Bandit.from_samples(read_rewards(way.file(text(key, value)), *columns))
+        try:
+            return Bandit.from_samples(read_rewards(way.file(text(key, value)), *columns))
+        except BadInput as error:
+            raise error.spelled(str) from None  # keys of the file and not options
 
     return source.given(place, "data", read)  # type: ignore[no-any-return]
 

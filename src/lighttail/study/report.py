@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lighttail.checks import refuse
 from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import EXPLAINED, Lost, check_lost, event, noun
 from lighttail.report.document import code, document, figure
 from lighttail.report.figures import SETTINGS, draw, legend_words, looks
@@ -243,7 +244,7 @@ def _picture(summaries: list[Summary], kind: Lost) -> str:
         axes.set_ylabel("chance (log scale)")
         title = legend_words(summaries[0].setting.problem, summaries[0].setting.course)
         canvas.legend(loc="outside right upper", frameon=False, handlelength=3, title=title)
-    losses = ", ".join(f"{one.threshold:g} after {one.horizon:,} pulls" for one in summaries)
+    losses = ", ".join(f"{amount(one.threshold)} after {one.horizon:,} pulls" for one in summaries)
     caption = (
         f"The chance of a {noun(kind)} of at least {losses}; with 95 % intervals. "
         "A hollow triangle is an upper limit: no path lost that much"

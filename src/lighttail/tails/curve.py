@@ -15,6 +15,7 @@ from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
+from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import check_lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
@@ -169,7 +170,7 @@ def tail_curve(
         common["progress"] = report is not None and (lambda done, total: None)  # compiling is reported
 
         def estimate(x: float, done: int, **effort: Any) -> TailEstimate:
-            say(f"{'' if x in asked else 'for the curve: '}the chance of {x:g}", done)
+            say(f"{'' if x in asked else 'for the curve: '}the chance of {amount(x)}", done)
             return tail_probability(policy, problem, horizon, x, kind=kind, **effort, **common)
 
         effort: dict[str, Any] = {"relative_error": relative_error, "most_pulls": most_pulls}
