@@ -67,7 +67,7 @@ class Book:
         self.player = player_of(event)
         self.labels: list[Label] | None = self.player.labels if isinstance(self.player, ArmPlayer) else None
         self.retired: dict[int, int] = {}  # the place of each retired arm, and the event that retired it
-        self.settings = self._read(event.get("settings"))
+        self.settings = self.read(event.get("settings"))
         self.ledger = Ledger(self.player.memo)
         arms = len(self.labels or ())
         self.apart = {HOLDOUT: Tally(arms), FALLBACK: Tally(arms)}
@@ -79,7 +79,8 @@ class Book:
         self.alarm: Event | None = None  # the last one about the present risk budget
         self.names: dict[int, Label] = {}  # the label of each open trial of a linear policy, if it has one
 
-    def _read(self, settings: Any) -> Settings:
+    def read(self, settings: Any) -> Settings:
+        """The settings that a user or an event gives. Raises BadInput if they do not fit the experiment."""
         made = read_settings(settings, self.labels, self.player)
         for place in self.retired:
             if (name := made.naming(place)) is not None:
@@ -107,7 +108,7 @@ class Book:
             return
         if kind == "settings":
             self.hearing.forget(self._young_since())
-            risk, self.settings = self.settings.risk, self._read(event["settings"])
+            risk, self.settings = self.settings.risk, self.read(event["settings"])
             self.alarm = self.alarm if self.settings.risk == risk else None
         elif kind in ("pause", "resume"):
             self.paused = kind == "pause"
@@ -380,7 +381,7 @@ class Book:
         book = cls(plain["first"])
         book.player.restore(plain["player"])  # with the arms of that time
         book.retired = {int(place): int(seq) for place, seq in plain["retired"]}
-        book.settings = book._read(plain["settings"])
+        book.settings = book.read(plain["settings"])
         book.ledger = Ledger.restored(book.player.memo, plain["open"])
         book.hearing = Hearing.restored(plain["hearing"])
         book.names = {int(id): label for id, label in plain["names"]}

@@ -203,6 +203,7 @@ class Round:
         if len(tell.rewards) == 1:  # as most are: one reward of an open trial
             id, _, reward = tell.rewards[0]
             if id is not None and (trial := self.book.ledger.find(id)) is not None:
+                self.book.settings.check_reward(reward)
                 self.book.hear_one(trial, reward, self.now)
                 seq = self.book.seq
                 self._keep_plain(seq, id, None, reward_line(seq, self._shown, "tell", id, reward))
@@ -233,6 +234,7 @@ class Round:
             late += kind == "late"
             repeated += kind is None
             if kind is not None:
+                self.book.settings.check_reward(reward)
                 heard.append((kind, id, reward, trial))
         self._hear(heard)
         return Told(counted, repeated, late)
@@ -298,6 +300,8 @@ class Round:
             return False
         if change.kind in ("add", "retire"):
             return self._change_arms(change.kind, change.fields["arm"])
+        if change.kind == "settings":
+            book.read(change.fields["settings"]).check_new(book.first.get("horizon"))
         self._enter(self._made(change.kind, change.fields))
         return True
 
