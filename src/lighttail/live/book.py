@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
-from lighttail.live.alarms import after_alarm
+from lighttail.live.alarms import MEANS, after_alarm
 from lighttail.live.errors import Damaged, conflict
 from lighttail.live.hearing import Hearing
 from lighttail.live.journal import Event
@@ -77,6 +77,7 @@ class Book:
         self.paused = self.stopped = False
         self.astray = 0
         self.alarm: Event | None = None  # the last one about the present risk budget
+        self.noted = False  # whether a note says that the rewards contradict the present `settings.means`
         self.names: dict[int, Label] = {}  # the label of each open trial of a linear policy, if it has one
 
     def read(self, settings: Any) -> Settings:
@@ -109,7 +110,7 @@ class Book:
         if kind == "settings":
             self.hearing.forget(self._young_since())
             risk, self.settings = self.settings.risk, self.read(event["settings"])
-            self.alarm = self.alarm if self.settings.risk == risk else None
+            self.alarm, self.noted = self.alarm if self.settings.risk == risk else None, False
         elif kind in ("pause", "resume"):
             self.paused = kind == "pause"
         elif kind == "stop":
@@ -122,6 +123,7 @@ class Book:
             self._retire(event)
         elif kind == "alarm":
             self.alarm = after_alarm(self.alarm, event, self.settings.risk)
+            self.noted = self.noted or event.get("about") == MEANS
         else:
             raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
         self._passed(kind, event["time"])
@@ -358,7 +360,7 @@ class Book:
     def to_plain(self) -> dict[str, Any]:
         """The whole book as JSON values: a snapshot, from which `restored` continues to the bit."""
         tallies = {str(code): [one.tries, one.heard, one.total] for code, one in self.apart.items()}
-        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm")
+        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm", "noted")
         return {
             **{"format": FORMAT, "order": sys.byteorder, "first": self.first},
             **{name: getattr(self, name) for name in names},
@@ -390,6 +392,7 @@ class Book:
             tally.tries, tally.heard, tally.total = tries, heard, total
         for name in ("seq", "time", "last", "paused", "stopped", "astray", "alarm"):
             setattr(book, name, plain[name])
+        book.noted = plain.get("noted", False)  # older snapshots have no notes
         book.counts.update(plain["counts"])
         return book
 

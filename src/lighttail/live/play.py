@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
-from lighttail.live.alarms import ON, Found, alarm_fields, is_on, verdict
+from lighttail.live.alarms import MEANS, ON, Found, alarm_fields, is_on, verdict
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict, unknown
 from lighttail.live.journal import Event, Row, ask_line, digest_after, event_of, line_of, reward_line, row_of
 from lighttail.live.ledger import OpenTrial
 from lighttail.live.past import Past
-from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
+from lighttail.live.requests import Ask, Change, Look, Note, Request, Served, Tell, Told
 from lighttail.live.settings import place_of
 from lighttail.online.trials import Label
 
@@ -86,6 +86,8 @@ class Round:
             return self._tell(request)  # type: ignore[arg-type]
         if isinstance(request, Look):
             return self._look(request)
+        if isinstance(request, Note):
+            return self._note(request)
         made = self._change(request) if isinstance(request, Change) else self._weigh(request.found)  # type: ignore[union-attr]
         self._freely = self.book.policy_decides
         return made
@@ -348,6 +350,16 @@ class Round:
         for event in made:
             self._enter(event)
         return made[0]
+
+    def _note(self, note: Note) -> Event | None:
+        """Write that the rewards contradict `settings.means`, once until the settings change; the event, or
+        None."""
+        book = self.book
+        if book.noted or book.stopped or book.settings.risk != note.risk or book.settings.means is None:
+            return None
+        event = self._made("alarm", {"about": MEANS, "message": note.message})
+        self._enter(event)
+        return event
 
     def _look(self, look: Look) -> Any:
         if look.what == "summary":
