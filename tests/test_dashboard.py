@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -686,3 +687,16 @@ def test_traffic_of_less_than_a_minute_has_seconds_at_its_ends(last: float, ends
         r">1970-01-01 ([\d:]+)<", str(_axis({"start": 0.0, "last": last, "unit": "seconds"}))
     )
     assert tuple(shown_ends) == ends
+
+
+def test_one_trial_is_one_trial_and_losses_have_round_numbers_on_their_axis() -> None:
+    experiment = lt.Experiment(lt.ThompsonSampling(0.5), ["A", "B"], horizon=200, seed=1)
+    experiment.tell(experiment.ask().id, 1.0)
+    shown = panels(experiment_view(experiment, loss=20, seed=1))
+    assert "1 trial<" in shown["traffic"]
+    assert "1 trials" not in shown["traffic"]
+    marks = re.findall(r'<g class="tick">.*?<text[^>]*>([^<]*)</text></g>', shown["risk"])
+    assert len(marks) >= 4
+    assert marks[0] == "0"
+    steps = {round(float(b.replace(",", "")) - float(a.replace(",", "")), 9) for a, b in pairwise(marks)}
+    assert len(steps) == 1
