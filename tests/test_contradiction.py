@@ -90,9 +90,12 @@ def test_rewards_that_fit_have_a_forecast_which_says_which_number_to_act_on() ->
             if "The chance of losing" in text:
                 break
         assert "contradict" not in text
-        assert "This is the number to act on; on the worst problem that they do not exclude it is " in first
+        assert (
+            "This is the number to act on; on the worst problem found that they do not exclude, it is "
+            in first
+        )
         assert panels.WHY_WORST in text
-        assert "whichever means that the rewards do not exclude within the stated range are true" in text
+        assert "for all means in the stated range that the rewards do not exclude" in text
 
 
 def test_means_that_are_too_low_have_another_cause() -> None:
@@ -140,7 +143,7 @@ def test_an_alarm_is_not_quiet_about_it_and_says_it_once(caplog: Any) -> None:
     watched(office, posted)[1]()  # another server, or the same one after a restart
     (note,) = [event for event in events_of(journal) if event["kind"] == "alarm"]
     assert note["about"] == "settings.means"
-    assert "the rewards contradict settings.means" in note["message"]
+    assert note["message"].startswith("The rewards contradict settings.means: the mean of ")
     assert [post["message"] for post in posted] == [note["message"]]
     assert posted[0]["experiment"] == "one"
     assert "contradict settings.means" in caplog.text

@@ -46,8 +46,8 @@ NO_MEANS = (
 )
 WHY_WORST = (
     "Act on the average, as alarms do. The worst problem is the worst one that the rewards so far do not "
-    "exclude: in it these rewards would be rare luck, so that its chance from here on may be far above what "
-    "a plan promised for the whole experiment."
+    "exclude: in it these rewards would be luck, so that its chance from here on may be far above what a "
+    "plan promised for the whole experiment."
 )
 IN_AVERAGE = "; the doubt about the means is in the average"
 HOW = {

@@ -148,7 +148,8 @@ def losing(view: View) -> str:
     average, worst = chance_of(found["chance"]), chance_of(found["worst"])
     return (
         f"The chance of losing {lost} by the end, after {end}, is {average} on average over what the rewards "
-        f"say. This is the number to act on; on the worst problem that they do not exclude it is {worst}."
+        "say. This is the number to act on; on the worst problem found that they do not exclude, it is "
+        f"{worst}."
     )
 
 
@@ -183,8 +184,8 @@ def alarm_words(event: View) -> str:
 
 def so_far(lost: View, stated: bool = False) -> str:
     """The range of what was lost up to now. stated: whether the range of all means was stated."""
-    which = "that the rewards do not exclude" + (" within the stated range" if stated else "")
-    return f"between {limits(lost).replace(' to ', ' and ')}, whichever means {which} are true"
+    which = "all means in the stated range" if stated else "all means"
+    return f"between {limits(lost).replace(' to ', ' and ')} for {which} that the rewards do not exclude"
 
 
 def event_words(event: View) -> str:

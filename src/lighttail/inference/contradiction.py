@@ -17,8 +17,8 @@ class Contradicted(BadInput):
 
     def __init__(self, field: str, between: tuple[float, float], detail: str) -> None:
         self.detail = detail
-        found = f"the rewards contradict {field}: {detail}"
-        super().__init__(field=field, value=between, verb="agree with", allowed="the rewards", found=found)
+        said = f"the rewards contradict {field}: {detail}"
+        super().__init__(said, field=field, value=between, allowed="two numbers that agree with the rewards")
 
 
 def contradiction(

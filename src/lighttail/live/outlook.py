@@ -85,8 +85,8 @@ class Outlook(NamedTuple):
             return self._forecast(wish, threads)
         except Contradicted as error:
             name = MEANS if wish.between is None else "the range from low to high"
-            found = f"the rewards contradict {name}: {error.detail}"
-            raise conflict(name, error.value, "the rewards", verb="agree with", found=found) from None
+            said = f"the rewards contradict {name}: {error.detail}"
+            raise conflict(name, error.value, str(error.allowed), message=said) from None
 
     def _forecast(self, wish: Wish, threads: int) -> Forecast:
         loss, risk = wish.loss, self.settings.risk

@@ -101,7 +101,8 @@ class Watch:
             outlook, made = await self.forecasts.made(desk)
         except BadInput as error:
             if error.field == MEANS:
-                self._post(name, await desk.answer(Note(risk, error.sentence)))
+                message = f"{error.sentence[:1].upper()}{error.sentence[1:]}."
+                self._post(name, await desk.answer(Note(risk, message)))
             raise
         took = time.monotonic() - begun
         seen.next = time.monotonic() + max(EVERY, SHARE * took)
