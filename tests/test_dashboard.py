@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -455,7 +456,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("field", "value"), WRONG.items())
 def test_a_wrong_field_is_answered_beside_it_with_the_servers_sentence(field: str, value: str) -> None:
-    good = {"name": "one", "arms": "A\nB", "policy": "ucb:anytime:0.5", "horizon": "100", "loss": "5"}
+    good = {"name": "one", "arms": "A\nB", "policy": "ucb:anytime:0.5", "horizon": "100", "loss": "1"}
     good |= {"chance": "0.01", "then": "warn", "low": "0", "high": "1", "window": "9", "default": "0"}
     good |= {"least_mean": "3 %", "largest_mean": "0.05"}
     with client_of() as client:
@@ -644,7 +645,7 @@ def test_watch_prints_the_table_and_writes_the_page(tmp_path: Path) -> None:
     assert not re.search(r'(src|href)="', text)
     view = experiment_view(experiment, loss=20, seed=1)
     large = re.findall(r'<p class="large">(.*?)</p>', text)
-    assert len(large) == 2
+    assert len(large) == 1  # the chance to act on
     assert static_page({**view, "name": "shop"}) == text
     chance = view["risk"]["forecast"]["chance"]["value"]
     assert large[0] == (f"{100 * chance:.3g}\u00a0%" if chance >= 0.01 else large[0])
@@ -686,3 +687,16 @@ def test_traffic_of_less_than_a_minute_has_seconds_at_its_ends(last: float, ends
         r">1970-01-01 ([\d:]+)<", str(_axis({"start": 0.0, "last": last, "unit": "seconds"}))
     )
     assert tuple(shown_ends) == ends
+
+
+def test_one_trial_is_one_trial_and_losses_have_round_numbers_on_their_axis() -> None:
+    experiment = lt.Experiment(lt.ThompsonSampling(0.5), ["A", "B"], horizon=200, seed=1)
+    experiment.tell(experiment.ask().id, 1.0)
+    shown = panels(experiment_view(experiment, loss=20, seed=1))
+    assert "1 trial<" in shown["traffic"]
+    assert "1 trials" not in shown["traffic"]
+    marks = re.findall(r'<g class="tick">.*?<text[^>]*>([^<]*)</text></g>', shown["risk"])
+    assert len(marks) >= 4
+    assert marks[0] == "0"
+    steps = {round(float(b.replace(",", "")) - float(a.replace(",", "")), 9) for a, b in pairwise(marks)}
+    assert len(steps) == 1

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from lighttail.live.errors import unavailable
 from lighttail.live.journal import Row
 from lighttail.live.memory import MemoryJournal
 from lighttail.server import gate, reading
+from lighttail.server.keys import ROLES, Keys, add_key
 from lighttail.server.reading import LARGEST_BODY, json_of
 
 ONE = "/v1/experiments/one"
@@ -436,3 +438,42 @@ def test_a_server_begins_although_its_database_is_gone_for_a_moment(monkeypatch:
         while journal.head("before")[0] < 5 and time.monotonic() < end:
             time.sleep(0.01)
     assert journal.head("before")[0] == 5  # both windows were closed, although nobody asked
+
+
+def test_refusals_say_what_to_send(client: Client) -> None:
+    one = refusal(client.post(f"{ONE}/tell", json={"id": "1", "reward": 1}), 400, "rewards")
+    assert one["message"].endswith(
+        'given in the body, as {"rewards": [{"id": "1", "reward": 1}]}, but is missing'
+    )
+    bare = refusal(client.post(f"{ONE}/pause"), 415, "Content-Type")
+    assert 'but is missing; add -H "Content-Type: application/json"' in bare["message"]
+    assert not client.get(ONE).json()["paused"]
+    light = {"name": "two", "policy": "ucb:lighttailed:0.056", "arms": ["A", "B"]}
+    short = refusal(client.post("/v1/experiments", json=light), 400, "horizon")
+    assert "horizon must be given with UCB + LightTailed(0.056), but is missing" in short["message"]
+    assert "None" not in short["message"]
+    nameless = refusal(client.post("/v1/experiments", json={"policy": "ts:0.5"}), 400, "name")
+    assert nameless["message"] == "name must be given, but is missing"
+
+
+def test_whoever_may_read_learns_which_name_was_meant(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    keys = {role: {"Authorization": f"Bearer {add_key(file, role, role)}"} for role in ROLES}
+    with client_of(keys=Keys(file), at="experiments.example") as client:
+        manage = keys["manage"]
+        none = refusal(client.get("/v1/experiments/web", headers=manage), 404, "name")
+        assert none["message"].endswith("but is 'web'; there is none yet")
+        client.post("/v1/experiments", json=FIRST | {"name": "web"}, headers=manage)
+        wrong = "name must be the name of an experiment, but is 'webb'"
+        for path in ("", "/journal", "/state", "/view"):
+            told = refusal(client.get(f"/v1/experiments/webb{path}", headers=keys["read"]), 404, "name")
+            assert told["message"] == f"{wrong}; did you mean 'web'?"
+        far = refusal(client.get("/v1/experiments/shop", headers=keys["read"]), 404, "name")
+        assert far["message"].endswith("; there is 'web'")
+        ask = refusal(client.post("/v1/experiments/webb/ask", json={}, headers=keys["ask"]), 404, "name")
+        assert ask["message"] == wrong  # whoever may only ask must not learn names
+        both = refusal(client.post("/v1/experiments/webb/ask", json={}, headers=manage), 404, "name")
+        assert both["message"] == f"{wrong}; did you mean 'web'?"
+        page = client.get("/experiments/webb", headers=keys["read"] | {"Accept": "text/html"})
+        assert page.status_code == 404
+        assert "did you mean" in page.text

@@ -172,7 +172,7 @@ def test_a_policy_that_needs_a_horizon_says_so_and_names_the_one_that_does_not(b
     if not bonus.needs_horizon:
         lt.Experiment(lt.UCB(bonus), ARMS).ask()
         return
-    with pytest.raises(ValueError, match=r"^horizon must be given with UCB \+ .*, but is None; UCB\(AnyTime"):
+    with pytest.raises(ValueError, match=r"^horizon must be given with UCB \+ .*, but is missing; UCB\(Any"):
         lt.Experiment(lt.UCB(bonus), ARMS)
 
 

@@ -24,7 +24,10 @@ import lighttail as lt
 from lighttail import cli
 from lighttail.cli.plan import _show, family_from
 from lighttail.dashboard.form import body_of, from_link
+from lighttail.live import Office
+from lighttail.live.memory import MemoryJournal
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import chance
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.reading.words import parse_policy
 from lighttail.report.document import code, document
@@ -82,7 +85,7 @@ def test_a_link_fills_in_the_form_of_the_service(plan: lt.Plan) -> None:
     body = body_of(filled | {"name": "mine", "then": "warn"})
     assert (body["arms"], body["horizon"]) == (["A", "B"], 100)
     assert parse_policy(body["policy"]) == plan.choice.policy
-    assert body["settings"]["risk"] == {"loss": 40.0, "chance": 0.05, "then": "warn"}
+    assert body["settings"]["risk"] == {"loss": 40.0, "chance": 0.5, "then": "warn"}
     own = replace(plan, choice=replace(plan.choice, words=""))
     assert form_link(own) == ""
 
@@ -120,7 +123,7 @@ def test_the_link_says_what_rewards_are(rates: lt.Plan) -> None:
     assert rewards(lt.Family.gaps(0.1, 0.5, noise=lt.Laplace(1.0))) is None
     noises = [lt.Gaussian(1.0), lt.Gaussian(3.0), lt.Bernoulli()]
     assert rewards(lt.Family([lt.Bandit([0.2, 0.4], noise) for noise in noises])) == {"sigma": 3.0}
-    assert rewards(rates.family) is None
+    assert rewards(rates.family) == {"low": 0.0, "high": 1.0}
     assert "limits of the data" not in run_parts(rates)[1][0]
 
 
@@ -138,13 +141,39 @@ def test_the_line_for_programs_begins_the_experiment_of_the_link(
             body = body_of(filled | {"name": name, "then": "warn"})
             assert {key: made[key] for key in body} == body
         assert server.call("GET", "/v1/experiments")[1]["experiments"] == names
-    (line,) = run_parts(rates)[-1][1]
+    (line,) = next(lines for _, lines in run_parts(rates) if lines[0].startswith("curl"))
     assert line == begin_line(rates)
     page = shown_text(lt.write_report(rates, tmp_path))
     _show(rates, tmp_path)
     for text in (page, capsys.readouterr().out):
         assert line in text
         assert "\n" not in line
+
+
+def test_the_lines_say_that_zeros_must_be_told_or_which_settings_do_it(
+    rates: lt.Plan, plan: lt.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = shown_text(lt.write_report(rates, tmp_path))
+    _show(rates, tmp_path)
+    for text in (page, capsys.readouterr().out):
+        flat = " ".join(text.split())
+        assert "Tell the reward of every visitor, zeros too" in flat
+        assert '"window": 604800, "default": 0' in flat
+    assert any("Tell the reward of every pull" in said for said, _ in run_parts(plan))
+    settings = json.loads(shlex.split(begin_line(rates))[-1])["settings"]
+    added = settings | json.loads('{"window": 604800, "default": 0}')
+    office = Office(MemoryJournal())
+    office.create("one", rates.choice.words, ["A", "B", "C"], rates.horizon, settings=added)
+    office.close()
+
+
+@pytest.mark.parametrize(("limit", "alarm"), [(0.001, 0.02), (0.01, 0.2), (0.05, 0.5), (0.6, 0.6)])
+def test_the_alarm_of_a_planned_experiment_is_rare(rates: lt.Plan, limit: float, alarm: float) -> None:
+    asked = replace(rates, limit=limit)
+    risk = json.loads(shlex.split(begin_line(asked))[-1])["settings"]["risk"]
+    assert risk["chance"] == pytest.approx(alarm)
+    assert parse_qsl(urlsplit(form_link(asked)).query)[4] == ("chance", f"{alarm:g}")
+    assert any(f"rises above {chance(alarm)}" in said for said, _ in run_parts(asked))
 
 
 SPLIT = """pre => {  // the words of a box that stand on two lines

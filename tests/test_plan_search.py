@@ -413,7 +413,7 @@ def test_a_policy_that_fails_its_confirmation_is_not_called_nearest_if_another_i
     """The search may rank a curve first because it has not seen where the curve fails: here the
     even split, which always loses the limit, is the only one to be confirmed."""
 
-    def even_alone(search: Search, confirmation: object, ranked: object) -> list[Score]:
+    def even_alone(search: Search, ranked: object) -> list[Score]:
         return [score for score in search.scores.values() if score.candidate.policy == lt.EvenSplit()]
 
     asked: Any = {"horizon": 60, "loss": 3, "chance": 0.001, "seed": 1, "effort": 0.001}

@@ -85,3 +85,15 @@ def test_the_policy_that_is_suggested_suits_conversions() -> None:
         assert "ucb:anytime:0.1" in text
         assert "anytime:0.5" not in text
         assert "kappa, in units of the reward" in text
+
+
+def test_the_help_shows_the_port(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "serve", "--help") == 0
+    assert "8710" in capsys.readouterr().out
+
+
+def test_a_wrong_webhook_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "serve", "--store", "memory", "--port", "0", "--webhook", "foo") == 2
+    assert "but is 'foo'" in " ".join(capsys.readouterr().err.split())

@@ -30,7 +30,9 @@ def curl(server: Server, command: str) -> str:
 
 def test_two_workers_share_the_experiment_of_the_page(tmp_path: Path) -> None:
     commands = re.findall(r"^curl [^$]*?(?=\n```|\ncurl)", PAGE, re.MULTILINE)
-    begin, look, journal, pause = commands[:4]
+    begin, look, journal, pause, resume, stop, taken = commands[:7]
+    taken, export = taken.splitlines()
+    assert not re.search(r"curl [^\"\n]*\?", PAGE)  # a shell would look for files of this name
     with served(store=tmp_path / "shop.db") as server:
         assert json.loads(curl(server, begin))["name"] == "shop"
         here = os.environ | {"LIGHTTAIL_URL": f"http://127.0.0.1:{server.port}"}
@@ -45,8 +47,14 @@ def test_two_workers_share_the_experiment_of_the_page(tmp_path: Path) -> None:
         assert sum(summary["tries"].values()) == 2 * VISITS
         assert summary["events"]["tell"] + summary["events"]["amend"] == bought.count("'counted': 1")
         assert curl(server, journal) == ""
-        assert json.loads(curl(server, pause)) == {"changed": True}
+        for change in (pause, resume, stop):
+            assert json.loads(curl(server, change)) == {"changed": True}
+        events = curl(server, taken.partition(" -o ")[0]).splitlines()
+        assert json.loads(events[-1])["kind"] == "stop"
         assert server.end()[0] == 0
+    words = [sys.executable, "-m", "lighttail.cli", *export.replace("lighttail.db", "shop.db").split()[1:]]
+    subprocess.run(words, check=True, cwd=tmp_path)
+    assert len((tmp_path / "shop.csv").read_text().splitlines()) == 1 + 2 * VISITS
 
 
 def test_a_backup_of_a_running_server_is_a_journal(tmp_path: Path) -> None:

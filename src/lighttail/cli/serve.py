@@ -26,7 +26,7 @@ def serve(
         str, typer.Option(help="The address; another one than this machine's needs --keys.")
     ] = HOST,
     port: Annotated[
-        int | None, whole_option("port", help="The port; 0 takes any free one.  [default: 8710]")
+        int | None, whole_option("port", help="The port; 0 takes any free one.", show_default=str(PORT))
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="The file of `lighttail keys`.")] = None,
     webhook: Annotated[

@@ -9,12 +9,13 @@ from typing import Any
 from lighttail.dashboard.history import BYS, OTHERS
 from lighttail.dashboard.html import Html, el
 from lighttail.dashboard.words import exactly, lasting, moment, number
-from lighttail.outcomes.format import rounded
+from lighttail.outcomes.format import counted, rounded
 
 View = dict[str, Any]
 MOST_ROWS = 8  # arms with a row of their own in the picture of the traffic
 HIGH, LINE = 56, 16  # pixels: of a row of bars, and of a line of text
 LAW_HIGH = 170
+LEAST_STEPS = 3  # between the numbers on an axis
 LEAST_SHARE = 1e-4  # where the picture of the law begins
 
 
@@ -55,7 +56,7 @@ def traffic_chart(traffic: View) -> Html:
     each = lasting(width) if traffic["unit"] == "seconds" else f"{width:,.0f} pulls"
     each = "pull" if each == "1 pulls" else each.removeprefix("1 ") if each in ("1 second",) else each
     parts = [_row(arm, row, tallest) for arm, row in stacks.items()]
-    said = f"The tallest bar is {tallest:,} trials per {each}."
+    said = f"The tallest bar is {counted(tallest, 'trial')} per {each}."
     return el("div", parts, _axis(traffic), el("p", said, class_="note"), class_="rows")
 
 
@@ -78,9 +79,10 @@ def _row(arm: str, row: list[dict[str, int]], tallest: int) -> Html:
                     )
                 )
     total = sum(sum(stack.values()) for stack in row)
-    label = f"Traffic of {arm} over time: {total:,} trials"
+    many = counted(total, "trial")
+    label = f"Traffic of {arm} over time: {many}"
     ground = el("line", x1="0%", x2="100%", y1=HIGH, y2=HIGH, class_="ground")
-    head = el("p", el("bdi", arm), " ", el("span", f"{total:,} trials", class_="note"), class_="row-name")
+    head = el("p", el("bdi", arm), " ", el("span", many, class_="note"), class_="row-name")
     return el("div", head, svg(HIGH + 1, label, bars, ground))
 
 
@@ -170,5 +172,25 @@ def law_chart(forecast: View) -> Html | None:
         f"X is {exactly(loss)}. The scale of the shares is logarithmic."
     )
     ground = el("line", x1="0%", x2="100%", y1=foot, y2=foot, class_="ground")
-    ends = [text("0%", LAW_HIGH - 3, rounded(left)), text("100%", LAW_HIGH - 3, rounded(right), "end")]
-    return svg(LAW_HIGH, label, _law_grid(foot), bars, ground, mark, named, ends)
+    scale = [_tick(place(value), value, foot) for value in ticks(left, right)]
+    return svg(LAW_HIGH, label, _law_grid(foot), bars, ground, mark, named, scale)
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers on an axis: four to eight of them, in steps of 1, 2 or 5 times a power of ten.
+
+    >>> ticks(0.0, 22.0), ticks(0.0, 165.0)
+    ([0.0, 5.0, 10.0, 15.0, 20.0], [0.0, 50.0, 100.0, 150.0])
+    """
+    rough = (high - low) / LEAST_STEPS
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = max(times * unit for times in (1.0, 2.0, 5.0) if times * unit <= rough * (1.0 + 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [place * step for place in range(first, last + 1)]
+
+
+def _tick(across: float, value: float, foot: int) -> Html:
+    """A mark on the axis and its number."""
+    side = "start" if across < 0.04 else "end" if across > 0.96 else "middle"
+    line = el("line", x1=percent(across), x2=percent(across), y1=foot, y2=foot + 4, class_="ground")
+    return el("g", line, text(percent(across), LAW_HIGH - 2, f"{value:,.10g}", side), class_="tick")

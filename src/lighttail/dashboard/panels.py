@@ -14,6 +14,7 @@ from lighttail.dashboard.words import (
     alarm_words,
     chance_of,
     chance_range,
+    contradicting,
     event_words,
     exactly,
     lasting,
@@ -42,6 +43,11 @@ NOT_FINAL = (
 NO_MEANS = (
     "No limits on the means are set, so the forecast allows for arms that differ by a lot, and is too high "
     "if they do not."
+)
+WHY_WORST = (
+    "Act on the average, as alarms do. The worst problem is the worst one that the rewards so far do not "
+    "exclude: in it these rewards would be luck, so that its chance from here on may be far above what a "
+    "plan promised for the whole experiment."
 )
 IN_AVERAGE = "; the doubt about the means is in the average"
 HOW = {
@@ -80,7 +86,8 @@ def alarm(view: View) -> Html | None:
         if event["kind"] in ("resume", "settings", "create"):
             return None
         if event["kind"] == "alarm" and "state" not in event:
-            return _stressed(event)
+            over = event.get("about") == "settings.means" and view["contradiction"] is None
+            return None if over else _stressed(event)
     return None
 
 
@@ -101,20 +108,24 @@ def risk(view: View) -> Html:
     """The chance of losing X, in large type, twice; the law of the loss; and what was lost so far."""
     asked = view["risk"]
     found = asked["forecast"]
+    if said := contradicting(view):
+        return el("p", said, class_="warning")
     if found is None:
         said = asked["why"] or "The forecast is being made; it takes some seconds."
         return el("p", said, class_="note", role=None if asked["why"] else "status")
     loss, end = exactly(found["loss"]), f"{found['horizon']:,}"
+    lost = so_far(found["so_far"], view["means_between"] is not None)
     pair = el(
         "div",
         _answer("On average over what the rewards say", found["chance"], IN_AVERAGE),
-        _answer("On the worst problem found within the confidence limits", found["worst"]),
-        _card("Lost so far, on average", number(found["so_far"]["value"]), so_far(found["so_far"]), "medium"),
+        _answer("On the worst problem found that the rewards do not exclude", found["worst"], "", "medium"),
+        _card("Lost so far, on average", number(found["so_far"]["value"]), lost, "medium"),
         class_="answers",
     )
     parts: list[Any] = [
         el("p", f"The chance of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
         pair,
+        el("p", WHY_WORST, class_="note"),
         _figure(
             law_chart(found),
             f"The loss after {end} pulls, in units of reward (the scale of the shares is logarithmic)",
@@ -137,8 +148,8 @@ def risk(view: View) -> Html:
     return html(*parts)
 
 
-def _answer(name: str, estimate: View, more: str = "") -> Html:
-    return _card(name, chance_of(estimate), chance_range(estimate) + more, "large")
+def _answer(name: str, estimate: View, more: str = "", size: str = "large") -> Html:
+    return _card(name, chance_of(estimate), chance_range(estimate) + more, size)
 
 
 def _card(name: str, value: str, note: str, size: str) -> Html:

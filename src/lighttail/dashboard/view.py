@@ -9,13 +9,17 @@ from typing import Any
 
 from lighttail.checks import BadInput
 from lighttail.dashboard.history import MOST_ARMS, OTHERS, Spans
-from lighttail.inference import BoundedRewards, Evidence, Limits, SubGaussianRewards, lead
+from lighttail.inference import BoundedRewards, Evidence, Limits, SubGaussianRewards, contradiction, lead
 from lighttail.online import Experiment
 from lighttail.online.overview import Overview, overview
 
 View = dict[str, Any]
 DEFAULT_PART = 0.05  # of the largest possible loss: the loss that a page asks about if nobody names one
 MOST_SHOWN = 200  # arms in a view
+NO_ARMS: View = {
+    **{"arms": None, "arms_count": 0, "best": None, "beats": 0, "ahead": []},
+    **{"no_limits": None, "contradiction": None},
+}
 
 
 def evidence_of(settings: Mapping[str, Any]) -> Evidence:
@@ -33,6 +37,7 @@ def arms_view(
     retired: Any = (),
     why: str | None = None,
     first: int | None = None,
+    between: tuple[float, float] | None = None,
 ) -> View:
     """The arms with the limits of their means, and the best one so far against the others, of which there may
     be more than a page shows: `beats` is the number of all arms to which the best one is shown to be better.
@@ -40,7 +45,8 @@ def arms_view(
     tries: the pulls of each arm. heard: the number and the sum of the rewards that are evidence.
     retired: the arms that are never chosen again. why: the sentence that says why the rewards are no
     evidence; then there are no limits, and nothing is shown. first: how many arms there were at the
-    beginning, if others were added."""
+    beginning, if others were added. between: the limits of all means, if they are stated; `contradiction`
+    says why the rewards contradict them, if they do."""
     limits: dict[Any, Limits] = {}
     ahead: list[View] = []
     best, beats = None, 0
@@ -70,6 +76,7 @@ def arms_view(
         "beats": beats,
         "ahead": ahead,
         "no_limits": why,
+        "contradiction": contradiction({arm: found[1:] for arm, found in limits.items()}, between),
         "rewards_are": _said(evidence),
     }
 
@@ -120,7 +127,7 @@ def service_view(summary: View, history: View, arms: View | None, risk: View) ->
         "means_between": summary["settings"].get("means"),
         "dim": summary["dim"],
         "estimate": summary.get("estimate"),
-        **(arms or {"arms": None, "best": None, "beats": 0, "ahead": [], "no_limits": None, "arms_count": 0}),
+        **(arms or NO_ARMS),
         "apart": {name: _apart(one) for name, one in apart.items() if any(one["tries"].values())},
         "rewards": {
             "open": summary["open"] + sum(one["open"] for one in apart.values()),
@@ -195,7 +202,14 @@ def experiment_view(
         **{"name": name, "policy": str(experiment.policy), "horizon": experiment.horizon},
         **{"pulls": now.pulls, "trials": now.pulls, "status": "running", "seq": None, "time": None},
         **{"settings": {}, "means_between": _between(more.get("between")), "dim": None, "estimate": None},
-        **arms_view(now.tries, now.heard, evidence, now.retired, first=experiment.began_with),
+        **arms_view(
+            now.tries,
+            now.heard,
+            evidence,
+            now.retired,
+            first=experiment.began_with,
+            between=more.get("between"),
+        ),
         "apart": {},
         "rewards": {"open": now.open, "told": sum(n for n, _ in now.heard.values())},
         "alarm": None,

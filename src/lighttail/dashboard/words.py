@@ -96,7 +96,15 @@ def sentence(view: View) -> str:
     due = "" if horizon is None else f" of {horizon:,}"
     begun = {"running": "is running", "paused": "is paused", "stopped": "was stopped"}[view["status"]]
     said = f"{view['name']} {begun} after {view['pulls']:,}{due} pulls of {view['policy']}."
-    return f"{said} {leading(view)} {losing(view)}".strip()
+    return f"{contradicting(view)} {said} {leading(view)} {losing(view)}".strip()
+
+
+def contradicting(view: View) -> str:
+    """That the rewards contradict the stated limits of all means, so that no chance of a loss is right."""
+    if view["contradiction"] is None:
+        return ""
+    name = "settings.means" if "means" in view["settings"] else "the stated limits of all means"
+    return f"The rewards contradict {name}, and no chance of a loss is shown: {view['contradiction']}."
 
 
 def leading(view: View) -> str:
@@ -134,13 +142,14 @@ def nothing_shown(view: View) -> str:
 def losing(view: View) -> str:
     """What may be lost by the end."""
     found = view["risk"]["forecast"]
-    if found is None:
+    if found is None or view["contradiction"] is not None:
         return ""
     lost, end = f"{exactly(found['loss'])} or more", f"{found['horizon']:,} pulls"
     average, worst = chance_of(found["chance"]), chance_of(found["worst"])
     return (
         f"The chance of losing {lost} by the end, after {end}, is {average} on average over what the rewards "
-        f"say and {worst} on the worst problem found."
+        "say. This is the number to act on; on the worst problem found that they do not exclude, it is "
+        f"{worst}."
     )
 
 
@@ -173,9 +182,10 @@ def alarm_words(event: View) -> str:
     return f"{found} (between {low} and {high}), {where} the limit of {chance(event['limit'])}."
 
 
-def so_far(lost: View) -> str:
-    """The range of what was lost up to now."""
-    return f"between {limits(lost).replace(' to ', ' and ')} within the limits of all means"
+def so_far(lost: View, stated: bool = False) -> str:
+    """The range of what was lost up to now. stated: whether the range of all means was stated."""
+    which = "all means in the stated range" if stated else "all means"
+    return f"between {limits(lost).replace(' to ', ' and ')} for {which} that the rewards do not exclude"
 
 
 def event_words(event: View) -> str:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lighttail.checks import numbers, positive, refuse, whole
 from lighttail.course import Beginning
 from lighttail.delays import DelayLike
-from lighttail.inference import Evidence, Limits
+from lighttail.inference import Contradicted, Evidence, Limits, contradiction
 from lighttail.inference.evidence import Heard
 from lighttail.inference.sequences import parts_of_error
 from lighttail.outcomes import estimates
@@ -53,7 +53,7 @@ class Forecast:
     losses: of every simulated path, in rising order; each path has its own means, drawn from their posterior.
     most: the largest loss that is possible; if means have no limits, the largest on any of the drawn means.
     so_far: the loss up to now: its posterior mean, and the least and the largest loss of the means within the
-        confidence sequences.
+        confidence sequences and, if they were stated, within the limits of all means.
     worst: the chance on the worst problem that was found within the confidence sequences.
     worst_means: the means of that problem, by arm.
     """
@@ -145,7 +145,8 @@ def forecast_from(
     evidence: what is known about rewards. horizon: the pulls at the end. loss: in units of reward.
     paths: simulated ends; each has means of its own. delay: of rewards to come, as in `simulate`.
     between: two numbers between which all means are believed to lie, all values equally likely before rewards
-        are seen. Without them, the prior is that of the evidence.
+        are seen. Without them, the prior is that of the evidence. Raises Contradicted if the rewards exclude
+        them for some arm.
     problem: the means and the noise, if they are known; `chance` and `worst` are then those of this problem.
     heard: the rewards of each arm that are evidence about its mean; by default all that the policy heard.
     floors: the places of arms that are pulled with a chance of their own, whatever the policy chooses.
@@ -177,14 +178,10 @@ def forecast_from(
         return lost(continued(start, noise, means, horizon, seed=seed, **more), means)
 
     if problem is None:
-        known = heard if drawn_from is None else drawn_from
-        means = evidence.posterior(known, np.random.default_rng([seed, 0]), paths, _limits(between))
-        parts = parts_of_error(len(heard), first)
-        limits = [
-            evidence.limits(one, -math.log(part * (1.0 - LEVEL)))
-            for one, part in zip(heard, parts, strict=True)
-        ]
-        candidates = _candidates(limits, means, _limits(between), loss / horizon)
+        believed, known = _limits(between), heard if drawn_from is None else drawn_from
+        limits = _within(arms, heard, evidence, believed, first)
+        means = evidence.posterior(known, np.random.default_rng([seed, 0]), paths, believed)
+        candidates = _candidates(limits, means, believed, loss / horizon)
     else:
         means, limits = np.tile(problem.means, (paths, 1)), [(mean, mean) for mean in problem.means]
         candidates = means[:1]
@@ -201,6 +198,22 @@ def forecast_from(
         worst=worst,
         worst_means=dict(zip(arms, worst_means.tolist(), strict=True)),
     )
+
+
+def _within(
+    arms: Sequence[Any], heard: Sequence[Heard], evidence: Evidence, between: Any, first: int | None
+) -> list[tuple[float, float]]:
+    """The limits of each mean, which hold at all times, within `between`. Raises Contradicted if the limits
+    of some mean are outside: then no forecast with these numbers is right."""
+    parts = parts_of_error(len(heard), first)
+    limits = [
+        evidence.limits(one, -math.log(part * (1.0 - LEVEL))) for one, part in zip(heard, parts, strict=True)
+    ]
+    if between is None:
+        return limits
+    if (detail := contradiction(dict(zip(arms, limits, strict=True)), between)) is not None:
+        raise Contradicted("between", between, detail)
+    return [(max(low, between[0]), min(high, between[1])) for low, high in limits]
 
 
 def _widest(evidence: Evidence, between: Any, means: Floats, known: bool) -> float:

@@ -1,6 +1,7 @@
 """What the rewards of a live experiment show, in intervals that hold however often people look
 (docs/inference.md)."""
 
+from lighttail.inference.contradiction import Contradicted, contradiction
 from lighttail.inference.evidence import BoundedRewards, Evidence, SubGaussianRewards
 from lighttail.inference.sequences import (
     Lead,
@@ -13,12 +14,14 @@ from lighttail.inference.sequences import (
 
 __all__ = [
     "BoundedRewards",
+    "Contradicted",
     "Evidence",
     "Lead",
     "Limits",
     "Sequences",
     "SubGaussianRewards",
     "confidence_sequences",
+    "contradiction",
     "lead",
     "share_mismatch",
 ]

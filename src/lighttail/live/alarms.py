@@ -3,7 +3,11 @@
 `settings.risk` = {loss, chance, then}. A forecast finds the chance of losing `loss` or more by the end, with
 a 95 % interval [low, high] for the error of the simulation. The alarm begins if low > `chance`, and is over
 if high < `chance`. In between, the state stays as it is: luck in the simulation must neither pause an
-experiment nor let an alarm come and go, whichever of several servers has simulated."""
+experiment nor let an alarm come and go, whichever of several servers has simulated.
+
+If the rewards contradict `settings.means`, there is no chance to compare, and the alarm is a note: an event
+of the kind "alarm" without a state, `about` the setting, with a sentence (`message`). It is written once
+until the settings change."""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from lighttail.live.errors import Damaged
 from lighttail.live.journal import Event
 
 ON, OVER = "on", "over"
+MEANS = "settings.means"  # an alarm without a chance may be about it: the rewards contradict it
 Risk = dict[str, Any]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
-from lighttail.live.alarms import after_alarm
+from lighttail.live.alarms import MEANS, after_alarm
 from lighttail.live.errors import Damaged, conflict
 from lighttail.live.hearing import Hearing
 from lighttail.live.journal import Event
@@ -67,7 +67,7 @@ class Book:
         self.player = player_of(event)
         self.labels: list[Label] | None = self.player.labels if isinstance(self.player, ArmPlayer) else None
         self.retired: dict[int, int] = {}  # the place of each retired arm, and the event that retired it
-        self.settings = self._read(event.get("settings"))
+        self.settings = self.read(event.get("settings"))
         self.ledger = Ledger(self.player.memo)
         arms = len(self.labels or ())
         self.apart = {HOLDOUT: Tally(arms), FALLBACK: Tally(arms)}
@@ -77,9 +77,11 @@ class Book:
         self.paused = self.stopped = False
         self.astray = 0
         self.alarm: Event | None = None  # the last one about the present risk budget
+        self.noted = False  # whether a note says that the rewards contradict the present `settings.means`
         self.names: dict[int, Label] = {}  # the label of each open trial of a linear policy, if it has one
 
-    def _read(self, settings: Any) -> Settings:
+    def read(self, settings: Any) -> Settings:
+        """The settings that a user or an event gives. Raises BadInput if they do not fit the experiment."""
         made = read_settings(settings, self.labels, self.player)
         for place in self.retired:
             if (name := made.naming(place)) is not None:
@@ -107,8 +109,8 @@ class Book:
             return
         if kind == "settings":
             self.hearing.forget(self._young_since())
-            risk, self.settings = self.settings.risk, self._read(event["settings"])
-            self.alarm = self.alarm if self.settings.risk == risk else None
+            risk, self.settings = self.settings.risk, self.read(event["settings"])
+            self.alarm, self.noted = self.alarm if self.settings.risk == risk else None, False
         elif kind in ("pause", "resume"):
             self.paused = kind == "pause"
         elif kind == "stop":
@@ -121,6 +123,7 @@ class Book:
             self._retire(event)
         elif kind == "alarm":
             self.alarm = after_alarm(self.alarm, event, self.settings.risk)
+            self.noted = self.noted or event.get("about") == MEANS
         else:
             raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
         self._passed(kind, event["time"])
@@ -357,7 +360,7 @@ class Book:
     def to_plain(self) -> dict[str, Any]:
         """The whole book as JSON values: a snapshot, from which `restored` continues to the bit."""
         tallies = {str(code): [one.tries, one.heard, one.total] for code, one in self.apart.items()}
-        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm")
+        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm", "noted")
         return {
             **{"format": FORMAT, "order": sys.byteorder, "first": self.first},
             **{name: getattr(self, name) for name in names},
@@ -380,7 +383,7 @@ class Book:
         book = cls(plain["first"])
         book.player.restore(plain["player"])  # with the arms of that time
         book.retired = {int(place): int(seq) for place, seq in plain["retired"]}
-        book.settings = book._read(plain["settings"])
+        book.settings = book.read(plain["settings"])
         book.ledger = Ledger.restored(book.player.memo, plain["open"])
         book.hearing = Hearing.restored(plain["hearing"])
         book.names = {int(id): label for id, label in plain["names"]}
@@ -389,6 +392,7 @@ class Book:
             tally.tries, tally.heard, tally.total = tries, heard, total
         for name in ("seq", "time", "last", "paused", "stopped", "astray", "alarm"):
             setattr(book, name, plain[name])
+        book.noted = plain.get("noted", False)  # older snapshots have no notes
         book.counts.update(plain["counts"])
         return book
 

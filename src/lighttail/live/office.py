@@ -115,6 +115,11 @@ class Office:
         first["settings"] = {} if settings is None else settings
         book = Book(first)  # refuses whatever is wrong, before anything is written
         first["settings"] = book.settings.plain
+        try:
+            book.settings.check_new(first["horizon"])
+        except BadInput:
+            if first["name"] not in self.journal.names():  # one that was begun before they were checked stays
+                raise
         return first
 
     def _check_same(self, event: Event, seeded: bool) -> None:

@@ -16,8 +16,9 @@ from lighttail.course import Beginning
 from lighttail.delays import LONGEST
 from lighttail.forecasting import Forecast, forecast_from
 from lighttail.forecasting.forecast import stages
-from lighttail.inference import BoundedRewards, Evidence, SubGaussianRewards
+from lighttail.inference import BoundedRewards, Contradicted, Evidence, SubGaussianRewards
 from lighttail.inference.evidence import Heard
+from lighttail.live.alarms import MEANS
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict
 from lighttail.live.hearing import WINDOW_PARTS
@@ -78,7 +79,16 @@ class Outlook(NamedTuple):
         return self.seq, self.moment, *self.heard
 
     def forecast(self, wish: Wish, threads: int = 1) -> Forecast:
-        """The forecast. Raises BadInput if nothing says which loss, or how many pulls."""
+        """The forecast. Raises BadInput if nothing says which loss, or how many pulls, and Refused (409) if
+        the rewards contradict the limits of all means."""
+        try:
+            return self._forecast(wish, threads)
+        except Contradicted as error:
+            name = MEANS if wish.between is None else "the range from low to high"
+            said = f"the rewards contradict {name}: {error.detail}"
+            raise conflict(name, error.value, str(error.allowed), message=said) from None
+
+    def _forecast(self, wish: Wish, threads: int) -> Forecast:
         loss, risk = wish.loss, self.settings.risk
         if loss is None:
             if risk is None:

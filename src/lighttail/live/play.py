@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 from lighttail.checks import BadInput, refuse
-from lighttail.live.alarms import ON, Found, alarm_fields, is_on, verdict
+from lighttail.live.alarms import MEANS, ON, Found, alarm_fields, is_on, verdict
 from lighttail.live.book import Book
 from lighttail.live.errors import conflict, unknown
 from lighttail.live.journal import Event, Row, ask_line, digest_after, event_of, line_of, reward_line, row_of
 from lighttail.live.ledger import OpenTrial
 from lighttail.live.past import Past
-from lighttail.live.requests import Ask, Change, Look, Request, Served, Tell, Told
+from lighttail.live.requests import Ask, Change, Look, Note, Request, Served, Tell, Told
 from lighttail.live.settings import place_of
 from lighttail.online.trials import Label
 
@@ -86,6 +86,8 @@ class Round:
             return self._tell(request)  # type: ignore[arg-type]
         if isinstance(request, Look):
             return self._look(request)
+        if isinstance(request, Note):
+            return self._note(request)
         made = self._change(request) if isinstance(request, Change) else self._weigh(request.found)  # type: ignore[union-attr]
         self._freely = self.book.policy_decides
         return made
@@ -203,6 +205,7 @@ class Round:
         if len(tell.rewards) == 1:  # as most are: one reward of an open trial
             id, _, reward = tell.rewards[0]
             if id is not None and (trial := self.book.ledger.find(id)) is not None:
+                self.book.settings.check_reward(reward)
                 self.book.hear_one(trial, reward, self.now)
                 seq = self.book.seq
                 self._keep_plain(seq, id, None, reward_line(seq, self._shown, "tell", id, reward))
@@ -233,6 +236,7 @@ class Round:
             late += kind == "late"
             repeated += kind is None
             if kind is not None:
+                self.book.settings.check_reward(reward)
                 heard.append((kind, id, reward, trial))
         self._hear(heard)
         return Told(counted, repeated, late)
@@ -298,6 +302,8 @@ class Round:
             return False
         if change.kind in ("add", "retire"):
             return self._change_arms(change.kind, change.fields["arm"])
+        if change.kind == "settings":
+            book.read(change.fields["settings"]).check_new(book.first.get("horizon"))
         self._enter(self._made(change.kind, change.fields))
         return True
 
@@ -344,6 +350,16 @@ class Round:
         for event in made:
             self._enter(event)
         return made[0]
+
+    def _note(self, note: Note) -> Event | None:
+        """Write that the rewards contradict `settings.means`, once until the settings change; the event, or
+        None."""
+        book = self.book
+        if book.noted or book.stopped or book.settings.risk != note.risk or book.settings.means is None:
+            return None
+        event = self._made("alarm", {"about": MEANS, "message": note.message})
+        self._enter(event)
+        return event
 
     def _look(self, look: Look) -> Any:
         if look.what == "summary":

@@ -64,6 +64,13 @@ class Weigh(NamedTuple):
     found: Found
 
 
+class Note(NamedTuple):
+    """Why the risk budget `risk` cannot be watched: the rewards contradict `settings.means`."""
+
+    risk: dict[str, Any]
+    message: str
+
+
 class Look(NamedTuple):
     """A look at the book: "summary", "state", "outlook" (what a forecast needs), "risk" (whether a
     forecast is due), or "tick", which only
@@ -72,7 +79,7 @@ class Look(NamedTuple):
     what: str
 
 
-Request = Ask | Tell | Change | Weigh | Look
+Request = Ask | Tell | Change | Weigh | Note | Look
 
 
 def ask_for(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
-from lighttail.checks import fraction, known_word, number, one_of, positive, refuse
+from lighttail.checks import BadInput, fraction, known_word, number, one_of, positive, refuse
 from lighttail.online.player import Player
 from lighttail.online.state import checked_reward, fields_of
 from lighttail.online.trials import Label
@@ -79,6 +79,34 @@ class Settings:
         if self.holdout is not None and place == self.holdout[0]:
             return "holdout"
         return "fallback" if place == self.fallback else None
+
+    def check_reward(self, reward: float) -> None:
+        """Raise BadInput if a reward is outside the range that the setting `rewards` says. A journal that
+        was written before rewards were checked may hold such a reward, and is replayed all the same."""
+        if (known := self.rewards) is not None and "low" in known:
+            low, high = known["low"], known["high"]
+            if not low <= reward <= high:
+                raise refuse("reward", reward, f"between {low:g} and {high:g}, as settings.rewards says")
+
+    def check_new(self, horizon: int | None) -> None:
+        """Raise BadInput if the settings contradict one another. New settings alone are checked: those of a
+        journal that was written before are replayed as they are."""
+        if self.window is not None:
+            try:
+                self.check_reward(self.default)
+            except BadInput as error:
+                raise error.renamed("settings.default") from None
+        known = self.rewards or {}
+        spans = [] if self.means is None else [self.means]
+        spans += [(known["low"], known["high"])] if "low" in known else []
+        if self.risk is None or horizon is None or not spans:
+            return
+        low, high = max(span[0] for span in spans), min(span[1] for span in spans)
+        most = horizon * (high - low)
+        if 0.0 < most * (1.0 + 1e-9) < self.risk["loss"]:
+            said = f"settings.{'rewards' if self.means is None else 'means'} ({low:g} to {high:g})"
+            why = f"because no policy can lose more in {horizon:,} pulls with {said}"
+            raise refuse("settings.risk.loss", self.risk["loss"], f"at most {most:g}, {why}")
 
     def in_holdout(self, experiment: str, unit: str) -> bool:
         """Whether a unit is in the holdout: a hash of unit and experiment decides, so nothing is

@@ -304,7 +304,7 @@ def known_horizon(policy: Policy, horizon: Any, least: int, why: str, otherwise:
     horizon is missing.
     """
     if horizon is None and policy.needs_horizon:
-        raise refuse("horizon", None, f"given with {policy}", more=f"; {otherwise}")
+        raise refuse("horizon", None, f"given with {policy}", found="is missing", more=f"; {otherwise}")
     return None if horizon is None else whole("horizon", horizon, least, why, most=EXACT)
 
 

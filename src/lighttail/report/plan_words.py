@@ -27,6 +27,8 @@ NOMINAL = (
     "which is not proven."
 )
 SERVER = "http://127.0.0.1:8710"  # of `lighttail serve` without options
+ALARM, MOST_ALARM = 20.0, 0.5  # an alarm rings above so many times the limit of the plan, at most above this
+COINS = {"low": 0, "high": 1}
 SIZES = {0.5: "half", 2.0: "twice"}
 
 
@@ -119,14 +121,41 @@ def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
     if not plan.met:
         return [("No policy keeps the limit, so this plan has no line that starts a live experiment.", [])]
     parts = [("Run this policy in a live experiment, in Python:", live_lines(plan))]
-    beyond = " (rewards have the limits of the data; widen them if a reward may lie beyond)"
+    beyond = " (rewards have the limits of the data, and the server refuses others: widen them if need be)"
     filled = "Or behind HTTP: start the server, and open the form, in which all of this is filled in"
     if plan.choice.words:
+        rewards = rewards_of(plan)
+        observed = "low" in rewards and rewards != COINS
         parts += [
-            (f"{filled}{beyond if 'low' in rewards_of(plan) else ''}:", ["lighttail serve", form_link(plan)]),
+            (f"{filled}{beyond if observed else ''}:", ["lighttail serve", form_link(plan)]),
             ("Or send the same to the server, as any program can (the name is free):", [begin_line(plan)]),
+            (_telling(rewards == COINS), []),
         ]
+        if math.isfinite(plan.loss):
+            parts.append((_alarming(plan), []))
     return parts
+
+
+def _telling(coins: bool) -> str:
+    """What must be told, and the words of the settings that replace the telling."""
+    said = (
+        "Tell the reward of every visitor, zeros too: if conversions alone are told, every mean is 1."
+        if coins
+        else "Tell the reward of every pull, the bad ones too: otherwise the means are too high."
+    )
+    return (
+        f'{said} Or add "window": 604800, "default": 0 to the settings, which closes a trial without a '
+        "reward after 604,800 seconds (a week) with the reward 0; the form has fields for them."
+    )
+
+
+def _alarming(plan: Plan) -> str:
+    """Why the chance of the alarm is not the chance of the plan."""
+    return (
+        f"The server warns if the chance of this loss rises above {chance(alarm_chance(plan))}, and not "
+        f"above the {chance(plan.limit)} of the plan: a limit so close to the chance at the beginning would "
+        "often be passed by luck."
+    )
 
 
 def live_lines(plan: Plan) -> list[str]:
@@ -143,7 +172,7 @@ def form_link(plan: Plan, server: str = SERVER) -> str:
         return ""
     filled = {"arms": "\n".join(arms_of(plan)), "policy": plan.choice.words, "horizon": plan.horizon}
     if math.isfinite(plan.loss):
-        filled |= {"loss": f"{plan.loss:g}", "chance": f"{plan.limit:g}"}
+        filled |= {"loss": f"{plan.loss:g}", "chance": f"{alarm_chance(plan):g}"}
     if (limits := means_of(plan)) is not None:
         filled |= {"least_mean": limits[0], "largest_mean": limits[1]}
     filled |= rewards_of(plan)
@@ -156,7 +185,7 @@ def begin_line(plan: Plan, server: str = SERVER) -> str:
     body: dict[str, Any] = {"name": "planned", "arms": arms_of(plan), "policy": plan.choice.words}
     body |= {"horizon": plan.horizon, "settings": {}}
     if math.isfinite(plan.loss):
-        risk = {"loss": float(f"{plan.loss:g}"), "chance": float(f"{plan.limit:g}"), "then": "warn"}
+        risk = {"loss": float(f"{plan.loss:g}"), "chance": float(f"{alarm_chance(plan):g}"), "then": "warn"}
         body["settings"]["risk"] = risk
     if (limits := means_of(plan)) is not None:
         body["settings"]["means"] = dict(zip(("low", "high"), limits, strict=True))
@@ -166,6 +195,13 @@ def begin_line(plan: Plan, server: str = SERVER) -> str:
     return f"curl {server}/v1/experiments {held} -d {shlex.quote(json.dumps(body))}"
 
 
+def alarm_chance(plan: Plan) -> float:
+    """The chance above which an alarm of the live experiment shall ring: many times the limit of the plan,
+    because forecasts from a beginning with the chance c reach p by luck with a chance of up to c / p
+    (docs/forecasts.md)."""
+    return max(plan.limit, min(ALARM * plan.limit, MOST_ALARM))
+
+
 def means_of(plan: Plan) -> tuple[float, float] | None:
     """The limits of all means for the setting `means`, which must differ; None if there are none."""
     limits = plan.family.limits
@@ -173,10 +209,12 @@ def means_of(plan: Plan) -> tuple[float, float] | None:
 
 
 def rewards_of(plan: Plan) -> dict[str, float]:
-    """The setting `rewards`: the sigma of the noise, or the limits of observed rewards. Empty for rewards of
-    0 or 1, which the service assumes, and for noise that is not sub-Gaussian, of which it knows nothing."""
+    """The setting `rewards`: 0 and 1, the sigma of the noise, or the limits of observed rewards. Empty for
+    noise that is not sub-Gaussian, of which the service knows nothing."""
     members = [member for member in plan.family.members if not member.noise.certain]
-    if not members or all(member.noise.outcomes == (0.0, 1.0) for member in members):
+    if members and all(member.noise.outcomes == (0.0, 1.0) for member in members):
+        return dict(COINS)
+    if not members:
         return {}
     spans = [member.noise.span(member.means) for member in members]
     if not any(member.noise.moves for member in members) and None not in spans:

@@ -70,7 +70,7 @@ def made_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        middleware=[Middleware(Gate, guard=guard, meter=meter, page_of=refusal_page)],
+        middleware=[Middleware(Gate, guard=guard, meter=meter, page_of=refusal_page, names=office.names)],
         exception_handlers={HTTPException: refused},
     )
     app.router.route_class = PlainRoute

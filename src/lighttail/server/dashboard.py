@@ -61,7 +61,11 @@ class Dashboard:
             risk = risk_view(loss, horizon, why="There is no forecast: the actions change at every ask.")
             return self._dated(service_view(summary, history, None, risk))
         arms = await self._arms(summary, evidence, history)
-        risk = await self._risk(summary, evidence, loss, horizon, patience)
+        against = arms["contradiction"]
+        risk = await self._risk(summary, evidence, loss, horizon, patience if against is None else 0.0)
+        if against is not None:  # a forecast of a moment ago would be wrong, too
+            why = f"There is no forecast: the rewards contradict settings.means: {against}."
+            risk |= {"forecast": None, "why": why, "waiting": False}
         return self._dated(service_view(summary, history, arms, risk))
 
     async def _arms(self, summary: View, evidence: Evidence, history: View) -> View:
@@ -81,7 +85,10 @@ class Dashboard:
             why = why_no_evidence(summary, evidence, history, error)
         tries = {arm: summary["tries"].get(arm, 0) for arm in heard}
         first = len(summary["arms"]) - summary["joined"]
-        made = await run_in_threadpool(arms_view, tries, heard, evidence, summary["retired"], why, first)
+        means = summary["settings"].get("means")
+        between = None if means is None else (means["low"], means["high"])
+        about = (tries, heard, evidence, summary["retired"], why, first, between)
+        made = await run_in_threadpool(arms_view, *about)
         made["old_alone"] = old_alone
         self._kept[name] = (summary["seq"], now, made)
         self._kept.move_to_end(name)

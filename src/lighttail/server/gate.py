@@ -6,11 +6,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from difflib import get_close_matches
 from time import perf_counter
 from typing import Any, NoReturn, get_args
 from urllib.parse import parse_qsl
 
 from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from lighttail.checks import EXACT, BadInput, refuse
@@ -22,6 +24,7 @@ from lighttail.server.reading import Gone, Receive, body_of, check_json, json_of
 
 Scope = Any
 MOST_INSIDE = 2_000  # requests at one moment; the next one is refused with 503
+MOST_NAMED = 10  # experiments that a refusal names
 NO_METHOD = 405
 ALIVE = "/healthz"  # a full server is alive: whoever restarted it would make it worse
 CLOSE: Pair = (b"connection", b"close")  # the next request had better go to another server
@@ -36,10 +39,18 @@ logger = logging.getLogger("lighttail")
 class Gate:
     """Admits requests, counts them, and answers whatever goes wrong with a sentence.
 
-    page_of: the refusal as a page, if a person is to read it; None otherwise."""
+    page_of: the refusal as a page, if a person is to read it; None otherwise. names: the names of all
+    experiments, which a refusal may tell to whoever may read."""
 
-    def __init__(self, app: Any, guard: Guard, meter: Meter, page_of: PageOf | None = None) -> None:
-        self.app, self.guard, self.meter, self.page_of = app, guard, meter, page_of
+    def __init__(
+        self,
+        app: Any,
+        guard: Guard,
+        meter: Meter,
+        page_of: PageOf | None = None,
+        names: Callable[[], list[str]] = list,
+    ) -> None:
+        self.app, self.guard, self.meter, self.page_of, self.names = app, guard, meter, page_of, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -67,7 +78,7 @@ class Gate:
         except Exception as error:
             if status:  # the answer has begun: the client must see that it is not whole
                 raise
-            await send_answer(self._refusal(error, scope), sending)
+            await send_answer(self._refusal(await self._helped(error, scope), scope), sending)
         finally:
             self.meter.inside -= 1
             route = getattr(scope.get("route"), "path", "unknown")
@@ -85,6 +96,17 @@ class Gate:
             check_once(scope["headers"])
         scope[MAY] = self.guard.admitted(scope["path"], headers, scope["method"])
         await self.app(scope, receive, send)
+
+    async def _helped(self, error: Exception, scope: Scope) -> Exception:
+        """The refusal of the name of an experiment, with the names that there are, for those who may read."""
+        unnamed = isinstance(error, Refused) and error.status == UNKNOWN and error.field == "name"
+        if not unnamed or "read" not in scope.get(MAY, ()):
+            return error
+        try:
+            names = await run_in_threadpool(self.names)
+        except Exception:  # the journal cannot be read at this moment
+            return error
+        return error.adding(names_hint(str(error.value), names))  # type: ignore[attr-defined, no-any-return]
 
     def _refusal(self, error: Exception, scope: Scope) -> Answer:
         if not isinstance(error, BadInput):
@@ -124,6 +146,22 @@ class PlainRoute(APIRoute):
         asked = self.endpoint(**given)
         answer = await (while_there(asked, receive) if self.queries else asked)
         await send_answer(answer if isinstance(answer, Answer) else json_answer(answer), send)
+
+
+def names_hint(name: str, names: list[str]) -> str:
+    """Which experiments there are: the one that was probably meant, or the newest.
+
+    >>> names_hint("webb", ["web", "shop"]), names_hint("x", ["web", "shop"]), names_hint("x", [])
+    ("; did you mean 'web'?", "; there are 'shop' and 'web'", '; there is none yet')
+    """
+    if near := get_close_matches(name, names, n=1):
+        return f"; did you mean {near[0]!r}?"
+    if not names:
+        return "; there is none yet"
+    *others, last = [repr(one) for one in names[: -MOST_NAMED - 1 : -1]]
+    if (more := len(names) - MOST_NAMED) > 0:
+        return f"; there are {', '.join([*others, last])} and {more:,} more"
+    return f"; there are {', '.join(others)} and {last}" if others else f"; there is {last}"
 
 
 def check_once(headers: list[Pair]) -> None:

@@ -86,8 +86,15 @@ def check_json(headers: Headers) -> None:
     """Raise Refused (415) unless the content type is JSON, which no form of a foreign web page can send."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":
-        shown = kind.decode("latin-1") or None
-        raise Refused(field="Content-Type", value=shown, allowed="application/json", status=NOT_JSON)
+        missing = {} if kind else {"found": "is missing"}
+        raise Refused(
+            field="Content-Type",
+            value=kind.decode("latin-1") or None,
+            allowed="application/json, also if there is no body",
+            status=NOT_JSON,
+            more='; add -H "Content-Type: application/json" to a curl command',
+            **missing,
+        )
 
 
 def _no_number(word: str) -> NoReturn:

@@ -57,6 +57,7 @@ ASK_FIELDS = tuple(AskBody.__annotations__)
 ARMS_FIELDS = tuple(ArmsBody.__annotations__)
 CREATE_FIELDS = tuple(ExperimentBody.__annotations__)
 REWARD_FIELDS = {"id", "reward"}
+TOLD = 'given in the body, as {"rewards": [{"id": "1", "reward": 1}]}'
 MOST_ARMS, MOST_DIM = 10_000, 1_000  # a request must not be able to fill the memory
 MOST_OFFERED = 500_000  # numbers: each trial of a linear experiment is kept with all of its actions
 MOST_NAMED = 500_000  # characters: and with all of their labels
@@ -98,7 +99,9 @@ class Routes:
 
     async def tell(self, name: ExperimentName, body: TellBody) -> ToldAnswer:
         """Tell rewards: all of them are counted, or none."""
-        check_fields(body, ("rewards",), ("rewards",))
+        if isinstance(body, dict) and body.get("rewards") is None:
+            raise refuse("rewards", None, TOLD, found="is missing")
+        check_fields(body, ("rewards",))
         wish = tell_of(pairs_of(body["rewards"]))
         desk = self._desks.get(name) or await self._opened(name)
         counted, repeated, late = await desk.answer(wish)
@@ -231,7 +234,7 @@ def check_fields(body: Any, known: tuple[str, ...], needed: tuple[str, ...] = ()
         known_word("a field of the body", name, known)
     for name in needed:
         if body.get(name) is None:
-            raise refuse(name, None, "given")
+            raise refuse(name, None, "given", found="is missing")
 
 
 def pairs_of(rewards: Any) -> list[tuple[Any, Any]]:

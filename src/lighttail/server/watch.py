@@ -16,9 +16,9 @@ from starlette.concurrency import run_in_threadpool
 
 from lighttail.checks import BadInput
 from lighttail.live import Office
-from lighttail.live.alarms import Found
+from lighttail.live.alarms import MEANS, Found
 from lighttail.live.awaiting import AsyncDesk
-from lighttail.live.requests import Look, Weigh
+from lighttail.live.requests import Look, Note, Weigh
 from lighttail.server.forecasts import Forecasts
 from lighttail.server.metrics import family, labels
 from lighttail.server.webhook import Webhook
@@ -97,7 +97,13 @@ class Watch:
             seen.next = time.monotonic() + EVERY
             return
         begun = time.monotonic()
-        outlook, made = await self.forecasts.made(desk)
+        try:
+            outlook, made = await self.forecasts.made(desk)
+        except BadInput as error:
+            if error.field == MEANS:
+                message = f"{error.sentence[:1].upper()}{error.sentence[1:]}."
+                self._post(name, await desk.answer(Note(risk, message)))
+            raise
         took = time.monotonic() - begun
         seen.next = time.monotonic() + max(EVERY, SHARE * took)
         if outlook.settings.risk != risk:
@@ -107,8 +113,11 @@ class Watch:
         if event is not None:
             said = (name, event["state"], event["loss"], event["chance"], event["limit"])
             logger.warning("the alarm of %s is %s: a loss of %g or more has the chance %g (limit %g)", *said)
-            if self.webhook is not None:
-                self.webhook.post({"experiment": name, **event})
+            self._post(name, event)
+
+    def _post(self, name: str, event: dict[str, Any] | None) -> None:
+        if event is not None and self.webhook is not None:
+            self.webhook.post({"experiment": name, **event})
 
     def lines(self) -> Iterable[str]:
         """The last forecasts, and what is not watched, for Prometheus."""

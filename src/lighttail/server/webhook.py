@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from queue import Empty, Full, Queue
 from typing import Any
 from urllib.parse import urlsplit
 
-from lighttail.checks import refuse
+from lighttail.checks import refuse, shown
 from lighttail.server.metrics import family
 
 PATIENCE = 5.0  # seconds per try
@@ -110,6 +111,20 @@ def address_of(url: Any) -> tuple[bool, str, int | None, str]:
         if parts.scheme not in ("http", "https") or not host or parts.username or parts.password:
             raise ValueError
     except ValueError:
-        raise refuse("webhook", None, fit, found="is not") from None  # an address may hold a secret
+        raise refuse("webhook", None, fit, found=f"is {_beginning(url)}") from None
     query = f"?{parts.query}" if parts.query else ""
     return parts.scheme == "https", host, port, (parts.path or "/") + query
+
+
+def _beginning(url: Any) -> str:
+    """A wrong address up to its host, without a user: the rest may be a secret.
+
+    >>> _beginning("foo"), _beginning("ftp://me:word@hooks.example.org/secret")
+    ("'foo'", "'ftp://hooks.example.org...'")
+    """
+    if not isinstance(url, str):
+        return shown(url)
+    scheme, mark, rest = url.rpartition("://")
+    host = re.split(r"[/?#]", rest)[0]
+    named = scheme + mark + host.rpartition("@")[2]
+    return shown(named if len(host) == len(rest) else f"{named}...")
