@@ -87,6 +87,50 @@ def test_an_edge_is_found_by_counting_if_there_is_no_exact_law(monkeypatch: pyte
     assert chance.low <= search.reach * edges.COUNTED_NEAR
 
 
+def test_so_few_paths_that_nothing_can_be_shown_are_no_error() -> None:
+    """The aim of a counted edge stays above 0."""
+    search = replace(search_of(limit=0.03), budget=1e4)
+    assert search.counted
+    assert search.reach == pytest.approx(0.1 * 0.03)
+    assert search_of(limit=0.03, effort=1.0).reach > 0.9 * 0.03  # control
+
+
+def test_late_rewards_have_no_exact_edges() -> None:
+    straight = search_of(limit=0.03, effort=1.0)
+    late = replace(straight, question=replace(straight.question, straight=False))
+    assert edges.has_exact_edge(straight, 0)
+    assert not any(edges.has_exact_edge(late, turn) for turn in range(len(late.curves)))
+    assert late.with_edges
+
+
+@pytest.mark.parametrize("value", [0.9, 1.0, 1.5])
+def test_a_policy_that_was_not_confirmed_is_not_tuned_to_itself(
+    value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its chance is probably within the limit and only cannot be shown to be so."""
+    search = search_of(limit=0.03, effort=1.0)
+    search._probe()
+    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+    scores = search._rounds(search.curves[1].candidates(1, (0.1, 0.2)), 0, 1)
+    score = next(one for one in scores if one.candidate.scale == 0.1)
+    chance = Estimate(value * search.reach, 0.0, 2.0 * search.reach, 0.95)
+    (new,) = edges.again(search, score, PROBLEM, chance, failed=True)
+    assert new.candidate.scale > 0.1
+    if value < 1.0:  # control
+        assert not edges.again(search, score, PROBLEM, chance)
+
+
+def test_a_choice_is_confirmed_first_where_a_scan_saw_the_most_losses() -> None:
+    question = Question(lt.Family.rates(0.2, 0.8, 2), HORIZON, LOSS, 0.03, True)
+    confirmation, policy = Confirmation(question, Bench(HORIZON, 1, 1), 1e7), lt.UCB(lt.LightTailed(0.2))
+    unseen, none, some = (question.family.at(0.8, low) for low in (0.2, 0.3, 0.4))
+    for problem, share in ((none, 0.0), (some, 0.01)):
+        paths = confirm.MORE * confirm.SCANNED
+        lost = np.where(np.arange(paths) < share * paths, LOSS, 0.0)
+        confirmation.played[policy, problem, paths, confirm.SCAN + 1] = lost
+    assert confirmation._worst_seen_first(policy, [unseen, none, some]) == [some, none, unseen]
+
+
 def test_a_choice_that_is_not_confirmed_is_tuned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy at the edge loses the limit a little too often in a problem that only the confirmation
     finds. The edge in this problem uses the limit up; the next step of a grid uses half of it."""

@@ -67,6 +67,7 @@ class Bench:
     playing: float = 0.0
     ready: dict[Policy, Prepared] = field(default_factory=dict)
     _lock: Any = field(default_factory=Lock, repr=False)
+    _stop: Any = field(default_factory=lambda: np.zeros(1, dtype=np.int64), repr=False)
 
     def losses(self, plays: Sequence[Play], label: str = "") -> list[Floats]:
         """The loss (pseudo regret) of every path of every play.
@@ -101,7 +102,7 @@ class Bench:
 
     def losses_here(self, play: Play) -> Floats:
         """The losses of one play, in this thread, which may be one of those of `together`."""
-        job, begin, stop = self._job(play), time.thread_time(), np.zeros(1, dtype=np.int64)
+        job, begin, stop = self._job(play), time.thread_time(), self._stop
         kept, player = KeptPaths(play.problem, self.horizon, play.paths), block_player(job)
         for block in range(job.blocks):
             kept.fill(player, job.size, stop, block, job.rows(block, block + 1).stop)
@@ -114,7 +115,7 @@ class Bench:
         tasks: Any,
         work: Callable[[Any], R],
         done: Callable[[Any, R], None],
-        halt: Callable[[], None] = lambda: None,
+        halt: Callable[[], None] | None = None,
     ) -> None:
         """Do the tasks on all threads; `done` takes each result in this thread."""
 
@@ -122,7 +123,7 @@ class Bench:
             return pool.submit(work, task)  # type: ignore[no-any-return]
 
         place, window = threads_of(self.threads), lambda: AHEAD * self.threads
-        work_on(place, tasks, send, done, window=window, halt=halt)
+        work_on(place, tasks, send, done, window=window, halt=halt or (lambda: self._stop.fill(1)))
 
     def expect(self, pulls: float) -> None:
         """At least this number of pulls is still to come."""

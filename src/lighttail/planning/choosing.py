@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection
 
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning.confirm import SUSPECTS, Confirmation, Confirmed
+from lighttail.planning.confirm import Confirmation, Confirmed
 from lighttail.planning.edges import again, sure
 from lighttail.planning.question import Score
-from lighttail.planning.search import ROUNDS, Search, boundary, expected_pulls
+from lighttail.planning.search import ROUNDS, SUSPECTS, Search, boundary, expected_pulls
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -17,6 +17,7 @@ ATTEMPTS = 6  # choices that are confirmed, at most
 SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if no choice was confirmed
 STEPS = 3  # towards the limit itself
 MOVES = 2  # times that the edge of a curve is sought anew, because a worse problem was found
+ALIKE = 1.25  # ratio of the scales of two policies of a curve that have the same worst problems, about
 RETRIES = 2  # times more, because the policy at the edge was not confirmed
 WITHIN = 0.95  # of the limit: a chance above is not likely to be shown to be within the limit
 ENDING = 0.25  # of the pulls that a plan is expected to take: for a confirmation and what follows, about
@@ -42,7 +43,9 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
         at_edge = search.at_edge(score.candidate.policy)
         if at_edge and moved.count(score.candidate.curve) < MOVES + RETRIES:
             moved.append(score.candidate.curve)
-            new = _anew(search, confirmation, score, answer.worst, answer.chance)
+            new = _anew(search, confirmation, score, answer.worst, answer.chance, failed=True)
+            known = {one.candidate.policy for one, _ in tried}
+            new = [one for one in new if one.candidate.policy not in known]
             order = sorted([*new, *order], key=lambda one: one.mean)
         if not order and len(tried) < ATTEMPTS:
             order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
@@ -89,15 +92,23 @@ def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Sco
 
 
 def _anew(
-    search: Search, confirmation: Confirmation, score: Score, worst: Bandit, chance: Estimate
+    search: Search,
+    confirmation: Confirmation,
+    score: Score,
+    worst: Bandit,
+    chance: Estimate,
+    failed: bool = False,
 ) -> list[Score]:
-    """The policy at the edge of the same curve in another problem, in which the chance is `chance`. It is
-    confirmed in the same problems as the policy before, if they can be its worst ones, too."""
-    found = [new for new in again(search, score, worst, chance) if new.chance.value <= search.question.limit]
-    policy = score.candidate.policy
-    if not search.curves[score.candidate.curve].whole:  # whose worst problems jump from policy to policy
-        suspects = list(dict.fromkeys([worst, *confirmation.suspects(policy, score.watched)]))[:SUSPECTS]
-        confirmation.scanned |= {new.candidate.policy: suspects for new in found}
+    """The policy at the edge of the same curve in another problem, in which the chance is `chance`. A policy
+    that explores nearly as much is confirmed in the same problems as the policy before."""
+    one, found = score.candidate, again(search, score, worst, chance, failed)
+    found = [new for new in found if new.chance.value <= search.question.limit]
+    if search.curves[one.curve].whole:  # whose worst problems jump from policy to policy
+        return found
+    suspects = list(dict.fromkeys([worst, *confirmation.suspects(one.policy, score.watched)]))[:SUSPECTS]
+    for new in found:
+        if 1.0 / ALIKE <= new.candidate.scale / one.scale <= ALIKE:
+            confirmation.scanned.setdefault(new.candidate.policy, suspects)
     return found
 
 

@@ -21,7 +21,7 @@ from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.edges import look
 from lighttail.planning.jumps import moved_to_jumps, problems_at_jumps
 from lighttail.planning.question import EXACT_SCAN, LEVEL, Question, worst_first
-from lighttail.planning.search import FIRST_TAIL, members_of
+from lighttail.planning.search import FIRST_TAIL, SUSPECTS, members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.known import bounds_at
@@ -29,7 +29,6 @@ from lighttail.tails.rare import tail_probability
 from lighttail.tails.task import TailEstimate
 from lighttail.tails.weighted import FIRST, MOST_WEIGHTS
 
-SUSPECTS = 3  # problems in which a choice is confirmed
 SCANNED = 256  # paths per problem with which they are found
 FINALISTS = 6  # problems of a quick scan that a longer one looks at
 CLOSEST = 3  # problems whose gap just suffices, which the longer scan looks at, too
@@ -233,9 +232,16 @@ class Confirmation:
         return Confirmed(chance, source, worst.worst, len(answers), nominal)
 
     def _worst_seen_first(self, policy: Policy, suspects: list[Bandit]) -> list[Bandit]:
-        """The suspects in the order of the chances that were seen, so that a no comes soon."""
-        seen = {one: self.glimpse(policy, one) for one in suspects}
-        return sorted(suspects, key=lambda one: -(chance.value if (chance := seen[one]) else math.inf))
+        """The suspects in the order of the chances that were seen, so that a no comes soon; those of which
+        nothing was seen come last, in their order."""
+
+        def seen(problem: Bandit) -> float:
+            if (policy, problem) in self.looked:
+                return self.looked[policy, problem].value
+            lost = self.played.get((policy, problem, MORE * SCANNED, SCAN + 1))
+            return -1.0 if lost is None else float(self.question.reaches(lost).mean())
+
+        return sorted(suspects, key=lambda one: -seen(one))
 
     def _polished(self, policy: Policy, worst: Confirmed) -> Confirmed:
         """The answer in a worse problem beside the worst one of a hill, if exact chances find any.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lighttail.planning.bench import Bench
     from lighttail.planning.search import Search
 
-CURVES = 3  # whose edges are sought by weighted paths, at most; exact chances cost little
+CURVES = 3  # whose edges are sought by paths, at most; exact chances cost little
 WORSE = 1.25  # times the least mean loss at the guessed edge that a curve may have
 LOOKS = 3  # per curve
 AIM = 0.85  # of the limit, for weighted paths
@@ -101,8 +101,9 @@ def has_exact_edge(search: Search, turn: int) -> bool:
     """Whether an exact law says quickly where a curve crosses the limit. (That one problem cannot lose the
     limit at all says nothing of other problems.)"""
     asked = search.question
-    why = why_no_exact(*_middle(search, turn), asked.horizon, asked.loss, "pseudo_regret", EXACT_SCAN)
-    return not why
+    if not asked.straight:
+        return False
+    return not why_no_exact(*_middle(search, turn), asked.horizon, asked.loss, "pseudo_regret", EXACT_SCAN)
 
 
 def _middle(search: Search, turn: int) -> tuple[Policy, Bandit]:
@@ -376,11 +377,16 @@ def _rate(counts: Floats | None) -> float:
     return 0.0 if counts is None else float(counts[0] / counts[1])
 
 
-def again(search: Search, score: Score, problem: Bandit, chance: Estimate) -> list[Score]:
-    """The edge of the same curve in another problem, in which the chance of a policy turned out higher."""
+def again(
+    search: Search, score: Score, problem: Bandit, chance: Estimate, failed: bool = False
+) -> list[Score]:
+    """The edge of the same curve in another problem, in which the chance of a policy turned out higher.
+    failed: the chance was not confirmed to be within the limit, so that it counts as one above."""
     one = score.candidate
     search.scores[one] = replace(score, chance=chance, watched=(problem, *score.watched))  # for the frontier
-    seen = [Looked(one, problem, chance, 0)]
+    above = max(chance.value, search.question.limit * (1.0 + 1e-6))
+    known = replace(chance, value=above, high=max(above, chance.high)) if failed else chance
+    seen = [Looked(one, problem, known, 0)]
     aim, near = aim_of(search, chance)
     scale = following(seen, aim / math.sqrt(near))
     found = bearable(search, on_edges(search, {one.curve: (scale, problem)}, seen))

@@ -34,6 +34,9 @@ EXACT_SECONDS = 0.15  # for the exact chance of one candidate
 CLOSE = 2.0  # standard errors within which two means may be equal
 BUDGET = 2e9  # pulls of a search, about
 CONFIRM = 0.25  # of the budget, to confirm one choice
+SUSPECTS = 3  # problems in which a choice is confirmed
+LATER_LOOK = 4  # the number of the look that mostly confirms a choice, about
+HARDLY = 0.1  # of the limit: a smaller chance is not aimed at
 FIRST_TAIL = (1.0 - LEVEL) / 2.0 * 6.0 / math.pi**2  # the share of the error of a first look, on each side
 LEAST_EFFORT, MOST_EFFORT = 0.001, 1000.0
 
@@ -108,9 +111,12 @@ class Search:
 
     @cached_property
     def reach(self) -> float:
-        """The chance that fresh paths will probably show to be within the limit, if they are counted."""
-        paths = max(1, int(CONFIRM * self.budget / self.question.horizon))
-        return reachable(self.question.limit, paths, FIRST_TAIL / 4.0)
+        """The chance that fresh paths will probably show to be within the limit, if they are counted: in each
+        of the problems that look worst, and after a few looks. With very few paths nothing can be shown."""
+        question = self.question
+        problems = SUSPECTS if question.everywhere and len(question.family.members) > 1 else 1
+        paths = max(1, int(CONFIRM * self.budget / (problems * question.horizon)))
+        return max(HARDLY * question.limit, reachable(question.limit, paths, FIRST_TAIL / LATER_LOOK**2))
 
     def weighted(self, policy: Policy) -> bool:
         """Whether the chances of a policy came from weighted paths."""
