@@ -25,7 +25,7 @@ def read_rewards(
     are ignored. The message about a mistake names the line.
     """
     rewards: dict[str, list[float]] = {}
-    lines, lacking, first = 0, 0, BadInput()
+    lines, lacking = 0, list[BadInput]()
     path = file_path("data", path)
     with _opened("data", path) as file:
         rows = csv.DictReader(file, skipinitialspace=True)
@@ -40,10 +40,9 @@ def read_rewards(
             if math.isfinite(reward := _number(text)):
                 rewards.setdefault(arm, []).append(reward)
             else:
-                first = first if lacking else refuse(values, text, f"a finite number in {place}")
-                lacking += 1
+                lacking.append(refuse(values, text, f"a finite number in {place}"))
     if lacking:
-        raise first.adding(_lacking(lacking, lines))
+        raise lacking[0].adding(_lacking(len(lacking), lines))
     if len(rewards) < 2:
         found = f"{path} names {len(rewards)}"
         raise refuse("data", str(path), "at least two arms", verb="name", found=found)
