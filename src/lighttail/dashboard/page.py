@@ -19,7 +19,7 @@ TITLES = {
     "risk": "What may be lost",
     "arms": "Which arm is better",
     "traffic": "Where the traffic goes",
-    "rewards": "Are rewards arriving",
+    "rewards": "Whether rewards arrive",
     "events": "What happened",
     "settings": "Settings",
 }
