@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from live import Load, fsync_seconds
+from live import Load, fsync_times
 
 import lighttail as lt
 from lighttail.live.sqlite import SqliteJournal
@@ -104,7 +104,7 @@ def measured(folder: Path) -> dict[tuple[str, str, int], float]:
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="lt"))
     try:
-        disk = fsync_seconds(folder)
+        disk = fsync_times(folder).median
         print(f"\n{date.today()}, Python {sys.version.split()[0]}; a bare fsync takes {1e3 * disk:.2f} ms\n")
         rates = measured(folder)
     except ImportError as error:
