@@ -59,6 +59,17 @@ def test_a_sentence_promises_no_more_than_was_confirmed(found: lt.Plan) -> None:
     assert "confirmed on average over 24 problems of the family" in average
 
 
+def test_large_losses_are_written_with_commas(found: lt.Plan) -> None:
+    """Gains in cells or in cents are large: 8602 to three digits was 8.6e+03."""
+    dear = replace(found.choice, mean_loss=lt.Estimate(8602.0, 8590.0, 8615.0, 0.95))
+    large = str(replace(found, loss=48000.0, choice=dear))
+    assert "loses 8,602" in large
+    assert "and 48,000 or more" in large
+    assert "8,602 [8,590, 8,615]" in large
+    assert "P(loss >= 48,000)" in large
+    assert "e+0" not in large
+
+
 def test_a_plan_is_reproducible(found: lt.Plan) -> None:
     again = lt.plan(PROBLEM, horizon=200, loss=60, chance=0.01, seed=1, effort=QUICK, threads=1)
     assert str(again) == str(found)

@@ -23,7 +23,7 @@ from lighttail.inference.evidence import Heard
 from lighttail.inference.sequences import parts_of_error
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate, finite
-from lighttail.outcomes.format import chance, interval, outward, probability, rounded
+from lighttail.outcomes.format import amount, chance, interval, outward, probability, rounded
 from lighttail.problems import Bandit
 from lighttail.running.continued import Window, continued
 from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
@@ -82,7 +82,7 @@ class Forecast:
         return estimates.quantile(self.losses, share, LEVEL)
 
     def __str__(self) -> str:
-        lost, found, worst = f"{self.loss:g} or more", self.chance, self.worst
+        lost, found, worst = f"{amount(self.loss)} or more", self.chance, self.worst
         return (
             f"After {self.horizon:,} pulls the experiment will have lost {rounded(self.mean_loss.value)} "
             f"on average, and {lost} with a chance of {_said(found)}. On the worst problem that was found "
@@ -96,7 +96,7 @@ class Forecast:
         rows = [
             (f"loss after {self.pulls:,} pulls", (rounded(self.so_far.value), so_far)),
             (f"mean loss after {self.horizon:,} pulls", interval(self.mean_loss)),
-            (f"chance of losing {self.loss:g} or more", probability(self.chance)),
+            (f"chance of losing {amount(self.loss)} or more", probability(self.chance)),
             ("the same in the worst problem found", probability(self.worst)),
         ]
         return table("Forecast; 95 % intervals in brackets", ("", "value"), rows, str(self))

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from lighttail.course import Course
 from lighttail.families import Family
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import amount, counted, interval, outward, probability, rounded
 from lighttail.outcomes.format import chance as in_percent
-from lighttail.outcomes.format import counted, outward, probability
 from lighttail.planning.sensitivity import Misjudged
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -132,27 +132,27 @@ class Plan:
         one, unit = self.choice, self.unit
         in_noise = one.unit == "kappa / sigma" and not math.isnan(one.scale)
         tuning = f", which is {one.scale:.2g} of the noise" if in_noise else ""
-        loses = f"loses {one.mean_loss.value:.3g}{unit} on average"
+        loses, limit = f"loses {rounded(one.mean_loss.value)}{unit} on average", amount(self.loss)
         if self.asked_for_loss:
             by = " and ".join(CONFIRMED_BY.get(part, part) for part in one.source.split(" and "))
             return (
                 f"The smallest loss that can be promised at this effort with a chance of at most "
-                f"{in_percent(self.limit)} is {self.loss:g}{unit}, confirmed by {by}{self._where()}. Run "
+                f"{in_percent(self.limit)} is {limit}{unit}, confirmed by {by}{self._where()}. Run "
                 f"{one.label}{tuning}: it {loses}. A smaller loss may be promised with more effort, or if it "
                 f"is given as the limit, which is searched more closely."
             )
         assert one.chance is not None
         most = f"at most {outward(one.chance.high)}{' (nominal)' if one.nominal else ''}"
         if self.met:
-            text = f"Run {one.label}{tuning}: it {loses} and {self.loss:g} or more with a chance of {most}"
+            text = f"Run {one.label}{tuning}: it {loses} and {limit} or more with a chance of {most}"
             long = f"{self.horizon:,} pulls are enough. " if self.asked_for_horizon else ""
             where = self._where() and f", confirmed{self._where()}"
             return f"{long}{text}{where}; {self._without_limit()}."
         return (
-            f"No policy was found that loses {self.loss:g}{unit} or more with a chance of at most "
+            f"No policy was found that loses {limit}{unit} or more with a chance of at most "
             f"{in_percent(self.limit)}. {one.label}{tuning}{',' if tuning else ''} {self._nearest()}: it "
             f"{loses} and "
-            f"{self.loss:g} or more with a chance of {in_percent(one.chance.value)} ({most}{self._where()}). "
+            f"{limit} or more with a chance of {in_percent(one.chance.value)} ({most}{self._where()}). "
             f"{self.help()}"
         )
 
@@ -178,14 +178,14 @@ class Plan:
         assert other.chance is not None
         return (
             f"by our estimates, the cheapest policy without the limit, {other.label}, loses "
-            f"{other.mean_loss.value:.3g} on average but {self.loss:g} or more with a chance of "
+            f"{rounded(other.mean_loss.value)} on average but {amount(self.loss)} or more with a chance of "
             f"{in_percent(other.chance.value)}"
         )
 
     def help(self) -> str:
         """What would help if no policy meets the limit."""
         larger = (
-            f"a limit of {self.smallest_loss:g}, which it reaches with a chance of at most "
+            f"a limit of {amount(self.smallest_loss)}, which it reaches with a chance of at most "
             f"{in_percent(self.limit)} (more effort may confirm a smaller limit); or "
         )
         larger = larger if math.isfinite(self.smallest_loss) else "a larger limit; or "
@@ -205,9 +205,9 @@ class Plan:
 
     def _rows(self) -> list[list[str]]:
         """The table with its head."""
-        rows = [["", "policy", "mean loss", f"P(loss >= {self.loss:g})", "chance from"]]
+        rows = [["", "policy", "mean loss", f"P(loss >= {amount(self.loss)})", "chance from"]]
         for part, one in self.options().items():
-            rows.append([part, one.label, f"{one.mean_loss:.4g}", chance_words(one.chance), one.source])
+            rows.append([part, one.label, loss_words(one.mean_loss), chance_words(one.chance), one.source])
         return rows
 
     def __str__(self) -> str:
@@ -282,6 +282,16 @@ class Plan:
             "pulls": self.pulls,
             "command": command or self.made_by,
         }
+
+
+def loss_words(estimate: Estimate) -> str:
+    """A mean loss with its limits; a loss without error has no limits.
+
+    >>> loss_words(Estimate(8602.4, 8590.0, 8615.2, 0.95)), loss_words(Estimate(40.0, 40.0, 40.0, 0.95))
+    ('8,602 [8,590, 8,615]', '40.0')
+    """
+    value, limits = interval(estimate)
+    return f"{value} {limits}".strip() if estimate.low < estimate.high else value
 
 
 def chance_words(estimate: Estimate | None) -> str:

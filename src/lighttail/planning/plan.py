@@ -14,6 +14,7 @@ from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.families import Family, family_of
 from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.format import amount
 from lighttail.outcomes.verdict import even_split
 from lighttail.planning.answer import Option, Over, Plan, Point
 from lighttail.planning.bench import Bench
@@ -210,7 +211,7 @@ def _asked(
         raise refuse("family", family, "a family in which some arm is worse than another", verb="be")
     lost = math.nan if loss is None else positive("loss", loss)
     if lost > most * (1.0 + 1e-9):
-        allowed = f"at most {most:g}, the loss of pulling the worst arm {pulls:,} times"
+        allowed = f"at most {amount(most)}, the loss of pulling the worst arm {pulls:,} times"
         raise refuse("loss", loss, allowed)
     sigma = family.sigma
     if policies is None and not sigma > 0.0:

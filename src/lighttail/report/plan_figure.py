@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.outcomes.format import amount
 from lighttail.outcomes.format import chance as in_percent
 from lighttail.planning import Plan
 from lighttail.planning.answer import Option, Point
@@ -119,7 +120,7 @@ def _scale(plan: Plan) -> Scale:
         shown += [option.chance.value or option.chance.high] if option.chance is not None else []
     shown += [point.chance.value for point in plan.frontier if point.chance.value > 0.0]
     least = max(min(shown), plan.limit / DECADES)
-    return Scale(least / 3.0, 1.5, f"chance of losing {plan.loss:g} or more (log scale)", True)
+    return Scale(least / 3.0, 1.5, f"chance of losing {amount(plan.loss)} or more (log scale)", True)
 
 
 def _right_edge(plan: Plan) -> float:
@@ -326,4 +327,4 @@ def _seen(plan: Plan, one: Option) -> str:
     """How many of the runs of a histogram lost the limit or more."""
     over = float(np.mean(one.losses >= plan.loss))
     share = f"in {in_percent(over)} of runs" if over else f"in none of {one.losses.size:,} runs"
-    return f"{plan.loss:g} or more {share}"
+    return f"{amount(plan.loss)} or more {share}"

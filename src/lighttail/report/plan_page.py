@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from lighttail.outcomes.format import amount, counted
 from lighttail.outcomes.format import chance as in_percent
-from lighttail.outcomes.format import counted
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
 from lighttail.report.document import code, document, figure, unbroken
@@ -111,7 +111,7 @@ def _frontier_caption(plan: Plan) -> str:
     what = (
         f"the loss that is reached with a chance of {in_percent(plan.limit)}"
         if plan.asked_for_loss
-        else f"the chance of losing {plan.loss:g} or more"
+        else f"the chance of losing {amount(plan.loss)} or more"
     )
     return f"Mean loss and {what}: one curve per policy over its tuning; star: the answer of this plan"
 

@@ -12,11 +12,10 @@ from urllib.parse import urlencode
 from lighttail import bonuses, policies
 from lighttail.checks import BadInput
 from lighttail.noises import Noise
-from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import chance, interval
+from lighttail.outcomes.format import amount, chance
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
-from lighttail.planning.answer import Option, chance_words
+from lighttail.planning.answer import Option, chance_words, loss_words
 from lighttail.planning.sensitivity import Misjudged
 from lighttail.reading.words import NOISES, parse_noise
 
@@ -35,7 +34,7 @@ SIZES = {0.5: "half", 2.0: "twice"}
 def rows(plan: Plan) -> list[tuple[str, ...]]:
     """One row per policy of the table, in the order of COLUMNS."""
     return [
-        (part, one.label, tuning(one), _loss(one.mean_loss), chance_words(one.chance), one.source)
+        (part, one.label, tuning(one), loss_words(one.mean_loss), chance_words(one.chance), one.source)
         for part, one in plan.options().items()
     ]
 
@@ -44,10 +43,11 @@ def misjudged_rows(plan: Plan) -> list[tuple[str, ...]]:
     """One row per misjudgement, in the order of MISJUDGED."""
     one = plan.choice
     table: list[tuple[str, ...]] = [
-        ("all is as planned", f"{plan.loss:g}", _loss(one.mean_loss), chance_words(one.chance))
+        ("all is as planned", amount(plan.loss), loss_words(one.mean_loss), chance_words(one.chance))
     ]
     for case in plan.misjudged:
-        table.append((_judged(case), f"{case.loss:g}", _loss(case.mean_loss), chance_words(case.chance)))
+        found = loss_words(case.mean_loss), chance_words(case.chance)
+        table.append((_judged(case), amount(case.loss), *found))
     return table
 
 
@@ -76,7 +76,7 @@ def _average(count: int) -> str:
 
 def limit_words(plan: Plan) -> str:
     """Where the limit is asked for, and where the plan confirms it."""
-    asked = f"a loss of {plan.loss:g}{plan.unit} or more with a chance of at most {chance(plan.limit)}"
+    asked = f"a loss of {amount(plan.loss)}{plan.unit} or more with a chance of at most {chance(plan.limit)}"
     count = len(plan.family.members)
     if count == 1 and plan.family.low is None:
         return f"The limit is {asked}."
@@ -277,8 +277,3 @@ def _judged(one: Misjudged) -> str:
     size = SIZES.get(one.factor, f"{one.factor:g} times")
     plural = one.what.endswith("s") and not one.what.endswith("ss")
     return f"{one.what} {'are' if plural else 'is'} {size} as {'long' if 'horizon' in one.what else 'large'}"
-
-
-def _loss(estimate: Estimate) -> str:
-    value, limits = interval(estimate)
-    return f"{value} {limits}".strip() if estimate.low < estimate.high else value
