@@ -522,6 +522,42 @@ def test_curves_that_were_set_aside_are_looked_at_if_the_best_guesses_do_not_kee
     assert found.choice.mean_loss.high < 4.7  # an even split loses 5.8
 
 
+def test_a_curve_that_seemed_dearer_is_looked_at_before_a_choice_that_became_dearer() -> None:
+    """The edge of a curve moves if a worse problem is found, so that a curve that was left out may now be the
+    best. Its guess may be a tenth too high. The control has no curve left to look at."""
+
+    def chosen(guess_too_high: float) -> tuple[Score, Score, Search]:
+        search = search_of(0.01)
+        ranked = search.run()
+        best, dear = ranked[0], max(ranked, key=lambda score: score.mean)
+        assert dear.mean > 1.25 * best.mean
+        one = best.candidate
+        search.left = {one.curve: (one.scale, guess_too_high * dear.mean)}
+        search.bar = math.inf
+        confirmation = Confirmation(search.question, search.bench, 1e8)
+        return choosing.confirmed(search, confirmation, [dear])[0], best, search
+
+    score, best, search = chosen(1.2)
+    assert score.mean <= 1.01 * best.mean
+    assert not search.left
+    score, best, search = chosen(1.3)
+    assert score.mean > 1.25 * best.mean
+    assert list(search.left) == [best.candidate.curve]
+
+
+def test_policies_without_an_edge_are_counted_again_if_the_choice_became_dearer() -> None:
+    """An even split loses 60, and 70 never; it is left out while another policy seems to lose less."""
+    question = replace(search_of(0.01).question, loss=70.0)
+    search = Search(question, shipped_curves(question.family, HORIZON), Bench(HORIZON, 1, 2), 2e7)
+    ranked = search.run()
+    assert lt.EvenSplit() not in {score.candidate.policy for score in ranked}
+    search.left.clear()
+    assert not search.further(ranked[0])
+    dear = replace(ranked[0], mean=100.0, error=0.0)
+    assert [score.candidate.policy for score in search.further(dear)] == [lt.EvenSplit()]
+    assert not search.further(dear)  # once is enough
+
+
 def test_few_whole_numbers_that_keep_the_limit_are_found() -> None:
     """Between two jumps of the chance, 37, 38 and 39 pulls per arm keep the limit; no other number does."""
     problem = lt.Bandit([0.579861, 0.313143, 0.51724], lt.Bernoulli())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.confirm import Confirmation, Confirmed
@@ -31,10 +31,13 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
     while order and len(tried) < ATTEMPTS:
         search.bench.expect(ENDING * expected_pulls(question, search.budget))  # each time anew
         score = order.pop(0)
+        if better := _likely(search, search.further(score)):
+            order = _by_mean([score, *better, *order], tried)
+            continue
         may = moved.count(score.candidate.curve) < MOVES
         if may and (better := _moved(search, confirmation, score)):
             moved.append(score.candidate.curve)
-            order = sorted([*better, *order], key=lambda one: one.mean)
+            order = _by_mean([*better, *order], tried)
             continue
         answer = confirmation.chance(score.candidate.policy, score.watched)
         if answer.chance.high <= question.limit:
@@ -44,9 +47,7 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
         if at_edge and moved.count(score.candidate.curve) < MOVES + RETRIES:
             moved.append(score.candidate.curve)
             new = _anew(search, confirmation, score, answer.worst, answer.chance, failed=True)
-            known = {one.candidate.policy for one, _ in tried}
-            new = [one for one in new if one.candidate.policy not in known]
-            order = sorted([*new, *order], key=lambda one: one.mean)
+            order = _by_mean([*new, *order], tried)
         if not order and len(tried) < ATTEMPTS:
             order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
     best = min(tried, key=_nearness)
@@ -58,6 +59,16 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
                 return score, answer
             tried.append((score, answer))
     return min(tried, key=_nearness)
+
+
+def _by_mean(scores: Sequence[Score], tried: Sequence[tuple[Score, Confirmed]]) -> list[Score]:
+    """The scores by their mean losses, each policy once, the first score of it; without those tried."""
+    known = {one.candidate.policy for one, _ in tried}
+    new: dict[Policy, Score] = {}
+    for score in scores:
+        if score.candidate.policy not in known:
+            new.setdefault(score.candidate.policy, score)
+    return sorted(new.values(), key=lambda one: one.mean)
 
 
 def _nearness(pair: tuple[Score, Confirmed]) -> tuple[float, float]:
@@ -119,18 +130,22 @@ def _beyond(chance: Estimate, limit: float) -> bool:
 
 def _order(search: Search, ranked: list[Score]) -> list[Score]:
     """The scores in the order in which they are confirmed."""
-    question = search.question
-
-    def target(score: Score) -> float:
-        return question.limit if score.exact else search.reach
-
-    good = [score for score in ranked if score.chance.value <= target(score)]
+    good = _likely(search, ranked)
     if not good:
         return _nearest(search)
     best = good[0]
     if not search.at_edge(best.candidate.policy):
-        good += boundary(search, best, target(best), STEPS)[1:]
+        good += boundary(search, best, _target(search, best), STEPS)[1:]
     return sorted(good, key=lambda score: score.mean)
+
+
+def _likely(search: Search, scores: Sequence[Score]) -> list[Score]:
+    """Those whose chances fresh numbers will probably show to be within the limit."""
+    return [score for score in scores if score.chance.value <= _target(search, score)]
+
+
+def _target(search: Search, score: Score) -> float:
+    return search.question.limit if score.exact else search.reach
 
 
 def _nearest(search: Search, without: Collection[int] = ()) -> list[Score]:

@@ -132,21 +132,44 @@ def edges(search: Search) -> list[Score]:
     Which curves are the best is a guess at first. Further curves are looked at if no policy so far keeps the
     limit, or if their guess promises a lower mean loss than the best policy so far has."""
     turns = {score.candidate.curve for score in search.scores.values()}
-    starts = {turn: guess(search, turn) for turn in turns & search.with_edges}
-    means = {turn: mean_at(search, turn, scale) for turn, scale in starts.items()}
-    left, found = sorted(means, key=means.__getitem__), list[Score]()
-    while left:
+    for turn in turns & search.with_edges:
+        scale = guess(search, turn)
+        search.left[turn] = scale, mean_at(search, turn, scale)
+    found = list[Score]()
+    while search.left:
         kept = [score.mean for score in found if score.chance.value <= search.question.limit]
-        bar = min(kept) if kept else WORSE * means[left[0]]
-        near = [turn for turn in left if means[turn] <= bar]
-        few = [turn for place, turn in enumerate(near) if place < CURVES or has_exact_edge(search, turn)]
-        if not few:
+        bar = min(kept) if kept else WORSE * min(mean for _, mean in search.left.values())
+        new = next_edges(search, bar)
+        if new is None:
             break
-        left = [turn for turn in left if turn not in few]
-        new = on_edges(search, {turn: (starts[turn], worst_at(search, turn, starts[turn])) for turn in few})
-        new = bearable(search, new)
-        found += [*new, *bearable(search, beyond(search, new))]
+        found += new
     return found
+
+
+def further_edges(search: Search, mean: float) -> list[Score]:
+    """The scores at the edges of those curves that were left out and may lose less than `mean`.
+
+    The edge of a curve moves to more exploration if a worse problem is found for its policy. A curve that
+    seemed to lose more may then lose less. A guess is often a tenth too high or too low."""
+    found = list[Score]()
+    while (new := next_edges(search, WORSE * mean)) is not None:
+        found += new
+    return found
+
+
+def next_edges(search: Search, bar: float) -> list[Score] | None:
+    """The scores at the edges of some of the curves that are left, the best first; None if the guesses of all
+    of them are above the bar."""
+    near = sorted((mean, turn) for turn, (_, mean) in search.left.items() if mean <= bar)
+    if not near:
+        return None
+    starts = {}
+    for place, (_, turn) in enumerate(near):
+        if place < CURVES or has_exact_edge(search, turn):
+            scale, _ = search.left.pop(turn)
+            starts[turn] = scale, worst_at(search, turn, scale)
+    new = bearable(search, on_edges(search, starts))
+    return [*new, *bearable(search, beyond(search, new))]
 
 
 def bearable(search: Search, scores: Sequence[Score]) -> list[Score]:

@@ -21,7 +21,7 @@ from lighttail.checks import number, refuse
 from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.planning.bench import Bench, Floats, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
-from lighttail.planning.edges import edges, has_edge, sure
+from lighttail.planning.edges import edges, further_edges, has_edge, sure
 from lighttail.planning.question import HIGH, LEVEL, Question, Score, mean_over, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -71,7 +71,9 @@ class Search:
     """The state of a search: the latest score of every candidate, and the problems watched per curve.
 
     known: chances that need not be counted. orders: the problems to look at first, for some candidates.
-    counts: the hits and the paths of the latest round in each problem.
+    counts: the hits and the paths of the latest round in each problem. left: the curves whose edges were not
+    sought, with a guess of the edge and of the mean loss there. bar: the mean loss above which policies
+    without an edge were left out.
     """
 
     question: Question
@@ -83,6 +85,8 @@ class Search:
     known: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
     orders: dict[Candidate, tuple[Bandit, ...]] = field(default_factory=dict)
     counts: dict[Candidate, dict[Bandit, Floats]] = field(default_factory=dict)
+    left: dict[int, tuple[float, float]] = field(default_factory=dict)
+    bar: float = -math.inf
 
     def run(self) -> list[Score]:
         """The scores of those that may be the answer, the best first."""
@@ -93,7 +97,18 @@ class Search:
             return self.ranked(self._rounds(alive, 0, len(ROUNDS)))
         self._rounds(alive, 0, COUNTED)
         at_edges = edges(self)
-        return self.ranked([*at_edges, *self._without_edge(at_edges)])
+        good = [score for score in at_edges if score.likely(self.question.limit)]
+        bar = min((score.mean + CLOSE * score.error for score in good), default=math.inf)
+        return self.ranked([*at_edges, *self._without_edge(bar)])
+
+    def further(self, best: Score) -> list[Score]:
+        """The scores of policies that were left out while others seemed to lose less than the best one does,
+        now that more is known of these."""
+        if not self.with_edges:
+            return []
+        found = further_edges(self, best.mean)
+        bar = best.mean + CLOSE * best.error
+        return found + self._without_edge(bar) if bar > self.bar else found
 
     @cached_property
     def with_edges(self) -> frozenset[int]:
@@ -151,17 +166,19 @@ class Search:
                 alive += self._between(latest, 2.0 ** (0.5 ** (turn + 1)))
         return latest
 
-    def _without_edge(self, at_edges: Sequence[Score]) -> list[Score]:
-        """The policies whose chances must be counted, if their mean loss may be below those at the edges."""
-        limit = self.question.limit
-        good = [score for score in at_edges if score.likely(limit)]
-        bar = min((score.mean + CLOSE * score.error for score in good), default=math.inf)
+    def _without_edge(self, bar: float) -> list[Score]:
+        """The policies whose chances must be counted and whose mean loss may be below the bar, but for those
+        that were below an earlier bar."""
+        limit, before, self.bar = self.question.limit, self.bar, bar
+
+        def least(score: Score) -> float:
+            return score.mean - CLOSE * score.error
 
         def may(score: Score) -> bool:
-            return score.mean - CLOSE * score.error <= bar and score.chance.low <= limit
+            return least(score) <= bar and score.chance.low <= limit
 
         counted = (score for score in self.scores.values() if score.candidate.curve not in self.with_edges)
-        rest = [score for score in counted if may(score)]
+        rest = [score for score in counted if may(score) and least(score) > before]
         few = [score.candidate for score in self.kept(rest, ROUNDS[COUNTED].kept)] if rest else []
         return self._rounds(few, COUNTED, len(ROUNDS), may) if few else []
 
