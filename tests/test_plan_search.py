@@ -533,7 +533,7 @@ def test_a_curve_that_seemed_dearer_is_looked_at_before_a_choice_that_became_dea
         assert dear.mean > 1.25 * best.mean
         one = best.candidate
         search.left = {one.curve: (one.scale, guess_too_high * dear.mean)}
-        search.bar = math.inf
+        search.through = {score.candidate for score in search.scores.values()}
         confirmation = Confirmation(search.question, search.bench, 1e8)
         return choosing.confirmed(search, confirmation, [dear])[0], best, search
 

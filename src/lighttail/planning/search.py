@@ -72,8 +72,8 @@ class Search:
 
     known: chances that need not be counted. orders: the problems to look at first, for some candidates.
     counts: the hits and the paths of the latest round in each problem. left: the curves whose edges were not
-    sought, with a guess of the edge and of the mean loss there. bar: the mean loss above which policies
-    without an edge were left out.
+    sought, with a guess of the edge and of the mean loss there. through: the policies without an edge that
+    went through the later rounds.
     """
 
     question: Question
@@ -86,7 +86,7 @@ class Search:
     orders: dict[Candidate, tuple[Bandit, ...]] = field(default_factory=dict)
     counts: dict[Candidate, dict[Bandit, Floats]] = field(default_factory=dict)
     left: dict[int, tuple[float, float]] = field(default_factory=dict)
-    bar: float = -math.inf
+    through: set[Candidate] = field(default_factory=set)
 
     def run(self) -> list[Score]:
         """The scores of those that may be the answer, the best first."""
@@ -106,9 +106,7 @@ class Search:
         now that more is known of these."""
         if not self.with_edges:
             return []
-        found = further_edges(self, best.mean)
-        bar = best.mean + CLOSE * best.error
-        return found + self._without_edge(bar) if bar > self.bar else found
+        return further_edges(self, best.mean) + self._without_edge(best.mean, doubt=0.0)
 
     @cached_property
     def with_edges(self) -> frozenset[int]:
@@ -166,21 +164,20 @@ class Search:
                 alive += self._between(latest, 2.0 ** (0.5 ** (turn + 1)))
         return latest
 
-    def _without_edge(self, bar: float) -> list[Score]:
-        """The policies whose chances must be counted and whose mean loss may be below the bar, but for those
-        that were below an earlier bar."""
-        limit, before, self.bar = self.question.limit, self.bar, bar
-
-        def least(score: Score) -> float:
-            return score.mean - CLOSE * score.error
+    def _without_edge(self, bar: float, doubt: float = CLOSE) -> list[Score]:
+        """The policies whose chances must be counted, if their mean loss may be below the bar. doubt: by how
+        many standard errors a mean may be too high; to count the chances of a policy takes long."""
+        limit = self.question.limit
 
         def may(score: Score) -> bool:
-            return least(score) <= bar and score.chance.low <= limit
+            return score.mean - doubt * score.error <= bar and score.chance.low <= limit
 
         counted = (score for score in self.scores.values() if score.candidate.curve not in self.with_edges)
-        rest = [score for score in counted if may(score) and least(score) > before]
+        rest = [score for score in counted if may(score) and score.candidate not in self.through]
         few = [score.candidate for score in self.kept(rest, ROUNDS[COUNTED].kept)] if rest else []
-        return self._rounds(few, COUNTED, len(ROUNDS), may) if few else []
+        found = self._rounds(few, COUNTED, len(ROUNDS), may) if few else []
+        self.through |= {*few, *(score.candidate for score in found)}
+        return found
 
     def score_means(self, candidates: Iterable[Candidate]) -> list[Score]:
         """The scores of candidates whose chances are known already."""
