@@ -62,7 +62,9 @@ class Often(NamedTuple):
     late: float
 
     def __str__(self) -> str:
-        return f"{1000 * self.median:.2f} ms at the median, {1000 * self.late:.1f} ms in 1 %"
+        return (
+            f"{1000 * self.median:.2f} ms at the median, more than {1000 * self.late:.1f} ms in 1 % of cases"
+        )
 
 
 def often(work: Callable[[], Any]) -> Often:

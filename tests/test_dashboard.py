@@ -25,7 +25,7 @@ from lighttail.dashboard.html import Html, el, shown
 from lighttail.dashboard.page import experiment_page, static_page
 from lighttail.dashboard.panels import panels
 from lighttail.dashboard.view import arms_view
-from lighttail.dashboard.words import leading, limit_words
+from lighttail.dashboard.words import leading, limit_words, losing
 from lighttail.inference import BoundedRewards, confidence_sequences
 from lighttail.live import Office
 from lighttail.live.journal import Reader, event_of
@@ -376,6 +376,18 @@ def test_young_rewards_are_said_to_have_come() -> None:
         assert "No reward has come yet" not in said["sum"] + said["rewards"]
 
 
+def test_an_old_forecast_is_not_taken_for_one_of_the_pulls_beside_it() -> None:
+    """A forecast takes seconds, and thousands of pulls may come meanwhile."""
+    view = experiment_view(played(horizon=200)[0], loss=20, horizon=200, seed=1, paths=200)
+    fresh = losing(view), panels(view)["risk"]
+    assert fresh[0].startswith("The chance of losing 20 or more")
+    assert "Lost so far, on average" in fresh[1]
+    pulls, view["pulls"] = view["pulls"], 190
+    for said in (losing(view), panels(view)["risk"]):
+        assert f"By the forecast after {pulls} pulls (a newer one follows), the chance of losing" in said
+    assert f"Lost in the first {pulls} pulls, on average" in panels(view)["risk"]
+
+
 def test_a_limit_is_held_against_a_forecast_about_its_own_end_alone() -> None:
     view = experiment_view(played(horizon=200)[0], loss=20, horizon=200, seed=1, paths=200)
     view["settings"] = {"risk": {"loss": 20.0, "chance": 0.5, "then": "warn"}}
@@ -479,7 +491,7 @@ def test_one_limit_of_the_means_asks_for_the_other() -> None:
         answer = client.post("/experiments", data=one, headers=HERE | PAGE)
         assert answer.status_code == 400
         (said,) = re.findall(r'<p class="error" id="e-least_mean">(.*?)</p>', answer.text)
-        assert "there is no high" in said
+        assert "high is missing" in said
 
 
 def test_the_field_of_the_chance_says_when_an_alarm_rings_by_luck() -> None:

@@ -128,6 +128,7 @@ def test_a_forecast_says_what_it_found() -> None:
     assert set(found.to_dict()) == {
         "loss",
         "horizon",
+        "pulls",
         "chance",
         "worst",
         "mean_loss",

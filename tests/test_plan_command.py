@@ -305,8 +305,8 @@ def test_data_are_not_taken_for_the_truth(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 SENTENCES = {
     "--rates 0.05..0.03": "rates must be of the form LOW..HIGH with a LOW that is at most HIGH, but is",
-    "--rates 0.03": "rates must be of the form LOW..HIGH, such as 0.03..0.05, but is '0.03'",
-    "--rates ..0.03": "rates must be of the form LOW..HIGH, such as 0.03..0.05, but is '..0.03'",
+    "--rates 0.03": "rates must be of the form LOW..HIGH, such as 0.03..0.05 or 3%..5%, but is '0.03'",
+    "--rates ..0.03": "rates must be of the form LOW..HIGH, such as 0.03..0.05 or 3%..5%, but is '..0.03'",
     "--rates a..b": "rates must be a number, but is 'a'",
     "--rates 3..5": "rates must be a rate from 0 to 1, but is 3.0; three percent is written as 3%",
     "--rates=-1%..5%": "rates must be a rate from 0 to 1, but is -0.01",

@@ -533,7 +533,7 @@ def test_a_curve_that_seemed_dearer_is_looked_at_before_a_choice_that_became_dea
         assert dear.mean > 1.25 * best.mean
         one = best.candidate
         search.left = {one.curve: (one.scale, guess_too_high * dear.mean)}
-        search.through = {score.candidate for score in search.scores.values()}
+        search.waiting.clear()
         confirmation = Confirmation(search.question, search.bench, 1e8)
         return choosing.confirmed(search, confirmation, [dear])[0], best, search
 
@@ -556,6 +556,25 @@ def test_policies_without_an_edge_are_counted_again_if_the_choice_became_dearer(
     dear = replace(ranked[0], mean=100.0, error=0.0)
     assert [score.candidate.policy for score in search.further(dear)] == [lt.EvenSplit()]
     assert not search.further(dear)  # once is enough
+
+
+def test_policies_that_were_counted_are_not_counted_again() -> None:
+    """A plan that fails tries several curves, and not near copies of one policy without an edge alone."""
+    family, asked = lt.Family.rates(0.2, 0.5, 3, members=8), list[lt.Policy]()
+    question = Question(family, 120, 15.0, 0.05, True, straight=False)
+    bench = Bench(120, 1, 2, {"delay": 5, "batch": 4})
+    search = Search(question, shipped_curves(family, 120), bench, 2e7)
+    confirmation = Confirmation(question, bench, 5e6)
+    whole = confirmation.chance
+
+    def noted(policy: lt.Policy, watched: Any, decide: bool = True) -> Confirmed:
+        asked.append(policy)
+        return whole(policy, watched, decide)
+
+    confirmation.chance = noted  # type: ignore[method-assign]
+    choosing.confirmed(search, confirmation, search.run())
+    assert len(asked) == len(set(asked)) <= choosing.ATTEMPTS
+    assert not all(isinstance(policy, lt.KlUcb) for policy in asked)
 
 
 def test_few_whole_numbers_that_keep_the_limit_are_found() -> None:

@@ -20,6 +20,7 @@ from lighttail.dashboard.words import (
     lasting,
     limit_words,
     limits,
+    made_after,
     number,
     plainly,
     sentence,
@@ -114,16 +115,19 @@ def risk(view: View) -> Html:
         said = asked["why"] or "The forecast is being made; it takes some seconds."
         return el("p", said, class_="note", role=None if asked["why"] else "status")
     loss, end = exactly(found["loss"]), f"{found['horizon']:,}"
+    old = made_after(view)
+    the = f"By the forecast after {old} (a newer one follows), the" if old else "The"
+    when_lost = f"Lost in the first {old}, on average" if old else "Lost so far, on average"
     lost = so_far(found["so_far"], view["means_between"] is not None)
     pair = el(
         "div",
         _answer("On average over what the rewards say", found["chance"], IN_AVERAGE),
         _answer("On the worst problem found that the rewards do not exclude", found["worst"], "", "medium"),
-        _card("Lost so far, on average", number(found["so_far"]["value"]), lost, "medium"),
+        _card(when_lost, number(found["so_far"]["value"]), lost, "medium"),
         class_="answers",
     )
     parts: list[Any] = [
-        el("p", f"The chance of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
+        el("p", f"{the} chance of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
         pair,
         el("p", WHY_WORST, class_="note"),
         _figure(
@@ -141,10 +145,8 @@ def risk(view: View) -> Html:
         parts.append(el("p", f"The means of the worst problem found: {shown}.", class_="note"))
     if view["means_between"] is None:
         parts.append(el("p", NO_MEANS, class_="note"))
-    if asked["at"] is not None and asked["at"] != view["seq"]:
-        parts.append(
-            el("p", f"This forecast is of event {asked['at']:,}; a newer one follows.", class_="note")
-        )
+    if not old and asked["at"] is not None and asked["at"] != view["seq"]:
+        parts.append(el("p", "Rewards came since this forecast; a newer one follows.", class_="note"))
     return html(*parts)
 
 

@@ -139,6 +139,13 @@ def nothing_shown(view: View) -> str:
     return f"{said}reward is that of a trial of the policy."
 
 
+def made_after(view: View) -> str:
+    """The number of pulls after which the forecast was made, if more were made since; empty if not. People
+    would otherwise take an old chance for that of the pulls beside it."""
+    pulls = view["risk"]["forecast"]["pulls"]
+    return f"{pulls:,} pull{'' if pulls == 1 else 's'}" if pulls < view["pulls"] else ""
+
+
 def losing(view: View) -> str:
     """What may be lost by the end."""
     found = view["risk"]["forecast"]
@@ -146,10 +153,12 @@ def losing(view: View) -> str:
         return ""
     lost, end = f"{exactly(found['loss'])} or more", f"{found['horizon']:,} pulls"
     average, worst = chance_of(found["chance"]), chance_of(found["worst"])
+    old = made_after(view)
+    the = f"By the forecast after {old} (a newer one follows), the" if old else "The"
     return (
-        f"The chance of losing {lost} by the end, after {end}, is {average} on average over what the rewards "
-        "say. This is the number to act on; on the worst problem found that they do not exclude, it is "
-        f"{worst}."
+        f"{the} chance of losing {lost} by the end, after {end}, is {average} on average over what the "
+        "rewards say. This is the number to act on; on the worst problem found that they do not exclude, "
+        f"it is {worst}."
     )
 
 

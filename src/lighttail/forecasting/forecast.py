@@ -106,6 +106,7 @@ class Forecast:
         return {
             "loss": self.loss,
             "horizon": self.horizon,
+            "pulls": self.pulls,
             "chance": self.chance.to_dict(),
             "worst": {**self.worst.to_dict(), "means": {str(arm): m for arm, m in self.worst_means.items()}},
             "mean_loss": self.mean_loss.to_dict(),

@@ -57,7 +57,7 @@ def fields_of(field: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
         raise refuse(field, value, f"an object with the fields {', '.join(names)}")
     for name in names:
         if name not in value:
-            raise refuse(f"the fields of {field}", list(value), f"{', '.join(names)} (there is no {name})")
+            raise refuse(f"the fields of {field}", list(value), f"{', '.join(names)} ({name} is missing)")
     for name in value:
         if name not in names:
             raise refuse(f"the name of a field of {field}", name, f"one of {', '.join(names)}")

@@ -10,19 +10,23 @@ from lighttail.outcomes.estimates import Estimate
 
 
 def rounded(value: float) -> str:
-    """Three or four significant digits, or the sign for infinity."""
+    """Three or four significant digits, or the sign for infinity.
+
+    >>> rounded(8602.4), rounded(999.96), rounded(41.23), rounded(0.0123456), rounded(math.inf)
+    ('8,602', '1,000', '41.2', '0.0123', '∞')
+    """
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
 def amount(loss: float) -> str:
     """A loss that somebody asked about, in units of reward: thousands are parted by commas.
 
-    >>> amount(80000.0), amount(80.0 / 3.0), amount(1234567.0), amount(-2.5)
-    ('80,000', '26.6667', '1,234,567', '-2.5')
+    >>> amount(80000.0), amount(80.0 / 3.0), amount(1234567.0), amount(999999.7), amount(-2.5)
+    ('80,000', '26.6667', '1,234,567', '999,999.7', '-2.5')
     """
-    return f"{loss:,.6g}" if abs(loss) < 1e6 else f"{loss:,.15g}"
+    return f"{loss:,.6g}" if abs(loss) < 999_999.5 else f"{loss:,.15g}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:

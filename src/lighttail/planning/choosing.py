@@ -31,11 +31,12 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
     while order and len(tried) < ATTEMPTS:
         search.bench.expect(ENDING * expected_pulls(question, search.budget))  # each time anew
         score = order.pop(0)
-        if better := _likely(search, search.further(score)):
-            order = _by_mean([score, *better, *order], tried)
+        if better := _by_mean(_likely(search, search.further(score)), tried):
+            unlikely = not _likely(search, [score])  # then the order is that of chances
+            order = [*better, score, *order] if unlikely else _by_mean([score, *better, *order], tried)
             continue
         may = moved.count(score.candidate.curve) < MOVES
-        if may and (better := _moved(search, confirmation, score)):
+        if may and (better := _by_mean(_moved(search, confirmation, score), tried)):
             moved.append(score.candidate.curve)
             order = _by_mean([*better, *order], tried)
             continue

@@ -154,6 +154,7 @@ def further_edges(search: Search, mean: float) -> list[Score]:
     found = list[Score]()
     while (new := next_edges(search, WORSE * mean)) is not None:
         found += new
+        mean = min([mean, *(score.mean for score in new if score.chance.value <= search.question.limit)])
     return found
 
 

@@ -72,8 +72,8 @@ class Search:
 
     known: chances that need not be counted. orders: the problems to look at first, for some candidates.
     counts: the hits and the paths of the latest round in each problem. left: the curves whose edges were not
-    sought, with a guess of the edge and of the mean loss there. through: the policies without an edge that
-    went through the later rounds.
+    sought, with a guess of the edge and of the mean loss there. waiting: the policies without an edge
+    that were left out after the first rounds.
     """
 
     question: Question
@@ -86,7 +86,7 @@ class Search:
     orders: dict[Candidate, tuple[Bandit, ...]] = field(default_factory=dict)
     counts: dict[Candidate, dict[Bandit, Floats]] = field(default_factory=dict)
     left: dict[int, tuple[float, float]] = field(default_factory=dict)
-    through: set[Candidate] = field(default_factory=set)
+    waiting: set[Candidate] = field(default_factory=set)
 
     def run(self) -> list[Score]:
         """The scores of those that may be the answer, the best first."""
@@ -96,14 +96,15 @@ class Search:
         if not self.with_edges:
             return self.ranked(self._rounds(alive, 0, len(ROUNDS)))
         self._rounds(alive, 0, COUNTED)
+        self.waiting = {one for one in self.scores if one.curve not in self.with_edges}
         at_edges = edges(self)
         good = [score for score in at_edges if score.likely(self.question.limit)]
         bar = min((score.mean + CLOSE * score.error for score in good), default=math.inf)
         return self.ranked([*at_edges, *self._without_edge(bar)])
 
     def further(self, best: Score) -> list[Score]:
-        """The scores of policies that were left out while others seemed to lose less than the best one does,
-        now that more is known of these."""
+        """The scores of policies that were left out and may lose less than the best one. When they were left
+        out, it or another policy seemed to lose less than it does now."""
         if not self.with_edges:
             return []
         return further_edges(self, best.mean) + self._without_edge(best.mean, doubt=0.0)
@@ -172,12 +173,10 @@ class Search:
         def may(score: Score) -> bool:
             return score.mean - doubt * score.error <= bar and score.chance.low <= limit
 
-        counted = (score for score in self.scores.values() if score.candidate.curve not in self.with_edges)
-        rest = [score for score in counted if may(score) and score.candidate not in self.through]
+        rest = [score for one, score in self.scores.items() if one in self.waiting and may(score)]
         few = [score.candidate for score in self.kept(rest, ROUNDS[COUNTED].kept)] if rest else []
-        found = self._rounds(few, COUNTED, len(ROUNDS), may) if few else []
-        self.through |= {*few, *(score.candidate for score in found)}
-        return found
+        self.waiting -= set(few)
+        return self._rounds(few, COUNTED, len(ROUNDS), may) if few else []
 
     def score_means(self, candidates: Iterable[Candidate]) -> list[Score]:
         """The scores of candidates whose chances are known already."""

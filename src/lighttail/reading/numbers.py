@@ -42,7 +42,7 @@ def parse_range(field: str, text: str) -> tuple[float, float]:
     """
     first, dots, last = text.partition("..")
     if not dots or not first.strip() or not last.strip():
-        raise refuse(field, text, "of the form LOW..HIGH, such as 0.03..0.05")
+        raise refuse(field, text, "of the form LOW..HIGH, such as 0.03..0.05 or 3%..5%")
     low, high = parse_share(field, first), parse_share(field, last)
     if low > high:
         raise refuse(field, text, "of the form LOW..HIGH with a LOW that is at most HIGH")

@@ -219,12 +219,14 @@ class LawAnswer(TypedDict):
 
 
 class ForecastAnswer(TypedDict):
-    """What an experiment may lose by its end. `chance`: that it loses `loss` or more, averaged over what the
-    rewards say; `worst`: the same on the worst problem that was found within the confidence limits, with its
-    `means`; `distribution`: of the loss at the end."""
+    """What an experiment may lose by its end. `pulls`: the pulls so far, as the forecast knows them;
+    `chance`: that it loses `loss` or more, averaged over what the rewards say; `worst`: the same on the worst
+    problem that was found within the confidence limits, with its `means`; `distribution`: of the loss at the
+    end."""
 
     loss: float
     horizon: int
+    pulls: int
     chance: ChanceAnswer
     worst: ChanceAnswer
     mean_loss: ChanceAnswer
