@@ -128,7 +128,7 @@ def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
         observed = "low" in rewards and rewards != COINS
         parts += [
             (f"{filled}{beyond if observed else ''}:", ["lighttail serve", form_link(plan)]),
-            ("Or send the same to the server, as any program can (the name is free):", [begin_line(plan)]),
+            ("Or send the same to the server, as any program can (choose any name):", [begin_line(plan)]),
             (_telling(rewards == COINS), []),
         ]
         if math.isfinite(plan.loss):
@@ -172,7 +172,7 @@ def form_link(plan: Plan, server: str = SERVER) -> str:
         return ""
     filled = {"arms": "\n".join(arms_of(plan)), "policy": plan.choice.words, "horizon": plan.horizon}
     if math.isfinite(plan.loss):
-        filled |= {"loss": f"{plan.loss:g}", "chance": f"{alarm_chance(plan):g}"}
+        filled |= {"loss": f"{plan.loss:.10g}", "chance": f"{alarm_chance(plan):g}"}
     if (limits := means_of(plan)) is not None:
         filled |= {"least_mean": limits[0], "largest_mean": limits[1]}
     filled |= rewards_of(plan)
@@ -185,7 +185,8 @@ def begin_line(plan: Plan, server: str = SERVER) -> str:
     body: dict[str, Any] = {"name": "planned", "arms": arms_of(plan), "policy": plan.choice.words}
     body |= {"horizon": plan.horizon, "settings": {}}
     if math.isfinite(plan.loss):
-        risk = {"loss": float(f"{plan.loss:g}"), "chance": float(f"{alarm_chance(plan):g}"), "then": "warn"}
+        lost = int(plan.loss) if plan.loss == int(plan.loss) else float(f"{plan.loss:.10g}")
+        risk = {"loss": lost, "chance": float(f"{alarm_chance(plan):g}"), "then": "warn"}
         body["settings"]["risk"] = risk
     if (limits := means_of(plan)) is not None:
         body["settings"]["means"] = dict(zip(("low", "high"), limits, strict=True))
