@@ -115,7 +115,7 @@ def test_a_damaged_text_is_refused(note: Any, sentence: str) -> None:
     with pytest.raises(lt.BadInput, match=sentence):
         lt.Experiment.from_json(json.dumps({**state, "about": note}))
     del state["about"]
-    with pytest.raises(lt.BadInput, match="there is no about"):
+    with pytest.raises(lt.BadInput, match="about is missing"):
         lt.Experiment.from_json(json.dumps(state))
 
 
