@@ -116,7 +116,7 @@ def test_an_experiment_is_begun_watched_paused_and_resumed(page: Any, server: Se
         assert server.call("GET", "/v1/experiments/checkout")[1]["paused"] is (act == "pause")
     wait_for_text(page, "[data-part=events]", "resumed")
     page.fill("input[name=loss]", "30")
-    page.click("text=Forecast")
+    page.click("button >> text=Forecast")
     wait_for_text(page, "[data-part=risk]", "losing 30 or more")
 
 
