@@ -25,6 +25,7 @@ from lighttail.dashboard.words import (
     plainly,
     sentence,
     so_far,
+    the_chance,
 )
 from lighttail.outcomes.format import rounded
 
@@ -116,7 +117,6 @@ def risk(view: View) -> Html:
         return el("p", said, class_="note", role=None if asked["why"] else "status")
     loss, end = exactly(found["loss"]), f"{found['horizon']:,}"
     old = made_after(view)
-    the = f"By the forecast after {old} (a newer one follows), the" if old else "The"
     when_lost = f"Lost in the first {old}, on average" if old else "Lost so far, on average"
     lost = so_far(found["so_far"], view["means_between"] is not None)
     pair = el(
@@ -127,7 +127,7 @@ def risk(view: View) -> Html:
         class_="answers",
     )
     parts: list[Any] = [
-        el("p", f"{the} chance of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
+        el("p", f"{the_chance(view)} of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
         pair,
         el("p", WHY_WORST, class_="note"),
         _figure(
@@ -146,7 +146,7 @@ def risk(view: View) -> Html:
     if view["means_between"] is None:
         parts.append(el("p", NO_MEANS, class_="note"))
     if not old and asked["at"] is not None and asked["at"] != view["seq"]:
-        parts.append(el("p", "Rewards came since this forecast; a newer one follows.", class_="note"))
+        parts.append(el("p", "Something happened since this forecast; a newer one follows.", class_="note"))
     return html(*parts)
 
 

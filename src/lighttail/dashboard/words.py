@@ -146,6 +146,12 @@ def made_after(view: View) -> str:
     return f"{pulls:,} pull{'' if pulls == 1 else 's'}" if pulls < view["pulls"] else ""
 
 
+def the_chance(view: View) -> str:
+    """The beginning of a sentence about the chance of the forecast."""
+    old = made_after(view)
+    return f"By the forecast after {old} (a newer one follows), the chance" if old else "The chance"
+
+
 def losing(view: View) -> str:
     """What may be lost by the end."""
     found = view["risk"]["forecast"]
@@ -153,10 +159,8 @@ def losing(view: View) -> str:
         return ""
     lost, end = f"{exactly(found['loss'])} or more", f"{found['horizon']:,} pulls"
     average, worst = chance_of(found["chance"]), chance_of(found["worst"])
-    old = made_after(view)
-    the = f"By the forecast after {old} (a newer one follows), the" if old else "The"
     return (
-        f"{the} chance of losing {lost} by the end, after {end}, is {average} on average over what the "
+        f"{the_chance(view)} of losing {lost} by the end, after {end}, is {average} on average over what the "
         "rewards say. This is the number to act on; on the worst problem found that they do not exclude, "
         f"it is {worst}."
     )
