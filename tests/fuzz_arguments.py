@@ -73,6 +73,7 @@ COMMON = {"--horizon": ("30", "3", "2", *HUGE), "--seed": ("7", "0", "1e5"), "--
 COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "compare": PROBLEM | COMMON | {
         "--policy": POLICIES, "--paths": ("5", "1", "200", *HUGE), "--threshold": ("0.2", "1e-300", "1e300"),
+        "--loss": ("3", "1e-300", "1e300", "0"),
         "--assumed-sigma": ("0.5,2", "1", "1e-300", "1e300", ",".join(map(str, range(1, 3000)))),
         "--keep": ("paths", "law", "laws"), "--device": ("cpu", "gpu"), "--out": PLACES, "--json": (),
     },

@@ -201,6 +201,14 @@ BAD = {
     "empty means": (["--means", ""], "means must be a number, but is ''"),
     "empty noise": (["--noise", ""], "noise must be one of"),
     "huge means": (["--means", "1e308,-1e308"], "means must be so small"),
+    "huge loss": (
+        ["--loss", "301"],
+        "loss must be at most 300, because no policy can lose more than 300 in 500 pulls, but is 301",
+    ),
+    "two losses": (
+        ["--loss", "30", "--threshold", "0.1"],
+        "threshold must be left out with loss, which means",
+    ),
     "huge threshold": (
         ["--threshold", "1e308"],
         "threshold must be at most 0.6, because no policy can lose more than 300 in 500 pulls, but is 1e+308",
@@ -460,6 +468,23 @@ def test_a_threshold_out_of_reach_is_refused_before_anything_is_simulated(
     said = "threshold must be at most 0.1, because no policy can lose more than 10 in 100 pulls"
     assert capsys.readouterr().err == f"lighttail: {said}, but is 0.2\n"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_comparison_asks_about_the_loss_that_is_named_and_says_where_another_comes_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--means", "0.1,0.4", "--policy", "ucb:standard:0.2", "--horizon", "100", "--paths", "100"]
+    words += ["--no-growth", "--out", str(tmp_path)]
+    own = "The loss of 10 is a third of the largest possible loss, rounded to two digits; --loss asks about"
+    shown = {}
+    for name, more in {"own": [], "loss": ["--loss", "12"], "share": ["--threshold", "0.12"]}.items():
+        assert run(monkeypatch, "compare", *words, *more) == 0
+        shown[name] = capsys.readouterr().out
+    assert own in shown["own"]
+    assert "losing 10 or more" in shown["own"]
+    for name in ("loss", "share"):
+        assert own not in shown[name]
+        assert "losing 12 or more" in shown[name]
 
 
 def test_arms_that_are_equal_leave_nothing_to_lose() -> None:

@@ -13,6 +13,8 @@ from lighttail.checks import BadInput
 from lighttail.live import Office
 from lighttail.live.book import replay
 from lighttail.live.memory import MemoryJournal
+from lighttail.live.outlook import Wish
+from lighttail.live.requests import Look
 from lighttail.live.settings import Settings
 
 ONE = "/v1/experiments/one"
@@ -138,3 +140,16 @@ def test_a_loss_that_is_just_possible_is_accepted() -> None:
         assert desk.summary()["settings"]["risk"] == risk
     with desk_of(settings={"risk": risk | {"loss": 1e6}, "rewards": {"sigma": 1.0}}):
         pass  # nothing limits the loss
+
+
+def test_a_forecast_refuses_a_loss_that_the_limits_of_the_means_exclude() -> None:
+    """Before, the chance of such a loss was answered as 0, as if it had been simulated."""
+    office = Office(MemoryJournal(), Clock())
+    begin: dict[str, Any] = {"policy": "ts:0.5", "arms": ["A", "B"], "horizon": 500}
+    desk, _ = office.create("one", settings={"means": {"low": 0.03, "high": 0.05}}, **begin)
+    now = desk.submit(Look("outlook")).result()
+    with pytest.raises(BadInput) as refused:
+        now.forecast(Wish(loss=10.1))
+    said = "at most 10, because no policy can lose more in 500 pulls with means from 0.03 to 0.05"
+    assert (refused.value.field, refused.value.allowed) == ("loss", said)
+    assert now.forecast(Wish(loss=10.0, paths=100)).chance.low == 0.0

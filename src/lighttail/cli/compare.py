@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from lighttail.checks import BadInput
 from lighttail.cli import options as opt
 from lighttail.cli.app import app
 from lighttail.compare import check_threshold, default_words, told_apart
 from lighttail.compare import compare as compare_policies
 from lighttail.linear import LinearBandit
-from lighttail.outcomes.losing import EXPLAINED
+from lighttail.outcomes.comparison import Comparison
+from lighttail.outcomes.format import amount
+from lighttail.outcomes.losing import EXPLAINED, Lost
 from lighttail.problems import Bandit
 from lighttail.reading.words import parse_course, parse_linear, parse_noise
 from lighttail.report import write_report
@@ -71,13 +74,21 @@ def compare(
     horizon: opt.Horizon = 500,
     paths: opt.Paths = 5000,
     seed: opt.Seed = 1,
+    loss: Annotated[
+        float | None,
+        opt.number_option(
+            "loss",
+            metavar="LOSS",
+            help="The loss whose chance is reported, in units of reward, such as conversions.",
+            show_default="a third of the largest possible, to two digits; 100 for the default means",
+        ),
+    ] = None,
     threshold: Annotated[
         float | None,
         opt.number_option(
             "threshold",
             metavar="SHARE",
-            help="The loss whose chance is reported, as a fraction of the horizon, in units of reward.",
-            show_default="a third of the largest possible, to two digits; 0.2 for the default means",
+            help="In place of --loss: the loss per pull, such as 0.2 for a loss of 100 in 500 pulls.",
         ),
     ] = None,
     kind: opt.KindWord = "pseudo-regret",
@@ -111,11 +122,8 @@ def compare(
     words = policy or default_words(problem)
     policies = opt.policies_from(words, assumed_sigma, linear, problem.sigma)
     wait, group = parse_course(delay, batch, never)
-    lost, loss = opt.kind_from(kind), None
-    if threshold is not None:
-        pulls = problem.check_horizon(horizon)
-        problem.check_sums(pulls)
-        loss = check_threshold(threshold, problem, pulls, lost, unit=pulls)
+    lost = opt.kind_from(kind)
+    asked = _asked_loss(loss, threshold, problem, horizon, lost)
     command = opt.command_again(context, policy=words, **(LINEAR if linear else {} if data else opt.ARMS))
     with opt.report_folder(out, as_json):
         comparison = compare_policies(
@@ -124,7 +132,7 @@ def compare(
             horizon=horizon,
             paths=paths,
             seed=seed,
-            threshold=loss,
+            threshold=asked,
             kind=lost,
             growth=False if no_growth else None,
             delay=wait,
@@ -138,10 +146,39 @@ def compare(
     if as_json:
         print(json.dumps(comparison.to_dict(command), indent=2, allow_nan=False))
     else:
-        _show(comparison, path, opt.notes(words, problem.sigma, data))
+        notes = opt.notes(words, problem.sigma, data)
+        _show(comparison, path, notes if asked else [_chosen_loss(comparison), *notes])
 
 
-def _show(comparison: Any, path: Path, notes: list[str]) -> None:
+def _asked_loss(
+    loss: float | None, threshold: float | None, problem: Bandit | LinearBandit, horizon: int, kind: Lost
+) -> float | None:
+    """The loss whose chance is asked for, from one of the two options that name it. Raises BadInput before
+    anything is simulated if no policy can lose that much."""
+    if loss is None and threshold is None:
+        return None
+    pulls = problem.check_horizon(horizon)
+    problem.check_sums(pulls)
+    if loss is None:
+        return check_threshold(threshold, problem, pulls, kind, unit=pulls)
+    opt.left_out("with loss, which means the same", threshold=threshold)
+    try:
+        return check_threshold(loss, problem, pulls, kind)
+    except BadInput as error:
+        raise error.renamed("loss") from None
+
+
+def _chosen_loss(comparison: Comparison) -> str:
+    """Where a loss that the user did not name comes from."""
+    if comparison.problem.worst_loss(comparison.horizon) == 0.0:
+        return ""  # nothing can be lost, and the verdict says so
+    return (
+        f"The loss of {amount(comparison.threshold)} is a third of the largest possible loss, rounded to two "
+        "digits; --loss asks about another loss."
+    )
+
+
+def _show(comparison: Comparison, path: Path, notes: list[str]) -> None:
     from lighttail.report.terminal import comparison_tables
 
     screen = opt.console()
@@ -149,6 +186,6 @@ def _show(comparison: Any, path: Path, notes: list[str]) -> None:
         screen.print(table)
     screen.print(comparison.verdict())
     screen.print(EXPLAINED[comparison.kind])
-    for text in notes:
+    for text in filter(None, notes):
         screen.print(text)
     print(f"Report: {path}")

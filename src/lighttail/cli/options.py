@@ -50,13 +50,15 @@ POLICY_WORDS = (
 )
 
 
-def _read_option(read: Callable[[str, str], Any], name: str, **settings: Any) -> Any:
-    """An option whose text is read by `read(name, text)`, which refuses a bad text in a sentence of ours."""
+def _read_option(read: Callable[[str, str], Any], name: str, *also: str, **settings: Any) -> Any:
+    """An option whose text is read by `read(name, text)`, which refuses a bad text in a sentence of ours.
+    also: its further names."""
 
     def value(text: str | None) -> Any:
         return None if text is None else read(name, text)
 
-    return typer.Option(f"--{name}", parser=str, callback=value, **settings)
+    names = [f"--{one}" for one in (name, *also)]
+    return typer.Option(*names, parser=str, callback=value, **settings)
 
 
 def whole_option(name: str, **settings: Any) -> Any:
@@ -64,9 +66,9 @@ def whole_option(name: str, **settings: Any) -> Any:
     return _read_option(parse_whole, name, metavar="N", **settings)
 
 
-def number_option(name: str, **settings: Any) -> Any:
-    """An option that takes a number."""
-    return _read_option(parse_number, name, **settings)
+def number_option(name: str, *also: str, **settings: Any) -> Any:
+    """An option that takes a number. also: its further names."""
+    return _read_option(parse_number, name, *also, **settings)
 
 
 def share_option(name: str, **settings: Any) -> Any:

@@ -82,8 +82,10 @@ def plan(
         float | None,
         opt.number_option(
             "lose-at-most",
+            "loss",
             metavar="LOSS",
-            help="The loss that must be rare, in units of reward, such as conversions.",
+            help="The loss that must be rare, in units of reward, such as conversions. Both names of the "
+            "option mean the same.",
             show_default="the smallest loss that can be promised with this effort; "
             f"{LOSS:g} if the problem and the horizon are left out, too",
         ),

@@ -163,10 +163,9 @@ def forecast_from(
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
     seed = fresh_seed() if seed is None else check_seed(seed)
     use = usable_processors() if threads is None else whole("threads", threads, 1)
-    low, high = evidence.limits(NOTHING, 1.0) if problem is None else (0.0, max(problem.gaps))
-    if loss > horizon * (high - low):
-        why = f"because no policy can lose more in {horizon:,} pulls"
-        raise refuse("loss", loss, f"at most {horizon * (high - low):g}, {why}")
+    believed = _limits(between)
+    means_within = _range(evidence, believed) if problem is None else (min(problem.means), max(problem.means))
+    _check_loss(loss, horizon, *means_within)
     if heard is None:
         rows = zip(start.counts[1], start.counts[2], strict=True)
         heard = [Heard(int(times), float(total)) for times, total in rows]
@@ -179,7 +178,7 @@ def forecast_from(
         return lost(continued(start, noise, means, horizon, seed=seed, **more), means)
 
     if problem is None:
-        believed, known = _limits(between), heard if drawn_from is None else drawn_from
+        known = heard if drawn_from is None else drawn_from
         limits = _within(arms, heard, evidence, believed, first)
         means = evidence.posterior(known, np.random.default_rng([seed, 0]), paths, believed)
         candidates = _candidates(limits, means, believed, loss / horizon)
@@ -215,6 +214,20 @@ def _within(
     if (detail := contradiction(dict(zip(arms, limits, strict=True)), between)) is not None:
         raise Contradicted("between", between, detail)
     return [(max(low, between[0]), min(high, between[1])) for low, high in limits]
+
+
+def _range(evidence: Evidence, between: tuple[float, float] | None) -> tuple[float, float]:
+    """The limits within which all means lie, whatever the rewards say."""
+    low, high = evidence.limits(NOTHING, 1.0)
+    return (low, high) if between is None else (max(low, between[0]), min(high, between[1]))
+
+
+def _check_loss(loss: float, horizon: int, low: float, high: float) -> None:
+    """Refuse a loss that no policy can lose. Limits that exclude one another are refused elsewhere."""
+    most = horizon * (high - low)
+    if 0.0 <= most * (1.0 + 1e-9) < loss:
+        why = f"because no policy can lose more in {horizon:,} pulls with means from {low:g} to {high:g}"
+        raise refuse("loss", loss, f"at most {most:g}, {why}")
 
 
 def _widest(evidence: Evidence, between: Any, means: Floats, known: bool) -> float:
