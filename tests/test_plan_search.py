@@ -11,7 +11,7 @@ import pytest
 
 import lighttail as lt
 from lighttail.families import family_of
-from lighttail.outcomes.estimates import Estimate
+from lighttail.outcomes.estimates import Estimate, proportion
 from lighttail.planning import choosing, confirm, edges
 from lighttail.planning.bench import Bench, Play
 from lighttail.planning.confirm import Confirmation, Confirmed, stated
@@ -167,6 +167,29 @@ def test_the_hits_of_a_curve_together_guess_its_edge(monkeypatch: pytest.MonkeyP
     assert 0.4 <= edges.guess(search, 0) / edge <= 2.5
     safe = replace(search, question=replace(search.question, limit=0.3))  # control: another limit
     assert edges.guess(safe, 0) < 0.4 * edge
+
+
+def test_a_policy_that_is_seen_to_keep_the_limit_is_not_below_the_guessed_edge() -> None:
+    """The chance falls with the sixth power of the scale, as that of `Standard` with coins may, and the guess
+    assumes the third: with the hits of 16,384 paths far below the edge, the guess was twice as large as the
+    edge. The mean loss there was so large that the curve was left out. In the control no policy is seen to
+    keep the limit."""
+    search, limit = search_of(limit=0.003), 0.003
+    (turn,) = (turn for turn, curve in enumerate(search.curves) if "UCB + Standard" in curve.name)
+    edge = 0.6
+    for candidate in search.curves[turn].candidates(turn, edge * 2.0 ** np.arange(-1.5, 2.0, 0.5)):
+        paths = 16_384 if candidate.scale < 0.7 * edge else 4_096
+        hits = round(paths * min(0.5, limit * (candidate.scale / edge) ** -6.0))
+        score = Score(
+            candidate, candidate.scale, 0.0, proportion(hits, paths, 0.95), 0.0, -hits, paths, (PROBLEM,)
+        )
+        search.scores[candidate] = score
+    keeping = min(one.scale for one, score in search.scores.items() if score.chance.high <= limit)
+    assert edge < keeping < 1.5 * edge
+    assert edges.guess(search, turn) == keeping
+    for one, score in search.scores.items():
+        search.scores[one] = replace(score, chance=replace(score.chance, high=1.0))
+    assert edges.guess(search, turn) > 1.1 * keeping
 
 
 def test_a_small_limit_is_used_up_and_kept() -> None:
@@ -556,6 +579,43 @@ def test_policies_without_an_edge_are_counted_again_if_the_choice_became_dearer(
     dear = replace(ranked[0], mean=100.0, error=0.0)
     assert [score.candidate.policy for score in search.further(dear)] == [lt.EvenSplit()]
     assert not search.further(dear)  # once is enough
+
+
+def test_near_copies_of_a_policy_that_fails_do_not_take_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight policies of a curve without an edge, all a little cheaper than one that keeps the limit, seem to
+    keep it, and fail alike. In the control they take all attempts, and the policy that keeps the limit is not
+    tried. A policy of their curve that seemed clearly safer is tried in any case."""
+    search, limit = search_of(limit=0.01), 0.01
+
+    def scored(turn: int, scales: list[float], means: list[float], chances: list[float]) -> list[Score]:
+        each = zip(search.curves[turn].candidates(turn, scales), means, chances, strict=True)
+        return [
+            Score(one, mean, 0.0, Estimate(seen, 0.8 * seen, 1.2 * seen, 0.95), 0.0, 0.0, 4096, (PROBLEM,))
+            for one, mean, seen in each
+        ]
+
+    copies = scored(1, [0.1 + 0.01 * k for k in range(8)], [1.0 + 0.01 * k for k in range(8)], [0.006] * 8)
+    (good,), (safer,) = scored(0, [0.2], [1.5], [0.005]), scored(1, [0.9], [1.2], [0.002])
+    asked = list[lt.Policy]()
+
+    def answered(policy: lt.Policy, watched: Any, decide: bool = True) -> Confirmed:
+        asked.append(policy)
+        true = 0.002 if policy == good.candidate.policy else 0.013
+        chance = Estimate(true, 0.9 * true, 1.1 * true, 0.95)
+        return Confirmed(chance, "simulated paths", PROBLEM, 1, False)
+
+    confirmation = Confirmation(search.question, search.bench, 1e8)
+    monkeypatch.setattr(confirmation, "chance", answered)
+    monkeypatch.setattr(Search, "further", lambda self, score: [])
+    monkeypatch.setattr(choosing, "_nearest", lambda *_: [])
+    score, answer = choosing.confirmed(search, confirmation, [*copies, good, safer])
+    assert score == good
+    assert answer.chance.high <= limit
+    assert asked == [copies[0].candidate.policy, safer.candidate.policy, good.candidate.policy]
+    monkeypatch.setattr(choosing, "_fails_alike", lambda *_: False)
+    asked.clear()
+    assert choosing.confirmed(search, confirmation, [*copies, good, safer])[0] in copies
+    assert asked == [one.candidate.policy for one in copies[: choosing.ATTEMPTS]]
 
 
 def test_policies_that_were_counted_are_not_counted_again() -> None:

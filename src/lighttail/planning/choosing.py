@@ -49,6 +49,8 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
             moved.append(score.candidate.curve)
             new = _anew(search, confirmation, score, answer.worst, answer.chance, failed=True)
             order = _by_mean([*new, *order], tried)
+        elif not at_edge and _likely(search, [score]):
+            order = [one for one in order if not _fails_alike(one, score, answer, question.limit)]
         if not order and len(tried) < ATTEMPTS:
             order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
     best = min(tried, key=_nearness)
@@ -70,6 +72,17 @@ def _by_mean(scores: Sequence[Score], tried: Sequence[tuple[Score, Confirmed]]) 
         if score.candidate.policy not in known:
             new.setdefault(score.candidate.policy, score)
     return sorted(new.values(), key=lambda one: one.mean)
+
+
+def _fails_alike(score: Score, failed: Score, answer: Confirmed, limit: float) -> bool:
+    """Whether a policy of the same curve will probably fail as another one did. A curve whose edge was not
+    sought has many policies that are nearly the same; what its scan missed for one, it missed for the others.
+    """
+    if score.candidate.curve != failed.candidate.curve:
+        return False
+    if failed.chance.value == 0.0:
+        return score.chance.value >= answer.chance.value
+    return score.chance.value * max(1.0, answer.chance.value / failed.chance.value) > limit
 
 
 def _nearness(pair: tuple[Score, Confirmed]) -> tuple[float, float]:

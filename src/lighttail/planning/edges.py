@@ -345,8 +345,9 @@ def guess(search: Search, turn: int) -> float:
     """A scale near the edge, by the hits of all policies of the curve together.
 
     The chance at the scale s is taken for aim (s / edge)^-SLOPE; the edge with the largest likelihood is the
-    guess. Policies beyond the safest one are left out, because there the exploration itself loses the limit.
-    Below the scale with the least mean loss nothing is to be gained.
+    guess. A chance may fall much faster than that, but a policy that is seen to keep the limit is not below
+    the edge. Policies beyond the safest one are left out, because there the exploration itself loses the
+    limit. Below the scale with the least mean loss nothing is to be gained.
     """
     mine, aim = on_curve(search, turn), aim_of(search, NO_CHANCE)[0]
     safest = min(mine, key=lambda score: (score.high, score.mean)).candidate.scale
@@ -360,7 +361,8 @@ def guess(search: Search, turn: int) -> float:
     with np.errstate(over="ignore"):
         chance = np.clip(aim * (scales[None, :] / places[:, None]) ** -SLOPE, TINY, 0.5)
     likely = (hits * np.log(chance) + (tried - hits) * np.log1p(-chance)).sum(axis=1)
-    return max(float(places[int(np.argmax(likely))]), cheapest_at(search, turn))
+    keeping = [score.candidate.scale for score in mine if score.chance.high <= search.question.limit]
+    return max(min([float(places[int(np.argmax(likely))]), *keeping]), cheapest_at(search, turn))
 
 
 def on_curve(search: Search, turn: int) -> list[Score]:
