@@ -42,6 +42,8 @@ SETTINGS: Any = {
     "figure.dpi": 100,
     "savefig.dpi": 150,
     "svg.hashsalt": "lighttail",  # the same figure gives the same bytes
+    "figure.autolayout": False,  # a figure asks for its layout itself, whatever the user's settings are
+    "figure.constrained_layout.use": False,
 }
 
 Styled = list[tuple[Entry, dict[str, Any]]]
@@ -210,6 +212,6 @@ def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:
         for form in forms:
             buffer = BytesIO()
             figure.savefig(buffer, format=form, metadata=dict.fromkeys(UNDATED[form]))
-            figure.set_layout_engine("none")  # the layout is done, and doing it again is slow
+            figure.set_layout_engine(None)  # the layout is done; "none" would still draw everything twice
             pictures[form] = buffer.getvalue()
     return pictures
