@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from typing import Any
@@ -645,11 +646,17 @@ def random_rates(turn: int) -> tuple[float, float, int, lt.Policy, float]:
     return low, low + width, 30, lt.UCB(bonus), float(rng.uniform(0.2, 0.6)) * width * 30
 
 
+@functools.cache
+def question_of_rates(low: float, high: float, horizon: int, loss: float) -> Question:
+    """One for the test and its control: a question keeps its exact chances, which depend on no search."""
+    return Question(lt.Family.rates(low, high, 2, members=8), horizon, loss, 0.999, True)
+
+
 def is_broken(low: float, high: float, horizon: int, policy: lt.Policy, loss: float) -> bool:
     """Whether the chance that is stated for two arms that convert is exceeded in a problem of a grid: all
     numbers of pulls that lose the limit, and rates from the lowest that they allow to the highest."""
-    family = lt.Family.rates(low, high, 2, members=8)
-    question = Question(family, horizon, loss, 0.999, True)
+    question = question_of_rates(low, high, horizon, loss)
+    family = question.family
     stated = Confirmation(question, Bench(horizon, 1, 2), 1e7).chance(policy, ()).chance.high
     gaps = [gap for pulls in range(1, horizon) if (gap := loss / pulls * (1.0 + 1e-12)) < high - low]
     places = [(top, gap) for gap in gaps for top in np.linspace(low + gap, high, 4).tolist()]
