@@ -504,7 +504,7 @@ def test_a_forecast_without_limits_on_the_means_says_so() -> None:
     for _ in range(10):
         experiment.tell(experiment.ask().id, 0)
     said = "No limits on the means are set"
-    quick = {"loss": 5.0, "paths": 100, "threads": 1}
+    quick = {"loss": 1.5, "paths": 100, "threads": 1}
     assert said in panels(experiment_view(experiment, **quick))["risk"]
     assert said not in panels(experiment_view(experiment, **quick, between=(0.03, 0.05)))["risk"]
     with client_of() as client:

@@ -153,3 +153,6 @@ def test_a_forecast_refuses_a_loss_that_the_limits_of_the_means_exclude() -> Non
     said = "at most 10, because no policy can lose more in 500 pulls with means from 0.03 to 0.05"
     assert (refused.value.field, refused.value.allowed) == ("loss", said)
     assert now.forecast(Wish(loss=10.0, paths=100)).chance.low == 0.0
+    desk.ask()
+    desk.stop()  # after one pull, which cannot have lost 10
+    assert desk.submit(Look("outlook")).result().forecast(Wish(loss=10.0, paths=100)).chance.value == 0.0

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lighttail.checks import BadInput
+from lighttail.checks import BadInput, numbers, refuse
 from lighttail.dashboard.history import MOST_ARMS, OTHERS, Spans
 from lighttail.inference import BoundedRewards, Evidence, Limits, SubGaussianRewards, contradiction, lead
 from lighttail.online import Experiment
@@ -95,16 +95,24 @@ def _said(evidence: Evidence) -> str:
     return f"the noise of rewards is sub-Gaussian with a sigma of {getattr(evidence, 'sigma', 0.0):g}"
 
 
-def default_loss(horizon: int | None, evidence: Evidence) -> float | None:
+def default_loss(
+    horizon: int | None, evidence: Evidence, means: Mapping[str, float] | None = None
+) -> float | None:
     """The loss that a page asks about if nobody names one: about 5 % of the most that can be lost, with one
     digit; None if nothing limits the loss.
 
+    means: the limits of all means, as in the setting of this name, if they are known.
+
     >>> default_loss(12_000, BoundedRewards()), default_loss(None, BoundedRewards())
     (600.0, None)
+    >>> default_loss(20_000, BoundedRewards(), {"low": 0.03, "high": 0.05})
+    20.0
     """
-    if horizon is None or not isinstance(evidence, BoundedRewards):
+    spans = [evidence.high - evidence.low] if isinstance(evidence, BoundedRewards) else []
+    spans += [] if means is None else [means["high"] - means["low"]]
+    if horizon is None or not spans:
         return None
-    return float(f"{DEFAULT_PART * horizon * (evidence.high - evidence.low):.0e}")
+    return float(f"{DEFAULT_PART * horizon * min(spans):.0e}")
 
 
 def service_view(summary: View, history: View, arms: View | None, risk: View) -> View:
@@ -186,7 +194,8 @@ def experiment_view(
     now = overview(experiment)
     evidence = BoundedRewards() if rewards is None else rewards
     end = experiment.horizon if horizon is None else horizon
-    asked = default_loss(end, evidence) if loss is None else loss
+    means = _between(more.get("between"))
+    asked = default_loss(end, evidence, means) if loss is None else loss
     risk = risk_view(asked, end)
     if end is None or asked is None:
         risk["why"] = "A forecast needs a loss and the number of pulls at the end."
@@ -201,7 +210,7 @@ def experiment_view(
     return {
         **{"name": name, "policy": str(experiment.policy), "horizon": experiment.horizon},
         **{"pulls": now.pulls, "trials": now.pulls, "status": "running", "seq": None, "time": None},
-        **{"settings": {}, "means_between": _between(more.get("between")), "dim": None, "estimate": None},
+        **{"settings": {}, "means_between": means, "dim": None, "estimate": None},
         **arms_view(
             now.tries,
             now.heard,
@@ -219,7 +228,13 @@ def experiment_view(
 
 
 def _between(limits: Any) -> View | None:
-    return None if limits is None else dict(zip(("low", "high"), map(float, limits), strict=True))
+    if limits is None:
+        return None
+    allowed = "two numbers, the lower one first"
+    low, high = numbers("between", limits, 2, allowed, 2)
+    if not low < high:
+        raise refuse("between", limits, allowed)
+    return {"low": low, "high": high}
 
 
 def _traffic(now: Overview) -> View:

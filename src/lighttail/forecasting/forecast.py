@@ -140,6 +140,7 @@ def forecast_from(
     window: Window | None = None,
     first: int | None = None,
     drawn_from: Sequence[Heard] | None = None,
+    any_loss: bool = False,
 ) -> Forecast:
     """The forecast of an experiment in the state `start`.
 
@@ -153,7 +154,8 @@ def forecast_from(
     floors: the places of arms that are pulled with a chance of their own, whatever the policy chooses.
     window: how long a window keeps rewards back, in place of a delay. first: how many arms the experiment had
         at its beginning, if others were added. drawn_from: the rewards from which means are drawn, if they
-        are others than `heard`, from which the limits of the means follow.
+        are others than `heard`, from which the limits of the means follow. any_loss: whether a loss that no
+        policy can lose in these pulls is answered, and not refused.
     """
     if not isinstance(evidence, Evidence):
         raise refuse("rewards", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
@@ -164,8 +166,9 @@ def forecast_from(
     seed = fresh_seed() if seed is None else check_seed(seed)
     use = usable_processors() if threads is None else whole("threads", threads, 1)
     believed = _limits(between)
-    means_within = _range(evidence, believed) if problem is None else (min(problem.means), max(problem.means))
-    _check_loss(loss, horizon, *means_within)
+    if not any_loss:
+        stated = None if problem is None else (min(problem.means), max(problem.means))
+        _check_loss(loss, horizon, *(stated or _range(evidence, believed)))
     if heard is None:
         rows = zip(start.counts[1], start.counts[2], strict=True)
         heard = [Heard(int(times), float(total)) for times, total in rows]

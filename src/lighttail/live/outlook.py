@@ -111,6 +111,7 @@ class Outlook(NamedTuple):
             window=self.window,
             first=self.first,
             drawn_from=self.drawn_from,
+            any_loss=wish.loss is None or self.stopped,  # an experiment that ends early may lose no more
         )
 
     def _paths(self, asked: int | None, left: int) -> int:

@@ -111,8 +111,8 @@ class Dashboard:
             horizon = max(1, summary["pulls"])
         end = summary["horizon"] if horizon is None else horizon
         if loss is None:
-            limit = summary["settings"].get("risk")
-            loss = default_loss(end, evidence) if limit is None else limit["loss"]
+            limit, means = (summary["settings"].get(name) for name in ("risk", "means"))
+            loss = default_loss(end, evidence, means) if limit is None else limit["loss"]
         if end is None or loss is None:
             return risk_view(loss, end, why=NO_END if end is None else NO_LOSS)
         end = max(end, summary["pulls"], 1)
