@@ -475,7 +475,7 @@ def test_a_comparison_asks_about_the_loss_that_is_named_and_says_where_another_c
 ) -> None:
     words = ["--means", "0.1,0.4", "--policy", "ucb:standard:0.2", "--horizon", "100", "--paths", "100"]
     words += ["--no-growth", "--out", str(tmp_path)]
-    own = "The loss of 10 is a third of the largest possible loss, rounded to two digits; --loss asks about"
+    own = "The loss of 10 is a third of what pulling the worst arm every time loses"
     shown = {}
     for name, more in {"own": [], "loss": ["--loss", "12"], "share": ["--threshold", "0.12"]}.items():
         assert run(monkeypatch, "compare", *words, *more) == 0

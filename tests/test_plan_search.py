@@ -586,40 +586,43 @@ def test_policies_without_an_edge_are_counted_again_if_the_choice_became_dearer(
     assert not search.further(dear)  # once is enough
 
 
-def test_near_copies_of_a_policy_that_fails_do_not_take_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("hits", [25, 0])
+def test_near_copies_of_a_policy_that_fails_do_not_take_all_attempts(
+    hits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Eight policies of a curve without an edge, all a little cheaper than one that keeps the limit, seem to
     keep it, and fail alike. In the control they take all attempts, and the policy that keeps the limit is not
-    tried. A policy of their curve that seemed clearly safer is tried in any case."""
+    tried. A policy of their curve that is far away, or clearly safer, is not taken for such a copy."""
     search, limit = search_of(limit=0.01), 0.01
 
-    def scored(turn: int, scales: list[float], means: list[float], chances: list[float]) -> list[Score]:
-        each = zip(search.curves[turn].candidates(turn, scales), means, chances, strict=True)
-        return [
-            Score(one, mean, 0.0, Estimate(seen, 0.8 * seen, 1.2 * seen, 0.95), 0.0, 0.0, 4096, (PROBLEM,))
-            for one, mean, seen in each
-        ]
+    def scored(turn: int, scale: float, mean: float, hits: int) -> Score:
+        (one,), seen = search.curves[turn].candidates(turn, (scale,)), proportion(hits, 4096, 0.95)
+        return Score(one, mean, 0.0, seen, 0.0, 0.0, 4096, (PROBLEM,))
 
-    copies = scored(1, [0.1 + 0.01 * k for k in range(8)], [1.0 + 0.01 * k for k in range(8)], [0.006] * 8)
-    (good,), (safer,) = scored(0, [0.2], [1.5], [0.005]), scored(1, [0.9], [1.2], [0.002])
+    copies = [scored(1, 0.1 + 0.002 * place, 1.0 + 0.01 * place, hits) for place in range(8)]
+    far, good = scored(1, 0.9, 1.2, hits), scored(0, 0.2, 1.5, 20)
     asked = list[lt.Policy]()
 
     def answered(policy: lt.Policy, watched: Any, decide: bool = True) -> Confirmed:
         asked.append(policy)
-        true = 0.002 if policy == good.candidate.policy else 0.013
-        chance = Estimate(true, 0.9 * true, 1.1 * true, 0.95)
-        return Confirmed(chance, "simulated paths", PROBLEM, 1, False)
+        true = 0.002 if policy == good.candidate.policy else 0.0105
+        return Confirmed(Estimate(true, 0.9 * true, 1.1 * true, 0.95), "simulated paths", PROBLEM)
 
     confirmation = Confirmation(search.question, search.bench, 1e8)
     monkeypatch.setattr(confirmation, "chance", answered)
     monkeypatch.setattr(Search, "further", lambda self, score: [])
     monkeypatch.setattr(choosing, "_nearest", lambda *_: [])
-    score, answer = choosing.confirmed(search, confirmation, [*copies, good, safer])
+    score, answer = choosing.confirmed(search, confirmation, [*copies, good, far])
     assert score == good
     assert answer.chance.high <= limit
-    assert asked == [copies[0].candidate.policy, safer.candidate.policy, good.candidate.policy]
+    assert asked == [copies[0].candidate.policy, far.candidate.policy, good.candidate.policy]
+    failed = Confirmed(Estimate(0.0105, 0.0095, 0.0115, 0.95), "simulated paths", PROBLEM)
+    assert choosing._fails_alike(copies[1], copies[0], failed, limit)
+    if hits:  # of none nothing is clearly safer
+        assert not choosing._fails_alike(scored(1, 0.11, 1.1, hits // 2), copies[0], failed, limit)
     monkeypatch.setattr(choosing, "_fails_alike", lambda *_: False)
     asked.clear()
-    assert choosing.confirmed(search, confirmation, [*copies, good, safer])[0] in copies
+    assert choosing.confirmed(search, confirmation, [*copies, good, far])[0] in copies
     assert asked == [one.candidate.policy for one in copies[: choosing.ATTEMPTS]]
 
 

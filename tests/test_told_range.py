@@ -12,6 +12,7 @@ from served import FIRST, client_of, refusal
 from lighttail.checks import BadInput
 from lighttail.live import Office
 from lighttail.live.book import replay
+from lighttail.live.errors import Refused
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import Wish
 from lighttail.live.requests import Look
@@ -153,6 +154,11 @@ def test_a_forecast_refuses_a_loss_that_the_limits_of_the_means_exclude() -> Non
     said = "at most 10, because no policy can lose more in 500 pulls with means from 0.03 to 0.05"
     assert (refused.value.field, refused.value.allowed) == ("loss", said)
     assert now.forecast(Wish(loss=10.0, paths=100)).chance.low == 0.0
+    ids = [trial.id for trial in desk.ask(count=100)]
+    desk.tell([(one, 1.0) for one in ids])  # the rewards contradict the limits, which is said first
+    with pytest.raises(Refused, match="the rewards contradict"):
+        desk.submit(Look("outlook")).result().forecast(Wish(loss=10.1))
+    desk, _ = office.create("two", settings={"means": {"low": 0.03, "high": 0.05}}, **begin)
     desk.ask()
     desk.stop()  # after one pull, which cannot have lost 10
     assert desk.submit(Look("outlook")).result().forecast(Wish(loss=10.0, paths=100)).chance.value == 0.0

@@ -173,8 +173,8 @@ def _chosen_loss(comparison: Comparison) -> str:
     if comparison.problem.worst_loss(comparison.horizon) == 0.0:
         return ""  # nothing can be lost, and the verdict says so
     return (
-        f"The loss of {amount(comparison.threshold)} is a third of the largest possible loss, rounded to two "
-        "digits; --loss asks about another loss."
+        f"The loss of {amount(comparison.threshold)} is a third of what pulling the worst arm every time "
+        "loses, rounded to two digits; --loss asks about another loss."
     )
 
 

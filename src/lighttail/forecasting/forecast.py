@@ -166,9 +166,6 @@ def forecast_from(
     seed = fresh_seed() if seed is None else check_seed(seed)
     use = usable_processors() if threads is None else whole("threads", threads, 1)
     believed = _limits(between)
-    if not any_loss:
-        stated = None if problem is None else (min(problem.means), max(problem.means))
-        _check_loss(loss, horizon, *(stated or _range(evidence, believed)))
     if heard is None:
         rows = zip(start.counts[1], start.counts[2], strict=True)
         heard = [Heard(int(times), float(total)) for times, total in rows]
@@ -183,9 +180,11 @@ def forecast_from(
     if problem is None:
         known = heard if drawn_from is None else drawn_from
         limits = _within(arms, heard, evidence, believed, first)
+        _check_loss(loss, horizon, *_range(evidence, believed), any_loss)
         means = evidence.posterior(known, np.random.default_rng([seed, 0]), paths, believed)
         candidates = _candidates(limits, means, believed, loss / horizon)
     else:
+        _check_loss(loss, horizon, min(problem.means), max(problem.means), any_loss)
         means, limits = np.tile(problem.means, (paths, 1)), [(mean, mean) for mean in problem.means]
         candidates = means[:1]
     losses = np.sort(play(means, seed))
@@ -225,10 +224,10 @@ def _range(evidence: Evidence, between: tuple[float, float] | None) -> tuple[flo
     return (low, high) if between is None else (max(low, between[0]), min(high, between[1]))
 
 
-def _check_loss(loss: float, horizon: int, low: float, high: float) -> None:
+def _check_loss(loss: float, horizon: int, low: float, high: float, any_loss: bool) -> None:
     """Refuse a loss that no policy can lose. Limits that exclude one another are refused elsewhere."""
     most = horizon * (high - low)
-    if 0.0 <= most * (1.0 + 1e-9) < loss:
+    if 0.0 <= most * (1.0 + 1e-9) < loss and not any_loss:
         why = f"because no policy can lose more in {horizon:,} pulls with means from {low:g} to {high:g}"
         raise refuse("loss", loss, f"at most {most:g}, {why}")
 

@@ -18,6 +18,8 @@ SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if
 STEPS = 3  # towards the limit itself
 MOVES = 2  # times that the edge of a curve is sought anew, because a worse problem was found
 ALIKE = 1.25  # ratio of the scales of two policies of a curve that have the same worst problems, about
+AS_RISKY = 0.8  # times the chance of another policy: a smaller one is clearly safer
+TINY = 1e-300  # a smaller chance counts as this one
 RETRIES = 2  # times more, because the policy at the edge was not confirmed
 WITHIN = 0.95  # of the limit: a chance above is not likely to be shown to be within the limit
 ENDING = 0.25  # of the pulls that a plan is expected to take: for a confirmation and what follows, about
@@ -27,18 +29,18 @@ HALVING = (12, 6, 3)  # policies among which the nearest is sought if none keeps
 def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Confirmed]:
     """The first choice that is shown to be allowed; if there is none, the one that came nearest."""
     question, tried = search.question, list[tuple[Score, Confirmed]]()
-    order, moved = _order(search, ranked), list[int]()
+    order, moved, last = _order(search, ranked), list[int](), set[Policy]()
     while order and len(tried) < ATTEMPTS:
         search.bench.expect(ENDING * expected_pulls(question, search.budget))  # each time anew
         score = order.pop(0)
         if better := _by_mean(_likely(search, search.further(score)), tried):
             unlikely = not _likely(search, [score])  # then the order is that of chances
-            order = [*better, score, *order] if unlikely else _by_mean([score, *better, *order], tried)
+            order = [*better, score, *order] if unlikely else _by_mean([score, *better, *order], tried, last)
             continue
         may = moved.count(score.candidate.curve) < MOVES
         if may and (better := _by_mean(_moved(search, confirmation, score), tried)):
             moved.append(score.candidate.curve)
-            order = _by_mean([*better, *order], tried)
+            order = _by_mean([*better, *order], tried, last)
             continue
         answer = confirmation.chance(score.candidate.policy, score.watched)
         if answer.chance.high <= question.limit:
@@ -48,9 +50,11 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
         if at_edge and moved.count(score.candidate.curve) < MOVES + RETRIES:
             moved.append(score.candidate.curve)
             new = _anew(search, confirmation, score, answer.worst, answer.chance, failed=True)
-            order = _by_mean([*new, *order], tried)
+            order = _by_mean([*new, *order], tried, last)
         elif not at_edge and _likely(search, [score]):
-            order = [one for one in order if not _fails_alike(one, score, answer, question.limit)]
+            alike = (one for one in order if _fails_alike(one, score, answer, question.limit))
+            last |= {one.candidate.policy for one in alike}
+            order = sorted(order, key=lambda one: one.candidate.policy in last)  # otherwise as before
         if not order and len(tried) < ATTEMPTS:
             order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
     best = min(tried, key=_nearness)
@@ -64,25 +68,34 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
     return min(tried, key=_nearness)
 
 
-def _by_mean(scores: Sequence[Score], tried: Sequence[tuple[Score, Confirmed]]) -> list[Score]:
-    """The scores by their mean losses, each policy once, the first score of it; without those tried."""
+def _by_mean(
+    scores: Sequence[Score], tried: Sequence[tuple[Score, Confirmed]], last: Collection[Policy] = ()
+) -> list[Score]:
+    """The scores by their mean losses, each policy once, the first score of it; without those tried. last:
+    policies that come after all others."""
     known = {one.candidate.policy for one, _ in tried}
     new: dict[Policy, Score] = {}
     for score in scores:
         if score.candidate.policy not in known:
             new.setdefault(score.candidate.policy, score)
-    return sorted(new.values(), key=lambda one: one.mean)
+    return sorted(new.values(), key=lambda one: (one.candidate.policy in last, one.mean))
 
 
 def _fails_alike(score: Score, failed: Score, answer: Confirmed, limit: float) -> bool:
-    """Whether a policy of the same curve will probably fail as another one did. A curve whose edge was not
-    sought has many policies that are nearly the same; what its scan missed for one, it missed for the others.
+    """Whether a policy will probably fail its confirmation as another one of the same curve did.
+
+    A curve whose edge was not sought has near copies: what the search missed for one of them, it missed for
+    the others, unless they seemed clearly safer. Far from the policy that failed, the search must have been
+    wrong by more than luck, and so much that the limit is broken there, too.
     """
-    if score.candidate.curve != failed.candidate.curve:
+    one, other = score.candidate, failed.candidate
+    if one.curve != other.curve:
         return False
-    if failed.chance.value == 0.0:
-        return score.chance.value >= answer.chance.value
-    return score.chance.value * max(1.0, answer.chance.value / failed.chance.value) > limit
+    near = 1.0 / ALIKE <= one.scale / other.scale <= ALIKE
+    if near and score.chance.value >= AS_RISKY * failed.chance.value:
+        return True
+    wrong_by = max(1.0, answer.chance.low / max(TINY, failed.chance.high))
+    return score.chance.low * wrong_by > limit
 
 
 def _nearness(pair: tuple[Score, Confirmed]) -> tuple[float, float]:

@@ -135,7 +135,7 @@ def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, 
         raise refuse("loss_per_pull", per_pull, "given if the horizon is None, in place of loss")
     family, share = family_of(family), positive("loss_per_pull", per_pull)
     most = family.most_lost(1)
-    if not share < most:
+    if not share < most * (1.0 - 1e-9):
         raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
 
     def question_at(pulls: int) -> tuple[Question, Course, list[Curve]]:
