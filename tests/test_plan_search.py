@@ -618,9 +618,14 @@ def test_near_copies_of_a_policy_that_fails_do_not_take_all_attempts(
     assert asked == [copies[0].candidate.policy, far.candidate.policy, good.candidate.policy]
     failed = Confirmed(Estimate(0.0105, 0.0095, 0.0115, 0.95), "simulated paths", PROBLEM)
     assert choosing._fails_alike(copies[1], copies[0], failed, limit)
+    many = [scored(1, 0.1 * 1.5**place, 1.0 + 0.01 * place, hits) for place in range(8)]
+    asked.clear()
+    assert choosing.confirmed(search, confirmation, [*many, good])[0] == good  # other curves have their turn
+    assert asked == [one.candidate.policy for one in (*many[: choosing.MISSES], good)]
     if hits:  # of none nothing is clearly safer
         assert not choosing._fails_alike(scored(1, 0.11, 1.1, hits // 2), copies[0], failed, limit)
     monkeypatch.setattr(choosing, "_fails_alike", lambda *_: False)
+    monkeypatch.setattr(choosing, "MISSES", choosing.ATTEMPTS + 1)
     asked.clear()
     assert choosing.confirmed(search, confirmation, [*copies, good, far])[0] in copies
     assert asked == [one.candidate.policy for one in copies[: choosing.ATTEMPTS]]

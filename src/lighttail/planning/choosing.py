@@ -18,6 +18,7 @@ SAFER = (2.0**0.25, 2.0**0.5, 2.0)  # steps along a curve to more exploration if
 STEPS = 3  # towards the limit itself
 MOVES = 2  # times that the edge of a curve is sought anew, because a worse problem was found
 ALIKE = 1.25  # ratio of the scales of two policies of a curve that have the same worst problems, about
+MISSES = 3  # choices of a curve without an edge that fail before other curves have their turn
 AS_RISKY = 0.8  # times the chance of another policy: a smaller one is clearly safer
 TINY = 1e-300  # a smaller chance counts as this one
 RETRIES = 2  # times more, because the policy at the edge was not confirmed
@@ -52,7 +53,9 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
             new = _anew(search, confirmation, score, answer.worst, answer.chance, failed=True)
             order = _by_mean([*new, *order], tried, last)
         elif not at_edge and _likely(search, [score]):
-            alike = (one for one in order if _fails_alike(one, score, answer, question.limit))
+            mine = [one for one in order if one.candidate.curve == score.candidate.curve]
+            many = sum(one.candidate.curve == score.candidate.curve for one, _ in tried) >= MISSES
+            alike = [one for one in mine if many or _fails_alike(one, score, answer, question.limit)]
             last |= {one.candidate.policy for one in alike}
             order = sorted(order, key=lambda one: one.candidate.policy in last)  # otherwise as before
         if not order and len(tried) < ATTEMPTS:
@@ -82,16 +85,13 @@ def _by_mean(
 
 
 def _fails_alike(score: Score, failed: Score, answer: Confirmed, limit: float) -> bool:
-    """Whether a policy will probably fail its confirmation as another one of the same curve did.
+    """Whether a policy will probably fail its confirmation as another one of its curve did.
 
     A curve whose edge was not sought has near copies: what the search missed for one of them, it missed for
     the others, unless they seemed clearly safer. Far from the policy that failed, the search must have been
     wrong by more than luck, and so much that the limit is broken there, too.
     """
-    one, other = score.candidate, failed.candidate
-    if one.curve != other.curve:
-        return False
-    near = 1.0 / ALIKE <= one.scale / other.scale <= ALIKE
+    near = 1.0 / ALIKE <= score.candidate.scale / failed.candidate.scale <= ALIKE
     if near and score.chance.value >= AS_RISKY * failed.chance.value:
         return True
     wrong_by = max(1.0, answer.chance.low / max(TINY, failed.chance.high))
