@@ -210,8 +210,8 @@ def _asked(
     if most == 0.0:
         raise refuse("family", family, "a family in which some arm is worse than another", verb="be")
     lost = math.nan if loss is None else positive("loss", loss)
-    if lost >= most * (1.0 - 1e-9):
-        allowed = f"below {amount(most)}, the loss of pulling the worst arm {pulls:,} times"
+    if lost > most * (1.0 + 1e-9):
+        allowed = f"at most {amount(most)}, the loss of pulling the worst arm {pulls:,} times"
         raise refuse("loss", loss, allowed)
     sigma = family.sigma
     if policies is None and not sigma > 0.0:
