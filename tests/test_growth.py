@@ -206,3 +206,19 @@ policy = "se:standard:0.2"
         assert loss == pytest.approx(0.2 * horizon)
         alone = lt.simulate(policy, TWO, horizon=horizon, paths=300, seed=1)
         assert chance == alone.exceedance(loss)
+
+
+@pytest.mark.parametrize(("high", "source"), [(0.265, "2,000 paths"), (1e-5, "importance sampling")])
+def test_a_weighted_chance_stands_only_where_its_interval_is_narrower(
+    high: float, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weighted paths that meet few large weights have a wide interval, and counted paths may have told more."""
+    found = Estimate(high / 100.0, 0.0, high, 0.95)
+    answer = type("Answer", (), {**vars(found), "method": "importance sampling"})
+    monkeypatch.setattr("lighttail.tails.growth.MOST_PULLS", 1_000)
+    monkeypatch.setattr("lighttail.tails.growth.tail_probability", lambda *given, **settings: answer)
+    policy = lt.SuccessiveElimination(lt.LightTailed(0.06))
+    (entry,) = lt.compare([policy], TWO, horizon=400, paths=2000, threshold=200, seed=1).entries
+    assert entry.exceedance.value < 0.015  # below 30 hits
+    assert entry.chance_source == source
+    assert entry.chance.high <= high

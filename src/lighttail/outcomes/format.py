@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from lighttail.outcomes.estimates import Estimate
 
+POWERS = 1e-6  # a chance below is written as a power of ten
+NAUGHT = 1e-8  # a lower limit below is written as 0 beside a percentage
+
 
 def rounded(value: float) -> str:
     """Three or four significant digits, or the sign for infinity.
@@ -62,34 +65,64 @@ def interval(estimate: Estimate) -> tuple[str, str]:
 
 
 def probability(estimate: Estimate) -> tuple[str, str]:
-    """A chance and its interval; if no path was counted, "<" and the upper limit."""
-    low, high = outward(estimate.low, up=False), outward(estimate.high)
-    if estimate.value == 0.0:
-        return f"< {high}", ""
-    if low.endswith(" %") and high.endswith(" %"):
-        return chance(estimate.value), f"[{low[:-2]}, {high[:-2]}] %"
-    return chance(estimate.value), f"[{low}, {high}]"
+    """A chance and its interval; if no path was counted, "<" and the upper limit.
+
+    >>> probability(Estimate(0.00012, 4.5e-7, 0.00093, 0.95))  # three chances in one form
+    ('0.012 %', '[0.000045, 0.093] %')
+    >>> probability(Estimate(4e-7, 0.0, 1.21e-6, 0.95))
+    ('4.0e-07', '[0, 1.3e-06]')
+    """
+    value = estimate.value
+    if value == 0.0:
+        return f"< {outward(estimate.high)}", ""
+    low, high = outward(estimate.low, up=False, like=value), outward(estimate.high, like=value)
+    if value < POWERS:
+        return chance(value), f"[{low}, {high}]"
+    return chance(value), f"[{low[:-2]}, {high[:-2]}] %"
 
 
-def chance(value: float) -> str:
-    """A chance as a percentage, or as a power of ten below one in a million."""
+def chance(value: float, like: float | None = None) -> str:
+    """A chance as a percentage, or as a power of ten below one in a million.
+
+    like: another chance, whose form is used.
+
+    >>> chance(0.00012), chance(4e-7), chance(4e-7, like=0.00012), chance(0.00012, like=4e-7)
+    ('0.012 %', '4.0e-07', '0.00004 %', '1.2e-04')
+    """
+    if like is not None and 0.0 < like < POWERS:
+        return f"{value:.1e}" if value else "0"
     if value in (0.0, 1.0):
         return f"{value * 100:.0f} %"
-    if value < 1e-6:
-        return f"{value:.1e}"
+    if value < POWERS:
+        return f"{value:.1e}" if like is None else f"{decimal.Decimal(f'{100 * value:.2g}'):f} %"
     return f"{100 * value:.3g} %" if value >= 0.01 else f"{100 * value:.2g} %"
 
 
-def outward(value: float, up: bool = True) -> str:
+def outward(value: float, up: bool = True, like: float | None = None) -> str:
     """A limit of a chance: an upper limit is rounded up and a lower limit is rounded down.
+
+    like: the chance, whose form is used; a lower limit that would be a long row of zeros is then 0.
 
     >>> chance(0.001049), outward(0.001049), outward(0.001049, up=False)
     ('0.1 %', '0.11 %', '0.1 %')
     >>> outward(0.001), outward(0.00085, up=False)  # by their shortest decimal form, not by their bits
     ('0.1 %', '0.085 %')
+    >>> outward(4.5e-7, up=False, like=0.0001), outward(4.5e-12, up=False, like=0.0001)
+    ('0.000045 %', '0 %')
     """
+    if not up and like is not None and like >= POWERS and value < NAUGHT:
+        value = 0.0
     digits, rounding = 3 if value >= 0.01 else 2, decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
-    return chance(float(decimal.Context(digits, rounding).create_decimal(repr(float(value)))))
+    return chance(float(decimal.Context(digits, rounding).create_decimal(repr(float(value)))), like)
+
+
+def between(value: float, low: float, high: float) -> str:
+    """The limits of a chance in words, in the form of the chance.
+
+    >>> between(0.00012, 4.5e-7, 0.00093)
+    'between 0.000045 % and 0.093 %'
+    """
+    return f"between {outward(low, up=False, like=value)} and {outward(high, like=value)}"
 
 
 def precise(value: float, like: float | None = None) -> str:

@@ -1,7 +1,8 @@
 """The chances at T/4, T/2 and T from which `lighttail.outcomes.growth` says how a chance falls.
 
 A chance is exact if an exact value takes a second or two. Otherwise paths are counted, first the same number
-of paths as at T, then more; and if hardly any path reaches the loss, weighted paths are played.
+of paths as at T, then more; and if hardly any path reaches the loss, weighted paths are played, and stand for
+the counted ones where their interval is narrower.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def growth(question: RuinQuestion, outcome: Outcome) -> Growth | None:
         counted = _counted(question, missing, more, {})
         answer = _growth(question, found | counted)
     if answer.answer == UNKNOWN and _few(question, counted, max(more, outcome.paths)):
-        answer = _growth(question, found | _weighted(question, missing))
+        answer = _growth(question, found | _narrower(counted, _weighted(question, missing)))
     return answer
 
 
@@ -113,6 +114,13 @@ def _counted(question: RuinQuestion, horizons: list[int], paths: int, known: dic
         chance = outcome.exceedance(question.threshold_at(horizon), question.kind, level=PER_LOOK)
         found[horizon] = replace(chance, level=LEVEL), f"{outcome.paths:,} paths"
     return found
+
+
+def _narrower(counted: Chances, weighted: Chances) -> Chances:
+    """At each horizon the chance with the narrower interval. Both intervals hold at once, because each look
+    has its own share of the error (PER_LOOK), so that the choice may depend on them."""
+    pairs = {horizon: (counted[horizon], weighted[horizon]) for horizon in counted}
+    return {horizon: min(pair, key=lambda one: one[0].high - one[0].low) for horizon, pair in pairs.items()}
 
 
 def _more_paths(question: RuinQuestion, horizons: list[int]) -> int:
