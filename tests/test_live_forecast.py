@@ -103,6 +103,7 @@ def test_refusals_name_what_is_missing() -> None:
         refusal(client.get(f"{ONE}/forecast?loss=many"), 400, "loss")
         refusal(client.get(f"{ONE}/forecast?loss=0"), 400, "loss")
         refusal(client.get(f"{ONE}/forecast?loss=5&low=0.1"), 400, "high")
+        refusal(client.get(f"{ONE}/forecast?loss=5&low=0.6&high=0.1"), 400, "low and high")
         refusal(client.get(f"{ONE}/forecast?loss=5&horizon=3"), 400, "horizon")
         refusal(client.get(f"{ONE}/forecast?loss=5&paths=3"), 400, "paths")
         refusal(client.get(f"{ONE}/forecast?loss=5&horizon=900000&paths=10000"), 400, "paths")

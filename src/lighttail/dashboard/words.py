@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from typing import Any
 
-from lighttail.outcomes.format import between, chance, counted, outward, rounded
+from lighttail.outcomes.format import chance, chance_limits, counted, outward, rounded
 
 View = dict[str, Any]
 WRONG_SHARES = 0.001  # a p-value below which shares of traffic are called wrong (docs/inference.md)
@@ -86,7 +86,7 @@ def chance_range(estimate: View) -> str:
     """The interval of a chance, which is about the simulation and not about the means."""
     if estimate["value"] == 0.0:
         return "none of the simulated ends lost as much"
-    limits = between(estimate["value"], estimate["low"], estimate["high"])
+    limits = chance_limits(estimate["value"], estimate["low"], estimate["high"])
     return f"{limits}: this is the error of the simulation alone"
 
 
@@ -189,7 +189,7 @@ def alarm_words(event: View) -> str:
     if event.get("state") not in ("on", "over"):
         rest = {name: value for name, value in event.items() if name not in ("seq", "time", "kind")}
         return str(event.get("message") or plainly(rest))
-    limits = between(event["chance"], event["low"], event["high"])
+    limits = chance_limits(event["chance"], event["low"], event["high"])
     where = "above" if event["state"] == "on" else "below"
     found = f"The chance of losing {exactly(event['loss'])} or more is {chance(event['chance'])}"
     return f"{found} ({limits}), {where} the limit of {chance(event['limit'])}."

@@ -23,7 +23,7 @@ from lighttail.inference.evidence import Heard
 from lighttail.inference.sequences import parts_of_error
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate, finite
-from lighttail.outcomes.format import amount, between, chance, interval, outward, probability, rounded
+from lighttail.outcomes.format import amount, chance, chance_limits, interval, outward, probability, rounded
 from lighttail.problems import Bandit
 from lighttail.running.continued import Window, continued
 from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
@@ -345,4 +345,4 @@ def _another(seed: int, stage: int) -> int:
 def _said(found: Estimate) -> str:
     if found.value == 0.0:
         return f"at most {outward(found.high)}"
-    return f"{chance(found.value)} ({between(found.value, found.low, found.high)})"
+    return f"{chance(found.value)} ({chance_limits(found.value, found.low, found.high)})"

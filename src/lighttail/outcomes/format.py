@@ -116,10 +116,10 @@ def outward(value: float, up: bool = True, like: float | None = None) -> str:
     return chance(float(decimal.Context(digits, rounding).create_decimal(repr(float(value)))), like)
 
 
-def between(value: float, low: float, high: float) -> str:
+def chance_limits(value: float, low: float, high: float) -> str:
     """The limits of a chance in words, in the form of the chance.
 
-    >>> between(0.00012, 4.5e-7, 0.00093)
+    >>> chance_limits(0.00012, 4.5e-7, 0.00093)
     'between 0.000045 % and 0.093 %'
     """
     return f"between {outward(low, up=False, like=value)} and {outward(high, like=value)}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from lighttail.outcomes.comparison import Comparison, Entry
-from lighttail.outcomes.format import amount, between, chance, outward, rounded
+from lighttail.outcomes.format import amount, chance, chance_limits, outward, rounded
 from lighttail.outcomes.growth import HARDLY, POWER, ROOT, UNKNOWN
 from lighttail.outcomes.losing import event
 from lighttail.problems import Problem
@@ -71,7 +71,7 @@ def _limits(entry: Entry) -> str:
         return f"below {outward(found.high)}"
     if entry.chance_source == "exact":
         return f"{chance(found.value)} (exact)"
-    return f"{chance(found.value)} ({between(found.value, found.low, found.high)})"
+    return f"{chance(found.value)} ({chance_limits(found.value, found.low, found.high)})"
 
 
 def _no_better(comparison: Comparison) -> str:

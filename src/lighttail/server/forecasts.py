@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from lighttail.checks import refuse
+from lighttail.checks import BadInput, refuse
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.requests import Look
@@ -71,7 +71,10 @@ class Forecasts:
             raise refuse("low" if low is None else "high", None, "given if the other limit of the means is")
         between = None if low is None or high is None else (low, high)
         wish = (await _outlook_module()).Wish(loss, horizon, between, paths)
-        return (await self.made(desk, wish))[1]
+        try:
+            return (await self.made(desk, wish))[1]
+        except BadInput as error:
+            raise error.renamed("low and high") if between and error.field == "between" else error from None
 
     async def made(self, desk: AsyncDesk, wish: Any = None) -> tuple[Any, dict[str, Any]]:
         """What the forecast was made from, and the forecast. Without a wish, the forecast of the risk
