@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture screenshots layers delays guard-rails calibration dist lowest clean
+.PHONY: help compare paper quick test check bench bench-live bench-peers picture frontier screenshots layers delays guard-rails calibration dist lowest clean
 .DEFAULT_GOAL := help
 
 help:
@@ -83,6 +83,9 @@ docs: .venv/ready
 
 picture: .venv/ready
 	$(BIN)/python docs/picture.py
+
+frontier: .venv/ready
+	$(BIN)/python docs/frontier.py
 
 screenshots: .venv/ready
 	$(BIN)/python docs/screenshots.py

@@ -212,7 +212,7 @@ policy = "se:standard:0.2"
 def test_a_weighted_chance_stands_only_where_its_interval_is_narrower(
     high: float, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Weighted paths that meet few large weights have a wide interval, and counted paths may have told more."""
+    """Weighted paths that meet few large weights have a wide interval; counted paths may have told more."""
     found = Estimate(high / 100.0, 0.0, high, 0.95)
     answer = type("Answer", (), {**vars(found), "method": "importance sampling"})
     monkeypatch.setattr("lighttail.tails.growth.MOST_PULLS", 1_000)

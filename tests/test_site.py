@@ -6,6 +6,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,22 @@ def listed() -> list[str]:
     trees = re.findall(r"```\{toctree\}\n(.*?)```", INDEX, re.DOTALL)
     lines = [line.strip() for tree in trees for line in tree.splitlines()]
     return [re.sub(r".*<(.+)>$", r"\1", line) for line in lines if line and not line.startswith(":")]
+
+
+def without_script(images: Iterable[str], scripts: str) -> list[str]:
+    """The pictures whose names, as they are or as f-strings, stand in no script."""
+    made = [
+        re.sub(r"\\{\w+\\}", r"[\\w-]+", re.escape(name))
+        for name in re.findall(r"[\w{}-]+\.(?:png|svg)", scripts)
+    ]
+    return [image for image in images if not any(re.fullmatch(name, image) for name in made)]
+
+
+def test_a_script_makes_every_picture() -> None:
+    images = [image.name for image in sorted((DOCS / "images").iterdir())]
+    scripts = "".join(script.read_text() for script in DOCS.glob("*.py"))
+    assert without_script(images, scripts) == []
+    assert without_script(["tails.png", "drawn-by-hand.png"], scripts) == ["drawn-by-hand.png"]  # control
 
 
 def test_every_page_has_one_place() -> None:

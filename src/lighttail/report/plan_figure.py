@@ -269,7 +269,7 @@ def _write_labels(axes: Axes, ends: Sequence[tuple[str, str, float, float]]) -> 
             color="0.45" if colour == GREY else colour,
             fontweight="normal" if colour == GREY else "bold",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "alpha": 0.7},
+            arrowprops={"arrowstyle": "-", "relpos": (0.0, 0.5), "color": colour, "lw": 0.6, "alpha": 0.7},
         )
 
 
