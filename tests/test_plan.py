@@ -186,7 +186,9 @@ def test_limits_hold_on_random_families() -> None:
             effort=QUICK,
         )
         if plan.met and plan.choice.chance is not None:
-            truth = highest(case, plan.choice.policy, plan.choice.worst, Fresh(100_000, turn))
+            truth = highest(
+                case, plan.choice.policy, plan.choice.worst, Fresh(100_000, turn), plan.choice.chance.high
+            )
             wrong += [truth > case.limit or truth > plan.choice.chance.high]
     assert len(wrong) >= 2
     assert sum(wrong) == 0
