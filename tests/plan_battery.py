@@ -163,9 +163,12 @@ def sought(case: Case, policy: lt.Policy, fresh: Fresh) -> list[lt.Bandit]:
                 means[best] = top
                 inside = tuple(np.clip(means, low, np.minimum(high, top)).tolist())
                 pool[inside] = family.at(*inside)
-    quick = fresh._replace(paths=10_000)
-    chances = {problem: chance_in(policy, problem, case, quick) for problem in pool.values()}
-    return sorted(chances, key=lambda problem: -chances[problem])[:2]
+    worst = list(pool.values())
+    for paths, kept in ((2_000, 16), (10_000, 2)):
+        few = fresh._replace(paths=paths)
+        chances = {problem: chance_in(policy, problem, case, few) for problem in worst}
+        worst = sorted(worst, key=lambda problem: -chances[problem])[:kept]
+    return worst
 
 
 def chance_in(policy: lt.Policy, problem: lt.Bandit, case: Case, fresh: Fresh) -> float:
