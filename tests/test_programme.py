@@ -207,7 +207,7 @@ KNOWN = [
     (lt.UCB(lt.LightTailed(0.1)), (0.3, 0.7), 100, 53, "regret", 1.423e-8, 5e-4),
     (lt.SuccessiveElimination(lt.Standard(0.4)), (0.2, 0.5, 0.9), 16, 7, "pseudo_regret", 1.074e-3, 5e-4),
     (lt.UCB(lt.LightTailed(0.2)), (0.3, 0.7), 100, 20.05, "pseudo_regret", 7.0545274e-5, 1e-8),
-    (lt.UCB(lt.LightTailed(0.2)), (0.2, 0.5, 0.75), 100, 30.02, "pseudo_regret", 1.2721496e-6, 4e-8),
+    (lt.UCB(lt.LightTailed(0.2)), (0.2, 0.5, 0.75), 60, 18.02, "pseudo_regret", 5.9075704e-5, 1e-8),
 ]
 
 
