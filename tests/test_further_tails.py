@@ -8,6 +8,7 @@ an exponential of sqrt T.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import pytest
 from scipy import special
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.slow
 PROBLEM, GAP = lt.Bandit([0.2, 0.8]), 0.6
 
 
+@cache
 def exact(policy: lt.Policy, horizon: int) -> float:
     return -math.log(lt.exact_tail(policy, PROBLEM, horizon=horizon, regret=0.2 * horizon))
 
@@ -33,11 +35,11 @@ def seen(policy: lt.Policy, horizon: int, paths: int) -> tuple[float, float]:
 def test_eqo_falls_exponentially_in_the_root_of_the_horizon() -> None:
     """-ln P grows with sqrt T by 2 kappa gap / (sigma^2 sqrt K), the certificate's rate."""
     policy, rate = lt.UCB(lt.Eqo(0.5)), 2.0 * 0.5 * GAP / math.sqrt(2.0)
-    low, high = exact(policy, 500), exact(policy, 2000)
-    slope = (high - low) / (math.sqrt(2000) - math.sqrt(500))
-    assert slope == pytest.approx(rate, rel=0.03)  # 0.4296 and 0.4243
+    low, high = exact(policy, 250), exact(policy, 1000)
+    slope = (high - low) / (math.sqrt(1000) - math.sqrt(250))
+    assert slope == pytest.approx(rate, rel=0.03)  # 0.4349 and 0.4243
     assert slope != pytest.approx(1.25 * rate, rel=0.03)  # control
-    assert high / low > 1.9  # control: over ln T it is far from level (1.22 would be)
+    assert high / low > 1.9  # control: over ln T it is far from level (1.25 would be)
 
 
 def test_moss_falls_like_a_power_of_the_horizon() -> None:
@@ -94,7 +96,7 @@ def test_inflated_thompson_falls_faster_than_powers() -> None:
 
 
 def test_a_commitment_does_not_improve_with_the_horizon() -> None:
-    chances = [seen(lt.ExploreThenCommit(8), horizon, 20_000) for horizon in (100, 1600)]
+    chances = [seen(lt.ExploreThenCommit(8), horizon, 20_000) for horizon in (50, 400)]
     right = -float(special.log_ndtr(-GAP * math.sqrt(8 / 2)))
     for value, error in chances:
         assert abs(value - right) <= 4.0 * error
