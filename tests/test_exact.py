@@ -108,7 +108,7 @@ def drawn(seed: int, bernoulli: bool) -> tuple[lt.UCB, lt.Bandit, int]:
     offsets = rng.choice([0.0, 0.0, 1.0, -8.0], arms) + (rng.random(arms) < 0.7) * rng.normal(size=arms)
     kappa = sigma * 10 ** rng.uniform(-1.5, 0.5)
     bonuses = [lt.LightTailed(kappa), lt.Standard(kappa), lt.ArmOptimal(kappa, kappa), Rising()]
-    horizon = arms + int(10 ** rng.uniform(0.5, {2: 2.2, 3: 2.0, 4: 1.8, 5: 1.6}[arms]))
+    horizon = arms + int(10 ** rng.uniform(0.5, {2: 2.2, 3: 2.0, 4: 1.6, 5: 1.4}[arms]))
     return lt.UCB(bonuses[seed % 4]), lt.Bandit(sigma * offsets, lt.Gaussian(sigma)), horizon
 
 
