@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_exact import TABLE as EXACT
+from test_exact import TUNED
 
 from lighttail import cli
 from lighttail.cli.paper import PARTS
@@ -86,7 +88,17 @@ def test_misjudged_noise_scales_the_variance_and_the_horizon_alike() -> None:
         assert setting.problem.noise.sigma**2 == pytest.approx(setting.variance)  # type: ignore[attr-defined]
 
 
-def test_every_row_gives_its_files_and_its_place_in_the_page(folder: Path, results: Results) -> None:
+def tabulated(policy: Any, problem: Any, horizon: int, regret: float) -> float:
+    """An exact tail, from the table of `test_exact.py`."""
+    assert (problem.means, regret) == ((0.2, 0.8), 0.2 * horizon)
+    assert policy == TUNED[type(policy.bonus).__name__]
+    return EXACT[type(policy.bonus).__name__, horizon]
+
+
+def test_every_row_gives_its_files_and_its_place_in_the_page(
+    folder: Path, results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lighttail.paper.tables.exact_tail", tabulated)
     chances = dict.fromkeys(tails_in(EXPERIMENTS), LinearRegretChance(Estimate(1e-3, 8e-4, 2e-3, 0.95), None))
     page = write_paper(EXPERIMENTS, results, folder, "lighttail paper", chances=chances).read_text()
     for experiment in EXPERIMENTS:
@@ -96,6 +108,8 @@ def test_every_row_gives_its_files_and_its_place_in_the_page(folder: Path, resul
         assert f'id="{experiment.name}"' in page
     assert "http" not in page.replace("http://www.w3.org", "").split("base64")[0]
     assert all((folder / "outcomes" / f"{setting.slug}.npz").exists() for setting in results)
+    shown = (folder / "beyond-3.csv").read_text()
+    assert all(f"{horizon},{chance:.6g}," in shown for (_, horizon), chance in EXACT.items())
 
 
 def raised(outcome: PathsOutcome, by: float) -> PathsOutcome:
