@@ -100,8 +100,9 @@ def test_a_wrong_commitment_has_the_chance_of_a_formula(m: int, gap: float) -> N
 
 @pytest.mark.parametrize("policy", [*OWN_POLICIES[:3], Softmax(0.3)], ids=name)
 def test_counted_paths_agree(policy) -> None:
-    plain = lt.tail_probability(policy, TWO, 30, 9.0, method="plain", **CHEAP)
-    weights = lt.tail_probability(policy, TWO, 30, 9.0, method="importance", **CHEAP)
+    problem = lt.Bandit([0.35, 0.65], lt.Bernoulli())
+    plain = lt.tail_probability(policy, problem, 30, 3.9, method="plain", **CHEAP)
+    weights = lt.tail_probability(policy, problem, 30, 3.9, method="importance", **CHEAP)
     scale = math.hypot(*(one.diagnostics.relative_error * one.value / 1.96 for one in (plain, weights)))
     assert abs(plain.value - weights.value) < Z * scale
 
