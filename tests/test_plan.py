@@ -87,34 +87,44 @@ def test_a_plan_is_json_and_names_its_policy_for_the_command_line(found: lt.Plan
     assert len(policies) == len(set(policies)) > 30
 
 
-def test_what_cannot_be_met_is_said_with_what_comes_nearest() -> None:
-    hard = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=QUICK)
-    assert not hard.met
-    assert hard.choice.chance is not None
-    assert hard.choice.chance.high > 0.001
-    assert hard.smallest_loss > 3.0
-    assert "No policy was found" in hard.sentence()
-    assert "What would help" in hard.sentence()
+EXPECTED = 10**6  # pulls that the plan below is told to take: too few
 
 
-def test_a_plan_that_takes_longer_than_expected_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shown total grows when more work is decided, so that no more than the whole is ever done."""
-    module: Any = sys.modules["lighttail.planning.plan"]
-    told, expected = list[tuple[int, int]](), 10**6
+@pytest.fixture(scope="module")
+def hard() -> tuple[lt.Plan, list[tuple[int, int]]]:
+    """A plan whose limit cannot be met, and the pulls that it reports: those done, and those in all."""
+    told = list[tuple[int, int]]()
 
     @contextmanager
     def reporter(progress: Any, total: int, unit: str) -> Iterator[Any]:
-        assert total == expected
+        assert total == EXPECTED
         yield lambda label, done, known: told.append((done, known))
 
-    monkeypatch.setattr(module, "parts_reporter", reporter)
-    for name in ("plan", "choosing"):
-        monkeypatch.setattr(sys.modules[f"lighttail.planning.{name}"], "expected_pulls", lambda *_: expected)
-    hard = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=QUICK, progress=True)
-    assert told[-1][0] == hard.pulls > 10 * expected  # otherwise nothing had to grow
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["lighttail.planning.plan"], "parts_reporter", reporter)
+        for name in ("plan", "choosing"):
+            patch.setattr(sys.modules[f"lighttail.planning.{name}"], "expected_pulls", lambda *_: EXPECTED)
+        plan = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=QUICK, progress=True)
+    return plan, told
+
+
+def test_what_cannot_be_met_is_said_with_what_comes_nearest(hard: tuple[lt.Plan, Any]) -> None:
+    plan, _ = hard
+    assert not plan.met
+    assert plan.choice.chance is not None
+    assert plan.choice.chance.high > 0.001
+    assert plan.smallest_loss > 3.0
+    assert "No policy was found" in plan.sentence()
+    assert "What would help" in plan.sentence()
+
+
+def test_a_plan_that_takes_longer_than_expected_says_so(hard: tuple[lt.Plan, list[tuple[int, int]]]) -> None:
+    """The shown total grows when more work is decided, so that no more than the whole is ever done."""
+    plan, told = hard
+    assert told[-1][0] == plan.pulls > 10 * EXPECTED  # otherwise nothing had to grow
     assert all(done <= total for done, total in told)
     assert all(total <= later for (_, total), (_, later) in pairwise(told))
-    assert min(done / total for done, total in told if total > expected) < 0.5  # known before it was done
+    assert min(done / total for done, total in told if total > EXPECTED) < 0.5  # known before it was done
 
 
 def test_the_smallest_loss_that_can_be_promised_holds() -> None:
