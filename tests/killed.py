@@ -32,7 +32,7 @@ STUDY = """
 name = "killed"
 method = "step"
 paths = 1200
-seeds = [1, 2, 3, 4, 5, 6]
+seeds = [1, 2, 3, 4]
 horizons = [2000]
 [[problem]]
 name = "two"
