@@ -687,6 +687,20 @@ def test_few_whole_numbers_that_keep_the_limit_are_found(monkeypatch: pytest.Mon
     assert found.choice.source == "exact"
 
 
+def test_a_whole_number_that_just_keeps_the_limit_of_one_problem_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An exact chance needs no margin. One pull per arm more would lose 3 % more here."""
+    search_only(monkeypatch, "ETC", "EvenSplit")
+    problem = lt.Bandit([0.0, -0.6])
+    chance = exact_at(lt.ExploreThenCommit(20), problem, 120, 23.0, "pseudo_regret", 2.0)
+    assert chance is not None
+    for share, pulls in ((1.0005, 20), (0.9995, 21)):  # the second is the negative control
+        found = lt.plan(problem, horizon=120, loss=23.0, chance=share * chance, effort=0.05, seed=1)
+        assert found.met
+        assert found.choice.policy == lt.ExploreThenCommit(pulls)
+
+
 def test_a_family_in_which_the_chance_jumps_from_number_to_number_gets_no_wrong_promise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -286,9 +286,13 @@ def allowed_first(search: Search, seen: Sequence[Looked]) -> Looked:
 
 
 def _enough(search: Search, chance: Estimate) -> float:
-    """The chance with which a look is within the limit; if it is not exact, a little above the aim."""
-    aim, near = aim_of(search, chance)
-    return aim if sure(chance) else min(search.question.limit, near**0.25 * aim)
+    """The chance with which a look is within the limit. If it is not exact, this is a little above the aim;
+    if it is, the limit itself in a single problem, and the aim where a worse problem may lie beside this one.
+    """
+    question, (aim, near) = search.question, aim_of(search, chance)
+    if not sure(chance):
+        return min(question.limit, near**0.25 * aim)
+    return question.limit / (1.0 + EXACT_ERROR) if len(question.family.members) == 1 else aim
 
 
 def walk(
