@@ -17,22 +17,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import WRONG_ARM, Formula, compiler, jitable, largest, sum_of
+from lighttail.kernels.build import WRONG_ARM, Formula, compiler, inner, jitable, largest, sum_of
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
 FRACTIONS = 9  # how many raises of the bad arm's index are tried
 
 
-@register_jitable
+@inner
 def squared(x: Any) -> Any:
     """x^2, or infinity if the square is no float: a power would raise an error outside compiled code."""
     return x * x
 
 
-@register_jitable
+@inner
 def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
     """The pulls and the sum of an arm. An arm without pulls counts as if it had earned its mean once."""
     if n[k] == 0.0:
@@ -40,7 +39,7 @@ def seen(k: Any, n: Any, s: Any, means: Any) -> Any:
     return n[k], s[k]
 
 
-@register_jitable
+@inner
 def copy_row(source: Any, target: Any) -> None:
     """Copy an array to the beginning of another one. numba compiles a loop much sooner than slices."""
     for j in range(source.size):
@@ -56,7 +55,7 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
     every_arm: the policy pulls every arm first, so that a path that has not yet done so has the lowest score.
     """
 
-    @register_jitable
+    @inner
     def below(k: Any, ceiling: Any, n: Any, s: Any, clock: Any, left: Any, world: Any, params: Any) -> Any:
         means, variances = world
         pulls, total = seen(k, n, s, means)
@@ -71,7 +70,7 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
             more += more
         return least
 
-    @register_jitable
+    @inner
     def score(
         n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
         most: Any,
@@ -117,7 +116,7 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
     """
     radius = jitable(radius)
 
-    @register_jitable
+    @inner
     def score(
         n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
         most: Any,
@@ -151,7 +150,7 @@ def any_index_score(formula: Formula) -> Any:
     """The score of a policy with an index."""
     formula = jitable(formula)
 
-    @register_jitable
+    @inner
     def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
         return formula(n, s / n, clock, *params)
 
@@ -165,13 +164,13 @@ def means_score() -> Any:
     missing pull of the worst arm, which is about the cost for a rule that explores by itself.
     """
 
-    @register_jitable
+    @inner
     def mean(n: Any, s: Any, clock: Any, params: Any) -> Any:
         return s / n
 
     favoured = index_score(mean, False)
 
-    @register_jitable
+    @inner
     def score(
         n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
         most: Any,
@@ -191,7 +190,7 @@ def posterior_score(centre: Formula, spread: Formula) -> Any:
     """The score of Thompson sampling: the index is the posterior mean + `clock` posterior deviations."""
     centre, spread = jitable(centre), jitable(spread)
 
-    @register_jitable
+    @inner
     def index(n: Any, s: Any, clock: Any, params: Any) -> Any:
         return centre(n, s, *params) + clock * spread(n, *params)
 
@@ -229,7 +228,7 @@ def with_luck(score: Any) -> Any:
     costs counts.
     """
 
-    @register_jitable
+    @inner
     def both(
         n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
         most: Any,
@@ -252,7 +251,7 @@ def with_luck(score: Any) -> Any:
     return both
 
 
-@register_jitable
+@inner
 def reach(record: Any, level: Any, step: Any, state: Any, event: Any) -> None:
     """Record the state in which the path first came to the levels above `level`, up to `step`.
 
@@ -263,7 +262,7 @@ def reach(record: Any, level: Any, step: Any, state: Any, event: Any) -> None:
         record[i, -1] = event
 
 
-@register_jitable
+@inner
 def rank(level: Any, least: Any, reached: Any) -> Any:
     """The level that is the `least`-th from below. reached: room for the number of paths at each level.
 
@@ -295,7 +294,7 @@ def branching_kernel(
     score_loss = score_of(*parts)
     score_regret = with_luck(score_loss)
 
-    @register_jitable
+    @inner
     def play(
         rng: Any, params: Any, world: Any, problem: Any, limits: Any, state: Any, record: Any, stop: Any
     ) -> Any:

@@ -48,6 +48,9 @@ def number_apart() -> None:
 number_apart()
 if hasattr(os, "register_at_fork"):  # the system can fork processes
     os.register_at_fork(after_in_child=number_apart)
+# What decorates the functions that only kernels call; numba would also compile a way to call them from C.
+inner = register_jitable(no_cfunc_wrapper=True)
+inlined = register_jitable(no_cfunc_wrapper=True, forceinline=True)
 FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
 
 
@@ -224,7 +227,7 @@ def is_known(value: Any) -> bool:
     return hasattr(value, "__qualname__") and home in LIBRARIES
 
 
-@register_jitable(forceinline=True)
+@inlined
 def sum_of(sums: Any) -> Any:
     """The reward of a path: the sums of all arms, added in the order of the arms.
 
@@ -236,7 +239,7 @@ def sum_of(sums: Any) -> Any:
     return total
 
 
-@register_jitable
+@inner
 def largest(values: Any) -> Any:
     """The largest of some numbers. numba compiles this loop much sooner than `values.max()`."""
     found = values[0]
@@ -245,7 +248,7 @@ def largest(values: Any) -> Any:
     return found
 
 
-@register_jitable(forceinline=True)
+@inlined
 def close_path(path: Any, sums: Any, counts: Any, rewards: Any, pulls: Any) -> None:
     """Fill in the reward and the pulls of a path. counts: the pulls of the arms, as floats."""
     for arm in range(sums.size):

@@ -16,12 +16,12 @@ have no floors: two play every pull, with the bits of `continuing_kernel`, and t
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, kernel_maker
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, inner, kernel_maker
 from lighttail.kernels.lead import lead_path_of
 from lighttail.kernels.skip import RESERVE, ROOM, SAFETY, level_path_of, top_two
 from lighttail.kernels.stepping import at_once as added_at_once
@@ -37,7 +37,7 @@ def continuing_kernel(rule: Rule, shock: Formula, reward: Formula, total_of: For
     choose, learn, notes, memo, _ = rule
     add_up = pull_by_pull(shock, reward) if total_of is None else added_at_once(total_of)
 
-    @register_jitable
+    @inner
     def hear_open(
         rng: Any, params: Any, world: Any, opened: Any, memos: Any, at_once: Any, stop: Any,
         tried: Any, heard: Any, total: Any, note: Any,
@@ -106,11 +106,12 @@ def continuing_kernel(rule: Rule, shock: Formula, reward: Formula, total_of: For
     return kernel
 
 
+@cache
 def opening_of(shock: Formula, reward: Formula, total_of: Formula | None) -> Any:
     """The function that adds the rewards of the open trials to the sums, one by one or at once."""
     add_up = pull_by_pull(shock, reward) if total_of is None else added_at_once(total_of)
 
-    @register_jitable
+    @inner
     def add_open(rng: Any, world: Any, opened: Any, at_once: Any, sums: Any, stop: Any) -> None:
         for k in range(at_once.size):
             sums[k] = add_up(rng, k, int(at_once[k]), sums[k], world, stop)
@@ -196,7 +197,7 @@ def continuing_moving_kernel(
     return kernel
 
 
-@register_jitable
+@inner
 def first_level(index: Any, aim: Any, width: Any) -> Any:
     """The level of the first leap: about that at the horizon, and below the rival of the best arm, so that a
     leap is tried before the leaders play one by one."""

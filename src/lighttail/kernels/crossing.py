@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import compiler
+from lighttail.kernels.build import compiler, inner
 
 SPACING = 0.5  # distance of the grid's points, in standard deviations of a step
 ORDERS = 12  # number of derivatives at the boundary: of the orders 0 to 11
@@ -41,18 +40,18 @@ def end_terms(spacing: float) -> npt.NDArray[np.float64]:
     return terms
 
 
-@register_jitable
+@inner
 def normal(z: Any) -> Any:
     return math.exp(-0.5 * z * z) / ROOT_TWO_PI
 
 
-@register_jitable
+@inner
 def below(z: Any) -> Any:
     """The chance that a standard normal number is below z."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
 
 
-@register_jitable
+@inner
 def hermite(z: Any, values: Any) -> None:
     """He_0(z), He_1(z), ...: the r-th derivative of the normal density is (-1)^r He_r times the density."""
     values[0] = 1.0
@@ -61,7 +60,7 @@ def hermite(z: Any, values: Any) -> None:
         values[r + 1] = z * values[r] - r * values[r - 1]
 
 
-@register_jitable
+@inner
 def end_factors(terms: Any, derivatives: Any, factors: Any) -> None:
     """Fill factors[r] of the r-th derivative of the function that the density is multiplied by."""
     for r in range(factors.size):
@@ -71,7 +70,7 @@ def end_factors(terms: Any, derivatives: Any, factors: Any) -> None:
         factors[r] = total
 
 
-@register_jitable
+@inner
 def spread(taps: Any, source: Any, pad: Any, shift: Any, target: Any) -> None:
     """target[i] = sum over k of taps[k] * source[pad + shift + i - k], four taps at a time."""
     size = target.size
@@ -84,7 +83,7 @@ def spread(taps: Any, source: Any, pad: Any, shift: Any, target: Any) -> None:
             target[i] += a * part[i + 3] + b * part[i + 2] + c * part[i + 1] + d * part[i]
 
 
-@register_jitable
+@inner
 def send(density: Any, low: Any, spacing: Any, pad: Any, source: Any) -> Any:
     """Fill in the masses of the grid points, with zeros around them; returns the sum of the masses."""
     size = density.size
@@ -97,7 +96,7 @@ def send(density: Any, low: Any, spacing: Any, pad: Any, source: Any) -> Any:
     return source[pad : pad + size].sum()
 
 
-@register_jitable
+@inner
 def fill_taps(taps: Any, width: Any, centre: Any, spacing: Any, fall: Any) -> None:
     """taps[k]: the density of a step of (centre - width + k) * spacing - fall, from the middle out."""
     taps[:] = 0.0
@@ -115,7 +114,7 @@ def fill_taps(taps: Any, width: Any, centre: Any, spacing: Any, fall: Any) -> No
         taps[k] = value
 
 
-@register_jitable
+@inner
 def chance_to_cross(sent: Any, low: Any, spacing: Any, fall: Any, reach: Any, factors: Any, wide: Any) -> Any:
     """The chance to be below the boundary after the next step."""
     crossed = 0.0
@@ -128,7 +127,7 @@ def chance_to_cross(sent: Any, low: Any, spacing: Any, fall: Any, reach: Any, fa
     return max(0.0, crossed)
 
 
-@register_jitable
+@inner
 def next_ends(
     sent: Any, low: Any, spacing: Any, fall: Any, taps: Any, lowest: Any, factors: Any, wide: Any, ends: Any
 ) -> None:
@@ -148,7 +147,7 @@ def next_ends(
             ends[s] = -ends[s]
 
 
-@register_jitable
+@inner
 def add_cut(density: Any, begin: Any, spacing: Any, fall: Any, taps: Any, lowest: Any, factors: Any) -> None:
     """Add the effect of the cut at the boundary to the density after the next step."""
     polynomials = np.empty(factors.size)
@@ -160,7 +159,7 @@ def add_cut(density: Any, begin: Any, spacing: Any, fall: Any, taps: Any, lowest
         density[lowest + k - begin] += taps[k] * more
 
 
-@register_jitable
+@inner
 def never_back(
     density: Any, touched: Any, low: Any, top: Any, spacing: Any, up: Any, steps: Any, least: Any
 ) -> Any:

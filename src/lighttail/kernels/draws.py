@@ -15,11 +15,12 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import config
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import intrinsic, overload
 
 # The tables of NumPy's ziggurat, as numba keeps them for its own Generator support.
 from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
 
+from lighttail.kernels.build import inlined, inner
 from lighttail.random.streams import standard_normal, uniform
 
 ONE = np.uint64(1)
@@ -27,6 +28,7 @@ EIGHT = np.uint64(8)
 ELEVEN = np.uint64(11)
 LAYER = np.uint64(0xFF)
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
+INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
 UNIT = 1.0 / 9007199254740992.0  # 2^-53
 
 
@@ -61,12 +63,12 @@ def next_bits(typingctx: Any, address: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@register_jitable
+@inner
 def next_uniform(address: Any) -> Any:
     return np.int64(next_bits(address) >> ELEVEN) * UNIT
 
 
-@register_jitable(forceinline=True)
+@inlined
 def candidate(address: Any) -> Any:
     """A point of the ziggurat, its size as an integer, and its layer."""
     bits = next_bits(address)
@@ -78,7 +80,7 @@ def candidate(address: Any) -> Any:
     return float((np.int64(size) ^ -sign) + sign) * wi_double[layer], size, layer
 
 
-@register_jitable
+@inner
 def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
     """The rest of the ziggurat for the 1.5 % of draws that miss its core."""
     while True:
@@ -112,7 +114,7 @@ def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: A
     return types.float64(address, x, size, layer), codegen
 
 
-@overload(standard_normal, jit_options={"forceinline": True})
+@overload(standard_normal, jit_options=INLINED)
 def _standard_normal(rng: Any) -> Any:
     def draw(rng: Any) -> Any:
         x, size, layer = candidate(rng)
@@ -121,7 +123,7 @@ def _standard_normal(rng: Any) -> Any:
     return draw
 
 
-@overload(uniform, jit_options={"forceinline": True})
+@overload(uniform, jit_options=INLINED)
 def _uniform(rng: Any) -> Any:
     def draw(rng: Any) -> Any:
         return next_uniform(rng)

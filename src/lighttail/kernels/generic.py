@@ -10,12 +10,12 @@ kind of index.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, close_path, kernel_maker
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, close_path, inlined, inner, kernel_maker
 from lighttail.rules import Rule
 
 PATIENCE = 1000  # draws at most until a delay is as long as a trial has been open
@@ -61,7 +61,7 @@ def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     return kernel
 
 
-@register_jitable(forceinline=True)
+@inlined
 def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any, nobody: Any) -> None:
     """Put a trial at the end of the trials that are told in one round. `nobody` stands for no trial."""
     link[slot] = nobody
@@ -70,6 +70,22 @@ def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any, nobody: Any) -
     else:
         link[tail[place]] = slot
     tail[place] = slot
+
+
+@cache
+def late_delay_of(wait: Formula) -> Any:
+    """The function that draws the delay of a trial that is open already."""
+
+    @inner
+    def delay_of_open(rng: Any, age: Any, waits: Any) -> Any:
+        """The delay of a trial that has been open for `age` pulls, given that the delay is at least `age`."""
+        for _ in range(PATIENCE):
+            delay = wait(rng, *waits)
+            if delay >= age:
+                return delay
+        return math.inf if waits[0] > 0.0 else age  # the reward may never come
+
+    return delay_of_open
 
 
 @kernel_maker
@@ -86,15 +102,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
     shock behind the reward, the draws of the rule and the delay follow.
     """
     choose, learn, notes, memo, _ = rule
-
-    @register_jitable
-    def delay_of_open(rng: Any, age: Any, waits: Any) -> Any:
-        """The delay of a trial that has been open for `age` pulls, given that the delay is at least `age`."""
-        for _ in range(PATIENCE):
-            delay = wait(rng, *waits)
-            if delay >= age:
-                return delay
-        return math.inf if waits[0] > 0.0 else age  # the reward may never come
+    delay_of_open = late_delay_of(wait)
 
     def kernel(
         rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,

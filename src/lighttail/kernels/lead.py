@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, close_path, kernel_maker
+from lighttail.kernels.build import Formula, close_path, inner, kernel_maker
 from lighttail.kernels.skip import (
     RESERVE,
     SAFETY,
@@ -20,10 +20,11 @@ from lighttail.kernels.skip import (
 from lighttail.kernels.stepping import pick_tied
 
 
+@cache
 def lead_path_of(radius: Formula, clock: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
     """The function that plays a path of `lead_kernel` from a state to its end."""
 
-    @register_jitable
+    @inner
     def rivals(leader: Any, time: Any, counts: Any, sums: Any, params: Any) -> Any:
         """The best index of all other arms when the clock shows `time`."""
         best = -math.inf
@@ -32,7 +33,7 @@ def lead_path_of(radius: Formula, clock: Formula, total: Formula, part: Formula,
                 best = max(best, sums[arm] / counts[arm] + radius(counts[arm], time, *params))
         return best
 
-    @register_jitable
+    @inner
     def play(
         rng: Any, params: Any, world: Any, t: Any, end: Any, limits: Any, counts: Any, sums: Any,
         index: Any, place: Any, height: Any, right: Any, tied_arms: Any, stop: Any,

@@ -12,9 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, close_path, kernel_maker
+from lighttail.kernels.build import Formula, close_path, inner, kernel_maker
 from lighttail.kernels.ridge import (
     LOSS,
     PERIOD,
@@ -36,7 +35,7 @@ from lighttail.random.streams import standard_normal, uniform
 BREATH = 1 << 11  # rounds between two looks at the stop flag
 
 
-@register_jitable
+@inner
 def leader_of(index: Any) -> Any:
     """The first of the actions with the highest index.
 
@@ -58,7 +57,7 @@ def leader_of(index: Any) -> Any:
     return leader
 
 
-@register_jitable
+@inner
 def choose(rng: Any, index: Any, estimate: Any, tie: Any) -> Any:
     """The action with the highest index; if indices differ by rounding alone, one of these actions at random.
 

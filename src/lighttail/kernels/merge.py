@@ -12,12 +12,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import compiler
+from lighttail.kernels.build import compiler, inner
 
 
-@register_jitable
+@inner
 def convolved(a: Any, b: Any) -> Any:
     """c[n] = sum over i of a[i] b[n - i], as long as a and b."""
     size = a.size
@@ -30,7 +29,7 @@ def convolved(a: Any, b: Any) -> Any:
     return c
 
 
-@register_jitable
+@inner
 def group_chances(q: Any, f: Any, arms: Any, group_q: Any, group_f: Any) -> None:
     """q and f of a group from q and f of one of its arms."""
     if arms == 1:
@@ -50,7 +49,7 @@ def group_chances(q: Any, f: Any, arms: Any, group_q: Any, group_f: Any) -> None
         group_q[n], group_f[n] = all_q[n], arms * all_f[n]
 
 
-@register_jitable
+@inner
 def last_of(q: Any, f: Any) -> Any:
     """The last place where q or f is not zero."""
     n = q.size - 1
@@ -59,7 +58,7 @@ def last_of(q: Any, f: Any) -> Any:
     return n
 
 
-@register_jitable
+@inner
 def least_pulls(missing: Any, gap: Any, most: Any) -> Any:
     """The smallest number of pulls with a regret of `missing` or more; at most `most`."""
     if missing <= 0.0:
@@ -67,7 +66,7 @@ def least_pulls(missing: Any, gap: Any, most: Any) -> Any:
     return int(min(math.ceil(missing / gap), float(most)))
 
 
-@register_jitable
+@inner
 def _pairs(qs: Any, fs: Any, pulls: Any, still: Any, moved: Any) -> None:
     """The sums over groups 0 and 1 with `pulls` pulls together, m or more of them of group 1; for each m."""
     still[pulls + 1] = 0.0
@@ -78,7 +77,7 @@ def _pairs(qs: Any, fs: Any, pulls: Any, still: Any, moved: Any) -> None:
         moved[m] = moved[m + 1] + q * fs[0, pulls - m] + fs[1, m] * other
 
 
-@register_jitable
+@inner
 def _tail_of_more(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
     """The tail of four groups or more: groups 0 and 1 have some pulls together, the others share the rest.
 
@@ -137,7 +136,7 @@ def _tail_of_more(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
     return found
 
 
-@register_jitable
+@inner
 def tail_of(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
     """The density of levels at which pull `total` is made and the regret is `regret` or more."""
     groups = qs.shape[0]
@@ -163,7 +162,7 @@ def tail_of(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
     return _tail_of_more(qs, fs, gaps, regret, total)
 
 
-@register_jitable
+@inner
 def add_law(qs: Any, fs: Any, total: Any, weight: Any, law: Any) -> None:
     """Add, to each place of the law, `weight` times the density of its numbers of pulls.
 
@@ -211,7 +210,7 @@ def regrets_of(gaps: Any, total: int) -> Any:
     return lost
 
 
-@register_jitable
+@inner
 def add_lattice(qs: Any, fs: Any, steps: Any, total: Any, weight: Any, law: Any) -> None:
     """Add, to law[r], `weight` times the density of a regret of r units (or more, in the last place).
 
@@ -249,7 +248,7 @@ def add_lattice(qs: Any, fs: Any, steps: Any, total: Any, weight: Any, law: Any)
 TAIL, LAW, LATTICE = 0, 1, 2
 
 
-@register_jitable
+@inner
 def add_level(
     kind: Any, qs: Any, fs: Any, gaps: Any, units: Any, regret: Any, total: Any, weight: Any, out: Any
 ) -> None:

@@ -12,15 +12,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba.extending import register_jitable
-
-from lighttail.kernels.build import compiler, largest
+from lighttail.kernels.build import compiler, inner, largest
 
 PRECISION, HALVINGS = 1e-6, 60  # a bisection ends when its interval is this share of its lower end, or here
 NEGLIGIBLE = -45.0  # ln of a share of the likeliest number of pulls, far below the precision
 
 
-@register_jitable
+@inner
 def expected(cell: Any, price: Any, premium: Any) -> tuple[Any, Any]:
     """(expected pulls, expected loss) of all arms; nan if some arm has no possible number of pulls."""
     base, pulls, gaps = cell
@@ -42,7 +40,7 @@ def expected(cell: Any, price: Any, premium: Any) -> tuple[Any, Any]:
     return used, lost
 
 
-@register_jitable
+@inner
 def fitting_price(
     cell: Any, premium: Any, horizon: Any, exactly: Any, nothing: Any, much: Any, least: Any, most: Any
 ) -> Any:

@@ -19,9 +19,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, compiler, kernel_maker, largest
+from lighttail.kernels.build import Formula, compiler, inner, kernel_maker, largest
 
 SURE, NEVER = -1, -2  # in place of the place of a block in which the event is decided
 STEP = 0.75  # distance of the grid's points, in standard deviations of the product of all posterior densities
@@ -30,7 +29,7 @@ NOTHING = 38.0  # standard deviations beyond which the normal distribution funct
 ROOT = math.sqrt(2.0)
 
 
-@register_jitable
+@inner
 def strides_of(n: Any, strides: Any) -> Any:
     """Fill in the rows between two neighbouring sums of each arm but the last; returns the number of rows."""
     rows = 1
@@ -40,7 +39,7 @@ def strides_of(n: Any, strides: Any) -> Any:
     return rows
 
 
-@register_jitable
+@inner
 def next_row(n: Any, s: Any) -> None:
     """Change the sums of all arms but the last to the next ones, as an odometer counts."""
     k = n.size - 2
@@ -52,20 +51,20 @@ def next_row(n: Any, s: Any) -> None:
         k -= 1
 
 
-@register_jitable
+@inner
 def beyond(row: Any, arm: Any, n: Any, strides: Any) -> Any:
     """The place of the row in the block after a pull of the arm, where the arm's axis is longer by one."""
     return row + row // ((n[arm] + 1) * strides[arm]) * strides[arm]
 
 
-@register_jitable
+@inner
 def undecided(width: Any, partial: Any, sure: Any, most: Any) -> Any:
     """The states of a row in which the event is not decided: the first one, and the one after the last."""
     first = max(0, min(width, sure - partial + 1))
     return first, max(first, min(width, most - partial + 1))
 
 
-@register_jitable
+@inner
 def give(
     arm: Any, share: Any, start: Any, first: Any, until: Any, row: Any, n: Any, strides: Any, chances: Any,
     place: Any, mass: Any, following: Any,
@@ -162,7 +161,7 @@ def index_programme(radius: Formula, clock: Formula) -> Any:
     return kernel
 
 
-@register_jitable
+@inner
 def pair_chances(mean: Any, other: Any, sd: Any, other_sd: Any, out: Any) -> None:
     """Fill in, for two arms, the chances that the one or the other normal draw is larger."""
     z = (mean - other) / math.hypot(sd, other_sd)
@@ -170,7 +169,7 @@ def pair_chances(mean: Any, other: Any, sd: Any, other_sd: Any, out: Any) -> Non
     out[1] = 0.5 * math.erfc(z / ROOT)
 
 
-@register_jitable
+@inner
 def chances_on_grid(
     pairs: Any, begin: Any, zero: Any, above: Any, density: Any, below: Any, work: Any, out: Any
 ) -> None:

@@ -17,13 +17,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
+
+from lighttail.kernels.build import inner
 
 LOSS = 1e4
 PERIOD = 512
 
 
-@register_jitable
+@inner
 def factor(v: Any, lower: Any, ridge: Any) -> Any:
     """Cholesky: lower * lower' = V, of which only the lower triangle is read; returns ln det V.
 
@@ -47,7 +48,7 @@ def factor(v: Any, lower: Any, ridge: Any) -> Any:
     return log_det
 
 
-@register_jitable
+@inner
 def invert(lower: Any, inverse: Any, p: Any) -> None:
     """P = (lower * lower')^-1; `inverse` becomes the inverse of `lower`."""
     d = lower.shape[0]
@@ -67,7 +68,7 @@ def invert(lower: Any, inverse: Any, p: Any) -> None:
             p[j, i] = total
 
 
-@register_jitable
+@inner
 def renew(v: Any, b: Any, ridge: Any, lower: Any, inverse: Any, p: Any, theta: Any) -> Any:
     """P and theta-hat from V and b = sum a r, by a direct solve; returns ln det V - ln det V0."""
     d = v.shape[0]
@@ -84,7 +85,7 @@ def renew(v: Any, b: Any, ridge: Any, lower: Any, inverse: Any, p: Any, theta: A
     return log_det - d * math.log(ridge)
 
 
-@register_jitable
+@inner
 def times(p: Any, a: Any, u: Any) -> None:
     """u = P a."""
     d = u.size
@@ -96,7 +97,7 @@ def times(p: Any, a: Any, u: Any) -> None:
             u[j] += p[k, j] * factor
 
 
-@register_jitable
+@inner
 def shrink(p: Any, u: Any, z: Any) -> None:
     """P -= u u' / (1 + z), u = P a and z = a' u: Sherman and Morrison's step."""
     d = u.size
@@ -106,7 +107,7 @@ def shrink(p: Any, u: Any, z: Any) -> None:
             p[k, j] -= part * u[j]
 
 
-@register_jitable
+@inner
 def gather(v: Any, b: Any, a: Any, reward: Any) -> None:
     """V += a a', b += a r; only the lower triangle of V is changed."""
     for k in range(a.size):
@@ -115,7 +116,7 @@ def gather(v: Any, b: Any, a: Any, reward: Any) -> None:
             v[k, j] += a[k] * a[j]
 
 
-@register_jitable
+@inner
 def spread_out(matrix: Any, value: Any) -> None:
     """matrix = value * I."""
     for j in range(matrix.shape[0]):
@@ -124,7 +125,7 @@ def spread_out(matrix: Any, value: Any) -> None:
         matrix[j, j] = value
 
 
-@register_jitable
+@inner
 def blank(d: Any) -> Any:
     """Room for a state: P, theta-hat, the pace, V, b, and three arrays to work in.
 
@@ -135,7 +136,7 @@ def blank(d: Any) -> Any:
     return square[0], np.empty(d), np.empty(3), square[1], np.empty(d), square[2], square[3], np.empty(d)
 
 
-@register_jitable
+@inner
 def restart(state: Any, ridge: Any) -> None:
     """The state before the first round."""
     p, theta, pace, v, b, _, _, _ = state
@@ -146,7 +147,7 @@ def restart(state: Any, ridge: Any) -> None:
     pace[0], pace[1], pace[2] = 0.0, 1.0, 0.0
 
 
-@register_jitable
+@inner
 def absorb(state: Any, a: Any, reward: Any, estimate: Any, z: Any, ridge: Any) -> None:
     """Add (a, reward) to the state, given estimate = a' theta-hat and z = a' P a."""
     p, theta, pace, v, b, lower, inverse, u = state
@@ -162,7 +163,7 @@ def absorb(state: Any, a: Any, reward: Any, estimate: Any, z: Any, ridge: Any) -
         pace[0], pace[1], pace[2] = renew(v, b, ridge, lower, inverse, p, theta), 1.0, 0.0
 
 
-@register_jitable
+@inner
 def products(columns: Any, x: Any, out: Any) -> None:
     """out[i] = a_i' x for every action."""
     count = out.size
@@ -174,7 +175,7 @@ def products(columns: Any, x: Any, out: Any) -> None:
             out[i] += columns[k, i] * factor
 
 
-@register_jitable
+@inner
 def widths(columns: Any, p: Any, part: Any, out: Any) -> None:
     """out[i] = a_i' P a_i for every action; each off-diagonal entry of P is used once and doubled."""
     count = out.size
@@ -194,7 +195,7 @@ def widths(columns: Any, p: Any, part: Any, out: Any) -> None:
         out[i] = max(0.0, out[i] + out[i])
 
 
-@register_jitable
+@inner
 def rotate(root: Any, w: Any, a: Any, reward: Any) -> None:
     """Add (a, reward) to R and w by Givens rotations of [R | w] with the row [a' | reward]; overwrites a."""
     d = a.size
@@ -214,7 +215,7 @@ def rotate(root: Any, w: Any, a: Any, reward: Any) -> None:
         reward = c * reward - s * x
 
 
-@register_jitable
+@inner
 def solve_root(root: Any, x: Any) -> None:
     """x = R^-1 x, in place."""
     for k in range(x.size - 1, -1, -1):

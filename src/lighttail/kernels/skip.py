@@ -8,12 +8,12 @@ and `height` (sum): the points already passed at its left, and the points ahead 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import Formula, close_path, kernel_maker
+from lighttail.kernels.build import Formula, close_path, inner, kernel_maker
 from lighttail.kernels.stepping import pick_tied
 
 ROOM = 1024  # points of an arm that are kept; doubled if there are more
@@ -26,14 +26,14 @@ FARTHEST = 1e15
 CAPPED, CROSSED, CROWDED = 0, 1, 2  # how a passage ended: at its cap, at its level, out of room
 
 
-@register_jitable
+@inner
 def block_length(root: Any) -> Any:
     """The whole number below root^2, at least 1 and at most FARTHEST; 1 if the root is not a number."""
     length = float(math.floor(min(root * root, FARTHEST)))
     return length if length >= 1.0 else 1.0
 
 
-@register_jitable
+@inner
 def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
     """The m with 2 w (w + drift m - margin sigma sqrt m) = limit sigma^2 m: most likely a clear block."""
     square = MARGIN * MARGIN + 2.0 * (limit - 2.0 * here * drift / (sigma * sigma))
@@ -44,26 +44,26 @@ def likely_clear(here: Any, drift: Any, sigma: Any, limit: Any) -> Any:
     return block_length(2.0 * here / (sigma * (MARGIN + math.sqrt(square))))
 
 
-@register_jitable
+@inner
 def likely_clear_both(here: Any, loss: Any, close: Any) -> Any:
     """The m with 2 (w - loss m)^2 = limit sigma^2 m, if both ends of a block lose a little per pull."""
     scale = close * math.sqrt(0.5)
     return block_length(2.0 * here / (scale + math.sqrt(scale * scale + 4.0 * loss * here)))
 
 
-@register_jitable
+@inner
 def ahead_of_time(t: Any) -> Any:
     """The number of rounds over which the growth of the rivals' indices is measured."""
     return max(1.0, t / 64.0)
 
 
-@register_jitable
+@inner
 def before_bend(m: Any, n: Any, kink: Any) -> Any:
     """The length m of a block from n pulls on, cut so that the bend of n * radius(n) is not inside."""
     return min(m, max(1.0, kink - n)) if n <= kink else m
 
 
-@register_jitable
+@inner
 def top_two(index: Any) -> Any:
     """The highest index, its arm, and the second highest."""
     best, rival, leader = -math.inf, -math.inf, 0
@@ -75,7 +75,7 @@ def top_two(index: Any) -> Any:
     return best, leader, rival
 
 
-@register_jitable
+@inner
 def put_back(place: Any, height: Any, left: Any, right: Any) -> Any:
     """Move the points that were passed to the points ahead."""
     while left > 0:
@@ -85,7 +85,7 @@ def put_back(place: Any, height: Any, left: Any, right: Any) -> Any:
     return right
 
 
-@register_jitable
+@inner
 def wider(points: Any) -> Any:
     """The points, which all lie ahead, in an array with twice the room."""
     arms, room = points.shape
@@ -96,14 +96,14 @@ def wider(points: Any) -> Any:
     return more
 
 
-@register_jitable
+@inner
 def more_room(place: Any, height: Any, right: Any) -> Any:
     """Twice the room for the points of all arms, which all lie ahead; `right` is moved, too."""
     right += place.shape[1]
     return wider(place), wider(height)
 
 
-@register_jitable
+@inner
 def remember(now: Any, then: Any, left: Any) -> None:
     """Keep the arms' state before a leap, for `take_back`; no arm has passed a point yet."""
     for arm in range(left.size):
@@ -112,7 +112,7 @@ def remember(now: Any, then: Any, left: Any) -> None:
             then[i, arm] = now[i, arm]
 
 
-@register_jitable
+@inner
 def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: Any) -> None:
     """Put the arms back to their state before a leap; the points that the leap revealed lie ahead."""
     for arm in range(left.size):
@@ -121,7 +121,7 @@ def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: An
             now[i, arm] = then[i, arm]
 
 
-@register_jitable
+@inner
 def eventful(loss: Any, rounds: Any, worst: Any, target: Any, luck: Any) -> Any:
     """Whether the event is decided, now that this loss is reached and `rounds` rounds are left."""
     return not luck and (loss >= target or loss + worst * rounds < target)
@@ -130,7 +130,7 @@ def eventful(loss: Any, rounds: Any, worst: Any, target: Any, luck: Any) -> Any:
 def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
     """The function that follows one arm until its index is at or below a level."""
 
-    @register_jitable
+    @inner
     def passage(
         rng: Any, params: Any, world: Any, arm: Any, level: Any, cap: Any, keep: Any, state: Any, rules: Any,
         place: Any, height: Any, right: Any, stop: Any,
@@ -190,11 +190,12 @@ def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -
     return passage
 
 
+@cache
 def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
     """The function that follows all arms, or one of them, until their indices are at or below a level."""
     passage = passage_of(radius, total, part, clear)
 
-    @register_jitable
+    @inner
     def leap(
         rng: Any, params: Any, world: Any, only: Any, level: Any, t: Any, end: Any, loss: Any, event: Any,
         now: Any, rules: Any, place: Any, height: Any, left: Any, right: Any, stop: Any,
@@ -228,11 +229,12 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
     return leap
 
 
+@cache
 def level_path_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
     """The function that plays a path of `level_kernel` from a state to its end."""
     leap = leap_of(radius, total, part, clear)
 
-    @register_jitable
+    @inner
     def play(
         rng: Any, params: Any, world: Any, used: Any, end: Any, level: Any, step: Any, rules: Any,
         now: Any, then: Any, place: Any, height: Any, left: Any, right: Any, tied_arms: Any, stop: Any,

@@ -9,18 +9,18 @@ arm is best. The leader and its rivals are kept as float64, because selects of f
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, Formula, close_path, kernel_maker, sum_of
+from lighttail.kernels.build import BREATH, Formula, close_path, inlined, inner, kernel_maker, sum_of
 from lighttail.random.streams import standard_normal, uniform
 
 ONE = np.uint64(1)
 
 
-@register_jitable
+@inner
 def pick_tied(rng: Any, index: Any, best: Any, tied_arms: Any) -> Any:
     """One of the arms whose index is `best`, drawn uniformly. tied_arms: room for a list of these arms.
 
@@ -34,7 +34,7 @@ def pick_tied(rng: Any, index: Any, best: Any, tied_arms: Any) -> Any:
     return np.uint64(tied_arms[int(uniform(rng) * tied)])
 
 
-@register_jitable
+@inner
 def settle(value: Any, winner: Any, leaf: Any, index: Any, arm: Any) -> Any:
     """Write an arm's new index into the tournament tree and replay its matches up to the root."""
     node = leaf
@@ -50,7 +50,7 @@ def settle(value: Any, winner: Any, leaf: Any, index: Any, arm: Any) -> Any:
         winner[node] = arm
 
 
-@register_jitable
+@inner
 def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
     """The best of all arms but the one at `leaf`: the best that this arm met on its way to the root."""
     node = leaf
@@ -67,10 +67,11 @@ def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
     return best, np.uint64(arm)
 
 
+@cache
 def fixed_path_of(radius: Formula, shock: Formula, reward: Formula) -> Any:
     """The function that plays a path of `fixed_index_kernel` from a state to its end."""
 
-    @register_jitable(forceinline=True)
+    @inlined
     def play(
         rng: Any, params: Any, world: Any, t: Any, horizon: Any, size: Any, value: Any, winner: Any,
         sums: Any, counts: Any, tied_arms: Any, stop: Any,
@@ -112,7 +113,7 @@ def fixed_path_of(radius: Formula, shock: Formula, reward: Formula) -> Any:
     return play
 
 
-@register_jitable
+@inner
 def tree_size(arms: Any) -> Any:
     """The number of leaves of a tournament tree: the least power of 2 that is not below the arms."""
     size = np.uint64(1)
@@ -147,7 +148,7 @@ def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
     return kernel
 
 
-@register_jitable
+@inner
 def best_of(index: Any) -> Any:
     """The highest of an even number of indices, in two interleaved halves."""
     best, arm = -math.inf, 0.0
@@ -163,10 +164,11 @@ def best_of(index: Any) -> Any:
     return best, np.uint64(arm)
 
 
+@cache
 def moving_path_of(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
     """The function that plays a path of `moving_index_kernel` from a state to its end."""
 
-    @register_jitable(forceinline=True)
+    @inlined
     def play(
         rng: Any, params: Any, world: Any, begin: Any, horizon: Any, clocks: Any, fresh: Any, top: Any,
         index: Any, mean: Any, counts: Any, sums: Any, pulls: Any, tied_arms: Any, stop: Any,
@@ -250,10 +252,11 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     return kernel
 
 
+@cache
 def pull_by_pull(shock: Formula, reward: Formula) -> Any:
     """The function that plays the last active arm until the horizon."""
 
-    @register_jitable
+    @inner
     def finish(rng: Any, arm: Any, pulls: Any, total: Any, world: Any, stop: Any) -> Any:
         done = 0
         while done < pulls and stop[0] == 0:
@@ -266,10 +269,11 @@ def pull_by_pull(shock: Formula, reward: Formula) -> Any:
     return finish
 
 
+@cache
 def at_once(total_of: Formula) -> Any:
     """As `pull_by_pull`, but the sum of all these rewards is one draw."""
 
-    @register_jitable
+    @inner
     def finish(rng: Any, arm: Any, pulls: Any, total: Any, world: Any, stop: Any) -> Any:
         return total + total_of(rng, arm, float(pulls), *world) if pulls > 0 else total
 

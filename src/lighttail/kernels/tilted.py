@@ -16,16 +16,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, kernel_maker, sum_of
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, inlined, inner, kernel_maker, sum_of
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
 FAR = 40.0  # terms that are smaller by this on a log scale add nothing
 
 
-@register_jitable
+@inner
 def drawn(u: Any, log_weights: Any) -> Any:
     """The place that the uniform u picks among weights that sum to 1."""
     last = log_weights.size - 1
@@ -36,7 +35,7 @@ def drawn(u: Any, log_weights: Any) -> Any:
     return last
 
 
-@register_jitable
+@inner
 def log_mixture(
     mixture: Any, first: Any, last: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any
 ) -> Any:
@@ -83,7 +82,7 @@ def log_mixture(
     return top + math.log(total) if total > 0.0 else -math.inf
 
 
-@register_jitable
+@inner
 def log_ratios(mixture: Any, hit: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any, out: Any) -> None:
     """Fill in the log-likelihood ratio of each group of components; -inf if the path does not count."""
     for g in range(out.size):
@@ -91,7 +90,7 @@ def log_ratios(mixture: Any, hit: Any, n: Any, s: Any, sums: Any, n_end: Any, s_
         out[g] = log_mixture(mixture, first, last, n, s, sums, n_end, s_end) if hit else -math.inf
 
 
-@register_jitable(forceinline=True)
+@inlined
 def begin_path(rng: Any, mixture: Any, n: Any, s: Any, current: Any, caps: Any) -> Any:
     """Draw a component, which is returned, and the arms' choices; `current` are then the arms' tilted means,
     up to `caps` pulls."""
@@ -105,14 +104,14 @@ def begin_path(rng: Any, mixture: Any, n: Any, s: Any, current: Any, caps: Any) 
     return c
 
 
-@register_jitable(forceinline=True)
+@inlined
 def begin_last_round(mixture: Any, c: Any, n: Any, s: Any, current: Any, n_end: Any, s_end: Any) -> None:
     """Keep the pulls and sums before the last round, which has the second tilt if the luck counts."""
     for k in range(n.size):
         n_end[k], s_end[k], current[k] = n[k], s[k], mixture.later_means[c, k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def end_path(
     mixture: Any, luck: Any, hit: Any, n: Any, s: Any, sums: Any, n_end: Any, s_end: Any, pulls: Any,
     totals: Any, log_parts: Any,

@@ -14,16 +14,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from lighttail.kernels import skip
-from lighttail.kernels.build import Formula, kernel_maker, largest, sum_of
+from lighttail.kernels.build import Formula, inner, kernel_maker, largest, sum_of
 from lighttail.kernels.stepping import pick_tied
 from lighttail.kernels.tilted import drawn, log_ratios
 from lighttail.random.streams import uniform
 
 
-@register_jitable
+@inner
 def choices_until(loss: Any, gap: Any, level: Any, most: Any) -> Any:
     """The first q >= 1 with loss + q * gap >= level; most + 1 if this q exceeds `most`."""
     if loss + most * gap < level:
@@ -36,7 +35,7 @@ def choices_until(loss: Any, gap: Any, level: Any, most: Any) -> Any:
     return q
 
 
-@register_jitable
+@inner
 def choices_until_hopeless(loss: Any, gap: Any, worst: Any, target: Any, most: Any) -> Any:
     """The first q with loss + q * gap + (most - q) * worst < target; most + 1 if there is none."""
     if loss + most * gap >= target:

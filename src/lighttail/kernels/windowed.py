@@ -16,9 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, kernel_maker
+from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, inner, kernel_maker
 from lighttail.kernels.generic import queue
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
@@ -31,12 +30,12 @@ def windowed_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
     """Any rule, pull by pull."""
     choose, learn, notes, memo, _ = rule
 
-    @register_jitable
+    @inner
     def delay_of(rng: Any, value: Any, default: Any, waits: Any) -> Any:
         row = 0 if value == default else 1
         return waits[row, int(uniform(rng) * waits.shape[1])]
 
-    @register_jitable
+    @inner
     def drawn_open(rng: Any, world: Any, arm: Any, age: Any, default: Any, waits: Any) -> Any:
         """The reward of a trial that has been open for `age` pulls and its delay, given that the delay is at
         least `age`: a reward that would have been told is drawn again."""
