@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import json
 import os
 import shutil
@@ -12,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba import types
 from numba.core import caching, config
 from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import cpu_target
 
-import lighttail
-from lighttail.kernels import compiled
+import lighttail as lt
+from lighttail.kernels import compiled, stepping
 from lighttail.kernels.build import compiler
 
-SOURCES = Path(lighttail.__file__).parents[1]  # what is tested, and not what may be installed
+SOURCES = Path(lt.__file__).parents[1]  # what is tested, and not what may be installed
 
 # What a user would write: a formula that refers to a helper, constants and another file.
 OWN_BONUS = """
@@ -322,6 +325,23 @@ def test_two_processes_that_compile_at_once_do_not_take_each_others_kernels(tmp_
     """Control: with numba's index one key leads to the data of the other."""
     assert kept_at_once(compiled._CheckedFile, tmp_path) == ["kernel of the one", "kernel of the other"]
     assert kept_at_once(IndexDataCacheFile, tmp_path)[1] == "kernel of the one"
+
+
+def test_a_kernel_is_found_again_however_python_came_by_its_bytecode(tmp_path: Path) -> None:
+    """The first import compiles the maker of the kernel, and the second one reads bytecode from a file.
+    Control: numba's key holds a pickle of what the kernel closes over, which differs."""
+    place = shutil.copy(stepping.__file__, tmp_path / "copied.py")
+    keys, numbas = set(), set()
+    for _ in range(2):
+        spec = importlib.util.spec_from_file_location("copied", place)
+        copied = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(copied)
+        kernel = copied.fixed_index_kernel(lt.Standard.radius, lt.Gaussian.shock, lt.Gaussian.reward)
+        asked = (types.float64,), cpu_target.target_context.codegen()
+        keys.add(kernel._cache._index_key(*asked))
+        numbas.add(caching.FunctionCache(kernel.py_func)._index_key(*asked))
+    assert list(tmp_path.rglob("*.pyc"))
+    assert (len(keys), len(numbas)) == (1, 2)
 
 
 def test_kernels_of_other_sources_are_removed(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def branching_kernel(
             level = max(level, step)
         return level, state[0] - first
 
-    @compiler(rule, shock, reward, *parts)
+    @compiler(rule, shock, reward, score_loss)
     def kernel(
         rng: Any, params: Any, world: Any, problem: Any, limits: Any, particles: Any, least: Any, stop: Any
     ) -> Any:

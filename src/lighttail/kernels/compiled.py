@@ -98,7 +98,8 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache of a function; failures are warnings. version: a digest of what the function calls."""
+    """numba's cache of a function; failures are warnings. version: a digest of what the function calls
+    and closes over."""
 
     def __init__(self, function: Callable[..., Any], version: str) -> None:
         super().__init__(function)
@@ -107,7 +108,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         self._cache_file = _CheckedFile(self.cache_path, self._impl.filename_base, place.get_source_stamp())
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return *super()._index_key(sig, codegen), self.version
+        """numba's key, with the version in place of a hash of the pickled closure. A pickle of functions
+        whose bytecode Python just compiled differs from a pickle of the same functions from a file."""
+        signature, machine, (code, _) = super()._index_key(sig, codegen)
+        return signature, machine, code, self.version
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
