@@ -18,7 +18,8 @@ from lighttail.delays import ObservedDelays, wait
 from lighttail.kernels import late_kernel_for
 from lighttail.random.streams import block_generator
 
-PROBLEM = lt.Bandit([0.3, 0.6, 0.5], lt.Bernoulli())
+PROBLEM = lt.Bandit([0.3, 0.6, 0.5], lt.Gaussian(0.7))
+TIES = lt.Bandit([0.5, 0.5, 0.5], lt.Gaussian(0.0))
 COURSES: list[dict[str, Any]] = [
     {"delay": 7},
     {"delay": lt.UniformDelay(0, 20, never=0.2)},
@@ -42,23 +43,24 @@ CASES = [
 
 @pytest.mark.parametrize(("policy", "course"), CASES, ids=name)
 def test_late_paths_are_those_of_an_experiment(policy: lt.Policy, course: dict[str, Any]) -> None:
-    same(
-        lt.simulate(policy, PROBLEM, horizon=60, paths=6, seed=3, **course),
-        late.play(policy, PROBLEM, 60, 6, 3, **course),
-    )
+    """Rewards whose sums are rounded, and rewards that make every decision a tie."""
+    for problem in (PROBLEM, TIES):
+        same(
+            lt.simulate(policy, problem, horizon=60, paths=6, seed=3, **course),
+            late.play(policy, problem, 60, 6, 3, **course),
+        )
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, *MORE_POLICIES], ids=name)
 def test_no_delay_and_a_delay_of_zero_are_the_same_bits(policy: lt.Policy) -> None:
-    problem = lt.Bandit([0.2, 0.8, 0.4], lt.Gaussian(0.7))
-    plain = lt.simulate(policy, problem, horizon=200, paths=20, seed=5, method="step")
+    plain = lt.simulate(policy, PROBLEM, horizon=200, paths=20, seed=5, method="step")
     for course in (
         {"delay": 0},
         {"delay": lt.FixedDelay(0)},
         {"batch": 1},
         {"delay": lt.GeometricDelay(0.0)},
     ):
-        found = lt.simulate(policy, problem, horizon=200, paths=20, seed=5, **course)
+        found = lt.simulate(policy, PROBLEM, horizon=200, paths=20, seed=5, **course)
         np.testing.assert_array_equal(found.reward, plain.reward)
         np.testing.assert_array_equal(found.pulls, plain.pulls)
 
@@ -126,7 +128,7 @@ def test_rewards_that_never_come_leave_everything_to_chance() -> None:
         delay=lt.FixedDelay(0, never=1.0),
     )
     np.testing.assert_allclose(out.pulls.mean(axis=0), 100, atol=1)
-    assert abs(out.reward.mean() - 300 * np.mean(PROBLEM.means)) < 4 * math.sqrt(300 * 0.25 / 200)
+    assert abs(out.reward.mean() - 300 * np.mean(PROBLEM.means)) < 4 * math.sqrt(300 * 0.7**2 / 200)
 
 
 @pytest.mark.parametrize(
@@ -203,6 +205,6 @@ def test_a_start_must_fit() -> None:
     with pytest.raises(BadInput, match="start must play"):
         lt.simulate(lt.UCB(lt.Standard(0.5)), PROBLEM, horizon=60, paths=5, start=start)
     with pytest.raises(BadInput, match="the number of arms of start must be 2 arms"):
-        lt.simulate(policy, lt.Bandit([0.3, 0.6], lt.Bernoulli()), horizon=60, paths=5, start=start)
+        lt.simulate(policy, lt.Bandit([0.3, 0.6]), horizon=60, paths=5, start=start)
     with pytest.raises(BadInput, match="horizon must be at least 25"):
         lt.simulate(policy, PROBLEM, horizon=20, paths=5, start=start)
