@@ -343,6 +343,24 @@ def test_a_kernel_is_found_again_however_python_came_by_its_bytecode(tmp_path: P
     assert (len(keys), len(numbas)) == (1, 2)
 
 
+def test_a_kernel_that_closes_over_another_value_is_another_kernel(tmp_path: Path, monkeypatch: Any) -> None:
+    """The digest of the parts alone, which are none here, would not tell the two apart (control)."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+
+    def made(step: float) -> Any:
+        @compiler()
+        def kernel(x: Any) -> Any:
+            return x + step
+
+        return kernel
+
+    asked = (types.float64,), cpu_target.target_context.codegen()
+    keys = [made(step)._cache._index_key(*asked) for step in (1.0, 2.0, 1.0)]
+    assert keys[0] == keys[2] != keys[1]
+    assert keys[0][:-1] == keys[1][:-1]
+    assert [made(1.0)(1.0), made(2.0)(1.0)] == [2.0, 3.0]
+
+
 def test_kernels_of_other_sources_are_removed(tmp_path: Path) -> None:
     old, new = (compiled._CheckedFile(str(tmp_path), "kernel", stamp) for stamp in ("old", "new"))
     old.save("key", "old data")

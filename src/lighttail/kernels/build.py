@@ -80,7 +80,7 @@ def compiler(*parts: Any) -> Callable[[Formula], Any]:
     def compiled(kernel: Formula) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
         if lasting and not config.DISABLE_JIT:
-            keep_compiled(dispatcher, digest(*parts))
+            keep_compiled(dispatcher, digest(*parts, kernel))  # with all that the kernel closes over
         return dispatcher
 
     return compiled

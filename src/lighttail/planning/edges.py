@@ -291,7 +291,7 @@ def _enough(search: Search, chance: Estimate) -> float:
     """
     question, (aim, near) = search.question, aim_of(search, chance)
     if not sure(chance):
-        return min(question.limit, near**0.25 * aim)
+        return min(question.limit, float(near**0.25) * aim)
     return question.limit / (1.0 + EXACT_ERROR) if len(question.family.members) == 1 else aim
 
 
