@@ -2,14 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help compare paper quick test check bench bench-live bench-peers picture frontier screenshots layers delays guard-rails calibration dist lowest clean
+.PHONY: help compare paper quick test test-slow check bench bench-live bench-peers picture frontier screenshots layers delays guard-rails calibration dist lowest clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make compare      run the main job on the paper's problem and write a report"
 	@echo "make paper        reproduce every table and figure of the paper"
 	@echo "make quick        ruff, mypy and the tests to run while you edit, in under a minute"
-	@echo "make test         run every check and test"
+	@echo "make test         run every check and test but the slow ones"
+	@echo "make test-slow    run the slow tests: statistics and tails that take many paths"
 	@echo "make check        ruff and mypy alone"
 	@echo "make docs         build the documentation site into build/docs"
 	@echo "make bench        cost of a pull in NumPy draws, and start-up times"
@@ -45,10 +46,13 @@ quick: check
 
 # A worker keeps to neighbouring tests (worksteal), which share kernels and fixtures.
 test: check
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_oracle.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/test_linear_oracle.py -k decides
 	NUMBA_ENABLE_CUDASIM=1 $(BIN)/pytest -n auto tests/test_gpu.py tests/test_gpu_rules.py
+
+test-slow: .venv/ready
+	$(BIN)/pytest -n auto --dist worksteal -m slow
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py

@@ -51,6 +51,17 @@ def test_late_paths_are_those_of_an_experiment(policy: lt.Policy, course: dict[s
         )
 
 
+@pytest.mark.parametrize("policy", [lt.UCB(lt.LightTailed(0.2)), lt.ThompsonSampling(0.8)], ids=name)
+def test_late_conversions_are_those_of_an_experiment(policy: lt.Policy) -> None:
+    """The reward of another noise, for a policy that draws and for one that does not."""
+    coins = lt.Bandit([0.3, 0.6, 0.5], lt.Bernoulli())
+    for course in COURSES:
+        same(
+            lt.simulate(policy, coins, horizon=60, paths=6, seed=3, **course),
+            late.play(policy, coins, 60, 6, 3, **course),
+        )
+
+
 @pytest.mark.parametrize("policy", [*POLICIES, *MORE_POLICIES], ids=name)
 def test_no_delay_and_a_delay_of_zero_are_the_same_bits(policy: lt.Policy) -> None:
     plain = lt.simulate(policy, PROBLEM, horizon=200, paths=20, seed=5, method="step")

@@ -21,9 +21,18 @@ def test_the_workflow_tries_every_supported_python() -> None:
     assert re.findall(r'"(3\.\d+)"', re.search(r"python: \[(.*)\]", workflow)[1]) == named  # type: ignore[index]
     assert re.findall(r"^ {12}(3\.\d+)$", workflow, re.MULTILINE) == named
     assert PROJECT["project"]["requires-python"] == f">={named[0]}"
-    targets = set(re.findall(r"make (\w+) PYTHON", workflow))
-    assert targets == {"test", "docs", "dist", "lowest"}
+    targets = set(re.findall(r"make ([\w-]+) PYTHON", workflow))
+    assert targets == {"test", "test-slow", "docs", "dist", "lowest"}
     assert all(f"\n{target}: " in (ROOT / "Makefile").read_text() for target in targets)
+
+
+def test_no_test_is_left_out_of_both_targets() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target, chosen in (("test", '-m "not slow"'), ("test-slow", "-m slow")):
+        recipe = re.search(rf"^{target}: .*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+        assert recipe is not None
+        assert recipe[1].splitlines()[0] == f"\t$(BIN)/pytest -n auto --dist worksteal {chosen}"
+    assert (ROOT / ".ci" / "run").read_text().endswith("\nmake test\nmake test-slow\n")
 
 
 def test_the_version_has_one_place() -> None:
