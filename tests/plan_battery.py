@@ -165,7 +165,7 @@ def sought(case: Case, policy: lt.Policy, fresh: Fresh) -> list[lt.Bandit]:
                 pool[inside] = family.at(*inside)
     worst = list(pool.values())
     for paths, kept in ((2_000, 16), (10_000, 2)):
-        few = fresh._replace(paths=paths)
+        few = fresh._replace(paths=paths, seed=fresh.seed + 10**7)  # not those that judge
         chances = {problem: chance_in(policy, problem, case, few) for problem in worst}
         worst = sorted(worst, key=lambda problem: -chances[problem])[:kept]
     return worst

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 import types
+from collections import namedtuple
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 from oracle import play
 
 import lighttail as lt
+from lighttail.kernels import kernel_for
 from lighttail.kernels.build import digest
+from lighttail.kernels.compiled import KernelCache
 
 CONSTANT = 0.5
 PAIR = (np.arange(2000.0), 1.0)
@@ -117,6 +121,35 @@ def test_an_edited_docstring_does_not_change_the_digest() -> None:
     assert digest(one) == digest(same) != digest(other)
 
 
+def test_formulas_that_differ_in_little_have_different_digests() -> None:
+    """Two names for one helper, the order of fields, packed arguments, and how numba compiles a helper."""
+
+    def low(n: float) -> float:
+        return n + 1.0
+
+    def high(n: float) -> float:
+        return n + 2.0
+
+    def third_of(first: Any, second: Any, third: Any) -> Any:
+        return lambda n: first(n) + 2.0 * second(n) + 4.0 * third(n)
+
+    def field_of(pair: Any) -> Any:
+        return lambda n: pair.a * n
+
+    def packed(n: float, *rest: Any) -> int:
+        return len(rest)
+
+    def plain(n: float, rest: Any) -> int:
+        return len(rest)
+
+    pairs = [namedtuple("Pair", fields)(1.0, 2.0) for fields in ("a b", "b a")]
+    assert digest(third_of(low, high, low)) == digest(third_of(low, high, low))
+    assert digest(third_of(low, high, low)) != digest(third_of(low, high, high))
+    assert digest(field_of(pairs[0])) != digest(field_of(pairs[1]))
+    assert digest(packed) != digest(plain)
+    assert digest(njit(low)) == digest(njit(low)) != digest(njit(fastmath=True)(low))
+
+
 @dataclass(frozen=True)
 class Notebook(lt.Bonus):
     """A bonus whose constant and helper live in the notebook's globals."""
@@ -144,6 +177,54 @@ def test_a_constant_changed_in_a_notebook_is_used_at_once(monkeypatch: pytest.Mo
         assert np.array_equal(out.pulls, play(policy, problem, 100, 20, 1).pulls)
         pulls.append(out.pulls[:, 0].mean())
     assert pulls[0] == pulls[2] != pulls[1]
+
+
+@dataclass(frozen=True)
+class ByModule(Notebook):
+    """The helper and its constant live in a module."""
+
+    @staticmethod
+    def radius(n: float, clock: float, kappa: float) -> float:
+        return outer.inner.bend(n) * kappa  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class ByNjit(Notebook):
+    """The helper is compiled by the user: numba keeps its first constant, in Python and in kernels."""
+
+    @staticmethod
+    def radius(n: float, clock: float, kappa: float) -> float:
+        return by_njit(n) * kappa  # type: ignore[no-any-return]
+
+
+@njit
+def by_njit(n: float) -> float:
+    return CONSTANT / math.sqrt(n)
+
+
+def bend(n: float) -> float:
+    return CONSTANT / math.sqrt(n)
+
+
+inner.bend = bend  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("bonus", [Notebook, ByModule, ByNjit])
+def test_a_kernel_of_changed_constants_is_right_and_is_not_kept(
+    bonus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel may call a function that this process compiled with the old constant: such a kernel must never
+    be written to the file of the new constant. The kernel of the first constant is kept (control)."""
+    policy, problem = lt.UCB(bonus(1.0)), lt.Bandit([0.2, 0.8])
+    pulls, kept = [], []
+    for constant in (0.45, 9.0):
+        monkeypatch.setitem(globals(), "CONSTANT", constant)
+        out = lt.simulate(policy, problem, horizon=100, paths=20, seed=1)
+        assert np.array_equal(out.pulls, play(policy, problem, 100, 20, 1).pulls)
+        pulls.append(out.pulls[:, 0].mean())
+        kept.append(isinstance(kernel_for(policy, problem)._cache, KernelCache))
+    assert (pulls[0] != pulls[1]) == (bonus is not ByNjit)
+    assert kept == [bonus is not Notebook, False]  # the helper of the notebook was changed before
 
 
 def test_a_radius_that_is_no_static_method_is_refused_when_it_is_defined() -> None:

@@ -43,7 +43,7 @@ CASES = [
 
 @pytest.mark.parametrize(("policy", "course"), CASES, ids=name)
 def test_late_paths_are_those_of_an_experiment(policy: lt.Policy, course: dict[str, Any]) -> None:
-    """Rewards whose sums are rounded, and rewards that make every decision a tie."""
+    """Rewards whose sums are rounded, and rewards that are all alike, so that many decisions are ties."""
     for problem in (PROBLEM, TIES):
         same(
             lt.simulate(policy, problem, horizon=60, paths=6, seed=3, **course),

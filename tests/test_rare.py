@@ -578,6 +578,8 @@ def test_intervals_of_quick_answers_cover() -> None:
     ]
     assert sum(one.reached for one in found) >= 32
     assert sum(one.low <= truth <= one.high for one in found) >= 36
+    # Negative control: intervals of a third of the width cover too seldom.
+    assert sum(abs(one.value - truth) <= (one.high - one.low) / 6.0 for one in found) < 36
 
 
 @pytest.mark.slow

@@ -161,14 +161,16 @@ def test_intervals_of_splitting_cover() -> None:
     """At least 93 % of them, in a case that an earlier version covered in 91 of 100; z = 2.4."""
     policy, seeds = lt.SuccessiveElimination(lt.Standard(0.3)), 60
     exact = programme_tail(policy, COINS, 12, 4.4 - 1e-9, "pseudo_regret")
-    missed = 0
+    missed = narrow = 0
     for seed in range(seeds):
         found = lt.tail_probability(
             policy, COINS, 12, 4.4, relative_error=0.12, seed=seed, method="splitting", threads=1
         )
         assert found.paths >= 32 * 400
         missed += not found.low <= exact <= found.high
+        narrow += abs(found.value - exact) > (found.high - found.low) / 6.0
     assert missed <= 7  # 3 expected
+    assert narrow > 7  # negative control: intervals of a third of the width
 
 
 def skewed(values: int, rng: np.random.Generator) -> np.ndarray:

@@ -71,11 +71,12 @@ def kernel_maker(make: Callable[..., Formula]) -> Callable[..., Any]:
 def compiler(*parts: Any) -> Callable[[Formula], Any]:
     """The decorator that compiles a kernel, which calls no formulas but those in `parts`.
 
-    The cache on disk is for formulas that another process can import. Division by zero gives inf in a kernel,
+    The cache on disk is for formulas that another process can import, and that are as they were when this
+    process first compiled them. Division by zero gives inf in a kernel,
     as in NumPy, because a check would cost a branch per division.
     """
     reached = _functions(parts, set())
-    lasting = all(function.__module__ in sys.modules for function in reached)
+    lasting = all(function.__module__ in sys.modules for function in reached) and not reached & _changed
 
     def compiled(kernel: Formula) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
@@ -87,6 +88,7 @@ def compiler(*parts: Any) -> Callable[[Formula], Any]:
 
 
 _first_digest: dict[Formula, str] = {}
+_changed: set[Formula] = set()  # copies of formulas whose constants changed in this process
 
 
 def jitable(part: Any) -> Any:
@@ -105,13 +107,16 @@ def jitable(part: Any) -> Any:
 
 @cache
 def _jitable(formula: Formula, version: str) -> Formula:
-    helpers = {
-        name: jitable(value)
+    called = {
+        name: value
         for name, value in names_used(formula).items()
         if isinstance(value, types.FunctionType) and not is_known(value) and value is not formula
     }
-    if _first_digest.setdefault(formula, version) != version:
+    helpers = {name: jitable(value) for name, value in called.items()}
+    changed = _first_digest.setdefault(formula, version) != version
+    if changed or any(helpers[name] is not value for name, value in called.items()):
         formula = _again(formula, helpers)
+        _changed.add(formula)
     # The formula is inlined, because a call with arrays as arguments would count references. The formula of
     # a user is not trusted to stay within its arrays.
     foreign = not str(formula.__module__).startswith("lighttail.")
@@ -120,10 +125,25 @@ def _jitable(formula: Formula, version: str) -> Formula:
 
 def _again(formula: Formula, helpers: dict[str, Formula]) -> Formula:
     """A copy of the function, which calls these helpers in place of the functions with the same names."""
-    names = formula.__globals__ | {name: helper for name, helper in helpers.items() if "." not in name}
-    cells = zip(formula.__code__.co_freevars, formula.__closure__ or (), strict=True)
-    closure = tuple(types.CellType(helpers[name]) if name in helpers else cell for name, cell in cells)
+    free = formula.__code__.co_freevars
+    cells = zip(free, (cell.cell_contents for cell in formula.__closure__ or ()), strict=True)
+    names = formula.__globals__ | dict(cells)
+    for path, helper in helpers.items():
+        *modules, name = path.split(".")
+        place = names
+        for module in modules:  # in copies of the modules, which other functions share
+            place[module] = _module_like(place[module])
+            place = vars(place[module])
+        place[name] = helper
+    closure = tuple(types.CellType(names[name]) for name in free)
     return types.FunctionType(formula.__code__, names, formula.__name__, formula.__defaults__, closure)
+
+
+def _module_like(module: types.ModuleType) -> types.ModuleType:
+    """A copy of a module, with the same objects by the same names."""
+    copy = types.ModuleType(module.__name__)
+    vars(copy).update(vars(module))
+    return copy
 
 
 def digest(*formulas: Any) -> str:
@@ -133,7 +153,7 @@ def digest(*formulas: Any) -> str:
     """
     content = _own_sources().copy()
     for formula in formulas:
-        for text in _texts(formula, set()):
+        for text in _texts(formula, {}):
             content.update(text.encode() + b"\0")
     return content.hexdigest()  # type: ignore[no-any-return]
 
@@ -146,20 +166,28 @@ def _own_sources() -> Any:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files))
 
 
-def _texts(value: Any, seen: set[int]) -> Iterator[str]:
-    """Everything that decides what a formula, or a value that a formula uses, computes; as text."""
-    value = getattr(value, "py_func", value)  # a function that is compiled already
+def _texts(value: Any, seen: dict[int, int]) -> Iterator[str]:
+    """Everything that decides what a formula, or a value that a formula uses, computes; as text.
+
+    seen: the functions so far, numbered, so that another use of one of them is told from a use of another.
+    """
+    if hasattr(value, "py_func"):  # a function that is compiled already
+        yield f"{sorted(value.targetoptions.items())} {getattr(value, 'locals', None)}"
+        value = value.py_func
     if is_known(value):
         yield f"{value.__module__}.{value.__qualname__}"
     elif isinstance(value, types.FunctionType):
         if id(value) in seen:
+            yield f"function {seen[id(value)]}"
             return
-        seen.add(id(value))
+        seen[id(value)] = len(seen)
         for code in _codes(value.__code__):
             constants = [constant for constant in code.co_consts if not isinstance(constant, types.CodeType)]
             if constants and constants[0] is value.__doc__:
                 constants[0] = None
-            yield f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
+            yield f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames} {code.co_flags}"
+            yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
+            yield code.co_exceptiontable.hex()
         yield from _texts(value.__defaults__, seen)
         for name, used in names_used(value).items():
             yield name
@@ -169,7 +197,7 @@ def _texts(value: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, np.ndarray):
         yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     elif isinstance(value, (tuple, list)):
-        yield f"{type(value).__name__} {len(value)}"
+        yield f"{type(value).__name__} {len(value)} {getattr(value, '_fields', ())}"
         for entry in value:
             yield from _texts(entry, seen)
     elif isinstance(value, (bool, int, float, complex, str, bytes, type(None), np.generic)):

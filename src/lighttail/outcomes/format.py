@@ -90,7 +90,7 @@ def chance(value: float, like: float | None = None) -> str:
     ('0.012 %', '4.0e-07', '0.00004 %', '1.2e-04')
     """
     if like is not None and 0.0 < like < POWERS:
-        return f"{value:.1e}" if value else "0"
+        return f"{value:.0f}" if value in (0.0, 1.0) else f"{value:.1e}"
     if value in (0.0, 1.0):
         return f"{value * 100:.0f} %"
     if value < POWERS:
@@ -109,10 +109,13 @@ def outward(value: float, up: bool = True, like: float | None = None) -> str:
     ('0.1 %', '0.085 %')
     >>> outward(4.5e-7, up=False, like=0.0001), outward(4.5e-12, up=False, like=0.0001)
     ('0.000045 %', '0 %')
+    >>> outward(0.0234, like=5e-7), outward(1.0, like=5e-7)
+    ('2.4e-02', '1')
     """
     if not up and like is not None and like >= POWERS and value < NAUGHT:
         value = 0.0
-    digits, rounding = 3 if value >= 0.01 else 2, decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
+    power = like is not None and 0.0 < like < POWERS
+    digits, rounding = 2 if power or value < 0.01 else 3, decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
     return chance(float(decimal.Context(digits, rounding).create_decimal(repr(float(value)))), like)
 
 

@@ -292,7 +292,8 @@ def _enough(search: Search, chance: Estimate) -> float:
     question, (aim, near) = search.question, aim_of(search, chance)
     if not sure(chance):
         return min(question.limit, float(near**0.25) * aim)
-    return question.limit / (1.0 + EXACT_ERROR) if len(question.family.members) == 1 else aim
+    alone = len(question.family.members) == 1 and question.family.low is None
+    return question.limit / (1.0 + EXACT_ERROR) if alone else aim
 
 
 def walk(

@@ -7,6 +7,7 @@ the counted ones where their interval is narrower.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -117,10 +118,24 @@ def _counted(question: RuinQuestion, horizons: list[int], paths: int, known: dic
 
 
 def _narrower(counted: Chances, weighted: Chances) -> Chances:
-    """At each horizon the chance with the narrower interval. Both intervals hold at once, because each look
-    has its own share of the error (PER_LOOK), so that the choice may depend on them."""
-    pairs = {horizon: (counted[horizon], weighted[horizon]) for horizon in counted}
-    return {horizon: min(pair, key=lambda one: one[0].high - one[0].low) for horizon, pair in pairs.items()}
+    """At each horizon the chance whose limits have the smaller ratio. The choice may depend on the intervals,
+    because each look has its own share of the error (PER_LOOK). Weighted paths that met no large weight have
+    an interval that is narrow and too low: if it contradicts the counted one, the count stands."""
+    found: Chances = {}
+    for horizon, count in counted.items():
+        other = weighted[horizon]
+        found[horizon] = count if _apart(count[0], other[0]) else min(count, other, key=_width)
+    return found
+
+
+def _apart(one: Estimate, other: Estimate) -> bool:
+    return one.high < other.low or other.high < one.low
+
+
+def _width(found: tuple[Estimate, str]) -> tuple[float, float]:
+    """The ratio of the limits, infinite if the lower one is 0; then the upper limit."""
+    low, high = found[0].low, found[0].high
+    return high / low if low > 0.0 else math.inf, high
 
 
 def _more_paths(question: RuinQuestion, horizons: list[int]) -> int:
