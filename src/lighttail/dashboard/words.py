@@ -122,7 +122,7 @@ def leading(view: View) -> str:
         return f"{said}, and it is shown that {best} is better than {named}."
     if over:
         return f"{said}; it is shown to be better than {counted(over, 'arm')} of {others:,}."
-    return f"{said}, but it is not shown that {best} is better than any other arm."
+    return f"{said}, but {best} is not shown to be better than a single other arm."
 
 
 def nothing_shown(view: View) -> str:

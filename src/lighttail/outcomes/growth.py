@@ -18,12 +18,17 @@ STILL = 0.9  # of the chance at T/4: a chance at T that is no lower hardly falls
 SHORTEST = 50  # pulls: of shorter experiments at T/4, one answer in five was wrong (docs/verdict.md)
 STEPS = [0.01 * step for step in range(401)]  # the ratios among which the limits of a ratio are sought
 
-POWER = "falls like a power of T"
+POWER = "falls like a power of T or more slowly"
 ROOT = "falls exponentially in the square root of T"
 HARDLY = "hardly falls"
 UNKNOWN = "cannot be told from these paths"
 # The chance falls ...
-SHORT = {POWER: "like a power of\u00a0T", ROOT: "like exp(−√T)", HARDLY: "hardly", UNKNOWN: "not told"}
+SHORT = {
+    POWER: "like a power of\u00a0T or more slowly",
+    ROOT: "like exp(−√T)",
+    HARDLY: "hardly",
+    UNKNOWN: "not told",
+}
 
 
 class _Log(NamedTuple):
@@ -157,7 +162,7 @@ def growth_of(
 
     >>> exact = [Estimate(p, p, p, 0.95) for p in (1.2e-2, 7.5e-3, 5.0e-3)]
     >>> growth_of((500, 1000, 2000), (100, 200, 400), exact, ["exact"] * 3).answer
-    'falls like a power of T'
+    'falls like a power of T or more slowly'
     """
     return Growth(tuple(horizons), tuple(thresholds), tuple(chances), tuple(sources))
 

@@ -93,8 +93,9 @@ def _checked_params(policy: Policy, horizon: float, arms: int) -> tuple[float, .
             field=f"params of {name}",
         ) from None
     if not isinstance(params, tuple) or not all(isinstance(value, float) for value in params):
-        returned = f"returned {shown(params)}"
-        raise refuse(f"params of {name}", params, "a tuple of floats", verb="return", found=returned)
+        returned, whole = f"returned {shown(params)}", isinstance(params, tuple) and int in map(type, params)
+        allowed = "a tuple of floats" + (", so write 2.0 and not 2" if whole else "")
+        raise refuse(f"params of {name}", params, allowed, verb="return", found=returned)
     return params
 
 

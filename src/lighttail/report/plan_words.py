@@ -152,9 +152,9 @@ def _telling(coins: bool) -> str:
 def _alarming(plan: Plan) -> str:
     """Why the chance of the alarm is not the chance of the plan."""
     return (
-        f"The server warns if the chance of this loss rises above {chance(alarm_chance(plan))}, and not "
-        f"above the {chance(plan.limit)} of the plan: a limit so close to the chance at the beginning would "
-        "often be passed by luck."
+        f"The server warns if the chance of this loss rises above {chance(alarm_chance(plan))}. The "
+        f"{chance(plan.limit)} of the plan would be too low for this: a limit so close to the chance at the "
+        "beginning is often passed by luck."
     )
 
 
