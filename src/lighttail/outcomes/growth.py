@@ -24,7 +24,7 @@ HARDLY = "hardly falls"
 UNKNOWN = "cannot be told from these paths"
 # The chance falls ...
 SHORT = {
-    POWER: "like a power of\u00a0T or more slowly",
+    POWER: "like T⁻ᵇ or slower",
     ROOT: "like exp(−√T)",
     HARDLY: "hardly",
     UNKNOWN: "not told",
