@@ -411,7 +411,7 @@ def _planned(**settings: Any) -> Any:
     plan = lt.plan(**settings)
     plan.to_dict(), str(plan)
     options = plan.options().values()
-    return [one.mean_loss for one in options] + [one.chance for one in options if one.chance is not None]
+    return [one.mean_loss for one in options] + [one.chance for one in options]
 
 
 def _tails(pool: Pool) -> dict[str, Call]:

@@ -240,7 +240,6 @@ def coverage(
             print("not met", flush=True)
             continue
         choice, fresh = found.choice, Fresh(paths, 10**6 + turn, device)
-        assert choice.chance is not None
         truth = highest(case, choice.policy, choice.worst, fresh, choice.chance.high)
         policy, problem, limit = unconfirmed(case, turn, effort)
         control = highest(case, policy, problem, fresh, limit) > limit

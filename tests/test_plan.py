@@ -36,7 +36,6 @@ def found() -> lt.Plan:
 
 def test_a_plan_meets_its_limit_and_is_cheaper_than_an_even_split(found: lt.Plan) -> None:
     assert found.met
-    assert found.choice.chance is not None
     assert found.choice.chance.high <= 0.01
     assert found.even.mean_loss.value == pytest.approx(60.0)
     assert found.choice.mean_loss.high < 60.0
@@ -111,7 +110,6 @@ def hard() -> tuple[lt.Plan, list[tuple[int, int]]]:
 def test_what_cannot_be_met_is_said_with_what_comes_nearest(hard: tuple[lt.Plan, Any]) -> None:
     plan, _ = hard
     assert not plan.met
-    assert plan.choice.chance is not None
     assert plan.choice.chance.high > 0.001
     assert plan.smallest_loss > 3.0
     assert "No policy was found" in plan.sentence()
@@ -195,7 +193,7 @@ def test_limits_hold_on_random_families() -> None:
             seed=turn,
             effort=QUICK,
         )
-        if plan.met and plan.choice.chance is not None:
+        if plan.met:
             truth = highest(
                 case, plan.choice.policy, plan.choice.worst, Fresh(100_000, turn), plan.choice.chance.high
             )

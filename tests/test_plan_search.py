@@ -161,7 +161,6 @@ def test_a_choice_that_is_not_confirmed_is_tuned_anew(monkeypatch: pytest.Monkey
             policies=[lt.UCB(lt.Standard(0.5))],
         )
         assert plan.met
-        assert plan.choice.chance is not None
         return plan.choice.chance.high / 0.01
 
     assert 0.95 <= share() <= 1.0
@@ -472,7 +471,6 @@ def test_what_comes_nearest_is_nearest_or_said_to_be_uncertain() -> None:
     """At the least effort: within a fifth of the least chance of a fine grid, or with a warning."""
     plan = lt.plan(PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=0.001)
     assert not plan.met
-    assert plan.choice.chance is not None
     sure = lt.plan(
         PROBLEM, horizon=60, loss=3, chance=0.001, seed=1, effort=0.001, policies=[lt.UCB(lt.Standard(0.5))]
     )
@@ -502,10 +500,7 @@ def test_a_policy_that_fails_its_confirmation_is_not_called_nearest_if_another_i
     monkeypatch.setattr(choosing, "_order", even_alone)
     plan = lt.plan(PROBLEM, **asked)
     assert not plan.met
-    assert plan.even.chance is not None
     assert plan.even.chance.value == 1.0
-    assert plan.choice.chance is not None
-    assert plain.choice.chance is not None
     assert plan.choice.chance.value <= 1.5 * plain.choice.chance.value < plan.even.chance.value
 
 
@@ -537,7 +532,6 @@ def test_an_exact_chance_is_stated_for_the_worst_gap() -> None:
     family = lt.Family.rates(0.4, 0.6, 2, members=4)
     exact = [lt.UCB(lt.LightTailed(0.2)), lt.UCB(lt.ArmOptimal(0.2, 0.2))]
     found = lt.plan(family, horizon=60, loss=5.0, chance=0.1, seed=3, effort=0.01, policies=exact)
-    assert found.choice.chance is not None
     question = Question(family, 60, 5.0, 0.1, True)
     highest = max(
         (
@@ -710,7 +704,6 @@ def test_a_family_in_which_the_chance_jumps_from_number_to_number_gets_no_wrong_
     family = lt.Family.rates(0.814762, 0.823833, 2, members=8)
     found = lt.plan(family, horizon=500, loss=1.23, chance=0.03, effort=0.05, seed=181)
     assert not found.met
-    assert found.choice.chance is not None
     for gap in np.linspace(0.0025, 0.009, 14).tolist():
         problem = family.at(0.823833, 0.823833 - gap)
         out = lt.simulate(found.choice.policy, problem, horizon=500, paths=2_000, seed=1)
@@ -835,6 +828,5 @@ def test_the_exact_chance_of_a_commitment_is_stated_where_it_jumps() -> None:
     assert lower is not None
     assert lower < 1e-9  # only a commitment to the third arm loses as much
     found = lt.plan(family, horizon=200, loss=145.0, chance=0.9, seed=1, effort=0.002, policies=[policy])
-    assert found.choice.chance is not None
     assert found.choice.source == "exact"
     assert found.choice.chance.high >= highest

@@ -29,9 +29,9 @@ class Option:
     """A policy with what is known of it from fresh random numbers.
 
     label: its name. words: the text that names it on the command line (`--policy`), or "" if it has none.
-    scale: its tuning in `unit`s. chance: of losing the limit or more, in the `worst` problem or on average;
-    None if no limit was given. losses: of simulated paths over the family. confirmed_in: the number of
-    problems in which the upper limit of the chance was confirmed; 0 if the chance is certain.
+    scale: its tuning in `unit`s. chance: of losing the limit or more, in the `worst` problem or on average.
+    losses: of simulated paths over the family. confirmed_in: the number of problems in which the upper limit
+    of the chance was confirmed; 0 if the chance is certain.
     nominal: whether the limits of the chance are nominal (docs/planning.md, "What is guaranteed").
     """
 
@@ -41,7 +41,7 @@ class Option:
     scale: float
     unit: str
     mean_loss: Estimate
-    chance: Estimate | None
+    chance: Estimate
     source: str
     worst: Bandit
     losses: Floats = field(repr=False)
@@ -56,7 +56,7 @@ class Option:
             "scale": None if math.isnan(self.scale) else self.scale,
             "unit": self.unit,
             "mean_loss": self.mean_loss.to_dict(),
-            "chance": None if self.chance is None else self.chance.to_dict(),
+            "chance": self.chance.to_dict(),
             "chance_from": self.source,
             "confirmed_in": self.confirmed_in,
             "nominal": self.nominal,
@@ -141,7 +141,6 @@ class Plan:
                 f"{one.label}{tuning}: it {loses}. A smaller loss may be promised with more effort, or if it "
                 f"is given as the limit, which is searched more closely."
             )
-        assert one.chance is not None
         most = f"at most {outward(one.chance.high)}{' (nominal)' if one.nominal else ''}"
         if self.met:
             text = f"Run {one.label}{tuning}: it {loses} and {limit} or more with a chance of {most}"
@@ -175,7 +174,6 @@ class Plan:
         other = self.cheapest
         if other.policy == self.choice.policy:
             return "by our estimates, no policy that was tried loses less on average"
-        assert other.chance is not None
         return (
             f"by our estimates, the cheapest policy without the limit, {other.label}, loses "
             f"{rounded(other.mean_loss.value)} on average but {amount(self.loss)} or more with a chance of "
@@ -294,14 +292,12 @@ def loss_words(estimate: Estimate) -> str:
     return f"{value} {limits}".strip() if estimate.low < estimate.high else value
 
 
-def chance_words(estimate: Estimate | None) -> str:
+def chance_words(estimate: Estimate) -> str:
     """A chance with its limits, which are rounded outward; a chance without error has no limits.
 
     >>> chance_words(Estimate(0.00075, 0.000681, 0.000837, 0.95))
     '0.075 % [0.068, 0.084] %'
     """
-    if estimate is None:
-        return ""
     if estimate.low == estimate.high:
         return in_percent(estimate.value)
     return " ".join(filter(None, probability(estimate)))

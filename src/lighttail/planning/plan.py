@@ -226,13 +226,10 @@ def _asked(
     return Question(family, pulls, lost, limit, everywhere, not course.late), course, curves
 
 
-def _option(
-    search: Search, confirmation: Confirmation, one: Candidate, answer: Confirmed, limit_given: bool = True
-) -> Option:
+def _option(search: Search, confirmation: Confirmation, one: Candidate, answer: Confirmed) -> Option:
     curve = search.curves[one.curve]
     mean, losses = confirmation.mean(one.policy, _mean_paths(search))
     label, words = str(one.policy), policy_words(one.policy)
-    chance = answer.chance if limit_given else None
     return Option(
         label,
         one.policy,
@@ -240,7 +237,7 @@ def _option(
         one.scale,
         curve.unit,
         mean,
-        chance,
+        answer.chance,
         answer.source + (", nominal limit" if answer.nominal else ""),
         answer.worst,
         losses,
@@ -293,7 +290,7 @@ def _made(
 
 
 def _within(option: Option, limit: float) -> bool:
-    return option.chance is not None and option.chance.high <= limit * (1.0 + 1e-12)
+    return option.chance.high <= limit * (1.0 + 1e-12)
 
 
 def _cheapest(search: Search, confirmation: Confirmation, choice: Option, chosen: Candidate) -> Option:

@@ -115,9 +115,7 @@ def _scale(plan: Plan) -> Scale:
         promised = [point.promised for point in plan.frontier]
         top = 1.05 * max(*promised, plan.loss)
         return Scale(0.0, top, f"loss that is reached with a chance of {in_percent(plan.limit)}", False)
-    shown = [plan.limit]
-    for option in plan.options().values():
-        shown += [option.chance.value or option.chance.high] if option.chance is not None else []
+    shown = [plan.limit, *(one.chance.value or one.chance.high for one in plan.options().values())]
     shown += [point.chance.value for point in plan.frontier if point.chance.value > 0.0]
     least = max(min(shown), plan.limit / DECADES)
     return Scale(least / 3.0, 1.5, f"chance of losing {amount(plan.loss)} or more (log scale)", True)
@@ -188,13 +186,13 @@ def _unseen(plan: Plan, point: Point) -> bool:
 
 def confirmed(plan: Plan) -> list[Point]:
     """The points of the frontier, with the numbers of the table for the policies of the table."""
-    fresh = {one.policy: one for one in plan.options().values() if one.chance is not None}
+    fresh = {one.policy: one for one in plan.options().values()}
     return [_with(point, fresh.get(point.policy), plan) for point in plan.frontier]
 
 
 def _with(point: Point, one: Option | None, plan: Plan) -> Point:
     """The point with the numbers of a policy of the table, if there are any."""
-    if one is None or one.chance is None:
+    if one is None:
         return point
     error = (one.mean_loss.high - one.mean_loss.low) / (2.0 * Z)
     promised = plan.loss if one is plan.choice else point.promised
@@ -227,7 +225,7 @@ def _draw_options(axes: Axes, plan: Plan, scale: Scale) -> None:
 def _option_place(plan: Plan, one: Option) -> float | None:
     if plan.asked_for_loss:
         return plan.loss if one.policy == plan.choice.policy else None
-    return None if one.chance is None else one.chance.value or one.chance.high
+    return one.chance.value or one.chance.high
 
 
 def _draw_limit(axes: Axes, plan: Plan) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shlex
 from typing import Any
@@ -130,9 +129,8 @@ def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
             (f"{filled}{beyond if observed else ''}:", ["lighttail serve", form_link(plan)]),
             ("Or send the same to the server, as any program can (choose any name):", [begin_line(plan)]),
             (_telling(rewards == COINS), []),
+            (_alarming(plan), []),
         ]
-        if math.isfinite(plan.loss):
-            parts.append((_alarming(plan), []))
     return parts
 
 
@@ -171,8 +169,7 @@ def form_link(plan: Plan, server: str = SERVER) -> str:
     if not plan.choice.words:
         return ""
     filled = {"arms": "\n".join(arms_of(plan)), "policy": plan.choice.words, "horizon": plan.horizon}
-    if math.isfinite(plan.loss):
-        filled |= {"loss": f"{plan.loss:.10g}", "chance": f"{alarm_chance(plan):g}"}
+    filled |= {"loss": f"{plan.loss:.10g}", "chance": f"{alarm_chance(plan):g}"}
     if (limits := means_of(plan)) is not None:
         filled |= {"least_mean": limits[0], "largest_mean": limits[1]}
     filled |= rewards_of(plan)
@@ -183,11 +180,9 @@ def begin_line(plan: Plan, server: str = SERVER) -> str:
     """The command that begins an experiment with the choice at `lighttail serve`: what the link of
     `form_link` fills in, with a name."""
     body: dict[str, Any] = {"name": "planned", "arms": arms_of(plan), "policy": plan.choice.words}
-    body |= {"horizon": plan.horizon, "settings": {}}
-    if math.isfinite(plan.loss):
-        lost = int(plan.loss) if plan.loss == int(plan.loss) else float(f"{plan.loss:.10g}")
-        risk = {"loss": lost, "chance": float(f"{alarm_chance(plan):g}"), "then": "warn"}
-        body["settings"]["risk"] = risk
+    lost = int(plan.loss) if plan.loss == int(plan.loss) else float(f"{plan.loss:.10g}")
+    risk = {"loss": lost, "chance": float(f"{alarm_chance(plan):g}"), "then": "warn"}
+    body |= {"horizon": plan.horizon, "settings": {"risk": risk}}
     if (limits := means_of(plan)) is not None:
         body["settings"]["means"] = dict(zip(("low", "high"), limits, strict=True))
     if rewards := rewards_of(plan):
