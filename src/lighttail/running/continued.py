@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,12 +16,12 @@ from lighttail.problems import Bandit
 from lighttail.random.streams import block_generator
 from lighttail.records import Floats, Ints
 from lighttail.running.blocks import in_sentences
-from lighttail.running.pool import AHEAD, threads_of, work_on
+from lighttail.running.pool import run_blocks
 from lighttail.running.prepare import SHORT, choose_method, why_not_skip
 
 TOGETHER = 100  # paths per task of a thread, which share a generator
 MANY_OPEN = 100  # open trials from which on their rewards are added as sums, if the policy keeps only sums
-Play = Callable[[int, int], None]
+Play = Callable[[int, int], int]  # see `run_blocks`
 
 
 class Window(NamedTuple):
@@ -46,7 +45,6 @@ def continued(
     threads: int = 1,
     delay: DelayLike = None,
     floors: Sequence[tuple[int, float]] = (),
-    skip: bool = True,
     window: Window | None = None,
 ) -> Ints:
     """The pulls of each arm, [path, arm], those of `start` included.
@@ -54,32 +52,19 @@ def continued(
     means: [path, arm]; a path continues from `start` on the problem of its row. The random numbers of a path
     depend only on the seed and on the number of the path. delay: of the rewards; without one, all rewards
     come at once, those of open trials included. floors: arms that are pulled with a chance of their own,
-    whatever the policy chooses; refused with a delay, and for a noise that does not move. skip: whether a
-    path may skip ahead, which has the same law. window: in place of a delay; an open trial gets a reward that
-    would not have been told yet.
+    whatever the policy chooses; refused with a delay, and for a noise that does not move. window: in place
+    of a delay; an open trial gets a reward that would not have been told yet.
     """
     late = delay is not None or not noise.moves
     if floors and late and window is None:
         why = "with a delay" if delay is not None else f"for {noise}, whose law does not move with the means"
         raise refuse("floors", list(floors), f"left out {why}")
-    paths = means.shape[0]
     ends = _Ends(start, noise, means, horizon, seed)
     if window is not None:
         play = ends.windowed(floors, window)
     else:
-        play = ends.late(delay) if late else ends.straight(floors, skip)
-
-    def send(pool: Any, first: int, attempt: int) -> Future[None]:
-        return pool.submit(play, first, min(paths, first + TOGETHER))  # type: ignore[no-any-return]
-
-    def halt() -> None:
-        ends.stop[0] = 1
-
-    def done(first: int, result: None) -> None:
-        """Nothing is left to do: the pulls are in their rows."""
-
-    tasks = range(0, paths, TOGETHER)
-    work_on(threads_of(threads), tasks, send, done, window=lambda: AHEAD * threads, halt=halt)
+        play = ends.late(delay) if late else ends.straight(floors)
+    run_blocks(play, TOGETHER, means.shape[0], threads, ends.stop, lambda done, total: None)
     return ends.pulls
 
 
@@ -94,12 +79,12 @@ class _Ends:
         self.pulls = np.zeros(means.shape, dtype=np.int64)
         self.stop = np.zeros(1, dtype=np.int64)
 
-    def straight(self, floors: Sequence[tuple[int, float]], skip: bool) -> Play:
+    def straight(self, floors: Sequence[tuple[int, float]]) -> Play:
         """Plays rows of paths whose rewards come at once: many paths per call of a kernel."""
         from lighttail.kernels import continuing_kernel_for  # imports numba
 
         opened = self.start.opened
-        leaping = skip and not floors and pays(self.start, self.example, self.horizon)
+        leaping = not floors and pays(self.start, self.example, self.horizon)
         summed = leaping or (self.policy.amendable and len(opened) > MANY_OPEN)
         counts = np.bincount(opened[:, 0].astype(np.int64), minlength=self.arms).astype(np.float64)
         with in_sentences(self.policy, self.example):
@@ -125,23 +110,26 @@ class _Ends:
         with in_sentences(self.policy, self.example):
             kernel = late_kernel_for(self.policy, self.example)
 
-        def play(begin: int, end: int) -> None:
-            record = self.example.room(1)
-            for path in range(begin, end):
+        def play(block: int, until: int) -> int:
+            begin, record = block * TOGETHER, self.example.room(1)
+            for path in range(begin, until):
                 room = self.horizon, record.reward, record.table, self.stop
                 self._call(kernel, path, path, *room, *more)
                 if self.stop[0]:
                     break
                 self.pulls[path] = record.table[0]
+            return until - begin
 
         return play
 
-    def _rows(self, kernel: Any, more: tuple[Any, ...], begin: int, end: int) -> None:
-        """Play the paths begin to end - 1. more: the arguments of the kernel after the state."""
-        start, rows = self.start, slice(begin, end)
+    def _rows(self, kernel: Any, more: tuple[Any, ...], block: int, until: int) -> int:
+        """Play the paths of a block up to until - 1. more: the arguments of the kernel after the state."""
+        start, begin = self.start, block * TOGETHER
+        rows = slice(begin, until)
         state = start.counts, start.note, start.opened, start.memos
         room = start.rounds, self.horizon, self.pulls[rows], self.stop, self.means[rows]
-        self._call(kernel, begin // TOGETHER, begin, *room, *state, *more)
+        self._call(kernel, block, begin, *room, *state, *more)
+        return until - begin
 
     def _call(self, kernel: Any, block: int, path: int, *arguments: Any) -> None:
         """Call a kernel with the random numbers of this block and the noise of this path."""
