@@ -130,7 +130,8 @@ class Family:
         for label, values in zip(observed.labels, arrays, strict=True):
             if values.size < FEWEST:
                 raise refuse(f"the number of observations of {label}", values.size, f"at least {FEWEST}")
-        count, rng = _check_members(members), np.random.default_rng(whole("seed", seed, 0))
+        count = whole("members", members, 1, most=MOST_MEMBERS)
+        rng = np.random.default_rng(whole("seed", seed, 0))
         coins = all(bool(np.isin(values, (0.0, 1.0)).all()) for values in arrays)
         draw = _posterior if coins else _resampled
         found = tuple(draw(arrays, observed.labels, rng) for _ in range(count))
@@ -292,10 +293,6 @@ def _limits(low_name: str, low: Any, high_name: str, high: Any) -> tuple[float, 
     return low, high
 
 
-def _check_members(members: Any) -> int:
-    return whole("members", members, 1, most=MOST_MEMBERS)
-
-
 def _box(
     low: list[float], high: list[float], noise: Noise, members: Any, labels: Sequence[str], about: str
 ) -> Family:
@@ -305,7 +302,7 @@ def _box(
     from scipy.stats.qmc import Halton
 
     free = [arm for arm in range(len(low)) if high[arm] > low[arm]]
-    count = _check_members(members) if free else 1
+    count = whole("members", members, 1, most=MOST_MEMBERS) if free else 1
     points = np.tile(np.array(low), (count, 1))
     if free:
         shares = Halton(len(free), scramble=False).random(count + 1)[1:]  # the first point is a corner

@@ -48,33 +48,6 @@ def resize_row(actions: Any, row: int, square: float, size: float) -> None:
         actions[row, column] *= scale
 
 
-def sphere_points(rng: Any, t: int, actions: Any, power: float) -> None:
-    """Draw each row uniformly on the unit sphere: a normal vector, divided by its length."""
-    for row in range(actions.shape[0]):
-        resize_row(actions, row, normal_row(rng, actions, row), 1.0)
-
-
-def ball_points(rng: Any, t: int, actions: Any, power: float) -> None:
-    """Draw each row uniformly in the unit ball: a point of the sphere times U^(1/d). power: 1/d."""
-    for row in range(actions.shape[0]):
-        square = normal_row(rng, actions, row)
-        resize_row(actions, row, square, math.exp(power * math.log(1.0 - uniform(rng))))
-
-
-def stored_points(rng: Any, t: int, actions: Any, contexts: Any) -> None:
-    """Copy the rows of round t of the contexts."""
-    for row in range(actions.shape[0]):
-        for column in range(actions.shape[1]):
-            actions[row, column] = contexts[t - 1, row, column]
-
-
-def same_points(rng: Any, t: int, actions: Any, points: Any) -> None:
-    """Copy the fixed set."""
-    for row in range(actions.shape[0]):
-        for column in range(actions.shape[1]):
-            actions[row, column] = points[row, column]
-
-
 class Actions(ABC):
     """The members that every source of actions has."""
 
@@ -163,7 +136,12 @@ class SphereActions(_RandomActions):
     """
 
     higher: ClassVar[int] = 0
-    fill = staticmethod(sphere_points)
+
+    @staticmethod
+    def fill(rng: Any, t: int, actions: Any, power: float) -> None:
+        """Draw each row uniformly on the unit sphere: a normal vector, divided by its length."""
+        for row in range(actions.shape[0]):
+            resize_row(actions, row, normal_row(rng, actions, row), 1.0)
 
 
 @dataclass(frozen=True)
@@ -171,7 +149,13 @@ class BallActions(_RandomActions):
     """In each round `count` new points of the unit ball, uniform and independent."""
 
     higher: ClassVar[int] = 2
-    fill = staticmethod(ball_points)
+
+    @staticmethod
+    def fill(rng: Any, t: int, actions: Any, power: float) -> None:
+        """Draw each row uniformly in the unit ball: a point of the sphere times U^(1/d). power: 1/d."""
+        for row in range(actions.shape[0]):
+            square = normal_row(rng, actions, row)
+            resize_row(actions, row, square, math.exp(power * math.log(1.0 - uniform(rng))))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,7 +214,13 @@ class FixedActions(_ArrayActions):
     """The same A actions of d numbers in every round: an array A x d."""
 
     fixed: ClassVar[bool] = True
-    fill = staticmethod(same_points)
+
+    @staticmethod
+    def fill(rng: Any, t: int, actions: Any, points: Any) -> None:
+        """Copy the fixed set."""
+        for row in range(actions.shape[0]):
+            for column in range(actions.shape[1]):
+                actions[row, column] = points[row, column]
 
     def means(self, theta: Floats) -> tuple[float, ...]:
         return tuple((self.values @ theta).tolist())
@@ -245,7 +235,12 @@ class FixedActions(_ArrayActions):
 class ContextActions(_ArrayActions):
     """A user's own actions: an array rounds x A x d, whose entry t - 1 holds the actions of round t."""
 
-    fill = staticmethod(stored_points)
+    @staticmethod
+    def fill(rng: Any, t: int, actions: Any, contexts: Any) -> None:
+        """Copy the rows of round t of the contexts."""
+        for row in range(actions.shape[0]):
+            for column in range(actions.shape[1]):
+                actions[row, column] = contexts[t - 1, row, column]
 
     def most_lost(self, theta: Floats, horizon: int) -> float:
         return sum(float(np.ptp(part @ theta, axis=-1).sum()) for part in _parts(self.values[:horizon]))

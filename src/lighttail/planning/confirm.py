@@ -209,7 +209,7 @@ class Confirmation:
         """The chance in the worst problem, or on average. decide: go on until it is known to be within the
         limit or not, or the budget is spent; otherwise one look is enough."""
         if not self.question.everywhere:
-            return self._average(policy, decide)
+            return self._counted(policy, list(self.question.family.members), decide, self.budget)
         suspects, answers = self._worst_seen_first(policy, self.suspects(policy, watched)), list[Confirmed]()
         for problem in suspects:
             answers.append(self._in(policy, problem, decide, self.budget / len(suspects)))
@@ -292,9 +292,6 @@ class Confirmation:
         """Whether a scan met losses of the limit so often that they can be counted."""
         key = (policy, problem, MORE * SCANNED, SCAN + 1)
         return key in self.played and int(self.question.reaches(self.played[key]).sum()) >= SEEN
-
-    def _average(self, policy: Policy, decide: bool) -> Confirmed:
-        return self._counted(policy, list(self.question.family.members), decide, self.budget)
 
     def _first(self) -> int:
         """Paths of the first look."""

@@ -96,7 +96,8 @@ def shipped_curves(family: Family, horizon: int) -> list[Curve]:
     or 1; and what people do today: an even split, and to explore for a while and then commit.
     """
     sigma = family.sigma
-    middle = rounded(math.fsum(sum(member.means) for member in family.members) / _count(family))
+    count = family.arms * len(family.members)
+    middle = rounded(math.fsum(sum(member.means) for member in family.members) / count)
     width = rounded(sigma)
     curves = [
         Curve("UCB + LightTailed", tuned(UCB(LightTailed(1.0)), sigma), grid(0.0125, 0.8)),
@@ -112,9 +113,12 @@ def shipped_curves(family: Family, horizon: int) -> list[Curve]:
         curves.append(Curve("KL-UCB", lambda c: KlUcb(rounded(c)), (0.125, 0.5), "c", 0.01, 4.0, 8))
     most = horizon // family.arms
     if most >= 4:
-        first = most / 2.0 ** math.floor(math.log2(most) / 2.0 + 2.0)
-        explore = _whole_curve("ETC", ExploreThenCommit, max(1.0, first), most)
-        curves.append(explore)
+
+        def explore(m: float) -> Policy:
+            return ExploreThenCommit(min(most, max(1, int(rounded(m)))))
+
+        first = max(1.0, most / 2.0 ** math.floor(math.log2(most) / 2.0 + 2.0))
+        curves.append(Curve("ETC", explore, grid(first, most / 2.0), "pulls per arm", 1.0, most, whole=True))
     curves.append(Curve("EvenSplit", lambda _: EvenSplit()))
     return curves
 
@@ -145,16 +149,3 @@ def _own_curve(name: str, policy: Policy, sigma: float) -> Curve:
     if policy.for_noise(2.0) == policy:
         return Curve(name, lambda _: policy)
     return Curve(name, policy.for_noise, grid(0.125, 8.0), f"kappa / that of {policy}")
-
-
-def _whole_curve(name: str, make: Callable[[int], Policy], first: float, most: int) -> Curve:
-    """A curve whose tuning is a number of pulls per arm."""
-
-    def whole(m: float) -> Policy:
-        return make(min(most, max(1, int(rounded(m)))))
-
-    return Curve(name, whole, grid(first, most / 2.0), "pulls per arm", 1.0, most, whole=True)
-
-
-def _count(family: Family) -> int:
-    return family.arms * len(family.members)

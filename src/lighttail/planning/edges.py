@@ -400,12 +400,12 @@ def worst_at(search: Search, turn: int, scale: float) -> Bandit:
         for problem, counts in search.counts.get(score.candidate, {}).items():
             total[problem] = total.get(problem, np.zeros(2)) + counts
     order = dict.fromkeys(problem for score in reversed(near) for problem in score.watched)
-    return max(order, key=lambda problem: _rate(total.get(problem)))
 
+    def hits_per_path(problem: Bandit) -> float:
+        hits, paths = total.get(problem, (0.0, 1.0))  # without paths all are alike, so that the order decides
+        return float(hits / paths)
 
-def _rate(counts: Floats | None) -> float:
-    """Hits per path; the same if there are none, so that the order decides."""
-    return 0.0 if counts is None else float(counts[0] / counts[1])
+    return max(order, key=hits_per_path)
 
 
 def again(

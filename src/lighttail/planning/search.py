@@ -332,14 +332,13 @@ class Search:
         ranked = self._may_be_best(scores)
         bar = min(score.mean + CLOSE * score.error for score in ranked)
         cheap = [
-            score for score in ranked if not self._dear(score) or score.mean - CLOSE * score.error <= bar
+            score
+            for score in ranked
+            if self.curves[score.candidate.curve].dear == 1 or score.mean - CLOSE * score.error <= bar
         ]
         safe = sorted(cheap, key=lambda score: (score.high, score.mean))
         found = dict.fromkeys(score for pair in zip(cheap, safe, strict=True) for score in pair)
         return list(found)[:count]
-
-    def _dear(self, score: Score) -> bool:
-        return self.curves[score.candidate.curve].dear > 1
 
     def _between(self, latest: Sequence[Score], step: float) -> list[Candidate]:
         """New candidates beside those that stay, on both sides, a factor `step` away along the curve."""
