@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.checks import number, refuse, whole
 from lighttail.noises import Bernoulli, Gaussian, Noise
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 
-Floats = npt.NDArray[np.float64]
 MEMBERS = 24  # problems that stand for a family, unless given
 MOST_MEMBERS = 10_000
 MOST_ARMS = 1_000  # of a family that is described by its limits

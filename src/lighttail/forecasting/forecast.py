@@ -25,10 +25,10 @@ from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate, finite
 from lighttail.outcomes.format import amount, chance, chance_limits, interval, outward, probability, rounded
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 from lighttail.running.continued import Window, continued
 from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
 
-Floats = npt.NDArray[np.float64]
 Play = Callable[[Floats, int], Floats]  # (means, seed) -> the loss of one path per row of means
 PATHS = 10_000
 MOST_PATHS = 1_000_000

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from lighttail.checks import array_of, file_path, refuse, refuse_file, whole
 from lighttail.random.streams import standard_normal, uniform
+from lighttail.records import Floats
 
-Floats = npt.NDArray[np.float64]
 MOST_ACTIONS = 10**6  # actions per round at most
 LONGEST = 1e50  # the largest entry of an action: larger entries would overflow in V
 NODES = 4000  # points per integral, which give seven digits

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lighttail.checks import numbers, refuse, whole
-from lighttail.linear.actions import Actions, Floats, as_actions
+from lighttail.linear.actions import Actions, as_actions
 from lighttail.noises import Gaussian, Noise
 from lighttail.problems import MOST_PULLS, Problem
-from lighttail.records import Counts, Losses, Record
+from lighttail.records import Counts, Floats, Losses, Record
 
 MOST_DIM = 10**5  # dimensions at most: a matrix with this number of rows takes 80 GB
 SLACK = 1e-9  # a length up to 1 + SLACK counts as 1, because of rounding

@@ -9,7 +9,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.checks import EXACT, positive, refuse, whole
 from lighttail.course import Beginning
@@ -25,9 +24,9 @@ from lighttail.live.hearing import WINDOW_PARTS
 from lighttail.live.settings import Settings
 from lighttail.online.player import ArmPlayer
 from lighttail.online.trials import Label
+from lighttail.records import Floats
 from lighttail.running.continued import Window
 
-Floats = npt.NDArray[np.float64]
 PATHS, MOST_PATHS = (10_000, 5_000, 2_000, 1_000, 400), 100_000  # the first that is allowed, and the most
 MOST_PULLS = 2 * 10**9  # pulls of all simulated ends: a request must not be able to keep a server busy
 TEN = 10  # arms above which a pull counts as more than one pull: as the tenth part of the arms

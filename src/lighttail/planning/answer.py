@@ -6,9 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from lighttail.course import Course
 from lighttail.families import Family
 from lighttail.outcomes.estimates import Estimate
@@ -18,8 +15,8 @@ from lighttail.planning.sensitivity import Misjudged
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import policy_words
+from lighttail.records import Floats
 
-Floats = npt.NDArray[np.float64]
 Over = Literal["everywhere", "average"]
 CONFIRMED_BY = {"exact": "an exact law", "simulated paths": "simulated runs", "certain": "arithmetic"}
 

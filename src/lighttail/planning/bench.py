@@ -10,16 +10,15 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 from lighttail.running.blocks import Job, block_player
 from lighttail.running.kept import KeptPaths, PlayBlock
 from lighttail.running.pool import AHEAD, threads_of, work_on
 from lighttail.running.prepare import Prepared, prepare
 
-Floats = npt.NDArray[np.float64]
 Report = Callable[[str, int, int], None]
 PART = 1 << 22  # pulls that a thread plays before the next task: some ten milliseconds of work
 R = TypeVar("R")

@@ -17,13 +17,14 @@ import numpy as np
 from lighttail.families import runners_up
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning.bench import Bench, Floats, Play
+from lighttail.planning.bench import Bench, Play
 from lighttail.planning.edges import look
 from lighttail.planning.jumps import moved_to_jumps, problems_at_jumps
 from lighttail.planning.question import EXACT_SCAN, LEVEL, Question, worst_first
 from lighttail.planning.search import FIRST_TAIL, SUSPECTS, members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 from lighttail.tails.known import bounds_at
 from lighttail.tails.rare import tail_probability
 from lighttail.tails.task import TailEstimate

@@ -20,9 +20,10 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.verdict import even_split
 from lighttail.planning.bench import Play
 from lighttail.planning.curves import Candidate
-from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, NO_CHANCE, Floats, Question, Score
+from lighttail.planning.question import EXACT_ERROR, EXACT_SCAN, LEVEL, NO_CHANCE, Question, Score
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 from lighttail.tails.known import why_no_exact
 from lighttail.tails.luck import draws_for_itself
 from lighttail.tails.rare import tail_probability

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from lighttail.planning.question import ROUNDING, Question
+from lighttail.planning.question import ROUNDING, Question, second_best
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -82,8 +82,7 @@ def moved_to_jumps(question: Question, policy: Policy, problems: Iterable[Bandit
     for problem in problems:
         gaps, top = np.array(problem.gaps), max(problem.means)
         if gaps.any():
-            gap = float(gaps[gaps > 0.0].min())
-            alike = np.abs(gaps - gap) <= ROUNDING * gap
+            _, alike = second_best(problem)
             pulls = m * float(alike.sum()) + question.horizon - m * family.arms
             jump = max(0.0, (question.loss - m * float(gaps[~alike].sum())) / pulls * BEYOND)
             means = np.where(alike, top - jump, problem.means)

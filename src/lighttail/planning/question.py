@@ -16,9 +16,9 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.curves import Candidate
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 from lighttail.tails.known import exact_at
 
-Floats = npt.NDArray[np.float64]
 LEVEL = 0.95
 HIGH = 0.96  # the quantile by which tails are compared while few paths were played
 EXACT_SCAN = 0.3  # seconds for an exact chance in a scan
@@ -75,7 +75,7 @@ class Question:
         family, means, top = self.family, np.array(problem.means), max(problem.means)
         if self.asks_for_loss or family.high is None or family.low is None or not any(problem.gaps):
             return []
-        gap, alike = _second_best(problem)
+        gap, alike = second_best(problem)
         pulls, moved = round(self.loss / gap), []
         for other in range(max(1, pulls - 2), pulls + 3):
             wanted = self._gap_at(other)
@@ -98,7 +98,7 @@ class Question:
         family = self.family
         if self.asks_for_loss or family.high is None or not any(problem.gaps):
             return problem
-        gap, alike = _second_best(problem)
+        gap, alike = second_best(problem)
         pulls = math.ceil(self.loss / gap * (1.0 - ROUNDING))
         snapped = self._gap_at(pulls)
         means = np.where(alike, max(problem.means) - snapped, problem.means)
@@ -185,7 +185,7 @@ class Score:
         return (self.chance.value if self.exact else self.chance.high) <= limit
 
 
-def _second_best(problem: Bandit) -> tuple[float, npt.NDArray[np.bool_]]:
+def second_best(problem: Bandit) -> tuple[float, npt.NDArray[np.bool_]]:
     """The gap of the second-best arm, and which arms have this gap."""
     gaps = np.array(problem.gaps)
     gap = float(gaps[gaps > 0.0].min())

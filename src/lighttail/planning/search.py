@@ -19,12 +19,13 @@ import numpy as np
 
 from lighttail.checks import number, refuse
 from lighttail.outcomes.estimates import Estimate, proportion_limits
-from lighttail.planning.bench import Bench, Floats, Play
+from lighttail.planning.bench import Bench, Play
 from lighttail.planning.curves import FINEST, Candidate, Curve
 from lighttail.planning.edges import edges, further_edges, has_edge, sure
 from lighttail.planning.question import HIGH, LEVEL, Question, Score, mean_over, worst_first
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 
 MEMBERS = 24  # of the family, for mean losses: the same in all rounds, so that all means can be compared
 WATCHED = 4  # problems per curve in which the worst is sought
