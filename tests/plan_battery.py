@@ -36,6 +36,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import lighttail as lt
+from lighttail.course import Course
+from lighttail.delays import FixedDelay
 from lighttail.families import family_of
 from lighttail.outcomes.estimates import proportion
 from lighttail.planning.bench import Bench
@@ -257,7 +259,8 @@ def unconfirmed(case: Case, seed: int, effort: float) -> tuple[lt.Policy, lt.Ban
         case.family, case.horizon, case.loss, case.limit, case.over == "everywhere", not case.late
     )
     curves = shipped_curves(case.family, case.horizon)
-    search = Search(question, curves, Bench(case.horizon, seed, 2, case.late), 2e9 * effort)
+    course = Course(FixedDelay(case.late.get("delay", 0)), case.late.get("batch", 1))
+    search = Search(question, curves, Bench(case.horizon, seed, 2, course), 2e9 * effort)
     ranked = search.run()
     likely = [score for score in ranked if score.chance.value <= case.limit] or ranked
     best = likely[0]

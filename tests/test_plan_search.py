@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import lighttail as lt
+from lighttail.course import Course
+from lighttail.delays import FixedDelay
 from lighttail.families import family_of
 from lighttail.outcomes.estimates import Estimate, proportion
 from lighttail.planning import choosing, confirm, edges
@@ -47,7 +49,8 @@ def search_only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 @pytest.mark.parametrize("late", [{}, {"delay": 10, "batch": 5}], ids=str)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_bench_plays_what_simulate_plays(threads: int, late: dict[str, int]) -> None:
-    bench = Bench(2_000, 5, threads, late)
+    course = Course(FixedDelay(late.get("delay", 0)), late.get("batch", 1))
+    bench = Bench(2_000, 5, threads, course)
     policies = [
         lt.UCB(lt.LightTailed(0.1)),
         lt.ThompsonSampling(0.8),

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from lighttail.course import STRAIGHT, Course
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Floats
 from lighttail.running.blocks import Job, block_player
 from lighttail.running.kept import KeptPaths, PlayBlock
 from lighttail.running.pool import AHEAD, threads_of, work_on
-from lighttail.running.prepare import Prepared, prepare
+from lighttail.running.prepare import prepare
 
 Report = Callable[[str, int, int], None]
 PART = 1 << 22  # pulls that a thread plays before the next task: some ten milliseconds of work
@@ -50,21 +51,20 @@ class SomeBlocks(NamedTuple):
 class Bench:
     """Plays policies and counts what was played.
 
-    late: the arguments delay and batch of `simulate`. report: is told (label, pulls so far, pulls expected).
-    pulls: played so far. expected: pulls of the whole plan, by what is known so far. playing: processor
-    seconds in kernels of plain paths. ready: the checks and choices of `simulate` for each policy, which are
-    made once.
+    course: when rewards become known. report: is told (label, pulls so far, pulls expected). pulls: played so
+    far. expected: pulls of the whole plan, by what is known so far. playing: processor seconds in kernels of
+    plain paths. ready: a job for each policy, with the checks and choices of `simulate`, which are made once.
     """
 
     horizon: int
     seed: int
     threads: int
-    late: dict[str, Any] = field(default_factory=dict)
+    course: Course = STRAIGHT
     report: Report | None = None
     pulls: int = 0
     expected: int = 0
     playing: float = 0.0
-    ready: dict[Policy, Prepared] = field(default_factory=dict)
+    ready: dict[Policy, Job] = field(default_factory=dict)
     _lock: Any = field(default_factory=Lock, repr=False)
     _stop: Any = field(default_factory=lambda: np.zeros(1, dtype=np.int64), repr=False)
 
@@ -76,7 +76,6 @@ class Bench:
         """
         self.expect(sum(play.paths for play in plays) * self.horizon)
         kept = [KeptPaths(play.problem, self.horizon, play.paths) for play in plays]
-        stop = np.zeros(1, dtype=np.int64)
 
         def parts() -> Any:
             for play, room in zip(plays, kept, strict=True):
@@ -85,44 +84,39 @@ class Bench:
                 for first in range(0, job.blocks, step):
                     yield SomeBlocks(job, player, room, first, min(job.blocks, first + step))
 
-        def fill(part: SomeBlocks) -> float:
-            begin = time.thread_time()
-            for block in range(part.first, part.until):
-                part.kept.fill(part.player, part.job.size, stop, block, part.job.rows(block, block + 1).stop)
-            return time.thread_time() - begin
-
         def done(part: SomeBlocks, seconds: float) -> None:
             rows = part.job.rows(part.first, part.until)
             self.playing += seconds
             self.count((rows.stop - rows.start) * self.horizon, label)
 
-        self.together(parts(), fill, done, lambda: stop.fill(1))
+        self.together(parts(), self._fill, done)
         return [room.outcome({}).pseudo_regret for room in kept]
 
     def losses_here(self, play: Play) -> Floats:
         """The losses of one play, in this thread, which may be one of those of `together`."""
-        job, begin, stop = self._job(play), time.thread_time(), self._stop
-        kept, player = KeptPaths(play.problem, self.horizon, play.paths), block_player(job)
-        for block in range(job.blocks):
-            kept.fill(player, job.size, stop, block, job.rows(block, block + 1).stop)
+        job, kept = self._job(play), KeptPaths(play.problem, self.horizon, play.paths)
+        seconds = self._fill(SomeBlocks(job, block_player(job), kept, 0, job.blocks))
         with self._lock:
-            self.playing += time.thread_time() - begin
+            self.playing += seconds
         return kept.outcome({}).pseudo_regret
 
-    def together(
-        self,
-        tasks: Any,
-        work: Callable[[Any], R],
-        done: Callable[[Any, R], None],
-        halt: Callable[[], None] | None = None,
-    ) -> None:
-        """Do the tasks on all threads; `done` takes each result in this thread."""
+    def _fill(self, part: SomeBlocks) -> float:
+        """Play some blocks; the processor seconds that this took."""
+        begin = time.thread_time()
+        for block in range(part.first, part.until):
+            rows = part.job.rows(block, block + 1)
+            part.kept.fill(part.player, part.job.size, self._stop, block, rows.stop)
+        return time.thread_time() - begin
+
+    def together(self, tasks: Any, work: Callable[[Any], R], done: Callable[[Any, R], None]) -> None:
+        """Do the tasks on all threads; `done` takes each result in this thread. After an early end the bench
+        plays no more."""
 
         def send(pool: Any, task: Any, attempt: int) -> Future[R]:
             return pool.submit(work, task)  # type: ignore[no-any-return]
 
         place, window = threads_of(self.threads), lambda: AHEAD * self.threads
-        work_on(place, tasks, send, done, window=window, halt=halt or (lambda: self._stop.fill(1)))
+        work_on(place, tasks, send, done, window=window, halt=lambda: self._stop.fill(1))
 
     def expect(self, pulls: float) -> None:
         """At least this number of pulls is still to come."""
@@ -136,34 +130,19 @@ class Bench:
             self.report(label, self.pulls, self.expected)
 
     def seed_of(self, problem: Bandit, stage: int, place: int = 0) -> int:
-        """A seed for each stage, each place and each set of means."""
-        return stage_seed(self.seed, stage, place, problem)
+        """A seed that depends on the plan's seed, the stage, the place and the means alone."""
+        means = np.array(problem.means).view(np.uint32).tolist()
+        entropy = np.random.SeedSequence([self.seed, stage, place, *means]).generate_state(2, np.uint64)
+        return int(entropy[0]) << 64 | int(entropy[1])
 
     def _job(self, play: Play) -> Job:
         """The simulation of a play. Its method is the one that is faster for the policy on the first problem
         on which it was played."""
         if play.policy not in self.ready:
             where: Any = (None, 1, "cpu", None)
-            late = (self.late.get("delay"), self.late.get("batch"), None)
+            late = (self.course.delay, self.course.batch, None)
             self.ready[play.policy] = prepare(
                 play.policy, play.problem, self.horizon, 1, 0, "auto", "paths", False, where, late
-            )
-        found = self.ready[play.policy].job
+            ).job
         seed = self.seed_of(play.problem, play.stage, play.place)
-        return Job(
-            play.policy,
-            play.problem,
-            self.horizon,
-            play.paths,
-            seed,
-            found.method,
-            found.size,
-            course=found.course,
-        )
-
-
-def stage_seed(seed: int, stage: int, place: int, problem: Bandit) -> int:
-    """A seed that depends on the plan's seed, the stage, the place and the means alone."""
-    means = np.array(problem.means).view(np.uint32).tolist()
-    entropy = np.random.SeedSequence([seed, stage, place, *means]).generate_state(2, np.uint64)
-    return int(entropy[0]) << 64 | int(entropy[1])
+        return replace(self.ready[play.policy], problem=play.problem, paths=play.paths, seed=seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,13 @@ from lighttail.running.prepare import MOST_THREADS, check_seed, check_settings, 
 from lighttail.system.progress import parts_reporter
 
 MEAN_PATHS = 2048  # for the mean loss of a choice
-NAMED = ("chance", "over", "policies", "also", "delay", "batch")
 SHORT = 0.05  # of the budget, for each horizon that is tried
 LONGEST = 10**7  # pulls of an experiment: a plan plays some ten thousand paths
 NEAR = 1.1  # ratio of two horizons that are not told apart
 LONGER = 6  # plans for longer and longer horizons, at most
 PROMISES = 3  # curves whose best policies are asked for the smallest loss that they can promise
 CHEAPEST = 4  # candidates among which the least mean loss is sought once more
+Asked = tuple[Question, Course, list[Curve]]
 
 
 def plan(
@@ -82,52 +83,55 @@ def plan(
     (True, True)
     """
     seed = fresh_seed() if seed is None else check_seed(seed)
+    asked = partial(_asked, family, chance, over, policies, also, delay, batch)
+    bench = partial(_bench, seed, threads)
     if horizon is None or loss_per_pull is not None:
-        rest: dict[str, Any] = {
-            "chance": chance,
-            "over": over,
-            "policies": policies,
-            "also": also,
-        }
-        rest |= {"delay": delay, "batch": batch, "seed": seed, "threads": threads, "progress": progress}
-        return _shortest(family, horizon, loss, loss_per_pull, effort, rest)
-    question, course, curves = _asked(family, horizon, loss, chance, over, policies, also, delay, batch)
+        return _shortest(family, horizon, loss, loss_per_pull, asked, bench, effort, progress)
+    return _planned(*asked(horizon, loss), bench, effort, progress)[0]
+
+
+def _planned(
+    question: Question,
+    course: Course,
+    curves: list[Curve],
+    bench_of: Callable[..., Bench],
+    effort: Any,
+    progress: Any,
+    looks: int = 0,
+) -> tuple[Plan, int]:
+    """The plan, and the looks that were taken so far: search, confirm and put the plan together."""
     budget = BUDGET * check_effort(effort)
-    with parts_reporter(progress, expected_pulls(question, budget), "pulls") as report:
-        bench = _bench(question, course, seed, threads, report)
-        bench.expect(expected_pulls(question, budget))
-        return _answered(Search(question, curves, bench, budget), course, seed)[0]
+    expected = expected_pulls(question, budget)
+    with parts_reporter(progress, expected, "pulls") as report:
+        bench = bench_of(question, course, report)
+        bench.expect(expected)
+        search = Search(question, curves, bench, budget)
+        confirmation = Confirmation(
+            question, bench, CONFIRM * budget, looks, search.weighted, search.counted, looked=search.known
+        )
+        ranked = search.run()
+        if question.asks_for_loss:
+            found = _smallest_loss(search, confirmation, ranked)
+        else:
+            found = _made(search, confirmation, *confirmed(search, confirmation, ranked))
+        return found, confirmation.looks
 
 
-def _answered(search: Search, course: Course, seed: int, looks: int = 0) -> tuple[Plan, int]:
-    """Search, confirm and put the plan together. Returns the plan and the looks that were taken so far."""
-    confirmation = Confirmation(
-        search.question,
-        search.bench,
-        CONFIRM * search.budget,
-        looks,
-        search.weighted,
-        search.counted,
-        looked=search.known,
-    )
-    ranked = search.run()
-    return _stated(search, confirmation, ranked, course, seed), confirmation.looks
-
-
-def _stated(
-    search: Search, confirmation: Confirmation, ranked: list[Score], course: Course, seed: int
+def _shortest(
+    family: Any,
+    horizon: Any,
+    loss: Any,
+    per_pull: Any,
+    asked: Callable[..., Asked],
+    bench_of: Callable[..., Bench],
+    effort: Any,
+    progress: Any,
 ) -> Plan:
-    if search.question.asks_for_loss:
-        return _smallest_loss(search, confirmation, ranked, course, seed)
-    score, answer = confirmed(search, confirmation, ranked)
-    return _made(search, confirmation, score, answer, course, seed)
-
-
-def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, rest: dict[str, Any]) -> Plan:
     """The plan for the shortest horizon at which the limit can be met.
 
     Short searches double the horizon until one policy is likely within the limit, and then halve the way
-    back. The plan for the horizon found is made with the whole effort, and for a tenth more if it fails.
+    back. The plan for the horizon found is made with the whole effort, and for a tenth more if it fails. All
+    plans that are made share one error: the looks of one plan count for the next.
     """
     if horizon is not None:
         raise refuse("loss_per_pull", per_pull, "left out if a horizon is given")
@@ -138,13 +142,9 @@ def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, 
     if not share < most * (1.0 - 1e-9):
         raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
 
-    def question_at(pulls: int) -> tuple[Question, Course, list[Curve]]:
-        return _asked(family, pulls, share * pulls, *(rest[name] for name in NAMED))
-
     def likely(pulls: int) -> bool:
-        question, course, curves = question_at(pulls)
-        bench = _bench(question, course, rest["seed"], rest["threads"])
-        search = Search(question, curves, bench, SHORT * BUDGET * check_effort(effort))
+        question, course, curves = asked(pulls, share * pulls)
+        search = Search(question, curves, bench_of(question, course), SHORT * BUDGET * check_effort(effort))
         return any(score.likely(question.limit) for score in search.run())
 
     low, high = 0, max(8 * family.arms, 32)
@@ -158,44 +158,31 @@ def _shortest(family: Any, horizon: Any, loss: Any, per_pull: Any, effort: Any, 
     while high > NEAR * low > 0:
         middle = round(math.sqrt(low * high))
         low, high = (low, middle) if likely(middle) else (middle, high)
-    return _long_enough(high, question_at, effort, rest)
-
-
-def _long_enough(
-    horizon: int, question_at: Callable[[int], tuple[Question, Course, list[Curve]]], effort: Any, rest: Any
-) -> Plan:
-    """The plan for the horizon or, if it fails, for a longer one. All of them share one error: the looks of
-    one plan count for the next."""
-    looks, budget = 0, BUDGET * check_effort(effort)
+    looks = 0
     for _ in range(LONGER):
-        question, course, curves = question_at(horizon)
-        with parts_reporter(rest["progress"], expected_pulls(question, budget), "pulls") as report:
-            bench = _bench(question, course, rest["seed"], rest["threads"], report)
-            bench.expect(expected_pulls(question, budget))
-            found, looks = _answered(Search(question, curves, bench, budget), course, rest["seed"], looks)
+        found, looks = _planned(*asked(high, share * high), bench_of, effort, progress, looks)
         if found.met:
             break
-        horizon = math.ceil(NEAR * horizon)
+        high = math.ceil(NEAR * high)
     return replace(found, asked_for_horizon=True)
 
 
-def _bench(question: Question, course: Course, seed: int, threads: Any, report: Any = None) -> Bench:
+def _bench(seed: int, threads: Any, question: Question, course: Course, report: Any = None) -> Bench:
     use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
-    late = {"delay": course.delay, "batch": course.batch} if course.late else {}
-    return Bench(question.horizon, seed, use, late, report)
+    return Bench(question.horizon, seed, use, course, report)
 
 
 def _asked(
     family: Any,
-    horizon: Any,
-    loss: Any,
     chance: Any,
     over: Any,
     policies: Any,
     also: Any,
     delay: Any,
     batch: Any,
-) -> tuple[Question, Course, list[Curve]]:
+    horizon: Any,
+    loss: Any,
+) -> Asked:
     """Refuse what cannot be planned, before anything is simulated."""
     family = family_of(family)
     first = family.members[0]
@@ -228,12 +215,13 @@ def _asked(
 
 def _option(search: Search, confirmation: Confirmation, one: Candidate, answer: Confirmed) -> Option:
     curve = search.curves[one.curve]
-    mean, losses = confirmation.mean(one.policy, _mean_paths(search))
-    label, words = str(one.policy), policy_words(one.policy)
+    members = len(search.question.family.members)
+    paths = max(64, int(min(MEAN_PATHS * 8, search.budget / 32 / search.question.horizon) / members))
+    mean, losses = confirmation.mean(one.policy, paths)
     return Option(
-        label,
+        str(one.policy),
         one.policy,
-        words,
+        policy_words(one.policy),
         one.scale,
         curve.unit,
         mean,
@@ -246,19 +234,7 @@ def _option(search: Search, confirmation: Confirmation, one: Candidate, answer: 
     )
 
 
-def _mean_paths(search: Search) -> int:
-    members = len(search.question.family.members)
-    return max(64, int(min(MEAN_PATHS * 8, search.budget / 32 / search.question.horizon) / members))
-
-
-def _made(
-    search: Search,
-    confirmation: Confirmation,
-    score: Score,
-    answer: Confirmed,
-    course: Course,
-    seed: int,
-) -> Plan:
+def _made(search: Search, confirmation: Confirmation, score: Score, answer: Confirmed) -> Plan:
     """The plan around a choice. A cheaper policy that turns out to be within the limit is the choice."""
     question, bench = search.question, search.bench
     choice = _option(search, confirmation, score.candidate, answer)
@@ -281,8 +257,8 @@ def _made(
         promised,
         frontier(search),
         misjudged,
-        course,
-        seed,
+        bench.course,
+        bench.seed,
         bench.pulls,
         bench.playing,
         rivals=not met and rivals(search, score, answer),
@@ -338,9 +314,7 @@ def _even(search: Search) -> Option:
     )
 
 
-def _smallest_loss(
-    search: Search, confirmation: Confirmation, ranked: list[Score], course: Course, seed: int
-) -> Plan:
+def _smallest_loss(search: Search, confirmation: Confirmation, ranked: list[Score]) -> Plan:
     """The plan whose loss limit is the smallest that can be promised.
 
     A rare error that few paths did not meet makes a policy look good, so the best policies of several curves
@@ -356,7 +330,7 @@ def _smallest_loss(
         raise refuse("effort", search.budget / BUDGET, allowed)
     asked = replace(search.question, loss=loss)
     known = replace(confirmation, question=asked, scanned={}, looked={}, played={})
-    found = _made(replace(search, question=asked), known, score, answer, course, seed)
+    found = _made(replace(search, question=asked), known, score, answer)
     return replace(found, smallest_loss=loss, asked_for_loss=True)
 
 
