@@ -20,14 +20,13 @@ bend upwards, as the maximum of two concave bonuses has, `bend(*params)` returns
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from lighttail.checks import BadInput, accept, non_negative, positive, refuse
-from lighttail.members import check_static, check_takes, reads
-from lighttail.noises.level import multiplied, noise_level
+from lighttail.members import Tuned, check_static, check_takes, reads
 
 
 def same_time(t: float, *params: float) -> float:
@@ -40,14 +39,7 @@ def nowhere(*params: float) -> float:
     return math.inf
 
 
-def in_short(part: object, name: str) -> str:
-    """This name with the values of the fields of a bonus or a policy, as in LightTailed(0.2)."""
-    values: list[object] = [getattr(part, f.name) for f in fields(part)] if is_dataclass(part) else []
-    texts = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
-    return f"{name}({', '.join(texts)})"
-
-
-class Bonus(ABC):
+class Bonus(Tuned):
     """The members that every bonus has. The module's docstring says how to write a bonus."""
 
     needs_horizon: ClassVar[bool] = True
@@ -66,18 +58,6 @@ class Bonus(ABC):
     def in_units_of_noise(cls) -> tuple[str, ...]:
         """The names of the fields that grow with the noise: all fields but those in `unscaled`."""
         return tuple(f.name for f in fields(cls) if f.name not in cls.unscaled)  # type: ignore[arg-type]
-
-    def for_noise(self, noise: Any) -> Bonus:
-        """This bonus with every field that grows with the noise multiplied by the noise.
-
-        The result is tuned for this noise if this bonus is tuned for the noise 1.
-
-        noise: a number above 0, or a problem, which stands for the standard deviation of its rewards.
-
-        >>> LightTailed(0.2).for_noise(0.5)
-        LightTailed(kappa=0.1)
-        """
-        return multiplied(self, self.in_units_of_noise(), noise_level(noise))
 
     def __init_subclass__(cls) -> None:
         check_static(cls, ("radius", "clock", "bend"))
@@ -137,9 +117,6 @@ class Bonus(ABC):
         """Whether the radius depends on the clock: whether the code of `radius` uses that argument."""
         check_takes(f"radius of {cls.__name__}", cls.radius, "n, clock, *params")
         return reads(cls.radius, 1)
-
-    def __str__(self) -> str:
-        return in_short(self, type(self).__name__)
 
 
 @dataclass(frozen=True)

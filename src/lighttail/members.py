@@ -1,14 +1,16 @@
-"""What the classes of bonuses, noises and policies share: checks of formulas, and stated facts."""
+"""What the classes of bonuses, noises and policies share: checks of formulas, stated facts, and tuning."""
 
 from __future__ import annotations
 
 import inspect
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
-from lighttail.checks import refuse
+from lighttail.checks import number, refuse
 
 
 def check_static(cls: type, names: tuple[str, ...]) -> None:
@@ -56,3 +58,53 @@ def reads(function: Callable[..., float], place: int) -> bool:
 def place_of(cls: type, name: str) -> float:
     """The place, in the method resolution order of a class, of the first class that states `name`."""
     return next((place for place, one in enumerate(cls.__mro__) if name in vars(one)), math.inf)
+
+
+class Tuned(ABC):
+    """The members that policies and bonuses share: their name, and their tuning for the level of a noise."""
+
+    @classmethod
+    @abstractmethod
+    def in_units_of_noise(cls) -> tuple[str, ...]:
+        """The names of the fields that grow with the noise."""
+
+    def for_noise(self, noise: Any) -> Self:
+        """A copy that is tuned for this noise, if this policy or bonus is tuned for the noise 1.
+
+        Every field that grows with the noise is multiplied by the noise. What assumes no noise level stays
+        the same.
+
+        noise: a number above 0, or a problem, which stands for the standard deviation of its rewards.
+
+        >>> import lighttail as lt
+        >>> lt.LightTailed(0.2).for_noise(0.5)
+        LightTailed(kappa=0.1)
+        >>> lt.UCB(lt.LightTailed(0.2)).for_noise(lt.Bandit([0.1, 0.2], lt.Bernoulli()))
+        UCB(bonus=LightTailed(kappa=0.08000000000000002))
+        """
+        level = noise_level(noise)
+        given = {name: getattr(self, name) for name in self.in_units_of_noise()}
+        scaled = {name: value * level for name, value in given.items() if value is not None}
+        return replace(self, **scaled) if scaled else self  # type: ignore[type-var]
+
+    def __str__(self) -> str:
+        values: list[object] = [getattr(self, f.name) for f in fields(self)] if is_dataclass(self) else []
+        texts = (f"{value:g}" if isinstance(value, (int, float)) else str(value) for value in values)
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+def noise_level(noise: Any) -> float:
+    """The level of a noise as a float above 0.
+
+    noise: a number, or a problem, whose noise is the standard deviation of a reward of its noisiest arm
+        (`Problem.sigma`): sqrt(p (1 - p)) for conversions at the rate p.
+
+    >>> noise_level(2)
+    2.0
+    """
+    allowed = "a finite number above 0, or a problem whose noise is such a number"
+    of_problem = hasattr(noise, "noise") and hasattr(noise, "sigma")
+    level = number("noise", noise.sigma if of_problem else noise, allowed)
+    if level <= 0.0:
+        raise refuse("noise", level, allowed)
+    return level

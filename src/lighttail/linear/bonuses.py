@@ -15,15 +15,12 @@ V - ln det V0.
 from __future__ import annotations
 
 import math
-from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from lighttail.bonuses import in_short
 from lighttail.checks import BadInput, accept, fraction, non_negative, positive, refuse
-from lighttail.members import check_static
-from lighttail.noises.level import multiplied, noise_level
+from lighttail.members import Tuned, check_static
 
 SCALED = ("kappa", "beta", "sigma")  # the names of fields that grow with the noise
 
@@ -33,7 +30,7 @@ def same_round(t: float, growth: float, ridge: float, *params: float) -> float:
     return t
 
 
-class LinearBonus(ABC):
+class LinearBonus(Tuned):
     """The members that every linear bonus has. The module's docstring says how to write a linear bonus."""
 
     needs_horizon: ClassVar[bool] = False
@@ -53,13 +50,6 @@ class LinearBonus(ABC):
         """The names of the fields that grow with the noise: kappa, beta and sigma."""
         return tuple(f.name for f in fields(cls) if f.name in SCALED) if is_dataclass(cls) else ()
 
-    def for_noise(self, noise: Any) -> LinearBonus:
-        """This bonus tuned for a noise, if it is tuned for the noise 1.
-
-        noise: a number above 0, or a problem, which stands for the standard deviation of its rewards.
-        """
-        return multiplied(self, self.in_units_of_noise(), noise_level(noise))
-
     def check(self, horizon: float, dim: int, ridge: float) -> None:
         """Raise BadInput if the radius is not a finite number for every sampled width z and round t."""
         place = f"the radius of {self!r}"
@@ -78,7 +68,7 @@ class LinearBonus(ABC):
             raise refuse(place, str(error), "a finite number") from None
 
     def __str__(self) -> str:
-        return in_short(self, type(self).__name__.removeprefix("Linear"))
+        return super().__str__().removeprefix("Linear")
 
 
 @dataclass(frozen=True)

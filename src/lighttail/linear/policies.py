@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from lighttail.checks import accept, positive, refuse
 from lighttail.linear.bonuses import LinearBonus
@@ -60,7 +60,7 @@ class LinearUCB(LinearPolicy):
         """Whether the bonus is light-tailed and the ridge is 1: the theorem assumes V0 = I."""
         return self.bonus.light_tailed and self.ridge == 1.0
 
-    def for_noise(self, noise: Any) -> LinearUCB:
+    def for_noise(self, noise: Any) -> Self:
         return replace(self, bonus=self.bonus.for_noise(noise))
 
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from lighttail.bonuses import Bonus
 from lighttail.checks import refuse
-from lighttail.noises.level import noise_level
+from lighttail.members import noise_level
 from lighttail.policies.policy import IndexPolicy, Policy, State
 from lighttail.rules import Rule, elimination_rule, index_of_radius, rule_of_radius
 
@@ -28,7 +28,7 @@ class _BonusPolicy(Policy):
     def needs_horizon(self) -> bool:  # type: ignore[override]
         return self.bonus.needs_horizon
 
-    def for_noise(self, noise: Any) -> Policy:
+    def for_noise(self, noise: Any) -> Self:
         return replace(self, bonus=self.bonus.for_noise(noise_level(noise)))
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:

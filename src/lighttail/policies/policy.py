@@ -7,14 +7,13 @@ docs/own-policies.md shows how to write a policy of your own. There are three si
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from lighttail.bonuses import in_short, same_time
+from lighttail.bonuses import same_time
 from lighttail.checks import BadInput, refuse
-from lighttail.members import check_static, check_takes, place_of, reads
-from lighttail.noises.level import multiplied, noise_level
+from lighttail.members import Tuned, check_static, check_takes, place_of, reads
 from lighttail.rules import Rule, learn_nothing, never_settled, rule_of_index
 
 PAGE = "docs/own-policies.md"
@@ -50,7 +49,7 @@ class State(NamedTuple):
 FACTS = ("plays_by", "turns", "pulls_every_arm_first", "draws_for_itself", "amendable", "arms_may_change")
 
 
-class Policy(ABC):
+class Policy(Tuned):
     """The members that every policy has: its parameters as floats, and two static functions.
 
         choose(rng, t, tried, heard, total, note, params) -> arm
@@ -106,18 +105,6 @@ class Policy(ABC):
         """The names of the fields that grow with the noise."""
         return cls.scaled
 
-    def for_noise(self, noise: Any) -> Policy:
-        """This policy tuned for a noise, if it is tuned for the noise 1: the fields in `scaled` are
-        multiplied by the noise. A policy that assumes no noise level stays the same.
-
-        noise: a number above 0, or a problem, which stands for the standard deviation of its rewards.
-
-        >>> import lighttail as lt
-        >>> lt.UCB(lt.LightTailed(0.2)).for_noise(lt.Bandit([0.1, 0.2], lt.Bernoulli()))
-        UCB(bonus=LightTailed(kappa=0.08000000000000002))
-        """
-        return multiplied(self, self.scaled, noise_level(noise))
-
     def check(self, horizon: float, arms: int) -> None:
         """Raise BadInput if the formulas fail for this number of pulls and arms."""
         return
@@ -132,9 +119,6 @@ class Policy(ABC):
     def formulas(self) -> dict[str, Callable[..., float]]:
         """The functions of floats that the rule is made of, by their names in `TAKES`; by default none."""
         return {}
-
-    def __str__(self) -> str:
-        return in_short(self, type(self).__name__)
 
     def _lacks(self, name: str) -> BadInput:
         mine = type(self).__name__
