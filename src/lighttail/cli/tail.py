@@ -82,7 +82,10 @@ def tail(
     word = _policy_word(policy, problem)
     player, regrets = _asked(problem, word, horizon, loss, which)
     check_settings(player, problem, horizon, 1, seed, 1 if threads is None else threads)
-    _check_size(problem, horizon)
+    if horizon > MOST_TAIL_PULLS:
+        raise refuse("horizon", horizon, f"at most {MOST_TAIL_PULLS:,} for a tail")
+    if problem.arms > MOST_TAIL_ARMS:
+        raise refuse("the number of arms", problem.arms, f"at most {MOST_TAIL_ARMS:,} for a tail")
     wait, group = parse_course(delay, batch, never)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     with opt.report_folder(out, as_json):
@@ -237,11 +240,3 @@ def _check_loss(problem: Bandit, horizon: int, loss: float, kind: Lost) -> None:
         why = f"the regret if all {horizon:,} rewards are as small as they can be"
     if loss > most + ROUNDING * abs(most):
         raise refuse(noun(kind), loss, f"at most {amount(most)}, {why}", found=f"is {amount(loss)}")
-
-
-def _check_size(problem: Bandit, horizon: int) -> None:
-    """Refuse a problem that is too large for the plan of a rare event."""
-    if horizon > MOST_TAIL_PULLS:
-        raise refuse("horizon", horizon, f"at most {MOST_TAIL_PULLS:,} for a tail")
-    if problem.arms > MOST_TAIL_ARMS:
-        raise refuse("the number of arms", problem.arms, f"at most {MOST_TAIL_ARMS:,} for a tail")

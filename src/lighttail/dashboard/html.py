@@ -58,16 +58,12 @@ def el(name: str, /, *parts: Any, **attributes: Any) -> Html:
     """
     said = "".join(
         f" {key}" if value is True else f' {key}="{escape(str(value) if key == "value" else shown(value))}"'
-        for key, value in ((_attribute(key), value) for key, value in attributes.items())
+        for key, value in ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items())
         if value is not None and value is not False
     )
     if name in VOID:
         return Html(f"<{name}{said}>")
     return Html(f"<{name}{said}>{html(*parts)}</{name}>")
-
-
-def _attribute(name: str) -> str:
-    return "viewBox" if name == "viewBox" else name.rstrip("_").replace("_", "-")
 
 
 def table(caption: str, heads: list[str], rows: list[list[Any]], hidden: bool = False) -> Html:

@@ -17,7 +17,6 @@ from typing import Any
 from lighttail import bounds
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, interval, probability
-from lighttail.outcomes.outcome import PathsOutcome
 from lighttail.paper.experiments import PaperExperiment, Setting
 from lighttail.paper.published import MEANS, PATHS
 from lighttail.paper.run import Results
@@ -131,14 +130,10 @@ def mean_cells(
     for setting in experiment.settings:
         printed = published[len(setting.means)][setting.series.partition(",")[0]]
         kappas = sorted({other.kappa for other in experiment.settings})
-        cells.append(_cell(setting, results[setting], printed[kappas.index(setting.kappa)]))
+        outcome, theirs = results[setting], printed[kappas.index(setting.kappa)]
+        error = float(outcome.reward.std(ddof=1)) * math.sqrt(1.0 / outcome.paths + 1.0 / PATHS)
+        cells.append(MeanCell(setting.series, setting.kappa, outcome.mean("reward"), theirs, error))
     return cells
-
-
-def _cell(setting: Setting, outcome: PathsOutcome, published: float) -> MeanCell:
-    spread = float(outcome.reward.std(ddof=1))
-    error = spread * math.sqrt(1.0 / outcome.paths + 1.0 / PATHS)
-    return MeanCell(setting.series, setting.kappa, outcome.mean("reward"), published, error)
 
 
 def few_words(paths: int) -> str:

@@ -129,7 +129,8 @@ def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
         draw_curve(axes, entry.outcome.sample(entry.kind), entry.label, look)
     axes.set_yscale("log")
     axes.set_ylim(0.3 / comparison.paths, 1.3)
-    left = _left_edge(comparison)
+    # Leave out the 2 % of the paths with the least loss, where the curves are flat.
+    left = min(interpolated(entry.outcome.sample(entry.kind), 0.02) for entry in comparison.entries)
     if left < axes.get_xlim()[1]:
         axes.set_xlim(left=left)
     _mark_threshold(axes, comparison, f"{noun(comparison.kind)} {amount(comparison.threshold)}")
@@ -196,11 +197,6 @@ def _mark_threshold(axes: Axes, comparison: Comparison, text: str) -> None:
 def _threshold_is_near(comparison: Comparison) -> bool:
     """Whether the threshold is shown. With a threshold far away, the curves would be too small to read."""
     return comparison.threshold < 1.5 * max(entry.worst for entry in comparison.entries)
-
-
-def _left_edge(comparison: Comparison) -> float:
-    """Leave out the 2 % of the paths with the least loss, where the curves are flat."""
-    return min(interpolated(entry.outcome.sample(entry.kind), 0.02) for entry in comparison.entries)
 
 
 def draw(figure: Figure, forms: Sequence[str]) -> dict[str, bytes]:

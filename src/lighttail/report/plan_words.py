@@ -64,13 +64,8 @@ def family_words(plan: Plan) -> str:
     family, count = plan.family, len(plan.family.members)
     known = f"What is known: {family.about}; the standard deviation of one reward is {family.sigma:.3g}."
     long = f"The experiment has {plan.horizon:,} pulls."
-    return " ".join(filter(None, (known, long, plan.course.words(), _average(count))))
-
-
-def _average(count: int) -> str:
-    if count == 1:
-        return ""
-    return f"Mean losses are averages over {count} problems that stand for all problems that are possible."
+    average = f"Mean losses are averages over {count} problems that stand for all problems that are possible."
+    return " ".join(filter(None, (known, long, plan.course.words(), average if count > 1 else "")))
 
 
 def limit_words(plan: Plan) -> str:

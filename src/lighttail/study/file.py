@@ -144,7 +144,7 @@ def parse_study(content: str, called: str, find: Find, tell: Tell | None = None)
         paths=source.given((), "paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
         seeds=source.given((), "seeds", several(lambda key, value: _whole(key, value, 0))),
         horizons=source.given((), "horizons", several(_horizon)),
-        method=source.given((), "method", _method, "auto"),
+        method=source.given((), "method", lambda key, value: one_of(key, value, get_args(Method)), "auto"),
         threshold=source.given((), "threshold", positive, None),
         problems=tuple(_problems(source, words)),
         policies=_policies(source, words, relative),
@@ -194,10 +194,6 @@ def _whole(key: str, value: Any, least: int, most: int | None = None) -> int:
 
 def _horizon(key: str, value: Any) -> int:
     return _whole(key, value, 1, MOST_PULLS)
-
-
-def _method(key: str, value: Any) -> str:
-    return one_of(key, value, get_args(Method))
 
 
 def _policies(source: Source, way: _Words, relative: dict[str, str]) -> dict[str, Policy]:
