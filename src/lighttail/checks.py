@@ -338,8 +338,7 @@ def array_of(field: str, values: Any, allowed: str) -> npt.NDArray[np.float64]:
     if size > MOST_LISTED:
         raise refuse(f"the length of {field}", size, f"at most {MOST_LISTED} where it is not an array")
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             array = np.asarray(values)
             if array.dtype.kind == "O":  # such as fractions, and whole numbers beyond 64 bits
                 flat = [number(field, value, allowed) for value in array.flat]

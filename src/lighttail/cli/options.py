@@ -192,8 +192,7 @@ def left_out(when: str, **options: Any) -> None:
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Print each warning once, as one line, when the work within this context is done."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         yield
     for warning in dict.fromkeys(str(entry.message) for entry in caught):
         print_line(f"warning: {warning}")
@@ -230,8 +229,7 @@ def policies_from(
         return {policy: str(policy) for policy in policies}
     factors = [positive("assumed-sigma", one) for one in parse_numbers("assumed-sigma", assumed_sigma)]
     swept = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # printed above
+    with warnings.catch_warnings(action="ignore"):  # printed above
         for word, policy in zip(words, policies, strict=True):
             tuned_for = sigma if sigma is not None and in_units_of_noise(word) else 1.0
             for factor in factors:
@@ -251,8 +249,7 @@ def shares_of_noise(words: Sequence[str], sigma: float) -> str:
     named = [word for word in words if in_units_of_noise(word)]
     if not named or sigma == 1.0:
         return ""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a policy that was made before
+    with warnings.catch_warnings(action="ignore"):  # of a policy that was made before
         parts = [f"{parse_policy(word, HERE, sigma)} {' and '.join(shares(word))}" for word in named]
     return f"The noise of this problem is {sigma:.3g}. Kappa as a share of the noise: {', '.join(parts)}."
 

@@ -17,6 +17,7 @@ import io
 import pickle
 import re
 import sys
+import traceback
 import types
 import warnings
 from collections.abc import Callable
@@ -122,8 +123,7 @@ def made(field: str, text: str, load: Load | None, kinds: Kinds) -> Any:
     module = load(field, place)
     tree = _parsed(field, text, call, place, module, kinds)
     first = _made(field, tree, place, module, kinds)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the first object has given its warnings already
+    with warnings.catch_warnings(action="ignore"):  # the first object has given its warnings already
         again = _made(field, tree, place, module, kinds)
     _check_value(field, first, again, place)
     return first
@@ -176,11 +176,7 @@ def blame(error: BaseException) -> str:
 
 def _trace(error: BaseException) -> list[tuple[str, int]]:
     """The files and lines of an error's traceback. The last entry is where the error was raised."""
-    places, trace = [], error.__traceback__
-    while trace is not None:
-        places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
-        trace = trace.tb_next
-    return places
+    return [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
 
 
 def _reason(error: BaseException) -> str:
@@ -195,8 +191,7 @@ def _parsed(field: str, text: str, call: str, place: str, module: types.ModuleTy
     try:
         if len(call) > LONGEST_WORDS:
             raise ValueError
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns about unknown escape sequences in a text
+        with warnings.catch_warnings(action="ignore"):  # of Python, about unknown escape sequences in a text
             tree = ast.parse(call, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise refuse(field, text, f"of the form {FORM}") from None

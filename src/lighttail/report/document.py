@@ -67,11 +67,7 @@ def code(text: str) -> str:
     >>> code("plan --arms 2")
     'plan <span class="word">--arms</span> 2'
     """
-    done, last = "", 0
-    for word in BREAKS.finditer(text):
-        done += escape(text[last : word.start()]) + f'<span class="word">{escape(word[0])}</span>'
-        last = word.end()
-    return done + escape(text[last:])
+    return BREAKS.sub(r'<span class="word">\g<0></span>', escape(text))
 
 
 def figure(svg: bytes, caption: str) -> str:

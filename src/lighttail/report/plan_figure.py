@@ -277,23 +277,14 @@ def spread(places: Sequence[float], least: float) -> list[float]:
     >>> spread([0.5, 0.5, 0.9], 0.25)
     [0.375, 0.625, 0.9]
     """
-    order = sorted(range(len(places)), key=lambda turn: places[turn])
-    groups: list[list[float]] = []  # the middle of neighbouring labels, and how many they are
-    for turn in order:
-        groups.append([places[turn], 1.0])
-        while (
-            len(groups) > 1 and groups[-1][0] - groups[-2][0] < least * (groups[-1][1] + groups[-2][1]) / 2.0
-        ):
-            (middle, count), (other, more) = groups.pop(), groups.pop()
-            groups.append([(middle * count + other * more) / (count + more), count + more])
-            half = least * (groups[-1][1] - 1.0) / 2.0
-            groups[-1][0] = min(max(groups[-1][0], half), max(1.0 - half, half))
-    found = [0.0] * len(places)
-    turns = iter(order)
-    for middle, count in groups:
-        for place in range(int(count)):
-            found[next(turns)] = middle + least * (place - (count - 1.0) / 2.0)
-    return found
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(places, kind="stable")
+    steps = least * np.arange(order.size)
+    rising = isotonic_regression(np.asarray(places)[order] - steps).x  # without the steps, none may fall
+    found = np.empty(order.size)
+    found[order] = np.clip(rising, 0.0, max(0.0, 1.0 - least * (order.size - 1))) + steps
+    return found.tolist()
 
 
 def losses_figure(plan: Plan) -> Figure:

@@ -99,8 +99,7 @@ class Study:
         if not self.relative:
             return self.policies
         sigma = setting.problem.sigma
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # given when the study was read
+        with warnings.catch_warnings(action="ignore"):  # given when the study was read
             tuned = {called: parse_policy(words, sigma=sigma) for called, words in self.relative.items()}
         return self.policies | tuned
 
