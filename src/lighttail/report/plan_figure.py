@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -41,12 +40,6 @@ class Scale:
     top: float
     name: str
     logarithmic: bool
-
-    def height(self, value: float) -> float:
-        """The place of a value between the floor (0) and the top (1)."""
-        if self.logarithmic:
-            return math.log(max(value, self.floor) / self.floor) / math.log(self.top / self.floor)
-        return (value - self.floor) / (self.top - self.floor)
 
 
 def frontier_figure(plan: Plan) -> Figure:

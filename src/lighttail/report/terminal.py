@@ -13,14 +13,11 @@ if TYPE_CHECKING:
 
 WIDE = 150  # columns of a screen or a pipe in which every row is on one line
 NARROW = 112  # columns of a screen in which all numbers fit next to each other
-ENDLESS = 10_000  # columns in which every table fits
 FIRST = (0, 4)  # the columns of the first of two tables: the mean, and the chance of the threshold
 SECOND = (1, 2, 3, 5)  # those of the second table
 
 
-def plain_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]] = (), width: int = ENDLESS
-) -> Table:
+def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Table:
     """A table whose first column is text and whose other columns are numbers.
 
     width: the columns of the screen. A cell that is too long continues on the next line after a word, and is

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from lighttail.checks import file_path, refuse
 from lighttail.outcomes.comparison import Comparison
@@ -20,18 +20,9 @@ from lighttail.system.files import output_folder, whole_files
 FILES = ("survival.png", "survival.svg", "histograms.png", "histograms.svg", "results.json", "report.html")
 
 
-class Result(Protocol):
-    """What a report shows. shown_as: the kind of its page, a key of PAGES. made_by: the call that made it."""
-
-    shown_as: ClassVar[str]
-
-    @property
-    def made_by(self) -> str: ...
-
-    def to_dict(self, command: str = "") -> dict[str, Any]: ...
-
-
-def write_report(result: Result, folder: str | os.PathLike[str], command: str = "", above: str = "") -> Path:
+def write_report(
+    result: Comparison | Plan, folder: str | os.PathLike[str], command: str = "", above: str = ""
+) -> Path:
     """Write a page, its figures as PNG and SVG, and results.json; returns the page's path.
 
     result: a `Comparison`, whose page is report.html, or a `Plan`, whose page is index.html.
@@ -86,7 +77,7 @@ def _drawn(figures: dict[str, Any]) -> dict[str, bytes]:
 
 
 Make = Callable[[Any, str, str], tuple[str, dict[str, bytes]]]
-PAGES: dict[str, tuple[str, Make]] = {
+PAGES: dict[str, tuple[str, Make]] = {  # by `shown_as` of the result
     "comparison": ("report.html", _comparison),
     "plan": ("index.html", _plan),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lighttail.checks import BadInput, refuse
 from lighttail.linear import LinearPolicy
@@ -58,16 +58,16 @@ def _cannot(what: str) -> BadInput:
 
 @dataclass(frozen=True, repr=False)
 class _Told:
-    """name: in the study. text: the `repr` when the policy was played. label: the name for tables."""
+    """name: in the study. text: the `repr` when the policy was played. label: the name for tables.
 
+    light_tailed: whether the author says that the policy is.
+    """
+
+    needs_horizon: ClassVar[bool] = False
     name: str
     text: str
     label: str
-    stated: bool  # whether the author says that the policy is light-tailed
-
-    @property
-    def light_tailed(self) -> bool:
-        return self.stated
+    light_tailed: bool
 
     def __repr__(self) -> str:
         return self.text
@@ -75,19 +75,15 @@ class _Told:
     def __str__(self) -> str:
         return self.label
 
-    @property
-    def needs_horizon(self) -> bool:
-        return False
-
     def params(self, horizon: float, size: int) -> tuple[float, ...]:
         raise _cannot(self.text)
 
 
-class ToldPolicy(_Told, Policy):  # type: ignore[override]
+class ToldPolicy(_Told, Policy):
     """The description of a policy in a folder."""
 
 
-class ToldLinearPolicy(_Told, LinearPolicy):  # type: ignore[override]
+class ToldLinearPolicy(_Told, LinearPolicy):
     """The description of a policy for linear bandits in a folder."""
 
 
