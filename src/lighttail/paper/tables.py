@@ -20,6 +20,7 @@ from lighttail.outcomes.format import chance, interval, probability
 from lighttail.paper.experiments import PaperExperiment, Setting
 from lighttail.paper.published import MEANS, PATHS
 from lighttail.paper.run import Results
+from lighttail.report import document
 from lighttail.tails import exact_tail
 
 MARK = 4.0  # |z| above which a cell is marked
@@ -81,18 +82,8 @@ class PaperTable:
         )
 
     def to_html(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.wide_columns)
-        rows = []
-        for row in self.wide_rows:
-            cells = []
-            for first, *more in row:
-                kind = ' class="marked"' if "!" in more else ""
-                lines = "".join(f"<small>{escape(line)}</small>" for line in more if line != "!")
-                cells.append(f"<td{kind}>{escape(first)}{lines}</td>")
-            rows.append(f"<tr>{''.join(cells)}</tr>")
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        body = "".join(rows)
-        return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>{body}</table></div>{notes}'
+        return document.table(self.wide_columns, (map(_shown, row) for row in self.wide_rows)) + notes
 
 
 def with_ends(*estimates: Estimate) -> list[str]:
@@ -106,6 +97,12 @@ def _beside(cell: Sequence[str]) -> str:
         return ""
     published = cell[1].removeprefix("published ")
     return published if published == cell[1] else f"({published})"
+
+
+def _shown(lines: Sequence[str]) -> str:
+    """A cell on the page."""
+    kind = "marked" if "!" in lines else ""
+    return document.cell(*(line for line in lines if line != "!"), kind=kind)
 
 
 def _latex(text: str) -> str:

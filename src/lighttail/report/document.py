@@ -1,9 +1,10 @@
-"""What all pages share: their style, their frame, and figures within the page."""
+"""What all pages share: their style, their frame, and tables and figures within the page."""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable
 from html import escape
 
 BREAKS = re.compile(r"\S*[-/?!|}]\S*")  # words within which a browser may end a line
@@ -58,6 +59,27 @@ def unbroken(text: str) -> str:
     '&lt; 0.1&nbsp;% of paths'
     """
     return escape(text).replace(" %", "&nbsp;%")
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]], texts: int = 1) -> str:
+    """A table. rows: the cells of each row, made by `cell`. texts: how many columns, from the left, are text
+    and not numbers."""
+    head = "".join(
+        cell(name, kind="text" if 0 < place < texts else "", tag="th") for place, name in enumerate(heads)
+    )
+    body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n{body}</table></div>'
+
+
+def cell(value: str, *small: str, kind: str = "", tag: str = "td") -> str:
+    """A cell of a table. small: lines below the value; empty ones are left out.
+
+    >>> cell("< 1 %", "", "exact", kind="marked")
+    '<td class="marked">&lt; 1&nbsp;%<small>exact</small></td>'
+    """
+    marked = f' class="{kind}"' if kind else ""
+    lines = "".join(f"<small>{unbroken(line)}</small>" for line in small if line)
+    return f"<{tag}{marked}>{unbroken(value)}{lines}</{tag}>"
 
 
 def code(text: str) -> str:

@@ -12,7 +12,7 @@ from lighttail.outcomes.format import amount, chance, counted, probability, roun
 from lighttail.outcomes.growth import BULK, CUT, HARDLY, POWER, SHORTEST, Growth
 from lighttail.outcomes.losing import EXPLAINED, event, noun
 from lighttail.problems import Problem
-from lighttail.report.document import code, document, figure, unbroken
+from lighttail.report.document import cell, code, document, figure, table, unbroken
 from lighttail.report.figures import looks
 from lighttail.system.versions import versions_line
 
@@ -59,11 +59,8 @@ def _growth_section(comparison: Comparison) -> str:
     each = zip(told[0][1].horizons, told[0][1].thresholds, strict=True)
     names = [f"{horizon:,} pulls, {amount(lost)} lost" for horizon, lost in each]
     columns = ("policy", *names, "exponents", "their ratio", "this chance falls", "light-tailed by theorem")
-    head = "".join(f"<th>{unbroken(name)}</th>" for name in columns)
-    rows = "".join(_growth_row(entry, growth) for entry, growth in told)
     return f"""<h2>How the chance falls as the experiment grows</h2>
-<div class="scroll"><table><thead><tr>{head}</tr></thead>
-{rows}</table></div>
+{table(columns, (_growth_row(entry, growth) for entry, growth in told))}
 <p>The chances belong to experiments of a quarter, a half and all of the length T, and to the same share of
 each. Between two lengths, a chance falls like T to the power of minus the exponent. If the second exponent is
 about as large as the first, the chance falls like a power of T; if the second exponent is larger by about the
@@ -77,23 +74,16 @@ column says what a theorem proves, whatever these numbers are.</p>
 """
 
 
-def _growth_row(entry: Entry, growth: Growth) -> str:
-    chances = "".join(
-        f"<td>{escape(probability(found)[0])}"
-        f"<small>{'' if source == 'exact' else escape(probability(found)[1])}</small>"
-        f"<small>{escape(source)}</small></td>"
-        for found, source in zip(growth.chances, growth.sources, strict=True)
-    )
+def _growth_row(entry: Entry, growth: Growth) -> list[str]:
+    told = zip(map(probability, growth.chances), growth.sources, strict=True)
+    chances = [cell(value, "" if source == "exact" else limits, source) for (value, limits), source in told]
     ratio, (early, late) = growth.ratio, growth.exponents
     limits = f"[{rounded(max(0.0, ratio.low))}, {rounded(ratio.high)}]"
     value = "unknown" if math.isnan(ratio.value) else f"{ratio.value:.2f}"
-    proved = "yes" if entry.light_tailed else "no"
-    answer = ": ".join(filter(None, (growth.short, growth.why_not)))
-    return (
-        f"<tr><td>{escape(entry.label)}</td>{chances}<td>{early:.3g}, {late:.3g}</td>"
-        f'<td>{value}<small>{limits}</small></td><td class="words">{escape(answer)}</td>'
-        f"<td>{proved}</td></tr>\n"
-    )
+    exponents = [cell(f"{early:.3g}, {late:.3g}"), cell(value, limits)]
+    answer = escape(": ".join(filter(None, (growth.short, growth.why_not))))
+    proved = cell("yes" if entry.light_tailed else "no")
+    return [cell(entry.label), *chances, *exponents, f'<td class="words">{answer}</td>', proved]
 
 
 def _histograms(comparison: Comparison) -> str:

@@ -9,7 +9,7 @@ from lighttail.outcomes.format import amount, counted
 from lighttail.outcomes.format import chance as in_percent
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
-from lighttail.report.document import code, document, figure, unbroken
+from lighttail.report.document import cell, code, document, figure, table, unbroken
 from lighttail.report.plan_words import (
     COLUMNS,
     MISJUDGED,
@@ -64,21 +64,12 @@ gives the same numbers.</p>
 def _table(names: Sequence[str], cells: Iterable[Sequence[str]], texts: int) -> str:
     """A table whose first `texts` columns are text; an interval stands below its value."""
 
-    def cell(place: int, text: str) -> str:
-        kind = ' class="text"' if place < texts else ""
-        kind = ' class="source"' if len(text) > LONG and not kind else kind
+    def shown(place: int, text: str) -> str:
         value, bracket, limits = text.partition(" [")
-        small = f"<small>[{escape(limits)}</small>" if bracket else ""
-        return f"<td{kind}>{unbroken(value)}{small}</td>"
+        kind = "text" if place < texts else "source" if len(text) > LONG else ""
+        return cell(value, bracket.strip() + limits, kind=kind)
 
-    head = "".join(
-        f"<th{' class=' + chr(34) + 'text' + chr(34) if place < texts else ''}>{unbroken(name)}</th>"
-        for place, name in enumerate(names)
-    )
-    body = "\n".join(
-        f"<tr>{''.join(cell(place, text) for place, text in enumerate(row))}</tr>" for row in cells
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n{body}</table></div>'
+    return table(names, ([shown(place, text) for place, text in enumerate(row)] for row in cells), texts)
 
 
 def _run(plan: Plan) -> str:

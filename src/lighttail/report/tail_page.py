@@ -9,13 +9,13 @@ from pathlib import Path
 from lighttail.checks import either
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import EXPLAINED, event
-from lighttail.report.document import code, document, figure
+from lighttail.report.document import cell, code, document, figure, table
 from lighttail.report.figures import draw
 from lighttail.report.tail_figure import tail_figure
 from lighttail.report.tail_words import COLUMNS, note, rows, sentence, subject
 from lighttail.system.files import whole_files
 from lighttail.system.versions import versions_line
-from lighttail.tails.curve import TailCurve, TailPoint
+from lighttail.tails.curve import TailCurve
 
 CAPTION = "The chance of losing x or more: simulated, estimated, exact if an exact value exists, and bounded"
 
@@ -47,23 +47,14 @@ def page(curve: TailCurve, command: str, svg: bytes) -> str:
         parts.append(f'<p class="verdict">{escape(sentence(curve, point))}</p>')
     parts.append(figure(svg, CAPTION))
     for regret in curve.asked:
-        parts.append(f"<h2>The chance of {event(curve.kind, regret)}</h2>{_table(curve, curve.at(regret))}")
+        point = curve.at(regret)
+        numbers = table(COLUMNS, (map(cell, row) for row in rows(point, curve.outcome.paths, curve.horizon)))
+        parts.append(f"<h2>The chance of {event(curve.kind, regret)}</h2>{numbers}")
+        parts.append(f"<p>{escape(note(curve, point))}</p>")
     parts.append(f"<h2>How to read this</h2><p>{escape(_reading(curve))}</p>")
     parts.append(f"<h2>Made by</h2><pre>{code(command)}</pre><p>{escape(versions)}; seed {curve.seed}. ")
     parts.append("The same command with the same versions gives the same numbers.</p>\n")
     return document(f"lighttail: the tail of {curve.policy}", "\n".join(parts))
-
-
-def _table(curve: TailCurve, point: TailPoint) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows(point, curve.outcome.paths, curve.horizon)
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>{body}</table></div>'
-        f"<p>{escape(note(curve, point))}</p>"
-    )
 
 
 def _reading(curve: TailCurve) -> str:

@@ -16,7 +16,7 @@ from lighttail.outcomes.comparison import Comparison
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import EXPLAINED, Lost, check_lost, event, noun
-from lighttail.report.document import code, document, figure
+from lighttail.report.document import cell, code, document, figure, table
 from lighttail.report.figures import SETTINGS, draw, legend_words, looks
 from lighttail.report.page import about, head, policy_row
 from lighttail.report.write import FILES, write_report
@@ -169,10 +169,7 @@ def index(results: Results, summaries: list[Summary], command: str, kind: Lost) 
     """The page that links to all others."""
     study = results.study
     versions = versions_line(results.manifest["versions"])
-    policies = "".join(
-        f'<tr><td>{escape(name)}</td><td class="text">{escape(_described(study, name))}</td></tr>'
-        for name in study.policies
-    )
+    policies = [[cell(name), cell(_described(study, name), kind="text")] for name in study.policies]
     sections = "".join(
         _section(results, setting, [one for one in summaries if one.setting is setting], kind)
         for setting in study.problems
@@ -183,8 +180,7 @@ Seeds: {len(study.seeds)}, with {study.paths:,} paths each; the tables use the p
 The brackets contain 95 % intervals. {EXPLAINED[kind]}</p>
 {_unfinished(results)}{sections}
 <h2>The policies</h2>
-<div class="scroll"><table><thead><tr><th>name</th><th class="text">policy</th></tr></thead>
-{policies}</table></div>
+{table(("name", "policy"), policies, 2)}
 <h2>Made by</h2>
 <pre>{code(command)}</pre>
 <p>{escape(versions)}. Digest of the results: <code>{results.manifest["digest"]}</code></p>
