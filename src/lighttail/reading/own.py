@@ -2,9 +2,8 @@
 
 Naming a file or a module runs it. These words are therefore read only from a command line and from a study
 file that the user gives, never from an outcome, a state, a table or a manifest. The words themselves are
-parsed with
-`ast` and are not evaluated: an argument is a number, a text, True, False, None, a tuple of these, or the call
-of a class of the same file or of lighttail, as in `my.py:Mine(Standard(1))`.
+parsed with `ast` and are not evaluated: an argument is a number, a text, True, False, None, a tuple of these,
+or the call of a class of the same file or of lighttail, as in `my.py:Mine(Standard(1))`.
 """
 
 from __future__ import annotations

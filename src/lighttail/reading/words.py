@@ -1,21 +1,8 @@
 """Policies and noises written as words, for the command line and for study files.
 
-ucb:standard:0.8            UCB(Standard(kappa=0.8))
-ucb:armoptimal:0.4:0.2      UCB(ArmOptimal(kappa=0.4, floor=0.2))
-se:lighttailed:0.1          SuccessiveElimination(LightTailed(kappa=0.1))
-ts:0.8                      ThompsonSampling(kappa=0.8)
-ts:3:10:5                   ThompsonSampling(kappa=3, prior_mean=10, prior_sd=5)
-exp3ix:reward               Exp3IX("reward")
-exp3ix:loss:1               Exp3IX("loss", upper=1)
-linucb:lighttailed:0.2      LinearUCB(LinearLightTailed(kappa=0.2)), and so on: standard:BETA,
-linucb:oful:1:0.05:1        LinearUCB(Oful(sigma=1, delta=0.05, bound=1))
-lints:1                     LinearThompson(scale=1)
-klucb:0.5                   KlUcb(c=0.5), klucb:0.5:1 with sigma=1; klucb, imed, imed:1, bayesucb, bayesucb:5,
-etc:20                      ExploreThenCommit(m=20); betats, inflated:0.5, egreedy:5:0.1, evensplit
-moss:1                      UCB(Moss(kappa=1)), as ucb:moss:1; eqo:0.5, twopart:0.5:1, twopart:0.5:1:0.5:0.3
-my.py:KlUcb(0.5)            the class KlUcb of the file my.py with that argument (see own.py)
-my.py:MyBonus(0.3)          UCB(MyBonus(0.3)), or LinearUCB(MyBonus(0.3)) if MyBonus is a linear bonus
-se:my.py:MyBonus(0.3)       SuccessiveElimination(MyBonus(0.3))
+ucb:standard:0.8 is UCB(Standard(kappa=0.8)); FORMS has the form of every word. A class of a user's file takes
+the place of a word (own.py): se:my.py:MyBonus(0.3) is SuccessiveElimination(MyBonus(0.3)), and a bonus
+without a rule, my.py:MyBonus(0.3), belongs to UCB, or to LinearUCB if it is a linear bonus.
 
 A number that grows with the noise may be written in units of the noise: ucb:lighttailed:0.2s is kappa = 0.2
 times the noise of the problem, whose standard deviation is s.
