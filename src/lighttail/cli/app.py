@@ -5,28 +5,60 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from lighttail.checks import SHOWN, Argument, BadInput, refuse
 from lighttail.cli.options import print_line
-from lighttail.cli.program import Program
 from lighttail.reading.own import blame
 from lighttail.running.pool import BlocksFailed
 from lighttail.system.files import in_a_sentence
 from lighttail.system.versions import installed_parts
 
-app = Program(
-    pretty_exceptions_enable=False,
-    help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
-)
 INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__bases__[0]  # of the click that typer brings along
 
 
 class Stopped(Exception):
     """Ctrl-C. The text says how far the command came and how to resume it."""
+
+
+def _bare(parameters: list[Any]) -> list[Any]:
+    """The parameters, with an empty text for the values that flags do not take: in a help, typer 0.29 writes
+    `<bool>` after a flag, its own --help included, as if the flag took a value."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _bare(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _bare(super().get_params(ctx))
+
+
+class Program(typer.Typer):
+    """Commands under one name; without a command, the help is shown."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=_Group, no_args_is_help=True, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        return super().command(name, cls=_Command, **settings)
+
+
+app = Program(
+    pretty_exceptions_enable=False,
+    help="Bandit policies that cannot quietly ruin you, and the laboratory that proves it.",
+)
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from lighttail.checks import refuse
-from lighttail.cli.app import app
+from lighttail.cli.app import Program, app
 from lighttail.cli.options import print_line
-from lighttail.cli.program import Program
 
 DAMAGED = 1  # exit code
 journal = Program(help="Check and export what a service has kept, also while the service runs.")

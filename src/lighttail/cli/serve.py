@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from lighttail.cli.app import app
+from lighttail.cli.app import Program, app
 from lighttail.cli.options import console, whole_option
-from lighttail.cli.program import Program
 
 STORE, HOST, PORT = "lighttail.db", "127.0.0.1", 8710
 keys_app = Program(help="Make, list and remove the keys of a server.")
