@@ -17,7 +17,7 @@ import numpy as np
 
 from lighttail.outcomes.estimates import Estimate, Floats
 from lighttail.paper.experiments import NEW, PaperExperiment, Setting
-from lighttail.paper.figures import COLOURS, MARKERS
+from lighttail.paper.figures import COLOURS, MARKERS, grid_of
 from lighttail.paper.run import Results
 from lighttail.system.files import whole_file
 from lighttail.system.versions import used_versions
@@ -111,10 +111,7 @@ def _stored(file: Path, about: dict[str, Any]) -> LinearRegretChance | None:
 def exponents_figure(experiment: PaperExperiment, results: Results, chances: LinearRegretChances) -> Figure:
     """Two panels: -ln P / ln T, which is level for a polynomial tail, and -ln P / sqrt T, which is level for
     an exponential tail."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 5.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, [[left, right]] = grid_of(1, 2, (10, 5.0), sharex=False, sharey=False)
     for axes, unit in ((left, math.log), (right, math.sqrt)):
         _draw_series(axes, experiment, results, chances, unit)
         _draw_theory(axes, experiment, unit)

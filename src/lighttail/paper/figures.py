@@ -21,7 +21,7 @@ MARKERS = dict(zip((*STANDARD, *NEW), ("o", "s", "^", "o", "s", "^"), strict=Tru
 
 def certain_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """Histograms of the regret of EXP3-IX without noise, with one panel per estimator and problem."""
-    figure, grid = _grid(2, 2, (8.5, 5.0))
+    figure, grid = grid_of(2, 2, (8.5, 5.0))
     for axes, setting in zip(grid.flat, experiment.settings, strict=True):
         light = setting.series.endswith("loss")
         edges = np.linspace(0, 0.6 * setting.horizon, 61)
@@ -56,10 +56,8 @@ def noisier_figure(experiment: PaperExperiment, results: Results) -> Figure:
 
 def decay_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """ln P(R ≥ 0.2 T) / ln T of the standard policies, and ln P(R ≥ 0.04 T) / sqrt T of the new policies."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.5, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2, gridspec_kw={"wspace": 0.08})
+    apart: Any = {"sharex": False, "sharey": False, "gridspec_kw": {"wspace": 0.08}}
+    figure, [[left, right]] = grid_of(1, 2, (9.5, 4.2), **apart)
     _decay(left, experiment, results, STANDARD, 0.2, math.log)
     _decay(right, experiment, results, NEW, 0.04, math.sqrt)
     left.set_ylabel("ln P(regret ≥ 0.2 T) / ln T")
@@ -117,7 +115,7 @@ def _histograms(experiment: PaperExperiment, results: Results, value: Any, headi
     from matplotlib.ticker import MaxNLocator
 
     series = list(dict.fromkeys(setting.series for setting in experiment.settings))
-    figure, grid = _grid(len(series), 4, (10.5, 1.45 * len(series) + 0.8))
+    figure, grid = grid_of(len(series), 4, (10.5, 1.45 * len(series) + 0.8))
     lowest = min(float(np.quantile(value(setting), 0.0005)) for setting in experiment.settings)
     highest = max(float(value(setting).max()) for setting in experiment.settings)
     edges = np.linspace(lowest, highest, 81)
@@ -138,8 +136,10 @@ def _histograms(experiment: PaperExperiment, results: Results, value: Any, headi
     return figure
 
 
-def _grid(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+def grid_of(rows: int, columns: int, size: tuple[float, float], **settings: Any) -> tuple[Figure, Any]:
+    """A figure and the rows of its panels, which share their axes if `settings` do not say otherwise."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns, sharex=True, sharey="row", squeeze=False)
+    settings = {"sharex": True, "sharey": "row", **settings}
+    return figure, figure.subplots(rows, columns, squeeze=False, **settings)

@@ -13,6 +13,7 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, interval, probability
 from lighttail.outcomes.outcome import Outcome
 from lighttail.paper.experiments import PaperExperiment
+from lighttail.paper.figures import grid_of
 from lighttail.paper.linear import DIMS, KAPPA, POLICIES, UNDER, LinearSetting
 from lighttail.paper.run import Results
 from lighttail.paper.tables import PaperTable, with_ends
@@ -219,10 +220,7 @@ def changing_table(experiment: PaperExperiment, results: Results) -> PaperTable:
 
 def shapes_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """P(pseudo regret >= x) on a log scale, with one column per dimension and one row per factor."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 5.4), layout="constrained")
-    grid = figure.subplots(2, len(DIMS), sharex=True, sharey="row", squeeze=False)
+    figure, grid = grid_of(2, len(DIMS), (11, 5.4))
     for row, under in zip(grid, (1, 8), strict=True):
         for axes, dim in zip(row, DIMS, strict=True):
             for setting in experiment.settings:
