@@ -10,6 +10,7 @@ import typer
 from lighttail.checks import refuse
 from lighttail.cli.app import Program, app
 from lighttail.cli.options import print_line
+from lighttail.outcomes.format import counted
 
 DAMAGED = 1  # exit code
 journal = Program(help="Check and export what a service has kept, also while the service runs.")
@@ -26,7 +27,6 @@ def check(store: Store) -> None:
     from lighttail.live import open_reader
     from lighttail.live.checking import check_journal
     from lighttail.live.errors import Damaged
-    from lighttail.outcomes.format import counted
 
     reader, faults = open_reader(store), list[str]()
     events = experiments = 0
@@ -71,7 +71,6 @@ def export(
     from lighttail.live import open_reader
     from lighttail.live.errors import Damaged
     from lighttail.live.export import export_trials
-    from lighttail.outcomes.format import counted
 
     reader = open_reader(store)
     try:

@@ -21,6 +21,7 @@ from lighttail.cli.options import (
     warnings_as_lines,
     whole_option,
 )
+from lighttail.outcomes.format import counted
 from lighttail.system.memory import in_bytes
 from lighttail.system.progress import parts_reporter
 
@@ -141,8 +142,6 @@ def _plan(study: Any, folder: Path, device: str, rebuild: bool) -> None:
 
 
 def _size(study: Any, cells: Any) -> str:
-    from lighttail.outcomes.format import counted
-
     paths = sum(cell.paths for cell in cells)
     pulls = sum(cell.paths * cell.horizon for cell in cells)
     room = 0
@@ -157,7 +156,6 @@ def _size(study: Any, cells: Any) -> str:
 
 
 def _run(study: Any, folder: Path, settings: dict[str, Any], again: str) -> None:
-    from lighttail.outcomes.format import counted
     from lighttail.study import run_study
 
     cells = len(study.seeds) * len(study.horizons) * len(study.policies) * len(study.problems)

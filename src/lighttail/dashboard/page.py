@@ -35,10 +35,7 @@ CHANGES = {
 
 def frame(title: str, content: Html, signed: bool = False, script: bool = False) -> str:
     """A page of the server. signed: whether a cookie stands for a key. script: whether the page updates."""
-    head = [
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("title", f"{title} · lighttail"),
+    linked = [
         el("link", rel="stylesheet", href="/static/page.css"),
         el("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
         el("script", src="/static/page.js", defer=True) if script else None,
@@ -47,8 +44,19 @@ def frame(title: str, content: Html, signed: bool = False, script: bool = False)
     links = el("nav", el("a", "Experiments", href="/"), el("a", "Routes", href="/docs"), aria_label="Pages")
     top = el("header", el("a", "lighttail", href="/", class_="brand"), links, leave, class_="top")
     skip = el("a", "To the content", href="#content", class_="skip")
-    body = el("body", skip, top, el("main", content, id="content", tabindex="-1"))
-    return f"<!doctype html>\n{el('html', el('head', *head), body, lang='en')}\n"
+    return _document(title, linked, skip, top, el("main", content, id="content", tabindex="-1"))
+
+
+def _document(title: str, linked: Any, *parts: Html) -> str:
+    """A page. linked: what its head has besides the title. parts: what its body has."""
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("title", f"{title} · lighttail"),
+        linked,
+    )
+    return f"<!doctype html>\n{el('html', head, el('body', *parts), lang='en')}\n"
 
 
 def experiment_page(view: View, manage: bool, signed: bool, asked: View) -> str:
@@ -240,12 +248,6 @@ def static_page(view: View) -> str:
         for part in TITLES
         if part not in ("events", "settings") or view["history"]["events"]
     ]
-    head = [
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("title", f"{view['name']} · lighttail"),
-        el("style", Html((STATIC / "page.css").read_text("utf-8"))),
-    ]
+    style = el("style", Html((STATIC / "page.css").read_text("utf-8")))
     said = [el("h1", el("bdi", view["name"])), el("p", sentence(view), class_="sum")]
-    body = el("body", el("main", said, parts))
-    return f"<!doctype html>\n{el('html', el('head', head), body, lang='en')}\n"
+    return _document(view["name"], style, el("main", said, parts))

@@ -143,7 +143,7 @@ def made_after(view: View) -> str:
     """The number of pulls after which the forecast was made, if more were made since; empty if not. People
     would otherwise take an old chance for that of the pulls beside it."""
     pulls = view["risk"]["forecast"]["pulls"]
-    return f"{pulls:,} pull{'' if pulls == 1 else 's'}" if pulls < view["pulls"] else ""
+    return counted(pulls, "pull") if pulls < view["pulls"] else ""
 
 
 def the_chance(view: View) -> str:

@@ -142,7 +142,7 @@ def parse_study(content: str, called: str, find: Find, tell: Tell | None = None)
         name=source.given((), "name", name),
         paths=source.given((), "paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
         seeds=source.given((), "seeds", several(lambda key, value: _whole(key, value, 0))),
-        horizons=source.given((), "horizons", several(_horizon)),
+        horizons=source.given((), "horizons", several(lambda key, value: _whole(key, value, 1, MOST_PULLS))),
         method=source.given((), "method", lambda key, value: one_of(key, value, get_args(Method)), "auto"),
         threshold=source.given((), "threshold", positive, None),
         problems=tuple(_problems(source, words)),
@@ -189,10 +189,6 @@ def _whole(key: str, value: Any, least: int, most: int | None = None) -> int:
     if most is not None and isinstance(value, float) and value > most:
         raise refuse(key, value, f"a whole number of at most {most}")
     return whole(key, whole_float(value), least, most=most)
-
-
-def _horizon(key: str, value: Any) -> int:
-    return _whole(key, value, 1, MOST_PULLS)
 
 
 def _policies(source: Source, way: _Words, relative: dict[str, str]) -> dict[str, Policy]:

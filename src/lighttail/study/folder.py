@@ -152,7 +152,10 @@ class Folder:
             for file in cell["files"]
         }
         self._places = {place.name[-KEY_LETTERS:]: place for place in self._cell_folders()}
-        self.inputs = {name: _input_file(source) for name, source in study.inputs.items()}
+        self.inputs = {  # the name of a copy begins with the digest of the content
+            name: f"{INPUTS}/{_digest(source)}_{slug(source.stem)}{source.suffix}"
+            for name, source in study.inputs.items()
+        }
 
     def _cell_folders(self) -> list[Path]:
         return sorted(place for place in (self.path / CELLS).glob("*") if place.is_dir())
@@ -261,11 +264,6 @@ class Folder:
         for place in (*self._cell_folders(), self.path / INPUTS):
             if place.is_dir() and not any(place.iterdir()):
                 place.rmdir()
-
-
-def _input_file(source: Path) -> str:
-    """The name of the copy of a data file, which begins with the digest of the content."""
-    return f"{INPUTS}/{_digest(source)}_{slug(source.stem)}{source.suffix}"
 
 
 def _digest(path: Path) -> str:
