@@ -4,16 +4,15 @@ standard library is needed."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lighttail.checks import whole
 from lighttail.client.service import RemoteExperiment, Service
-from lighttail.live.requests import Served, Told
-from lighttail.online import Experiment, LinearExperiment
 
+Params = ParamSpec("Params")
 Value = TypeVar("Value")
 MOST_AT_ONCE = 1_000
 
@@ -55,60 +54,35 @@ class AsyncService:
         await self.close()
 
 
+def _awaited(
+    method: Callable[Concatenate[RemoteExperiment, Params], Value],
+) -> Callable[Concatenate[AsyncExperiment, Params], Coroutine[Any, Any, Value]]:
+    """A method of `RemoteExperiment` for coroutines."""
+
+    @wraps(method)
+    async def awaited(self: AsyncExperiment, /, *given: Params.args, **named: Params.kwargs) -> Value:
+        return await self._run(method, self.remote, *given, **named)
+
+    return awaited
+
+
 class AsyncExperiment:
-    """An experiment of a server, for coroutines. `remote` is the one for threads."""
+    """An experiment of a server, for coroutines: each method is that of `RemoteExperiment`, to be awaited.
+    `remote` is the experiment for threads."""
 
     def __init__(self, service: AsyncService, remote: RemoteExperiment) -> None:
         self.name, self.remote, self._run = remote.name, remote, service._run
 
-    async def ask(self, count: int | None = None, **named: Any) -> Served | list[Served]:
-        """As `RemoteExperiment.ask`."""
-        return await self._run(self.remote.ask, count, **named)
-
-    async def tell(self, *given: Any) -> Told:
-        """As `RemoteExperiment.tell`."""
-        return await self._run(self.remote.tell, *given)
-
-    async def summary(self) -> dict[str, Any]:
-        """As `RemoteExperiment.summary`."""
-        return await self._run(self.remote.summary)
-
-    async def forecast(self, *given: Any, **named: Any) -> dict[str, Any]:
-        """As `RemoteExperiment.forecast`."""
-        return await self._run(self.remote.forecast, *given, **named)
-
-    async def to_json(self) -> str:
-        """As `RemoteExperiment.to_json`."""
-        return await self._run(self.remote.to_json)
-
-    async def state(self) -> Experiment | LinearExperiment:
-        """As `RemoteExperiment.state`."""
-        return await self._run(self.remote.state)
-
-    async def journal(self, after: int = 0) -> list[dict[str, Any]]:
-        """As `RemoteExperiment.journal`."""
-        return await self._run(self.remote.journal, after)
-
-    async def pause(self) -> bool:
-        """As `RemoteExperiment.pause`."""
-        return await self._run(self.remote.pause)
-
-    async def resume(self) -> bool:
-        """As `RemoteExperiment.resume`."""
-        return await self._run(self.remote.resume)
-
-    async def stop(self) -> bool:
-        """As `RemoteExperiment.stop`."""
-        return await self._run(self.remote.stop)
-
-    async def add(self, arm: str | int) -> bool:
-        """As `RemoteExperiment.add`."""
-        return await self._run(self.remote.add, arm)
-
-    async def retire(self, arm: str | int) -> bool:
-        """As `RemoteExperiment.retire`."""
-        return await self._run(self.remote.retire, arm)
-
-    async def set(self, settings: dict[str, Any]) -> bool:
-        """As `RemoteExperiment.set`."""
-        return await self._run(self.remote.set, settings)
+    ask = _awaited(RemoteExperiment.ask)
+    tell = _awaited(RemoteExperiment.tell)
+    summary = _awaited(RemoteExperiment.summary)
+    forecast = _awaited(RemoteExperiment.forecast)
+    to_json = _awaited(RemoteExperiment.to_json)
+    state = _awaited(RemoteExperiment.state)
+    journal = _awaited(RemoteExperiment.journal)
+    pause = _awaited(RemoteExperiment.pause)
+    resume = _awaited(RemoteExperiment.resume)
+    stop = _awaited(RemoteExperiment.stop)
+    add = _awaited(RemoteExperiment.add)
+    retire = _awaited(RemoteExperiment.retire)
+    set = _awaited(RemoteExperiment.set)
