@@ -34,6 +34,7 @@ import http_load
 from lighttail.live import Desk, Office, open_journal
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.journal import NO_DIGEST, Batch, Event, Journal, rows_of
+from lighttail.live.requests import ask_for, tell_of
 from lighttail.live.sqlite import SqliteJournal
 from lighttail.server.run import quick_switches
 
@@ -191,9 +192,9 @@ class Load:
                 if self.pause:  # also before the first ask: callers do not come all at once
                     await asyncio.sleep(rng.expovariate(1.0 / self.pause))
                 begun = time.perf_counter()
-                (trial,) = await waiting.ask(key=f"{self.tag}{caller}-{turn}")
+                (trial,) = await waiting.answer(ask_for(key=f"{self.tag}{caller}-{turn}"))
                 self.waits.append(time.perf_counter() - begun)
-                await waiting.tell([(trial.id, 0.5)])
+                await waiting.answer(tell_of([(trial.id, 0.5)]))
 
         await asyncio.gather(*map(work, range(self.callers)))
 

@@ -324,7 +324,7 @@ def test_a_desk_without_a_thread_closes(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_coroutines_are_refused_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     async def asked(desk: Any) -> Any:
-        return await asyncio.wait_for(AsyncDesk(desk).ask(), FOREVER)
+        return await asyncio.wait_for(AsyncDesk(desk).answer(ask_for()), FOREVER)
 
     with desk_of(AheadJournal()) as desk:
         NoThreads(monkeypatch, "desk of")

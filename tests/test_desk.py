@@ -21,7 +21,7 @@ from lighttail.live import Journal, Office
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import Refused, status_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.requests import Told, ask_for, tell_of
+from lighttail.live.requests import Look, Told, ask_for, tell_of
 
 
 def refused(call: Any, status: int, field: str | None, words: str = "") -> lt.BadInput:
@@ -638,16 +638,16 @@ def test_coroutines_wait_for_a_desk(journal: Journal) -> None:
         waiting = AsyncDesk(desk)
 
         async def one(n: int) -> Any:
-            (trial,) = await waiting.ask(key=f"k{n}")
-            return trial.id, await waiting.tell([(trial.id, 1.0)])
+            (trial,) = await waiting.answer(ask_for(key=f"k{n}"))
+            return trial.id, await waiting.answer(tell_of([(trial.id, 1.0)]))
 
         found = await asyncio.gather(*(one(n) for n in range(40)))
         with pytest.raises(lt.BadInput, match=r"^id must be"):
-            await waiting.tell([(99, 1.0)])
-        gone = asyncio.ensure_future(waiting.ask())
+            await waiting.answer(tell_of([(99, 1.0)]))
+        gone = asyncio.ensure_future(waiting.answer(ask_for()))
         await asyncio.sleep(0)
         gone.cancel()
-        return found, await waiting.summary(), await waiting.state()
+        return found, await waiting.answer(Look("summary")), await waiting.answer(Look("state"))
 
     with desk_of(journal) as desk:
         found, summary, state = asyncio.run(main())

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from lighttail.live.desk import Desk
-from lighttail.live.requests import Look, Request, Served, Told, ask_for, tell_of
+from lighttail.live.requests import Request
 from lighttail.live.ticket import Ticket
 
 
@@ -37,22 +37,6 @@ class AsyncDesk:
             for ticket in tickets:
                 ticket.error = error
             _answer(tickets)
-
-    def ask(self, *given: Any, **named: Any) -> asyncio.Future[list[Served]]:
-        """As `Desk.ask`, to be awaited."""
-        return self.answer(ask_for(*given, **named))
-
-    def tell(self, rewards: Any) -> asyncio.Future[Told]:
-        """As `Desk.tell`, to be awaited."""
-        return self.answer(tell_of(rewards))
-
-    def summary(self) -> asyncio.Future[dict[str, Any]]:
-        """As `Desk.summary`, to be awaited."""
-        return self.answer(Look("summary"))
-
-    def state(self) -> asyncio.Future[str]:
-        """As `Desk.state`, to be awaited."""
-        return self.answer(Look("state"))
 
     def _finished(self, tickets: list[Ticket]) -> None:
         """In the desk's thread: wake the loop once for all answers of a commit."""

@@ -17,6 +17,7 @@ from lighttail.live.journal import PAGE
 from lighttail.live.office import check_known
 from lighttail.live.requests import (
     Change,
+    Look,
     Request,
     arm_change,
     ask_for,
@@ -87,10 +88,8 @@ class Routes:
         check_fields(body, ASK_FIELDS)
         if "actions" in body or "labels" in body:
             check_offer(body)
-        wish = ask_for(**body)
-        desk = self._desks.get(name) or await self._opened(name)
         trials: list[TrialAnswer] = []
-        for trial in await desk.answer(wish):
+        for trial in await self.desk_of(name, ask_for(**body)):
             one: TrialAnswer = {"id": str(trial.id), "arm": trial.arm, "by": trial.by}
             if trial.action is not None:
                 one["action"] = list(trial.action)
@@ -102,9 +101,7 @@ class Routes:
         if isinstance(body, dict) and body.get("rewards") is None:
             raise refuse("rewards", None, TOLD, found="is missing")
         check_fields(body, ("rewards",))
-        wish = tell_of(pairs_of(body["rewards"]))
-        desk = self._desks.get(name) or await self._opened(name)
-        counted, repeated, late = await desk.answer(wish)
+        counted, repeated, late = await self.desk_of(name, tell_of(pairs_of(body["rewards"])))
         if repeated:
             self.meter.repeated[name] += repeated
         told: ToldAnswer = {"counted": counted, "repeated": repeated}
@@ -117,7 +114,7 @@ class Routes:
         desk, new = await run_in_threadpool(lambda: self.office.create(**body))
         waiting = self._desks.setdefault(desk.name, AsyncDesk(desk))
         self.watch.changed(desk.name)
-        return json_answer(await waiting.summary(), 201 if new else 200)
+        return json_answer(await waiting.answer(Look("summary")), 201 if new else 200)
 
     async def listed(self) -> ListAnswer:
         """List the experiments."""
@@ -125,13 +122,12 @@ class Routes:
 
     async def summary(self, name: ExperimentName) -> SummaryAnswer:
         """Show an experiment in numbers."""
-        found: Any = await (self._desks.get(name) or await self._opened(name)).summary()
+        found: Any = await self.desk_of(name, Look("summary"))
         return found  # type: ignore[no-any-return]
 
     async def _change(self, name: str, body: Any, kind: str) -> ChangeAnswer:
         check_fields(body, ())
-        desk = self._desks.get(name) or await self._opened(name)
-        return {"changed": bool(await desk.answer(Change(kind, {})))}
+        return {"changed": bool(await self.desk_of(name, Change(kind, {})))}
 
     async def pause(self, name: ExperimentName, body: NoBody) -> ChangeAnswer:
         """Serve the fall-back arm from now on; rewards still count."""
@@ -151,21 +147,18 @@ class Routes:
         given = [(kind, arm) for kind, arm in body.items() if arm is not None]
         if len(given) != 1:
             raise refuse("body", body, "an object with either add or retire")
-        desk = self._desks.get(name) or await self._opened(name)
-        return {"changed": bool(await desk.answer(arm_change(*given[0])))}
+        return {"changed": bool(await self.desk_of(name, arm_change(*given[0])))}
 
     async def settings(self, name: ExperimentName, body: SettingsBody) -> ChangeAnswer:
         """Have these settings from now on, in place of all that there were."""
         check_fields(body, ("settings",), ("settings",))
-        wish = settings_change(body["settings"])
-        desk = self._desks.get(name) or await self._opened(name)
-        changed = bool(await desk.answer(wish))
+        changed = bool(await self.desk_of(name, settings_change(body["settings"])))
         self.watch.changed(name)
         return {"changed": changed}
 
     async def state(self, name: ExperimentName) -> Any:
         """What the policy knows, as `Experiment.from_json` reads it."""
-        text = await (self._desks.get(name) or await self._opened(name)).state()
+        text = await self.desk_of(name, Look("state"))
         return Answer(200, text.encode("ascii", "backslashreplace"))
 
     async def journal(self, name: ExperimentName, after: After = 0) -> Any:
@@ -221,7 +214,7 @@ class Routes:
         desk = waiting.desk
         here = {"commits": desk.commits, "written": desk.written, "waiting": desk.waiting}
         async with asyncio.timeout(PATIENCE):
-            return {**await waiting.summary(), **here, "repeated": self.meter.repeated[name]}
+            return {**await waiting.answer(Look("summary")), **here, "repeated": self.meter.repeated[name]}
 
 
 def check_fields(body: Any, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> None:
