@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -16,27 +16,7 @@ from lighttail.online.trials import Label
 
 LATE = ("ignore", "amend")
 THEN = ("warn", "pause")
-NAMES = (
-    "shares",
-    "holdout",
-    "sticky",
-    "window",
-    "default",
-    "late",
-    "risk",
-    "fallback",
-    "rewards",
-    "means",
-)
-FOR_ARMS = (
-    "shares",
-    "holdout",
-    "sticky",
-    "fallback",
-    "risk",
-    "rewards",
-    "means",
-)  # a linear policy is offered other actions at every ask
+FOR_ALL = ("window", "default", "late")  # also for a linear policy, which is offered other actions each time
 
 
 @dataclass(frozen=True)
@@ -126,6 +106,9 @@ class Settings:
         return None
 
 
+NAMES = tuple(one.name for one in fields(Settings) if one.name != "plain")
+
+
 def drawn(*words: str) -> float:
     """A number in [0, 1), drawn by a hash of the words: the first 53 of its bits.
 
@@ -147,7 +130,7 @@ def read_settings(value: Any, labels: Sequence[Label] | None, player: Player) ->
         raise refuse("settings", value, f"an object with some of the fields {', '.join(NAMES)}")
     for name in value:
         known_word("the name of a setting", name, NAMES)
-        if labels is None and name in FOR_ARMS:
+        if labels is None and name not in FOR_ALL:
             raise refuse(f"settings.{name}", value[name], "left out if the actions change at every ask")
     given = {name: entry for name, entry in value.items() if entry is not None}
     made = _window(Settings(), given, player)
