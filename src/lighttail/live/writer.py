@@ -24,22 +24,6 @@ class Group:
     the lines of the asks of each key that was found or used. error: why the commit failed; None if it did
     not. took: the seconds of the commit. waiting: the requests that waited when it ended."""
 
-    __slots__ = (
-        "_stories",
-        "after",
-        "digest",
-        "done",
-        "error",
-        "kept",
-        "keys",
-        "landed",
-        "name",
-        "rows",
-        "tickets",
-        "took",
-        "waiting",
-    )
-
     def __init__(self, name: str, landed: Callable[[Group], None], after: int, digest: bytes) -> None:
         self.name, self.landed, self.after, self.digest = name, landed, after, digest
         self.done = threading.Event()
