@@ -15,13 +15,8 @@ encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # ASCI
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")  # no proxy and no browser keeps what needs a key
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
-STYLE_ALONE = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
 RETRY = (b"retry-after", b"1")
-KINDS = {
-    "text": b"text/plain; version=0.0.4; charset=utf-8",
-    "html": b"text/html; charset=utf-8",
-    "lines": b"application/x-ndjson",
-}
+KINDS = {"text": b"text/plain; version=0.0.4; charset=utf-8", "lines": b"application/x-ndjson"}
 
 
 class Answer(NamedTuple):
@@ -38,9 +33,8 @@ def json_answer(value: Any, status: int = 200) -> Answer:
 
 
 def text_answer(kind: str, content: bytes | AsyncIterator[bytes]) -> Answer:
-    """Plain text, a page, or lines of JSON."""
-    policy = (STYLE_ALONE,) if kind == "html" else ()
-    return Answer(200, content, ((b"content-type", KINDS[kind]), NO_STORE, *policy))
+    """Plain text, or lines of JSON."""
+    return Answer(200, content, ((b"content-type", KINDS[kind]), NO_STORE))
 
 
 def problem(error: BadInput, status: int | None = None, *more: Pair) -> Answer:

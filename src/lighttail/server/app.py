@@ -16,12 +16,11 @@ import lighttail
 from lighttail.checks import BadInput
 from lighttail.live import Office
 from lighttail.server.dashboard import Dashboard
-from lighttail.server.document import document_of
 from lighttail.server.gate import Gate, PlainRoute, refused
 from lighttail.server.guard import Guard
 from lighttail.server.keys import Keys
 from lighttail.server.metrics import Meter
-from lighttail.server.pages import Pages
+from lighttail.server.pages import Pages, document_of
 from lighttail.server.routes import Routes
 from lighttail.server.shapes import ProblemAnswer, SummaryAnswer
 from lighttail.server.visits import refusal_page

@@ -1,18 +1,19 @@
-"""The page of all routes, made from the OpenAPI document. It has no script and loads nothing."""
+"""The routes for readers: the OpenAPI document, and the page of all routes, which is made from it."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
 
-from lighttail.server.answers import Answer, json_answer, text_answer
+from lighttail.dashboard.html import Html, el, html, table
+from lighttail.dashboard.page import frame
+from lighttail.server.answers import Answer, json_answer
+from lighttail.server.visits import page_answer
 
-STYLE = """body{font:16px/1.5 system-ui,sans-serif;
-max-width:60rem;margin:2rem auto;padding:0 1rem;color:#16202c}
-code,pre{background:#eef2f7;padding:.1rem .3rem;border-radius:4px}pre{padding:.6rem;overflow-x:auto}
-table{border-collapse:collapse}td,th{text-align:left;padding:.3rem .8rem .3rem 0;vertical-align:top}"""
+ABOUT = "Adaptive experiments that several programs share. Every reward counts exactly once."
+BEARER = {"type": "http", "scheme": "bearer", "description": "A key of the server, if it has keys."}
 
 
 class Pages:
@@ -28,54 +29,79 @@ class Pages:
     async def docs(self) -> Answer:
         """The routes, from the OpenAPI document."""
         found = self.app.openapi()
-        rows = "".join(
-            _row(method, path, operation)
+        rows = [
+            [
+                el("code", f"{method.upper()} {path}", class_="whole"),
+                operation["description"],
+                _body(operation),
+            ]
             for path, operations in found["paths"].items()
             for method, operation in operations.items()
-        )
-        table = f"<table><tr><th>route</th><th>what it does</th><th>body</th></tr>{rows}</table>"
-        shapes = "".join(
-            f"<h3 id='{escape(name)}'>{escape(name)}</h3><p>{escape(shape.get('description', ''))}</p>"
-            f"<ul>{_fields(shape)}</ul>"
+        ]
+        shapes = [
+            (el("h3", name, id=name), el("p", shape.get("description")), el("ul", _fields(shape)))
             for name, shape in found["components"]["schemas"].items()
+        ]
+        content = html(
+            el("h1", "Routes"),
+            el("p", found["info"]["description"]),
+            el("div", table("All routes", ["route", "what it does", "body"], rows, True), class_="routes"),
+            el("p", "For programs: ", el("a", "the OpenAPI document", href="/openapi.json"), "."),
+            el("h2", "Shapes"),
+            shapes,
         )
-        more = '<p>For programs: <a href="/openapi.json">the OpenAPI document</a>. '
-        more += 'For people: <a href="/">the experiments</a>.</p>'
-        return page(
-            "Routes", f"<p>{escape(found['info']['description'])}</p>{table}{more}<h2>Shapes</h2>{shapes}"
-        )
+        return page_answer(frame("Routes", content))
 
 
-def page(title: str, content: str) -> Answer:
-    """A page of HTML."""
-    head = f'<meta charset="utf-8"><title>lighttail: {escape(title)}</title><style>{STYLE}</style>'
-    body = f"<h1>{escape(title)}</h1>{content}"
-    text = f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'
-    return text_answer("html", text.encode("utf-8"))
+def _body(operation: dict[str, Any]) -> Html | None:
+    """The link to the shape of the body that a route takes."""
+    if "requestBody" not in operation:
+        return None
+    name = _shape_of(operation["requestBody"]["content"]["application/json"]["schema"])
+    return el("a", name, href=f"#{name}")
 
 
-def _row(method: str, path: str, operation: dict[str, Any]) -> str:
-    said = str(operation["description"])
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    name = body.get("$ref", "").rpartition("/")[2]
-    link = f"<a href='#{escape(name)}'>{escape(name)}</a>" if name else ""
-    route = f"<code>{method.upper()} {escape(path)}</code>"
-    return f"<tr><td>{route}</td><td>{escape(said)}</td><td>{link}</td></tr>"
-
-
-def _fields(shape: dict[str, Any]) -> str:
+def _fields(shape: dict[str, Any]) -> list[Html]:
     needed = shape.get("required", [])
-    return "".join(
-        f"<li><code>{escape(name)}</code>{'' if name in needed else ' (optional)'} "
-        f"{escape(_kind(field))} {escape(field.get('description', ''))}</li>"
+    return [
+        el(
+            "li",
+            el("code", name),
+            f"{'' if name in needed else ' (optional)'} {_kind(field)} {field.get('description', '')}",
+        )
         for name, field in shape.get("properties", {}).items()
-    )
+    ]
 
 
 def _kind(field: dict[str, Any]) -> str:
     if "anyOf" in field:
         return " or ".join(_kind(one) for one in field["anyOf"])
     if "$ref" in field:
-        return str(field["$ref"]).rpartition("/")[2]
+        return _shape_of(field)
     kind = str(field.get("type", "any"))
     return f"list of {_kind(field['items'])}" if kind == "array" and "items" in field else kind
+
+
+def _shape_of(field: dict[str, Any]) -> str:
+    return str(field["$ref"]).rpartition("/")[2]
+
+
+def document_of(app: FastAPI) -> dict[str, Any]:
+    """The document, made once. A key is needed if the server has keys, and by no route for probes."""
+    if app.openapi_schema is None:
+        made = get_openapi(title=app.title, version=app.version, description=ABOUT, routes=app.routes)
+        made["components"]["securitySchemes"] = {"key": BEARER}
+        for path in made["paths"].values():
+            for operation in path.values():
+                if operation.pop("x-role", None) is not None:
+                    operation["security"] = [{}, {"key": []}]
+                _optional_body(operation, made["components"]["schemas"])
+        app.openapi_schema = made
+    return app.openapi_schema
+
+
+def _optional_body(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Say that a body may be left out if it has no field that must be given."""
+    if (body := operation.get("requestBody")) is not None:
+        name = _shape_of(body["content"]["application/json"]["schema"])
+        body["required"] = bool(schemas[name].get("required"))
