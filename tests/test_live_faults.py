@@ -30,7 +30,7 @@ from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import outlook
 from lighttail.live.postgres import PostgresJournal
 from lighttail.live.requests import ask_for, tell_of
-from lighttail.live.sqlite import SqliteJournal, _SqliteReading
+from lighttail.live.sqlite import SqliteJournal
 from lighttail.live.ticket import Ticket
 from lighttail.live.writer import Group
 
@@ -224,15 +224,15 @@ def test_a_read_that_fails_within_a_request_leaves_no_gap(
     """One read after another fails while three amends are played; the next requests are answered, and the
     journal stays whole."""
     reads, fails = [0], [0]
-    found = _SqliteReading._found
+    found = SqliteJournal._looked
 
-    def failing(self: _SqliteReading, where: str, *values: Any, by: str = "") -> list[str]:
+    def failing(self: SqliteJournal, query: str, values: tuple[Any, ...]) -> list[Any]:
         reads[0] += 1
         if reads[0] == fails[0]:
             raise unavailable("disk I/O error")
-        return found(self, where, *values, by=by)
+        return found(self, query, values)
 
-    monkeypatch.setattr(_SqliteReading, "_found", failing)
+    monkeypatch.setattr(SqliteJournal, "_looked", failing)
     journal, clock = SqliteJournal(tmp_path / "a.db"), Clock()
     settings = {"window": 10, "default": 0, "late": "amend"}
     with desk_of(journal, clock, settings=settings) as desk:

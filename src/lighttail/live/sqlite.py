@@ -6,9 +6,10 @@ never stop the writer. `synchronous=FULL` brings every commit to the disk before
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -60,9 +61,10 @@ def _insert(rows: int) -> str:
 # to 256 rows take at most two steps, by few enough statements that Python keeps all of them prepared.
 INSERTS = [(size, _insert(size)) for size in (*range(256, 0, -16), *range(15, 0, -1))]
 MARKS = ("application_id", "user_version")
+LISTED = "(SELECT value FROM json_each(?))"  # however many values there are, one statement is prepared
+Look = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
 ROWS = """SELECT events.seq, trial, key, unit, body, events.digest FROM events
     JOIN experiments ON experiment = number WHERE name = ?"""
-MOST_LISTED = 512  # values of one IN (...)
 
 
 def _text(raw: bytes) -> str:
@@ -82,56 +84,33 @@ def _said(error: sqlite3.Error) -> str:
 
 
 class _SqliteFinder(Finder):
-    def __init__(self, link: sqlite3.Connection, number: int) -> None:
-        self.link, self.number = link, number
+    """Finds the events of an experiment. look: carries out a statement with its values."""
+
+    def __init__(self, look: Look, number: int) -> None:
+        self.look, self.number = look, number
 
     def _found(self, where: str, *values: Any, by: str = "") -> list[str]:
         """The lines that fulfil a condition. by: the index; without the name SQLite would read all events."""
         index = f" INDEXED BY events_{by}" if by else ""
         query = f"SELECT body FROM events{index} WHERE experiment = ? AND {where}"
-        return [body for (body,) in self.link.execute(query, (self.number, *values))]
-
-    def _listed(self, where: str, values: list[str], by: str = "") -> list[str]:
-        """The lines that fulfil a condition with a list. A list is filled up to a power of 2 with its last
-        value, so that few statements are to be prepared."""
-        found = []
-        for first in range(0, len(values), MOST_LISTED):
-            some = values[first : first + MOST_LISTED]
-            some += some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
-            found += self._found(where.format(", ".join("?" * len(some))), *some, by=by)
-        return found
+        return [body for (body,) in self.look(query, (self.number, *values))]
 
     def bodies_with(self, keys: list[str]) -> list[str]:
-        return self._listed("key IN ({}) ORDER BY seq", keys, by="key")
+        return self._found(f"key IN {LISTED} ORDER BY seq", json.dumps(keys), by="key")
 
     def bodies_of_units(self, units: list[str], after: int = 0) -> list[str]:
-        which = f"WHERE experiment = {self.number} AND seq > {int(after)}"
-        mine = f"FROM events INDEXED BY events_unit {which}"
-        return self._listed(f"seq IN (SELECT MIN(seq) {mine} AND unit IN ({{}}) GROUP BY unit)", units)
+        which = f"WHERE experiment = ? AND seq > ? AND unit IN {LISTED}"
+        first = f"SELECT MIN(seq) FROM events INDEXED BY events_unit {which} GROUP BY unit"
+        return self._found(f"seq IN ({first})", self.number, int(after), json.dumps(units))
 
     def bodies_of(self, trial: int) -> list[str]:
         return self._found("trial = ? ORDER BY seq", trial, by="trial")
 
 
-class _SqliteReading(_SqliteFinder):
-    """Finds events on a connection that cannot write, which all desks share."""
-
-    def __init__(self, link: sqlite3.Connection, number: int, lock: Any) -> None:
-        super().__init__(link, number)
-        self.lock = lock
-
-    def _found(self, where: str, *values: Any, by: str = "") -> list[str]:
-        try:
-            with self.lock:
-                return super()._found(where, *values, by=by)
-        except sqlite3.Error as error:
-            raise unavailable(_said(error)) from None
-
-
 class _SqliteTurn(_SqliteFinder, Turn):
     def __init__(self, link: sqlite3.Connection, number: int, last: int, digest: bytes) -> None:
-        super().__init__(link, number)
-        self.last, self.digest = last, digest
+        super().__init__(link.execute, number)
+        self.link, self.last, self.digest = link, last, digest
 
     def bodies(self, after: int, most: int) -> list[str]:
         return self._found("seq > ? ORDER BY seq LIMIT ?", after, most)
@@ -180,13 +159,17 @@ class SqliteReader(Reader):
         link.text_factory = _text
         return link
 
-    def _read(self, query: str, *values: Any) -> list[Any]:
-        """What a reader finds, on a connection of its own that cannot write."""
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
         try:
-            with closing(self._reading()) as link:
-                return link.execute(query, values).fetchall()
+            yield
         except sqlite3.Error as error:
             raise unavailable(_said(error)) from None
+
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        """What a reader finds, on a connection of its own that cannot write."""
+        with self._mapped(), closing(self._reading()) as link:
+            return link.execute(query, values).fetchall()
 
     def names(self) -> list[str]:
         return [name for (name,) in self._read("SELECT name FROM experiments ORDER BY number")]
@@ -277,13 +260,6 @@ class SqliteJournal(SqliteReader, Journal):
                 raise
             return True
 
-    @contextmanager
-    def _mapped(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise unavailable(_said(error)) from None
-
     def _rolled_back(self) -> None:
         with suppress(sqlite3.Error):
             if self._link.in_transaction:
@@ -328,7 +304,12 @@ class SqliteJournal(SqliteReader, Journal):
     def finder(self, name: str) -> Finder:
         with self._lock, self._mapped():
             number = self._number_of(name)
-        return _SqliteReading(self._look, number, self._look_lock)
+        return _SqliteFinder(self._looked, number)
+
+    def _looked(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+        """What is found on the connection that cannot write, which all desks share."""
+        with self._look_lock, self._mapped():
+            return self._look.execute(query, values).fetchall()
 
     def keep(self, name: str, kept: Kept) -> None:
         query = """INSERT OR REPLACE INTO snapshots
