@@ -345,21 +345,22 @@ def test_people_who_wait_do_not_keep_the_watch_back_and_leave_when_they_go(monke
         office, desk = begun(Clock(), risk=RISK)
         asker, forecasts = AsyncDesk(desk), Forecasts()
         waiting = [
-            asyncio.ensure_future(forecasts.answer(asker, loss=3.0 + place)) for place in range(MOST_WAITING)
+            asyncio.ensure_future(forecasts.made(asker, Wish(loss=3.0 + place)))
+            for place in range(MOST_WAITING)
         ]
         while forecasts._asked._waiting.get("one", 0) < MOST_WAITING:
             await asyncio.sleep(0.01)
         with pytest.raises(BadInput, match="too many forecasts"):
-            await forecasts.answer(asker, loss=2.0)
+            await forecasts.made(asker, Wish(loss=2.0))
         assert (await forecasts.made(asker))[1] == {"chance": {}}  # the watch does not wait
         for one in waiting[1:]:
             one.cancel()
         await asyncio.gather(*waiting[1:], return_exceptions=True)
-        last = asyncio.ensure_future(forecasts.answer(asker, loss=2.0))
+        last = asyncio.ensure_future(forecasts.made(asker, Wish(loss=2.0)))
         while forecasts._asked._waiting["one"] < 2:  # those who left wait no longer
             await asyncio.sleep(0.01)
         block.set()
-        assert await last == {"chance": {}}
+        assert (await last)[1] == {"chance": {}}
         await waiting[0]
         forecasts.close()
         office.close()

@@ -13,7 +13,6 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from lighttail.checks import BadInput, refuse
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
 from lighttail.live.requests import Look
@@ -56,31 +55,11 @@ class Forecasts:
     def __init__(self) -> None:
         self._asked, self._watched = _Lane(), _Lane()
 
-    async def answer(
-        self,
-        desk: AsyncDesk,
-        loss: float | None = None,
-        horizon: int | None = None,
-        low: float | None = None,
-        high: float | None = None,
-        paths: int | None = None,
-    ) -> dict[str, Any]:
-        """The forecast of an experiment as JSON values. The same wish about the same state gets the
-        answer that was kept."""
-        if (low is None) != (high is None):
-            raise refuse("low" if low is None else "high", None, "given if the other limit of the means is")
-        between = None if low is None or high is None else (low, high)
-        wish = (await _outlook_module()).Wish(loss, horizon, between, paths)
-        try:
-            return (await self.made(desk, wish))[1]
-        except BadInput as error:
-            raise error.renamed("low and high") if between and error.field == "between" else error from None
-
     async def made(self, desk: AsyncDesk, wish: Any = None) -> tuple[Any, dict[str, Any]]:
         """What the forecast was made from, and the forecast. Without a wish, the forecast of the risk
         budget, in the lane of the watch."""
         lane = self._watched if wish is None else self._asked
-        wish = (await _outlook_module()).Wish() if wish is None else wish
+        wish = (await outlook_module()).Wish() if wish is None else wish
         async with lane.turn(desk.desk.name):
             outlook: Any = await desk.answer(Look("outlook"))
             asked = (outlook.stamp, wish)
@@ -97,6 +76,6 @@ class Forecasts:
             lane.close()
 
 
-async def _outlook_module() -> Any:
+async def outlook_module() -> Any:
     """`lighttail.live.outlook`, which is slow to import: neither the loop nor a desk may wait for it."""
     return await run_in_threadpool(importlib.import_module, "lighttail.live.outlook")

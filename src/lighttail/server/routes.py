@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from starlette.concurrency import run_in_threadpool
 
-from lighttail.checks import EXACT, known_word, refuse
+from lighttail.checks import EXACT, BadInput, known_word, refuse
 from lighttail.live import Office
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import unavailable
@@ -26,7 +26,7 @@ from lighttail.live.requests import (
     tell_of,
 )
 from lighttail.server.answers import Answer, json_answer, text_answer
-from lighttail.server.forecasts import Forecasts
+from lighttail.server.forecasts import Forecasts, outlook_module
 from lighttail.server.metrics import Meter, experiment_lines
 from lighttail.server.shapes import (
     ArmsBody,
@@ -185,7 +185,14 @@ class Routes:
     ) -> ForecastAnswer:
         """What the experiment may lose by its end, from its present state."""
         desk = self._desks.get(name) or await self._opened(name)
-        found: Any = await self.forecasts.answer(desk, loss, horizon, low, high, paths)
+        if (low is None) != (high is None):
+            raise refuse("low" if low is None else "high", None, "given if the other limit of the means is")
+        between = None if low is None or high is None else (low, high)
+        wish = (await outlook_module()).Wish(loss, horizon, between, paths)
+        try:
+            found: Any = (await self.forecasts.made(desk, wish))[1]
+        except BadInput as error:
+            raise error.renamed("low and high") if between and error.field == "between" else error from None
         return found  # type: ignore[no-any-return]
 
     async def alive(self) -> HealthAnswer:
