@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from queue import Empty, Full, Queue
+from queue import Full, Queue
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,7 +59,7 @@ class Webhook:
             yield f"{name} {count}"
 
     def _work(self) -> None:
-        while (body := self._next()) is not None:
+        while (body := self._queue.get()) is not None:
             why = ""
             for pause in (0.0, *PAUSES):
                 sleep(pause)
@@ -72,11 +72,6 @@ class Webhook:
                     break
             else:
                 self._failed(body, why)
-
-    def _next(self) -> dict[str, Any] | None:
-        while True:
-            with suppress(Empty):
-                return self._queue.get(timeout=PATIENCE)
 
     def _tried(self, body: dict[str, Any]) -> str:
         """Why a try failed; empty if it did not. A redirect is not followed."""
