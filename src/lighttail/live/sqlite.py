@@ -32,6 +32,7 @@ from lighttail.live.journal import (
     Turn,
     text_digest,
 )
+from lighttail.system.files import lock_alone
 
 FORMAT = 1
 APPLICATION = 0x6C747461  # "ltta", which marks the file as a journal of lighttail
@@ -334,7 +335,7 @@ def _locked(path: Path) -> Any:
         why = f": {error.strerror}"
         raise refuse("store", str(path), "a file in a folder that can be written", more=why) from None
     try:
-        _take_lock(held)
+        lock_alone(held)
     except OSError:
         held.close()
         more = "; several servers can share a PostgreSQL database: --store postgresql://..."
@@ -342,14 +343,3 @@ def _locked(path: Path) -> Any:
             "store", str(path), "a file that no other server uses", found="is in use", more=more
         ) from None
     return held
-
-
-def _take_lock(held: Any) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        msvcrt.locking(held.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        return
-    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

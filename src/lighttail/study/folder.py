@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sys
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ from lighttail.study.manifest import (
     versions,
 )
 from lighttail.study.parquet import fits
-from lighttail.system.files import NotWritten, in_a_sentence, leftovers, output_folder, whole_file
+from lighttail.system.files import NotWritten, in_a_sentence, leftovers, lock_alone, output_folder, whole_file
 
 CELLS, INPUTS, REPORT, LOCK = "cells", "inputs", "report", ".lock"
 PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
@@ -110,7 +109,7 @@ def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
     check_belongs(path, study, rebuild)  # before anything is written into the folder
     with output_folder("out", path), open(path / LOCK, "ab") as file:
         try:
-            _lock(file)
+            lock_alone(file)
         except BlockingIOError:
             alone, found = "a folder in which no other run is at work", f"is {str(path)!r}"
             raise refuse("out", str(path), alone, found=found) from None
@@ -123,21 +122,6 @@ def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
         finally:
             if {entry.name for entry in path.iterdir()} == {LOCK}:  # nothing was begun
                 (path / LOCK).unlink(missing_ok=True)
-
-
-def _lock(file: Any) -> None:
-    """Lock a file until it is closed. The system closes the files of a process that is killed."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            raise BlockingIOError from None
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Folder:

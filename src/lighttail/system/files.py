@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO
+from typing import IO, Any
 
 from lighttail.checks import refuse
 
@@ -99,3 +100,19 @@ def _remove_empty(place: Path) -> bool:
     if all(inside):
         place.rmdir()
     return all(inside)
+
+
+def lock_alone(file: IO[Any]) -> None:
+    """Lock a file until it is closed. The system closes the files of a process that is killed. Raises
+    BlockingIOError if the file is locked already."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            raise BlockingIOError from None
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
