@@ -42,10 +42,6 @@ class Tally:
         self.heard.append(0)
         self.total.append(0.0)
 
-    def means(self) -> list[float | None]:
-        """The mean reward of each arm; None if nothing was heard."""
-        return [total / n if n else None for total, n in zip(self.total, self.heard, strict=True)]
-
 
 def player_of(event: Event) -> Player:
     """The player that the first event of a journal describes. Raises BadInput if it describes none."""
@@ -342,17 +338,11 @@ class Book:
             estimate = self.player.experiment.estimate.tolist()  # type: ignore[union-attr]
             return {"tries": self.player.pulls, "heard": self.heard, "estimate": estimate}
         stands = self.player.standing
-        means = [total / n if n else None for total, n in zip(stands.total, stands.heard, strict=True)]
-        columns = (map(int, stands.tried), map(int, stands.heard), means)
-        return {
-            name: dict(zip(self.player.labels, column, strict=True))
-            for name, column in zip(("tries", "heard", "means"), columns, strict=True)
-        }
+        return _by_arm(self.player.labels, stands.tried, stands.heard, stands.total)
 
     def _unseen(self, code: int) -> dict[str, Any]:
-        tally, labels = self.apart[code], self.labels or []
-        columns: dict[str, list[Any]] = {"tries": tally.tries, "heard": tally.heard, "means": tally.means()}
-        named = {name: dict(zip(labels, column, strict=True)) for name, column in columns.items()}
+        tally = self.apart[code]
+        named = _by_arm(self.labels or [], tally.tries, tally.heard, tally.total)
         return {**named, "open": sum(tally.tries) - sum(tally.heard)}
 
     # Snapshots
@@ -395,6 +385,13 @@ class Book:
         book.noted = plain.get("noted", False)  # older snapshots have no notes
         book.counts.update(plain["counts"])
         return book
+
+
+def _by_arm(labels: list[Label], tries: Any, heard: Any, total: Any) -> dict[str, Any]:
+    """The trials, the rewards and the mean reward of each arm; the mean is None if nothing was heard."""
+    means = (sum / n if n else None for sum, n in zip(total, heard, strict=True))
+    columns = {"tries": map(int, tries), "heard": map(int, heard), "means": means}
+    return {name: dict(zip(labels, column, strict=True)) for name, column in columns.items()}
 
 
 def _not_open(event: Event) -> Damaged:
