@@ -22,6 +22,7 @@ from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import Refused, status_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.requests import Look, Told, ask_for, tell_of
+from lighttail.live.ticket import Ticket
 
 
 def refused(call: Any, status: int, field: str | None, words: str = "") -> lt.BadInput:
@@ -615,7 +616,7 @@ def test_a_callback_is_called_once_per_commit_when_the_answers_are_on_disk() -> 
 
     with desk_of(journal) as desk:
         for holder in "abc":
-            desk.submit(ask_for(), then, holder)
+            desk.submit_all([Ticket(ask_for(), then, holder)])
         done.wait()
     ids = [id for answers, _ in seen[::2] for id in answers]
     assert (ids, [one for _, holders in seen[::2] for one in holders]) == ([1, 2, 3], ["a", "b", "c"])
@@ -629,7 +630,9 @@ def test_a_callback_that_fails_does_not_end_the_desk() -> None:
         raise RuntimeError("somewhere else")
 
     with desk_of() as desk:
-        assert desk.submit(ask_for(), then).result()[0].id == 1
+        ticket = Ticket(ask_for(), then)
+        desk.submit_all([ticket])
+        assert ticket.result()[0].id == 1
         assert desk.ask()[0].id == 2
 
 

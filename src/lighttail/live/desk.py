@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty
-from typing import Any
 
 from lighttail.checks import BadInput
 from lighttail.live.book import Book
@@ -25,7 +24,7 @@ from lighttail.live.loading import current, loaded
 from lighttail.live.past import Past
 from lighttail.live.play import MOST_CLOSED, Round, keys_of
 from lighttail.live.requests import Look, Request
-from lighttail.live.ticket import Then, Ticket, finish
+from lighttail.live.ticket import Ticket, finish
 from lighttail.live.timers import Timers
 from lighttail.live.verbs import Verbs
 from lighttail.live.worker import Worker
@@ -75,12 +74,9 @@ class Desk(Verbs):
 
     # What callers use, besides the verbs
 
-    def submit(self, request: Request, then: Then | None = None, holder: Any = None) -> Ticket:
-        """Let a request wait for its turn.
-
-        then: called in a thread of the desk, once per commit, with all tickets that are done and have this
-        `then`."""
-        ticket = Ticket(request, then, holder)
+    def submit(self, request: Request) -> Ticket:
+        """Let a request wait for its turn."""
+        ticket = Ticket(request)
         self.submit_all([ticket])
         return ticket
 

@@ -14,7 +14,8 @@ Then = Callable[[list["Ticket"]], None]
 
 
 class Ticket:
-    """A request that waits for its answer. holder: whatever the caller wants to find again. quiet: nobody
+    """A request that waits for its answer. then: called in a thread of the desk, once per commit, with all
+    tickets that are done and have this `then`. holder: whatever the caller wants to find again. quiet: nobody
     calls `result`, because `then` says when there is an answer."""
 
     __slots__ = ("_done", "answer", "error", "holder", "request", "then")

@@ -16,14 +16,14 @@ from lighttail.live.requests import (
     settings_change,
     tell_of,
 )
-from lighttail.live.ticket import Then, Ticket
+from lighttail.live.ticket import Ticket
 
 
 class Verbs(ABC):
     """Requests that are checked, wait for their turn, and return their answers, which are on disk."""
 
     @abstractmethod
-    def submit(self, request: Request, then: Then | None = None, holder: Any = None) -> Ticket:
+    def submit(self, request: Request) -> Ticket:
         """Let a request wait for its turn."""
 
     def ask(
