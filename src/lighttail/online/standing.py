@@ -33,10 +33,12 @@ class Standing:
         self._playing: Any = None  # the places of the other arms; None while all arms are in play
         self.rule = policy.rule()
         self.params = policy.params(horizon, arms)
-        self._use(np.zeros((3, arms)), np.zeros((arms, max(1, self.rule.notes))))
+        self._use(np.zeros((3, arms)), np.zeros((arms, max(1, self.rule.notes))), np.zeros((arms, 2)))
 
-    def _use(self, counts: Any, notes: Any) -> None:
+    def _use(self, counts: Any, notes: Any, replaced: Any) -> None:
         self._counts, self._notes = counts, notes
+        # Per arm: how many rewards were replaced, and the sum of the sizes of old and new rewards.
+        self.replaced = replaced
         views: list[Any] = [memoryview(row) for row in counts]
         self.tried, self.heard, self.total = views
         self.note: Any = memoryview(notes)
@@ -44,8 +46,6 @@ class Standing:
         self._places = tuple(range(self.rule.notes))
         self._memo = self._places[self.rule.notes - self.rule.memo :]
         self.memo: tuple[float, ...] = ()
-        # Per arm: how many rewards were replaced, and the sum of the sizes of old and new rewards.
-        self.replaced: Any = np.zeros((self.arms, 2))
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle. The views and the rule's functions are made again from it."""
@@ -54,9 +54,7 @@ class Standing:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.rule = self.policy.rule()
-        replaced = self.replaced.copy()
-        self._use(self._counts.copy(), self._notes.copy())
-        self.replaced = replaced
+        self._use(self._counts.copy(), self._notes.copy(), self.replaced.copy())
 
     def choose(self, rng: Any, t: float) -> int:
         """The arm of round t, which now counts as tried. `memo` becomes the memo of this pull."""
@@ -101,8 +99,7 @@ class Standing:
         replaced = np.pad(self.replaced, ((0, 1), (0, 0)))
         notes[-1, 0] = math.inf if begun and self.rule.notes else 0.0
         self.arms, self.params = self.arms + 1, params
-        self._use(counts, notes)
-        self.replaced = replaced
+        self._use(counts, notes, replaced)
         for arm in range(self.arms):
             if self.heard[arm] > 0.0:
                 self._learn(arm, 0.0, self.tried, self.heard, self.total, self.note, self.params)
