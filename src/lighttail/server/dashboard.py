@@ -18,7 +18,7 @@ from lighttail.dashboard.panels import is_on, panels
 from lighttail.dashboard.view import View, arms_view, default_loss, evidence_of, risk_view, service_view
 from lighttail.inference import BoundedRewards, Evidence
 from lighttail.live.errors import status_of
-from lighttail.live.requests import Look
+from lighttail.live.requests import Change, Look
 from lighttail.outcomes.format import chance
 from lighttail.reading.numbers import parse_number, parse_whole
 from lighttail.server.answers import Answer, json_answer
@@ -198,19 +198,10 @@ class Dashboard:
             return await self._index(visit, {"values": values, "errors": errors}, status_of(error))
         return go_to(f"/experiments/{body['name']}")
 
-    async def pause(self, visit: Visit, name: str) -> Answer:
-        """Pause, and show the page again."""
-        await self.routes.pause(name, {})
-        return go_to(f"/experiments/{name}")
-
-    async def resume(self, visit: Visit, name: str) -> Answer:
-        """Resume, and show the page again."""
-        await self.routes.resume(name, {})
-        return go_to(f"/experiments/{name}")
-
-    async def stop(self, visit: Visit, name: str) -> Answer:
-        """Stop, and show the page again."""
-        await self.routes.stop(name, {})
+    async def change(self, visit: Visit, name: str) -> Answer:
+        """Pause, resume or stop, as the last word of the path says, and show the page again."""
+        kind = visit.scope["path"].rpartition("/")[2]
+        await self.routes.desk_of(name, Change(kind, {}))
         return go_to(f"/experiments/{name}")
 
     # Keys
@@ -255,9 +246,7 @@ class Dashboard:
             ("POST", "/login", self.login, None),
             ("POST", "/logout", self.logout, None),
         ]
-        listed += [
-            ("POST", f"{one}/{act.__name__}", act, "manage") for act in (self.pause, self.resume, self.stop)
-        ]
+        listed += [("POST", f"{one}/{kind}", self.change, "manage") for kind in page.CHANGES]
         listed += [("GET", f"/static/{name}", self.static, None) for name in page.FILES]
         for method, path, endpoint, role in listed:
             app.router.add_api_route(

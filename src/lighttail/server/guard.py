@@ -5,19 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from lighttail.dashboard.page import FILES
 from lighttail.live.errors import Refused
 from lighttail.server.keys import MAY, Keys
 from lighttail.server.reading import Headers
 from lighttail.server.sessions import Sessions, tokens_of
 
 OPEN = ("/healthz", "/readyz")  # for probes, which have no key
-FOR_ALL = (
-    "/login",
-    "/logout",
-    "/static/page.css",
-    "/static/page.js",
-    "/static/icon.svg",
-)  # before a key is known
+FOR_ALL = ("/login", "/logout", *(f"/static/{name}" for name in FILES))  # before a key is known
 READING = ("GET", "HEAD")
 HERE = ("localhost", "127.0.0.1", "[::1]")
 NO_KEY, FORBIDDEN = 401, 403

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from lighttail.live.alarms import is_on
+
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 
 
@@ -56,16 +58,12 @@ EXPERIMENT = (  # of each experiment: name, kind, meaning, and where it is found
     ("open", "gauge", "Trials without a reward that the policy sees.", lambda one: one["open"]),
     ("paused", "gauge", "1 if the experiment is paused.", lambda one: int(one["paused"])),
     ("stopped", "gauge", "1 if the experiment is stopped.", lambda one: int(one["stopped"])),
-    ("alarm", "gauge", "1 if the forecast is beyond settings.risk.", lambda one: int(_alarmed(one["alarm"]))),
+    ("alarm", "gauge", "1 if the forecast is beyond settings.risk.", lambda one: int(is_on(one["alarm"]))),
     ("repeated_total", "counter", "Rewards that were known before, here.", lambda one: one["repeated"]),
     ("commits_total", "counter", "Commits of this server.", lambda one: one["commits"]),
     ("events_total", "counter", "Events that this server has written.", lambda one: one["written"]),
     ("waiting", "gauge", "Requests that wait for their turn.", lambda one: one["waiting"]),
 )
-
-
-def _alarmed(alarm: dict[str, Any] | None) -> bool:
-    return alarm is not None and alarm["state"] == "on"
 
 
 def _late(events: dict[str, int]) -> int:
