@@ -169,7 +169,8 @@ def _in_a_new_process(script: str) -> None:
 
 
 def test_kernels_of_a_file_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process with the same file compiles nothing; one with an edited file does."""
+    """A second process with the same file compiles nothing. One with an edited file does, and one with a file
+    of another name: a kernel names the modules of its formulas, which other processes may not have."""
     file = tmp_path / "kept.py"
     file.write_text(FILE.read_text())
     script = f"""
@@ -177,7 +178,7 @@ import sys; from pathlib import Path
 import lighttail as lt; from lighttail.reading import own; from lighttail.kernels import kernel_for
 from lighttail.reading.words import parse_policy
 load = own.loader(lambda name: Path({str(tmp_path)!r}) / name, Path())
-policy = parse_policy("kept.py:RootIndex(0.5)", load)
+policy = parse_policy(sys.argv[1] + ":RootIndex(0.5)", load)
 problem = lt.Bandit([0.2, 0.8])
 lt.simulate(policy, problem, horizon=20, paths=5, seed=1)
 stats = kernel_for(policy, problem).stats
@@ -185,13 +186,17 @@ print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
 
-    def counts() -> str:
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    def counts(name: str = "kept.py") -> str:
+        command = [sys.executable, "-W", "error", "-c", script, name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     assert [counts(), counts()] == ["0 1", "1 0"]
     file.write_text(FILE.read_text().replace("LEVEL = 1.0", "LEVEL = 2.0"))
     assert counts() == "0 1"
+    file.rename(tmp_path / "moved.py")
+    assert [counts("moved.py"), counts("moved.py")] == ["0 1", "1 0"]
 
 
 STUDY = """

@@ -77,11 +77,13 @@ def compiler(*parts: Any) -> Callable[[Formula], Any]:
     """
     reached = _functions(parts, set())
     lasting = all(function.__module__ in sys.modules for function in reached) and not reached & _changed
+    homes = " ".join(sorted({function.__module__ for function in reached}))  # imported by who loads the kernel
 
     def compiled(kernel: Formula) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
         if lasting and not config.DISABLE_JIT:
-            keep_compiled(dispatcher, digest(*parts, kernel))  # with all that the kernel closes over
+            version = digest(*parts, kernel)  # with all that the kernel closes over
+            keep_compiled(dispatcher, f"{version} {homes}")
         return dispatcher
 
     return compiled
