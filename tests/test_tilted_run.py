@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -49,7 +49,7 @@ def played(policy: lt.Policy, number: int, kind: Any, full: bool) -> Paths:
 
 
 def same(one: Paths, other: Paths) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(astuple(one), astuple(other), strict=True))
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize(("kind", "full"), SETTINGS)

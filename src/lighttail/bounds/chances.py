@@ -43,11 +43,7 @@ def index_chances(policy: Any, problem: Bandit, horizon: int, sigma: float) -> C
     bonus, params = policy.bonus, policy.params(horizon, problem.arms)
     gaussian, full = is_gaussian(problem), horizon - problem.arms + 1
     if type(bonus) is AnyTime:
-
-        def clock(t: float) -> float:
-            return bonus.clock(t, *params)
-
-        return Chances(_any_time(clock, horizon, problem.arms, sigma, gaussian), full, None)
+        return Chances(_any_time(bonus, params, horizon, problem.arms, sigma, gaussian), full, None)
     if bonus.changes_with_time():
         return None
     scale = min(least_scale(bonus, horizon, params) / sigma, LARGE)
@@ -77,7 +73,7 @@ def _radii(bonus: Bonus, params: tuple[float, ...], m: Floats, sigma: float) -> 
 
 
 def _any_time(
-    clock: Callable[[float], float], horizon: int, arms: int, sigma: float, gaussian: bool
+    bonus: AnyTime, params: tuple[float, ...], horizon: int, arms: int, sigma: float, gaussian: bool
 ) -> ArmChance:
     """The bound for radius_t(n) = c_t / n with c_t = clock(t): the bound for the smallest c_t plus the bound
     for the largest c_t."""
@@ -85,7 +81,7 @@ def _any_time(
     def chance(gap: float, m: Floats) -> Floats:
         total = np.zeros(m.size)
         for times in (m + arms, np.full(m.size, float(horizon))):
-            clocks = [clock(t) for t in times.tolist()]
+            clocks = [bonus.clock(t, *params) for t in times.tolist()]
             radii = _scaled([c / n for c, n in zip(clocks, m.tolist(), strict=True)], sigma, 10.0 * LARGE)
             total += overtaken(min(gap / sigma, LARGE), m, _scaled(clocks, sigma, LARGE), radii, gaussian)
         return np.minimum(1.0, total)

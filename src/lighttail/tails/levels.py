@@ -153,7 +153,7 @@ def _relevant(arms: GaussianArms, one: Sum) -> tuple[list[tuple[float, float]], 
     if not low < high:
         return [], 0.0
     shortest = 1.0 / math.sqrt(arms.horizon)
-    intervals, largest = list(zip(*_ends(low, high, 16), strict=True)), 0.0
+    intervals, largest = list(pairwise(np.linspace(low, high, 17).tolist())), 0.0
 
     def bound(a: float, b: float) -> float:
         return float(one.of(*arms.bound(a, b), arms.arms)[-1])
@@ -176,11 +176,6 @@ def _relevant(arms: GaussianArms, one: Sum) -> tuple[list[tuple[float, float]], 
     return _joined(intervals), largest
 
 
-def _ends(low: float, high: float, parts: int) -> tuple[Floats, Floats]:
-    ends = np.linspace(low, high, parts + 1)
-    return ends[:-1], ends[1:]
-
-
 def _joined(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Neighbouring intervals joined into stretches, and each stretch cut into PARTS panels."""
     joined: list[list[float]] = []
@@ -189,7 +184,7 @@ def _joined(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float
             joined[-1][1] = b
         else:
             joined.append([a, b])
-    return [(float(a), float(b)) for c, d in joined for a, b in zip(*_ends(c, d, PARTS), strict=True)]
+    return [part for low, high in joined for part in pairwise(np.linspace(low, high, PARTS + 1).tolist())]
 
 
 def _adaptive(arms: GaussianArms, target: Sum, panels: list[tuple[float, float]], least: float) -> Floats:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ PULLS_PER_NUMBER = 4.5 / 1.7  # tilted pulls that take as long as one random num
 MARGIN, EACH = 14.0, 10.0
 
 
-@dataclass(frozen=True)
-class Paths:
+class Paths(NamedTuple):
     """What is kept of weighted paths; the last three fields only if paths are played pull by pull.
 
     own: the component that a path was drawn from. log_parts: the log-likelihood ratio of each group of
@@ -47,8 +45,7 @@ class Paths:
         return cls(own, parts, rounds, np.empty(paths), np.empty((paths, arms)), totals)
 
     def part(self, place: slice) -> tuple[Any, ...]:
-        kept = (self.own, self.log_parts, self.rounds, self.score, self.pulls, self.totals)
-        return tuple(array[place] for array in kept)
+        return tuple(array[place] for array in self)
 
 
 PlayTilted = Callable[..., None]  # (generator, paths, slice, stop)
