@@ -13,7 +13,7 @@ from verdict_battery import RIGHT, Case, judge
 
 import lighttail as lt
 from lighttail.outcomes.estimates import Estimate, proportion
-from lighttail.outcomes.growth import CUT, HARDLY, POWER, ROOT, UNKNOWN, Growth, growth_of, horizons_of
+from lighttail.outcomes.growth import CUT, HARDLY, POWER, ROOT, UNKNOWN, Growth, horizons_of
 from lighttail.report.page import page
 from lighttail.study import load_study, run_study
 from lighttail.study.file import parse_study
@@ -22,10 +22,15 @@ HORIZONS = (500, 1000, 2000)
 TWO = lt.Bandit([0.2, 0.8])
 
 
+def growth_of(horizons: Any, chances: Any, source: str = "exact") -> Growth:
+    """The growth from chances with limits, where the share that is lost does not matter."""
+    return Growth(tuple(horizons), tuple(horizons), tuple(chances), (source,) * 3)
+
+
 def growth(chances: Any, error: float = 0.0) -> Growth:
     """The growth from three chances, each with limits `error` below and above in its logarithm."""
     limited = [Estimate(p, p * math.exp(-error), min(1.0, p * math.exp(error)), 0.95) for p in chances]
-    return growth_of(HORIZONS, [0.2 * horizon for horizon in HORIZONS], limited, ["exact"] * 3)
+    return growth_of(HORIZONS, limited)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +63,7 @@ def test_the_limits_of_the_ratio_hold_their_level() -> None:
     missed = wrong = 0
     for _ in range(400):
         hits = [int(rng.binomial(paths, 8.0 * horizon**-0.9)) for horizon in HORIZONS]
-        found = growth_of(HORIZONS, HORIZONS, [proportion(hit, paths, 0.95) for hit in hits], ["counted"] * 3)
+        found = growth_of(HORIZONS, [proportion(hit, paths, 0.95) for hit in hits], "counted")
         missed += not found.ratio.low <= 1.0 <= found.ratio.high
         wrong += found.answer == ROOT
     most = 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / 400)
@@ -70,10 +75,10 @@ def test_no_path_at_the_end_may_still_tell_a_light_tail() -> None:
     """The upper limit stands for the chance: a chance that is lower still makes the ratio larger."""
     none = Estimate(0.0, 0.0, 1e-7, 0.95)
     counted = [proportion(round(p * 1e6), 10**6, 0.95) for p in (0.02, 0.002)]
-    assert growth_of(HORIZONS, HORIZONS, [*counted, none], [""] * 3).answer == ROOT
+    assert growth_of(HORIZONS, [*counted, none], "").answer == ROOT
     more = Estimate(0.0, 0.0, 2e-4, 0.95)  # negative control: so high a limit may be a power
-    assert growth_of(HORIZONS, HORIZONS, [*counted, more], [""] * 3).answer == UNKNOWN
-    assert growth_of(HORIZONS, HORIZONS, [counted[0], none, none], [""] * 3).answer == UNKNOWN
+    assert growth_of(HORIZONS, [*counted, more], "").answer == UNKNOWN
+    assert growth_of(HORIZONS, [counted[0], none, none], "").answer == UNKNOWN
 
 
 def test_usual_losses_are_no_tail() -> None:
@@ -86,11 +91,11 @@ def test_a_ratio_that_gives_no_answer_is_given_a_reason() -> None:
     """Otherwise the page would show limits of a ratio above the cut, and no answer beside them."""
     exact = growth([0.109, 0.01, 1e-4])
     limited = growth([0.099, 0.01, 1e-4], error=0.05).chances
-    counted = growth_of(HORIZONS, HORIZONS, limited, ["5,000 paths"] * 3)
+    counted = growth_of(HORIZONS, limited, "5,000 paths")
     assert min(exact.ratio.low, counted.ratio.low) > CUT
     assert (exact.short, exact.why_not) == ("not told", "10.9 % is no tail")
     assert (counted.short, counted.why_not) == ("not told", "up to 10.5 % is no tail")
-    short = growth_of((13, 26, 52), (13, 26, 52), exact.chances, ["exact"] * 3)
+    short = growth_of((13, 26, 52), exact.chances)
     assert short.why_not == "13 pulls are too few"
     for plain in ([0.09, 0.01, 1e-4], [2e-2, 1e-2, 5e-3], [0.3, 0.3, 0.3]):  # negative control
         assert growth(plain).why_not == ""
@@ -120,8 +125,8 @@ def test_short_experiments_get_no_answer_that_is_wrong_in_one_case_of_five() -> 
     ):
         chances = [Estimate(value, value, value, 0.95) for value in values]
         longer = [10 * horizon for horizon in horizons]
-        assert growth_of(longer, longer, chances, ["exact"] * 3).answer == otherwise
-        short = growth_of(horizons, horizons, chances, ["exact"] * 3)
+        assert growth_of(longer, chances).answer == otherwise
+        short = growth_of(horizons, chances)
         assert short.answer == (HARDLY if otherwise == HARDLY else UNKNOWN)
 
 

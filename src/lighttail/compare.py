@@ -247,20 +247,11 @@ def _growths(
     for name, policy in policies.items():
         if report is not None:
             report(f"{name}, how its chance falls", settings["paths"] * len(policies))
-        play = partial(_played, policy, problem, settings)
+        play = partial(simulate, policy, problem, **settings)
         question = RuinQuestion(
             policy, problem, horizon, *lost, course, settings["seed"], settings["threads"], play
         )
         found[name] = growth_in(question, outcomes[name])
-    return found
-
-
-def _played(
-    policy: Policy, problem: Problem, settings: dict[str, Any], horizon: int, paths: int, keep: Any
-) -> Outcome:
-    """A simulation like the comparison's, with another horizon and number of paths."""
-    given = settings | {"horizon": horizon, "paths": paths, "keep": keep}
-    found: Outcome = simulate(policy, problem, **given)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,6 +43,10 @@ class Growth:
     """The chance of losing a share of the horizon at T/4, T/2 and T, and what follows from the three.
 
     thresholds: the same share of each horizon. sources: how each chance was found.
+
+    >>> exact = tuple(Estimate(p, p, p, 0.95) for p in (1.2e-2, 7.5e-3, 5.0e-3))
+    >>> Growth((500, 1000, 2000), (100.0, 200.0, 400.0), exact, ("exact",) * 3).answer
+    'falls like a power of T or more slowly'
     """
 
     horizons: tuple[int, ...]
@@ -153,18 +156,6 @@ class Growth:
 def horizons_of(horizon: int) -> tuple[int, ...]:
     """T/4, T/2 and T as whole numbers."""
     return tuple(horizon // share for share in SHARES)
-
-
-def growth_of(
-    horizons: Sequence[int], thresholds: Sequence[float], chances: Sequence[Estimate], sources: Sequence[str]
-) -> Growth:
-    """The growth that follows from three chances.
-
-    >>> exact = [Estimate(p, p, p, 0.95) for p in (1.2e-2, 7.5e-3, 5.0e-3)]
-    >>> growth_of((500, 1000, 2000), (100, 200, 400), exact, ["exact"] * 3).answer
-    'falls like a power of T or more slowly'
-    """
-    return Growth(tuple(horizons), tuple(thresholds), tuple(chances), tuple(sources))
 
 
 def _log(found: Estimate) -> _Log:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lighttail.checks import known_word, refuse
 from lighttail.outcomes.comparison import Comparison, comparison_of
-from lighttail.outcomes.growth import Growth, growth_of, horizons_of
+from lighttail.outcomes.growth import Growth, horizons_of
 from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.outcomes.verdict import FEW
@@ -133,10 +133,11 @@ class Results:
         rows = [self._rows(setting, policy, horizon) for horizon in horizons]
         if not set(horizons) <= set(self.study.horizons) or min(rows) < FEW or threshold <= 0.0:
             return None
-        losses = [threshold * horizon / last for horizon in horizons]
+        losses = tuple(threshold * horizon / last for horizon in horizons)
         early = [self._outcome(setting, policy, *each) for each in zip(horizons[:-1], rows, strict=False)]
-        found = [one.exceedance(loss, kind) for one, loss in zip([*early, outcome], losses, strict=True)]
-        return growth_of(horizons, losses, found, [f"{one.paths:,} paths" for one in (*early, outcome)])
+        outcomes = (*early, outcome)
+        chances = tuple(one.exceedance(loss, kind) for one, loss in zip(outcomes, losses, strict=True))
+        return Growth(horizons, losses, chances, tuple(f"{one.paths:,} paths" for one in outcomes))
 
     def not_played(self, setting: StudyProblem, horizon: int) -> list[str]:
         """The policies of which no piece on this problem is finished."""

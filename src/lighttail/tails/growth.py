@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from lighttail.course import Course
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.growth import UNKNOWN, Growth, growth_of, horizons_of
+from lighttail.outcomes.growth import UNKNOWN, Growth, horizons_of
 from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
@@ -42,7 +42,7 @@ Chances = dict[int, tuple[Estimate, str]]  # the chance at a horizon, and how it
 class RuinQuestion:
     """P(kind >= threshold) after `horizon` pulls, and at shorter horizons with the same threshold per pull.
 
-    play: simulates, given (horizon, paths, keep).
+    play: simulates as the comparison did, given another horizon, paths and keep.
     """
 
     policy: Policy
@@ -53,7 +53,7 @@ class RuinQuestion:
     course: Course
     seed: int
     threads: int | None
-    play: Callable[[int, int, str], Outcome]
+    play: Callable[..., Outcome]
 
     def threshold_at(self, horizon: int) -> float:
         return self.threshold * horizon / self.horizon
@@ -90,7 +90,7 @@ def growth(question: RuinQuestion, outcome: Outcome) -> Growth | None:
 def _growth(question: RuinQuestion, found: Chances) -> Growth:
     horizons = horizons_of(question.horizon)
     chances, sources = zip(*(found[horizon] for horizon in horizons), strict=True)
-    return growth_of(horizons, [question.threshold_at(horizon) for horizon in horizons], chances, sources)
+    return Growth(horizons, tuple(map(question.threshold_at, horizons)), chances, sources)
 
 
 def _exact(question: RuinQuestion, horizons: tuple[int, ...]) -> Chances:
@@ -111,7 +111,7 @@ def _counted(question: RuinQuestion, horizons: list[int], paths: int, known: dic
     found: Chances = {}
     for horizon in horizons:
         keep = "paths" if paths <= 10_000 else "law"
-        outcome = known[horizon] if horizon in known else question.play(horizon, paths, keep)
+        outcome = known.get(horizon) or question.play(horizon=horizon, paths=paths, keep=keep)
         chance = outcome.exceedance(question.threshold_at(horizon), question.kind, level=PER_LOOK)
         found[horizon] = replace(chance, level=LEVEL), f"{outcome.paths:,} paths"
     return found
