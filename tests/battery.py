@@ -22,7 +22,7 @@ from brute_force import tail_by_rule
 from own_policies import Bounded, Clipped, Commit, Greedy, KullbackLeibler, Timed
 
 import lighttail as lt
-from lighttail.tails.programme import programme_law, programme_seconds, why_not_programme
+from lighttail.tails.programme import programme_law, programme_seconds
 
 RAREST = 1e-12
 OWN_LONGEST = 100  # pulls of a policy of the tests' own
@@ -138,7 +138,8 @@ def truths(
 ) -> Truth | None:
     """A regret at random on a log scale of chances, with its chance; None where every chance is 0 or 1."""
     settings = (case.policy, case.problem, case.horizon, case.kind)
-    if why_not_programme(*settings) is None and programme_seconds(*settings) <= most_seconds:
+    seconds = programme_seconds(*settings)
+    if not isinstance(seconds, lt.BadInput) and seconds <= most_seconds:
         values, chances = programme_law(*settings)
         tails = np.cumsum(chances[::-1])[::-1]
         return _at_random(values, tails, rng)
@@ -166,11 +167,12 @@ def _at_random(values: Any, tails: Any, rng: np.random.Generator) -> Truth | Non
 
 
 def _exact(case: Case, rng: np.random.Generator, most_seconds: float) -> Truth | None:
-    from lighttail.tails.exact import exact_seconds, why_not_exact
+    from lighttail.tails.exact import exact_seconds
 
-    if case.kind != "pseudo_regret" or why_not_exact(case.policy, case.problem, case.horizon) is not None:
+    if case.kind != "pseudo_regret":
         return None
-    if exact_seconds(case.policy, case.problem, case.horizon) > most_seconds:
+    seconds = exact_seconds(case.policy, case.problem, case.horizon)
+    if isinstance(seconds, lt.BadInput) or seconds > most_seconds:
         return None
     gaps = case.problem.gaps
     wanted = math.log(RAREST) * rng.uniform()

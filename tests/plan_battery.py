@@ -45,6 +45,7 @@ from lighttail.planning.curves import shipped_curves
 from lighttail.planning.question import Question
 from lighttail.planning.search import Search
 from lighttail.tails.known import exact_at
+from lighttail.tails.task import Task
 
 BETTER = 0.03
 
@@ -63,7 +64,7 @@ class Case(NamedTuple):
         """The exact chance, if it can be had in this time and rewards come at once."""
         if self.late:
             return None
-        return exact_at(policy, problem, self.horizon, self.loss, "pseudo_regret", seconds)
+        return exact_at(Task(policy, problem, self.horizon, self.loss, "pseudo_regret"), seconds)
 
 
 def cases(seed: int, single: bool = False, late: bool = False) -> Iterator[Case]:

@@ -24,6 +24,7 @@ from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curv
 from lighttail.planning.question import Question, Score, mean_over
 from lighttail.planning.search import MEANS, MEMBERS, ROUNDS, Search
 from lighttail.tails.known import exact_at
+from lighttail.tails.task import Task
 
 PROBLEM = lt.Bandit([0.2, 0.8])
 HORIZON, LOSS, LIMIT = 200, 60.0, 1e-3
@@ -690,7 +691,7 @@ def test_a_whole_number_that_just_keeps_the_limit_of_one_problem_is_found(
     """An exact chance needs no margin. One pull per arm more would lose 3 % more here."""
     search_only(monkeypatch, "ETC", "EvenSplit")
     problem = lt.Bandit([0.0, -0.6])
-    chance = exact_at(lt.ExploreThenCommit(20), problem, 120, 23.0, "pseudo_regret", 2.0)
+    chance = exact_at(Task(lt.ExploreThenCommit(20), problem, 120, 23.0, "pseudo_regret"), 2.0)
     assert chance is not None
     for share, pulls in ((1.0005, 20), (0.9995, 21)):  # the second is the negative control
         found = lt.plan(problem, horizon=120, loss=23.0, chance=share * chance, effort=0.05, seed=1)
@@ -826,7 +827,8 @@ def test_the_exact_chance_of_a_commitment_is_stated_where_it_jumps() -> None:
     policy = lt.ExploreThenCommit(28)
     gap = (145.0 - 28 * 1.424) / (200 - 2 * 28)
     jump, below = (family.at(0.0, -gap * share, -1.424) for share in (1.0 + 1e-9, 1.0 - 1e-6))
-    highest, lower = (exact_at(policy, one, 200, 145.0, "pseudo_regret", 1.0) for one in (jump, below))
+    tasks = (Task(policy, one, 200, 145.0, "pseudo_regret") for one in (jump, below))
+    highest, lower = (exact_at(task, 1.0) for task in tasks)
     assert highest == pytest.approx(5.0e-4, rel=0.01)
     assert lower is not None
     assert lower < 1e-9  # only a commitment to the third arm loses as much

@@ -80,7 +80,7 @@ def test_tails_of_random_problems_equal_simulation() -> None:
         problem = lt.Bandit(means, lt.Bernoulli() if coins else lt.Gaussian(0.7))
         policy = lt.ExploreThenCommit(int(rng.integers(1, max(2, horizon // arms))))
         loss = float(rng.uniform(0.1, 0.9)) * max(problem.gaps) * horizon
-        exact = exact_at(policy, problem, horizon, loss, KIND, 1.0)
+        exact = exact_at(Task(policy, problem, horizon, loss, KIND), 1.0)
         assert exact is not None
         out = lt.simulate(policy, problem, horizon=horizon, paths=paths, seed=turn)
         seen = float(np.mean(out.reaches(loss, KIND)))
@@ -90,15 +90,15 @@ def test_tails_of_random_problems_equal_simulation() -> None:
 def test_an_even_split_is_certain() -> None:
     problem = lt.Bandit([0.2, 0.5, 0.8])  # 8 pulls: 3, 3, 2
     for policy in (lt.EvenSplit(), lt.ExploreThenCommit(3), lt.ExploreThenCommit(9)):
-        assert exact_at(policy, problem, 8, 2.7, KIND, 1.0) == 1.0
-        assert exact_at(policy, problem, 8, 2.71, KIND, 1.0) == 0.0
+        assert exact_at(Task(policy, problem, 8, 2.7, KIND), 1.0) == 1.0
+        assert exact_at(Task(policy, problem, 8, 2.71, KIND), 1.0) == 0.0
         assert lt.tail_probability(policy, problem, 8, 2.7).method == "certain"
 
 
 def test_late_rewards_lengthen_the_exploration_so_that_paths_are_counted() -> None:
     problem = lt.Bandit([0.2, 0.8])
     policy = lt.ExploreThenCommit(20)
-    assert exact_at(policy, problem, 60, 23.9, KIND, 1.0) == pytest.approx(
+    assert exact_at(Task(policy, problem, 60, 23.9, KIND), 1.0) == pytest.approx(
         float(ndtr(-0.6 * math.sqrt(10.0)))
     )
     late = lt.tail_probability(policy, problem, 60, 23.9, delay=40, seed=1, most_pulls=10**6)

@@ -155,6 +155,7 @@ def bound(
     from lighttail.report.tail_words import policy_on
     from lighttail.tails.curve import QUICK_SECONDS, asked_regrets
     from lighttail.tails.known import bounds_at, bounds_to_dict, exact_at, why_no_exact
+    from lighttail.tails.task import Task
 
     which = opt.kind_from(kind)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
@@ -166,9 +167,10 @@ def bound(
     found, why_none = [], {}
     for x in asked_regrets(regrets, problem, horizon):
         known = bounds_at(player, problem, horizon, x, which)
-        why = why_no_exact(player, problem, horizon, x, which, seconds)
+        task = Task(player, problem, horizon, x, which)
+        why = why_no_exact(task, seconds)
         why_none[x] = f"{why}; ask with --exact" if "takes" in why else why
-        found.append((x, known, exact_at(player, problem, horizon, x, which, seconds)))
+        found.append((x, known, exact_at(task, seconds)))
     if as_json:
         answers = [{"regret": x, **bounds_to_dict(known), "exact": value} for x, known, value in found]
         about = {"command": command, "policy": repr(player), "problem": repr(problem)}

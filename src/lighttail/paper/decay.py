@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lighttail.checks import BadInput
 from lighttail.outcomes.estimates import Estimate, Floats
 from lighttail.paper.experiments import NEW, PaperExperiment, Setting
 from lighttail.paper.figures import COLOURS, MARKERS, grid_of
@@ -91,10 +92,11 @@ def _about(setting: Setting, seed: int) -> dict[str, Any]:
 
 def _chance(setting: Setting, seed: int, threads: int | None) -> LinearRegretChance:
     policy, problem, horizon = setting.policy, setting.problem, setting.horizon
-    loss, exact = SHARE * horizon, None
+    loss = SHARE * horizon
     full = tail_probability(policy, problem, horizon, loss, seed=seed, threads=threads)
-    if exact_seconds(policy, problem, horizon, loss) <= EXACT_SECONDS:
-        exact = exact_tail(policy, problem, horizon=horizon, regret=loss)
+    takes = exact_seconds(policy, problem, horizon, loss)
+    known = not isinstance(takes, BadInput) and takes <= EXACT_SECONDS
+    exact = exact_tail(policy, problem, horizon=horizon, regret=loss) if known else None
     return LinearRegretChance(Estimate(full.value, full.low, full.high, full.level), exact)
 
 

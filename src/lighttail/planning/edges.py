@@ -88,29 +88,26 @@ def look(
 def has_edge(search: Search, turn: int, rare: bool) -> bool:
     """Whether an exact law, a count of paths or, if chances are rare, weighted paths say quickly where a
     curve crosses the limit."""
-    curve, question = search.curves[turn], search.question
+    curve = search.curves[turn]
     if not curve.scales or curve.dear > 1:
         return False
     if not rare or has_exact_edge(search, turn):
         return True
-    policy, problem = _middle(search, turn)
-    task = Task(policy, problem, question.horizon, question.loss, "pseudo_regret")
-    return task.no_tilts() is None and not draws_for_itself(policy, problem, question.horizon)
+    task = _middle(search, turn)
+    return task.no_tilts() is None and not draws_for_itself(task.policy, task.problem, task.horizon)
 
 
 def has_exact_edge(search: Search, turn: int) -> bool:
     """Whether an exact law says quickly where a curve crosses the limit. (That one problem cannot lose the
     limit at all says nothing of other problems.)"""
-    asked = search.question
-    if not asked.straight:
-        return False
-    return not why_no_exact(*_middle(search, turn), asked.horizon, asked.loss, "pseudo_regret", EXACT_SCAN)
+    return search.question.straight and not why_no_exact(_middle(search, turn), EXACT_SCAN)
 
 
-def _middle(search: Search, turn: int) -> tuple[Policy, Bandit]:
-    """A policy of a curve, and a problem, by which the others are judged."""
-    every = search.curves[turn].candidates(turn)
-    return every[len(every) // 2].policy, search.question.family.members[0]
+def _middle(search: Search, turn: int) -> Task:
+    """The chance of a policy of a curve, on a problem, by which the others are judged."""
+    every, asked = search.curves[turn].candidates(turn), search.question
+    policy, problem = every[len(every) // 2].policy, asked.family.members[0]
+    return Task(policy, problem, asked.horizon, asked.loss, "pseudo_regret")
 
 
 def sure(chance: Estimate) -> bool:

@@ -18,6 +18,7 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Floats
 from lighttail.tails.known import exact_at
+from lighttail.tails.task import Task
 
 LEVEL = 0.95
 HIGH = 0.96  # the quantile by which tails are compared while few paths were played
@@ -141,7 +142,7 @@ class Question:
             return None
         found = self.known.get((policy, problem))
         if found is None:
-            found = exact_at(policy, problem, self.horizon, self.loss, "pseudo_regret", seconds)
+            found = exact_at(Task(policy, problem, self.horizon, self.loss, "pseudo_regret"), seconds)
             if found is None:
                 return None
             self.known[policy, problem] = found

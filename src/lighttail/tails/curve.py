@@ -192,7 +192,7 @@ def tail_curve(
             seconds = ASKED_SECONDS if x in asked else CURVE_SECONDS
             exact = found.value or None if found.method == "exact" else None
             if found.method != "exact" and not course.late:
-                exact = exact_at(policy, problem, horizon, x, kind, seconds)
+                exact = exact_at(Task(policy, problem, horizon, x, kind), seconds)
             return TailPoint(x, found, outcome.exceedance(x, kind), exact, known(x))
 
         points = tuple(point(x, found) for x, found in sorted(estimates.items()))

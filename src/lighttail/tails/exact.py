@@ -95,21 +95,16 @@ def exact_law(policy: Policy, problem: Bandit, horizon: int) -> ExactLaw:
     return _law(groups, problem, groups.largest_gap * regrets, mass)
 
 
-def why_not_exact(policy: Policy, problem: Bandit, horizon: int) -> BadInput | None:
-    """The refusal if there is no exact law, or if it would take more than an hour; None if there is one."""
-    try:
-        costs.check(groups_of(policy, problem, horizon, sizes_only=True), 0.0)
-    except BadInput as error:
-        return error
-    return None
-
-
-def exact_seconds(policy: Policy, problem: Bandit, horizon: int, regret: float | None = None) -> float:
-    """About how many seconds `exact_tail` takes, or `exact_law` if no regret is given; infinite if no law."""
+def exact_seconds(
+    policy: Policy, problem: Bandit, horizon: int, regret: float | None = None
+) -> float | BadInput:
+    """About how many seconds `exact_tail` takes, or `exact_law` if no regret is given. The refusal if there
+    is no exact law, or if the law would take more than an hour."""
     try:
         groups = groups_of(policy, problem, horizon, sizes_only=True)
-    except BadInput:
-        return math.inf
+        costs.check(groups, 0.0)
+    except BadInput as error:
+        return error
     return costs.seconds(groups, regret)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from lighttail.course import Course
 from lighttail.outcomes.estimates import Estimate
@@ -18,7 +18,7 @@ from lighttail.outcomes.growth import UNKNOWN, Growth, horizons_of
 from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
-from lighttail.problems import Bandit, Problem
+from lighttail.problems import Problem
 from lighttail.running.prepare import work_of
 from lighttail.tails.known import ERROR, exact_at
 from lighttail.tails.rare import tail_probability
@@ -98,8 +98,7 @@ def _exact(question: RuinQuestion, horizons: tuple[int, ...]) -> Chances:
     found: Chances = {}
     for horizon in horizons if question.simple else ():
         loss = question.threshold_at(horizon)
-        problem = cast(Bandit, question.problem)
-        value = exact_at(question.policy, problem, horizon, loss, question.kind, SECONDS)
+        value = exact_at(Task(question.policy, question.problem, horizon, loss, question.kind), SECONDS)
         if value is not None:
             limits = value * (1.0 - ERROR), min(1.0, value * (1.0 + ERROR))
             found[horizon] = Estimate(value, *limits, LEVEL), "exact"

@@ -17,11 +17,11 @@ from lighttail.bounds.bound import most_regret
 from lighttail.checks import BadInput
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
-from lighttail.tails.exact import exact_seconds, exact_tail, why_not_exact
+from lighttail.tails.exact import exact_seconds, exact_tail
 from lighttail.tails.exact_costs import duration
 from lighttail.tails.groups import has_law
 from lighttail.tails.luck import sure_chance
-from lighttail.tails.programme import has_programme, programme_seconds, programme_tail, why_not_programme
+from lighttail.tails.programme import has_programme, programme_seconds, programme_tail
 from lighttail.tails.task import Task
 from lighttail.tails.turns import sure_in_turns, turns_seconds, turns_tail
 
@@ -38,28 +38,21 @@ def certain_chance(task: Task) -> float | None:
 def exact_way(task: Task) -> tuple[float, Callable[[], float]] | BadInput:
     """(seconds, function) of the cheapest exact answer, or the refusal if there is none."""
     settings = (task.policy, task.problem, task.horizon)
-    ways: list[tuple[float, Callable[[], float]]] = [(turns_seconds(task), lambda: turns_tail(task))]
-    why = why_not_programme(*settings, task.kind)
-    if why is None:
-        seconds = programme_seconds(*settings, task.kind)
-        ways.append((seconds, lambda: programme_tail(*settings, task.target, task.kind)))
+    ways: list[tuple[float | BadInput, Callable[[], float]]] = [
+        (turns_seconds(task), lambda: turns_tail(task)),
+        (programme_seconds(*settings, task.kind), lambda: programme_tail(*settings, task.target, task.kind)),
+    ]
     if not task.luck_counts:
-        why_no_law = why_not_exact(*settings)
-        if why_no_law is None:
-            seconds = exact_seconds(*settings, task.regret)
-            ways.append((seconds, lambda: exact_tail(*settings, task.regret)))
-        why = _why_not(task, why_no_law)
-    ways = [way for way in ways if math.isfinite(way[0])]
-    if ways:
-        return min(ways, key=lambda way: way[0])
-    return why or BadInput("there is no exact law for this task", field="policy", value=task.policy)
+        ways.append((exact_seconds(*settings, task.regret), lambda: exact_tail(*settings, task.regret)))
+    possible = [(takes, find) for takes, find in ways if isinstance(takes, float) and math.isfinite(takes)]
+    return min(possible, key=lambda way: way[0]) if possible else _why_not(task, ways[-1][0])
 
 
-def _why_not(task: Task, why: BadInput | None) -> BadInput | None:
+def _why_not(task: Task, why: float | BadInput) -> BadInput:
     """The reason; if the policy has an exact law with Bernoulli rewards, the reason is the noise."""
-    if why is None or has_law(task.policy) or not has_programme(task.policy):
-        return why
-    if why_not_programme(task.policy, task.problem, task.horizon, task.kind) is None:
+    if not isinstance(why, BadInput):  # the seconds are infinite, because the gaps are too small
+        return BadInput("there is no exact law for this task", field="policy", value=task.policy)
+    if task.luck_counts or has_law(task.policy) or not has_programme(task.policy):
         return why
     noise, policy = task.problem.noise, task.policy
     also = f"with Bernoulli rewards at short horizons also for {policy}"
@@ -107,12 +100,9 @@ def bounds_to_dict(known: KnownBounds) -> dict[str, Any]:
     }
 
 
-def exact_at(
-    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
-) -> float | None:
+def exact_at(task: Task, seconds: float) -> float | None:
     """The exact chance if it takes at most this number of seconds, otherwise None. A chance that is 0 or 1
     whatever the luck needs no law."""
-    task = Task(policy, problem, horizon, regret, kind)
     certain = certain_chance(task)
     if certain is not None:
         return certain
@@ -123,15 +113,13 @@ def exact_at(
         found = way[1]()
     except BadInput:  # the noise is too small for the law
         return None
-    possible = regret <= most_regret(problem, horizon)
+    possible = task.regret <= most_regret(task.problem, task.horizon)
     return None if found == 0.0 and possible else found  # a chance too small to compute
 
 
-def why_no_exact(
-    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind, seconds: float
-) -> str:
+def why_no_exact(task: Task, seconds: float) -> str:
     """Why there is no exact chance within this number of seconds; empty if there is one."""
-    way = exact_way(Task(policy, problem, horizon, regret, kind))
+    way = exact_way(task)
     if isinstance(way, BadInput):
         return f"none: {way.rule}"
     return f"not computed: takes {duration(way[0])}" if way[0] > seconds else ""

@@ -165,8 +165,8 @@ class _Entry(NamedTuple):
     cost: Callable[[Any, int, int, str], tuple[float, float]]  # policy, arms, horizon, kind -> seconds, bytes
 
 
-def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> BadInput | None:
-    """The refusal if there is no exact programme for this task; None if there is one."""
+def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float | BadInput:
+    """About how many seconds the exact programme takes, from its sizes, or the refusal if there is none."""
     if kind not in KINDS:
         return refuse("kind", kind, "'pseudo_regret' or 'regret' for an exact programme")
     if not has_arms(problem) or problem.noise.outcomes != COINS:
@@ -184,21 +184,12 @@ def why_not_programme(policy: Any, problem: Any, horizon: int, kind: str) -> Bad
     if math.isinf(seconds):
         beyond = f"the posteriors of {policy!r} are out of the range of an exact programme"
         return BadInput(beyond, field="policy", value=policy)
-    return None
+    return seconds
 
 
 def has_programme(policy: Any) -> bool:
     """Whether there is a programme for this policy, however long it may take."""
     return _entry(policy) is not None
-
-
-def programme_seconds(policy: Any, problem: Any, horizon: int, kind: str) -> float:
-    """About how many seconds the programme takes, from its sizes; infinite if no programme fits."""
-    entry = _entry(policy)
-    if entry is None or not has_arms(problem):
-        return math.inf
-    seconds, memory = entry.cost(policy, problem.arms, horizon, kind)
-    return seconds if memory <= MEMORY else math.inf
 
 
 def programme_tail(policy: Policy, problem: Bandit, horizon: int, target: float, kind: str) -> float:
@@ -209,12 +200,12 @@ def programme_tail(policy: Policy, problem: Bandit, horizon: int, target: float,
     >>> f"{programme_tail(lt.UCB(lt.LightTailed(0.1)), problem, 30, 19.999, 'regret'):.4e}"
     '2.2967e-08'
     """
-    return min(1.0, _programme(policy, problem, horizon, kind).tail(target))
+    return min(1.0, PROGRAMMES[policy.plays_by].make(policy, problem, horizon, kind).tail(target))
 
 
 def programme_law(policy: Policy, problem: Bandit, horizon: int, kind: str) -> tuple[Floats, Floats]:
     """The values that the regret can take, in rising order, and their probabilities."""
-    return merged(*_programme(policy, problem, horizon, kind).law())
+    return merged(*PROGRAMMES[policy.plays_by].make(policy, problem, horizon, kind).law())
 
 
 def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
@@ -226,13 +217,6 @@ def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
     apart = np.diff(values) > MERGED * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
     firsts = np.concatenate([[0], np.flatnonzero(apart) + 1])
     return values[firsts], np.add.reduceat(chances, firsts)
-
-
-def _programme(policy: Policy, problem: Bandit, horizon: int, kind: str) -> Layers | Phases:
-    entry = _entry(policy)
-    if entry is None:
-        raise TypeError(why_not_programme(policy, problem, horizon, kind))
-    return entry.make(policy, problem, horizon, kind)
 
 
 def _layers_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:

@@ -34,7 +34,6 @@ from lighttail.running.prepare import Progress, check_settings, fitting_paths, w
 from lighttail.running.simulate import simulate
 from lighttail.tails.exact import LEAST
 from lighttail.tails.known import ERROR, certain_chance, exact_way
-from lighttail.tails.plan import derived
 from lighttail.tails.splitting import split
 from lighttail.tails.task import PLAIN, Diagnostics, Effort, TailEstimate, Task, certainly
 from lighttail.tails.weighted import FIRST, MOST_WEIGHTS, importance, known_limit, most_paths
@@ -144,9 +143,7 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
     if task.no_tilts() is not None:
         return _plain(task, effort)
     found = importance(task, effort, may_change=True)
-    if found is None:
-        return _without(task, effort)
-    return _plain(task, effort) if _better_counted(found, task, effort) else found
+    return _plain(task, effort) if found is None or _better_counted(found, task, effort) else found
 
 
 def _exactly_or_not(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate | None:
@@ -187,14 +184,7 @@ def _weighted(task: Task, effort: Effort) -> TailEstimate:
     why_not = task.no_tilts()
     if why_not is not None:
         raise why_not
-    return importance(task, effort, may_change=False) or _without(task, effort)
-
-
-def _without(task: Task, effort: Effort) -> TailEstimate:
-    """The answer if no weighted path helps: the event cannot happen, or plain paths meet it often enough."""
-    if task.every_way_counted and derived(task) is None:
-        return certainly(0.0, effort.level)
-    return _plain(task, effort)
+    return importance(task, effort, may_change=False) or _plain(task, effort)
 
 
 def _plain(task: Task, effort: Effort, course: Course = STRAIGHT) -> TailEstimate:

@@ -23,7 +23,7 @@ from lighttail.tails.luck import draws_for_itself
 from lighttail.tails.plan import TiltPlan, derived, plan_of, uncapped
 from lighttail.tails.play import Paths, choose_played, play_paths, whole_blocks
 from lighttail.tails.splitting import split
-from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task
+from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task, certainly
 
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds
@@ -88,11 +88,11 @@ class Weights:
 
 
 def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | None:
-    """The estimate by weighted paths; None if plain paths are cheaper, or if nothing leads to the event."""
+    """The estimate by weighted paths; None if plain paths are cheaper, or if no plan was found."""
     with noted(f"planning the paths of {task.policy}", effort.progress is not False):
         first = derived(task)
-    if first is None and task.every_way_counted:
-        return None
+    if first is None and task.every_way_counted:  # nothing leads to the event
+        return certainly(0.0, effort.level)
     if first is not None and not math.isnan(first.log_bound):
         alone = plan_of(task, [first])
         found = _run(task, alone, effort, may_change, 0)
