@@ -3,13 +3,10 @@
 If no arm k is pulled more than m_k times and sum gap_k m_k < x, the pseudo regret is below x. So every such
 choice of m gives a valid bound, sum_k chance_k(m_k). Only the sharpness of the bound depends on the search.
 
-As m grows, a chance falls faster and faster at first, and then slower and slower. At the smallest sum, at
-most one arm is in the first part. The arms in the second part have the same price, which is the fall of the
-chance per unit of regret. Some arms with small gaps may be paid in full, that is, every pull is allowed.
-
-The search tries every price on a fixed grid, every number of arms that are paid in full, and every choice of
-one free arm, which gets the regret that the other arms leave. The answer is the smallest sum. The sum of each
-choice never rises with x, so the answer never rises with x.
+As m grows, a chance falls faster and faster in its first part, and then slower and slower in its second part.
+docs/bounds.md ("Many arms") says what a price is and which choices the search tries: every price on a fixed
+grid, every number of arms that are paid in full, and every free arm. The sum of each choice never rises with
+x, so the smallest sum never rises with x.
 """
 
 from __future__ import annotations
