@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from desks import Clock
 from served import client_of, refusal
 
 import lighttail as lt
@@ -343,14 +344,13 @@ RANGE = {"low": 0, "high": 40}
 @pytest.mark.parametrize(
     ("rewards", "retire", "settings", "why"),
     [
-        (GOOD, True, {"window": 1e6, "default": 0}, "an arm was retired"),
         (FAR, False, {}, "settings.rewards must be set so that it fits the rewards"),
         (FAR, True, {}, "settings.rewards must be set so that it fits the rewards"),
         (GOOD, True, {}, None),
         (FAR, True, {"rewards": RANGE}, None),
         (FAR, False, {"rewards": RANGE}, None),
     ],
-    ids=["window", "far", "far and retired", "retired", "range and retired", "range"],
+    ids=["far", "far and retired", "retired", "range and retired", "range"],
 )
 def test_rewards_that_are_no_evidence_have_no_limits(
     rewards: tuple[float, ...], retire: bool, settings: dict[str, Any], why: str | None
@@ -365,6 +365,31 @@ def test_rewards_that_are_no_evidence_have_no_limits(
         assert ("shown</strong>" in parts["arms"]) is (why is None)
         assert ("Nothing is shown about which arm is better" in parts["sum"]) is (why is not None)
         assert why is None or f"There are no limits: {why}" in parts["arms"]
+
+
+@pytest.mark.parametrize("retire", [False, True])
+def test_trials_that_are_older_than_the_window_have_limits_although_an_arm_was_retired(
+    retire: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lighttail.server.dashboard.LONGER", 0.0)
+    monkeypatch.setattr("lighttail.server.dashboard.MOMENT", 0.0)
+    clock = Clock()
+    with client_of(clock=clock) as client:
+        young = begin(client, GOOD, retire, window=60.0, default=0)
+        assert [one["heard"] for one in young["arms"]] == [0, 0, 0]
+        clock.now += 60.0
+        view = client.get("/v1/experiments/one/view").json()
+        assert sum(one["heard"] for one in view["arms"]) == len(GOOD)
+        heard = {
+            one["arm"]: (one["heard"], round(one["heard"] * (one["value"] or 0.0))) for one in view["arms"]
+        }
+        expected = confidence_sequences(heard, BoundedRewards()).means
+        for one in view["arms"]:
+            assert (one["low"], one["high"]) == expected[one["arm"]][1:]
+            assert one["retired"] is (retire and one["arm"] == "C")
+        said = client.get("/experiments/one/parts").json()["parts"]["arms"]
+        assert "The limits hold however often you look" in said
+        assert "Trials younger than the window" in said
 
 
 def test_young_rewards_are_said_to_have_come() -> None:

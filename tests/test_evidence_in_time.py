@@ -24,7 +24,7 @@ from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.book import Book, replay
 from lighttail.live.errors import unavailable
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.outlook import Outlook, Wish
+from lighttail.live.outlook import Outlook, Wish, known_of
 from lighttail.live.requests import Look, Weigh
 from lighttail.running.continued import Window, continued
 from lighttail.server import looks
@@ -34,6 +34,7 @@ from lighttail.server.reading import Gone, while_there
 
 RISK: dict[str, Any] = {"loss": 20, "chance": 0.1, "then": "warn"}
 DAY = 86_400.0
+KINDS = ("tell", "default", "amend")  # events with a reward that counts
 
 
 def begun(clock: Any, journal: Any = None, arms: str = "AB", **settings: Any) -> tuple[Office, Any]:
@@ -435,19 +436,92 @@ def test_an_older_forecast_does_not_undo_a_newer_alarm() -> None:
     office.close()
 
 
-def test_a_page_knows_the_arms_of_the_beginning_and_says_why_visits_have_no_limits() -> None:
+def test_a_page_knows_the_arms_of_the_beginning() -> None:
     from lighttail.dashboard.view import arms_view
-    from lighttail.server.dashboard import why_no_evidence
 
     heard = {"A": (5000, 150.0), "B": (5000, 250.0), "C": (900, 30.0)}
     tries = dict.fromkeys(heard, 9000)
     now, joined = (arms_view(tries, heard, BoundedRewards(), first=first)["arms"] for first in (None, 2))
     assert joined[0]["low"] < now[0]["low"]
-    summary: dict[str, Any] = {"retired": ["C"], "settings": {"sticky": True}, "seq": 3}
-    history = {"seq": 3, "least": 0.0, "most": 1.0}
-    said = [
-        why_no_evidence(summary | more, BoundedRewards(), history, BadInput())
-        for more in ({}, {"settings": {}})
-    ]
-    assert "later visits" in str(said[0])
-    assert said[1] is None
+
+
+def known(desk: Any) -> tuple[dict[str, Heard], str | None]:
+    found: tuple[dict[str, Heard], str | None] = desk.submit(Look("heard")).result()
+    return found
+
+
+@pytest.mark.parametrize("sticky", [True, False])
+def test_visits_of_units_whose_arm_was_retired_are_no_evidence(sticky: bool) -> None:
+    """The policy chooses again for them, so that the journal does not say that such visits are later ones."""
+    office, desk = begun(Clock(), arms="ABC", **({"sticky": True} if sticky else {}))
+    for unit in "abcdefghi" * 2:
+        desk.tell([(desk.ask(unit=unit)[0].id, 1.0)])
+    before, why = known(desk)
+    assert why is None
+    assert sum(one.times for one in before.values()) == (9 if sticky else 18)
+    desk.retire("C")
+    after, why = known(desk)
+    assert (why is not None) is sticky
+    assert not sticky or "later visits of the same units cannot be left out" in str(why)
+    assert sum(one.times for one in after.values()) == 18  # without evidence, all rewards are counted
+    office.close()
+
+
+@pytest.mark.parametrize("late", ["ignore", "amend"])
+def test_limits_after_a_retirement_are_those_of_the_trials_that_are_older_than_the_window(late: str) -> None:
+    """Held against the journal, against the same experiment a moment before the retirement, and against an
+    experiment that never had the arm."""
+    clock, journal, window, draws = Clock(), MemoryJournal(), 100.0, np.random.default_rng(5)
+    settings: dict[str, Any] = {"window": window, "default": 0.0, "late": late}
+    office, desk = begun(clock, journal, arms="ABC", **settings)
+    opened: list[tuple[float, int]] = []
+    before = None
+    for turn in range(1500):
+        clock.now += 1.0
+        if turn == 700:
+            before = known(desk)
+            desk.retire("C")
+            assert known(desk) == before
+        (trial,) = desk.ask()
+        if draws.random() < {"A": 0.3, "B": 0.6, "C": 0.4}[str(trial.arm)]:
+            opened.append((clock.now + 150.0 * draws.random(), trial.id))
+        desk.tell(told) if (told := [(id, 1.0) for at, id in opened if at <= clock.now]) else desk.tick()
+        opened = [one for one in opened if one[0] > clock.now]
+    found, why = known(desk)
+    assert why is None
+    events = events_of(journal)
+    arms = {event["id"]: event["arm"] for event in events if event["kind"] == "ask"}
+    old = {event["id"] for event in events if event["kind"] == "ask" and event["time"] <= clock.now - window}
+    rewards = {event["id"]: event["reward"] for event in events if event["kind"] in KINDS}
+    for arm, heard in found.items():
+        mine = [reward for id, reward in rewards.items() if arms[id] == arm and id in old]
+        assert heard == Heard(len(mine), sum(mine))
+        assert heard.times > 20
+    assert sum(one.times for one in found.values()) < len(rewards)  # control: young rewards are left out
+    without = replay(without_arm(events, "C"))
+    assert known_of(without, clock.now) == ({arm: found[arm] for arm in "AB"}, None)
+    assert known_of(without, clock.now + window) != known_of(without, clock.now)  # control
+    limits = lead(found, BoundedRewards()).means
+    every = confidence_sequences({arm: found[arm] for arm in "AB"}, BoundedRewards()).means
+    for arm in "AB":  # the error is divided by one arm more
+        assert limits[arm].value == every[arm].value
+        assert limits[arm].low < every[arm].low < every[arm].high < limits[arm].high
+    office.close()
+
+
+def without_arm(events: list[Any], arm: str) -> list[Any]:
+    """The journal of an experiment that never had an arm: without its trials, and numbered anew."""
+    ids: dict[str, str] = {}
+    found: list[Any] = []
+    for event in events:
+        more: dict[str, Any] = {"seq": len(found) + 1}
+        if event["kind"] == "create":
+            more["arms"] = [one for one in event["arms"] if one != arm]
+        else:
+            if event["kind"] == "ask" and event["arm"] != arm:
+                ids[event["id"]] = str(len(ids) + 1)
+            if event.get("id") not in ids:
+                continue
+            more["id"] = ids[event["id"]]
+        found.append({**event, **more})
+    return found

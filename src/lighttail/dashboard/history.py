@@ -110,8 +110,6 @@ class History:
         self.created: float | None = None
         self.spans = Spans(1.0)
         self.arms: list[str] = []  # the first ones, which are named although no trial had them
-        self.least: float | None = None
-        self.most: float | None = None
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self.trials: OrderedDict[str, Event] = OrderedDict()
         self.last_ask: float | None = None
@@ -154,14 +152,10 @@ class History:
             self._held += held
 
     def _reward(self, event: Event) -> None:
-        reward = event["reward"]
         if event["kind"] != "default":
             self.last_reward = event["time"]
-        if event["kind"] != "late":
-            self.least = reward if self.least is None else min(self.least, reward)
-            self.most = reward if self.most is None else max(self.most, reward)
         if (trial := self.trials.get(event["id"])) is not None:
-            trial["reward"], trial["how"] = reward, event["kind"]
+            trial["reward"], trial["how"] = event["reward"], event["kind"]
 
     def _other(self, event: Event) -> None:
         kept = {name: value for name, value in event.items() if name not in ("name", "seed", "arms")}
@@ -203,8 +197,8 @@ class History:
         return [arm for arm in names if arm in busy]
 
     def to_plain(self) -> dict[str, Any]:
-        """Everything as JSON values. least, most: the rewards that were counted lie between them."""
-        names = ("seq", "created", "last_ask", "last_reward", "least", "most")
+        """Everything as JSON values."""
+        names = ("seq", "created", "last_ask", "last_reward")
         arms = self.busiest()
         return {
             **{name: getattr(self, name) for name in names},

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.checks import EXACT, positive, refuse, whole
+from lighttail.checks import EXACT, BadInput, positive, refuse, whole
 from lighttail.course import Beginning
 from lighttail.delays import LONGEST
 from lighttail.forecasting import Forecast, forecast_from
@@ -280,6 +280,29 @@ def _rounded_up(count: float) -> float:
     """To two digits."""
     unit = 10.0 ** max(0, math.floor(math.log10(max(1.0, count))) - 1)
     return math.ceil(count / unit) * unit
+
+
+def known_of(book: Book, now: float) -> tuple[dict[Label, Heard], str | None]:
+    """The rewards of each arm that are evidence. If none are, all of its rewards, and the sentence that says
+    why. Only a book with arms is asked."""
+    assert isinstance(book.player, ArmPlayer)
+    why = _why_no_evidence(book)
+    rows = book.known(now) if why is None else book.player.standing.arrays()[0][1:3]
+    columns = zip(book.labels or (), *rows, strict=True)
+    return {label: Heard(int(n), float(total)) for label, n, total in columns}, why
+
+
+def _why_no_evidence(book: Book) -> str | None:
+    try:
+        evidence_of(book)
+    except BadInput as error:
+        return error.sentence
+    if book.retired and book.settings.sticky:  # the policy chooses again for units that stuck to the arm
+        return (
+            "an arm was retired, and then later visits of the same units cannot be left out, which repeat "
+            "what the first visits said"
+        )
+    return None
 
 
 def evidence_of(book: Book) -> Evidence:

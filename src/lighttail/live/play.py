@@ -368,6 +368,10 @@ class Round:
             from lighttail.live.outlook import outlook  # what it imports is slow to import
 
             return outlook(self.book, self.now)
+        if look.what == "heard":
+            from lighttail.live.outlook import known_of
+
+            return known_of(self.book, self.now)
         if look.what == "risk":
             risk = None if self.book.stopped else self.book.settings.risk
             return risk, 0 if risk is None else int(sum(self.book.known(self.now)[0]))

@@ -72,9 +72,8 @@ class Note(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A look at the book: "summary", "state", "outlook" (what a forecast needs), "risk" (whether a
-    forecast is due), or "tick", which only
-    lets time pass."""
+    """A look at the book: "summary", "state", "outlook" (what a forecast needs), "heard" (which rewards are
+    evidence), "risk" (whether a forecast is due), or "tick", which only lets time pass."""
 
     what: str
 

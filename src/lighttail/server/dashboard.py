@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import time
 from collections import OrderedDict
 from typing import Any
@@ -11,17 +10,18 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from lighttail.checks import BadInput, refuse, whole
+from lighttail.checks import BadInput, whole
 from lighttail.dashboard import form, page
 from lighttail.dashboard.html import Html
 from lighttail.dashboard.panels import is_on, panels
 from lighttail.dashboard.view import View, arms_view, default_loss, evidence_of, risk_view, service_view
-from lighttail.inference import BoundedRewards, Evidence
+from lighttail.inference import Evidence
 from lighttail.live.errors import status_of
 from lighttail.live.requests import Change, Look
 from lighttail.outcomes.format import chance
 from lighttail.reading.numbers import parse_number, parse_whole
 from lighttail.server.answers import Answer, json_answer
+from lighttail.server.forecasts import outlook_module
 from lighttail.server.gate import HEADERS
 from lighttail.server.looks import MOST_KEPT, Asked, Histories, Outlooks
 from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Routes
@@ -60,7 +60,7 @@ class Dashboard:
         if summary["arms"] is None:
             risk = risk_view(loss, horizon, why="There is no forecast: the actions change at every ask.")
             return self._dated(service_view(summary, history, None, risk))
-        arms = await self._arms(summary, evidence, history)
+        arms = await self._arms(summary, evidence)
         against = arms["contradiction"]
         risk = await self._risk(summary, evidence, loss, horizon, patience if against is None else 0.0)
         if against is not None:  # a forecast of a moment ago would be wrong, too
@@ -68,28 +68,22 @@ class Dashboard:
             risk |= {"forecast": None, "why": why, "waiting": False}
         return self._dated(service_view(summary, history, arms, risk))
 
-    async def _arms(self, summary: View, evidence: Evidence, history: View) -> View:
+    async def _arms(self, summary: View, evidence: Evidence) -> View:
         """The arms with their limits: those of a moment ago, if many people look at once. Rewards that are
         no evidence have no limits."""
         name, now = summary["name"], time.monotonic()
         kept = self._kept.get(name)
         if kept is not None and now - kept[1] < (LONGER if kept[0] == summary["seq"] else MOMENT):
             return kept[2]
-        heard, old_alone, why = heard_of(summary), False, None
-        try:
-            outlook = await self._outlook(name)
-            old_alone = summary["settings"].get("window") is not None
-            rows = zip(outlook.labels, outlook.heard, strict=True)
-            heard = {arm: (one.times, one.total) for arm, one in rows}
-        except BadInput as error:  # retired arms, or rewards outside their range
-            why = why_no_evidence(summary, evidence, history, error)
+        await outlook_module()  # which the desk imports, and must not wait for
+        heard, why = await self.routes.desk_of(name, Look("heard"))
         tries = {arm: summary["tries"].get(arm, 0) for arm in heard}
         first = len(summary["arms"]) - summary["joined"]
         means = summary["settings"].get("means")
         between = None if means is None else (means["low"], means["high"])
         about = (tries, heard, evidence, summary["retired"], why, first, between)
         made = await run_in_threadpool(arms_view, *about)
-        made["old_alone"] = old_alone
+        made["old_alone"] = why is None and summary["settings"].get("window") is not None
         self._kept[name] = (summary["seq"], now, made)
         self._kept.move_to_end(name)
         if len(self._kept) > MOST_KEPT:
@@ -98,11 +92,6 @@ class Dashboard:
 
     def _dated(self, view: View) -> View:
         return {**view, "now": float(self.routes.office.clock())}
-
-    async def _outlook(self, name: str) -> Any:
-        """What a forecast is made from. Its module takes seconds to import, for which no desk must wait."""
-        await run_in_threadpool(importlib.import_module, "lighttail.live.outlook")
-        return await self.routes.desk_of(name, Look("outlook"))
 
     async def _risk(
         self, summary: View, evidence: Evidence, loss: float | None, horizon: int | None, patience: float
@@ -258,51 +247,6 @@ class Dashboard:
                 openapi_extra={"x-role": role},
                 route_class_override=PageRoute,
             )
-
-
-def heard_of(summary: View) -> dict[Any, tuple[int, float]]:
-    """The number and the sum of the rewards of each arm, from a summary."""
-    means = summary["means"]
-    return {arm: (times, times * (means[arm] or 0.0)) for arm, times in summary["heard"].items()}
-
-
-def why_no_evidence(summary: View, evidence: Evidence, history: View, error: BadInput) -> str | None:
-    """Why the rewards of a summary are no evidence, if what a forecast is made from was refused.
-
-    None if the rewards are evidence after all: retired arms keep a forecast from being made, but not limits,
-    if there is no window, units do not stick to arms, and every reward is within its range."""
-    if not summary["retired"]:
-        return error.sentence
-    if summary["settings"].get("window") is not None:
-        return (
-            "an arm was retired, and then the trials that are younger than the window cannot be left out, "
-            "whose good news comes before the bad news; no setting helps, but another experiment without "
-            "the retired arm does"
-        )
-    if summary["settings"].get("sticky"):
-        return (
-            "an arm was retired, and then later visits of the same units cannot be left out, which repeat "
-            "what the first visits said"
-        )
-    if history["seq"] < summary["seq"]:
-        return "the journal is still being read"
-    return outside(evidence, history["least"], history["most"])
-
-
-def outside(evidence: Evidence, least: float | None, most: float | None) -> str | None:
-    """The sentence if a reward is outside its range.
-
-    >>> outside(BoundedRewards(), 0.0, 1.0), outside(BoundedRewards(), None, None)
-    (None, None)
-    >>> print(outside(BoundedRewards(), 0.0, 40.0))
-    settings.rewards must be set so that it fits the rewards, but the reward 40 was heard
-    """
-    if isinstance(evidence, BoundedRewards):
-        for reward in (least, most):
-            if reward is not None and not evidence.low <= reward <= evidence.high:
-                found = f"the reward {reward:g} was heard"
-                return str(refuse("settings.rewards", None, "set so that it fits the rewards", found=found))
-    return None
 
 
 def question_of(asked: View) -> tuple[float | None, int | None, str | None]:
