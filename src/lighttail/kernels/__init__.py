@@ -19,7 +19,6 @@ from lighttail.delays import wait
 from lighttail.kernels import accelerations
 from lighttail.kernels.branching import SCORES, Score, branching_kernel
 from lighttail.kernels.build import digest
-from lighttail.kernels.continuing import continuing_kernel
 from lighttail.kernels.draws import stream as stream
 from lighttail.kernels.generic import late_kernel, stepping_kernel
 from lighttail.kernels.inverse import inverse_kernel
@@ -58,17 +57,17 @@ def late_kernel_for(policy: Policy, problem: Any) -> Kernel:
 
 
 def continuing_kernel_for(policy: Policy, problem: Any, skip: bool = False, floors: bool = False) -> Kernel:
-    """The kernel of paths that continue from a state (`lighttail.kernels.continuing`). skip: whether to skip
+    """The kernel of paths that continue from a state (`lighttail.kernels.beginning`). skip: whether to skip
     ahead, if `lighttail.running.continued` says that there is such a kernel."""
     quick = None if floors else accelerations.fast(policy)
-    if skip and quick is not None and quick.onward_skip is not None:
-        make, parts, names = quick.onward_skip
-        return _kernel(make, *parts, *_of_noise(problem, names))
-    noise = _of_noise(problem, ("shock", "reward", "total"))
-    if quick is None or quick.onward is None:
-        return _kernel(continuing_kernel, policy.rule(), *noise)
-    make, parts = quick.onward
-    return _kernel(make, *parts, *noise)
+    if skip and quick is not None and quick.onward and quick.skip is not None:
+        make, parts, names = quick.skip
+        return _kernel(make, *parts, *_of_noise(problem, names), True)
+    more = (*_of_noise(problem), True, type(problem.noise).total)
+    if quick is None or not quick.onward:
+        return _kernel(stepping_kernel, policy.rule(), *more)
+    make, parts = quick.step
+    return _kernel(make, *parts, *more)
 
 
 def windowed_kernel_for(policy: Policy, problem: Any) -> Kernel:

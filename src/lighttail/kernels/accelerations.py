@@ -9,12 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lighttail.kernels.continuing import (
-    continuing_fixed_kernel,
-    continuing_lead_kernel,
-    continuing_level_kernel,
-    continuing_moving_kernel,
-)
 from lighttail.kernels.lead import lead_kernel
 from lighttail.kernels.programme import index_programme, phase_width, posterior_programme
 from lighttail.kernels.skip import level_kernel
@@ -37,17 +31,16 @@ class Fast(NamedTuple):
 
     step: plays every pull; the maker also takes `shock` and `reward` of the noise. skip: skips ahead; the
     maker also takes the functions of the noise that are named. tilted, tilted_skip: as step and skip, under
-    tilted laws. programme: finds exact laws. onward, onward_skip: as step and skip, from a state
-    (`lighttail.kernels.continuing`).
+    tilted laws. programme: finds exact laws. onward: whether step and skip can begin in a state
+    (`lighttail.kernels.beginning`).
     """
 
     step: tuple[Make, Parts]
     skip: tuple[Make, Parts, tuple[str, ...]] | None = None
     tilted_skip: tuple[Make, Parts, tuple[str, ...]] | None = None
     programme: tuple[Make, Parts] | None = None
-    onward: tuple[Make, Parts] | None = None
-    onward_skip: tuple[Make, Parts, tuple[str, ...]] | None = None
     tilted: tuple[Make, Parts] | None = None
+    onward: bool = False
 
 
 SUMS = ("total", "part", "clear", "proxy")
@@ -59,16 +52,11 @@ def _ucb(policy: UCB) -> Fast:
     programme = (index_programme, timed)
     if bonus.changes_with_time():
         lead = (lead_kernel, (*timed, bonus.bend), SUMS)
-        onward = (continuing_moving_kernel, timed)
-        skip = (continuing_lead_kernel, *lead[1:])
-        tilted = (tilted_moving_kernel, timed)
-        return Fast((moving_index_kernel, timed), lead, None, programme, onward, skip, tilted)
-    parts = (bonus.radius, bonus.bend)
+        step, tilted = (moving_index_kernel, timed), (tilted_moving_kernel, timed)
+        return Fast(step, lead, None, programme, tilted, True)
+    parts, alone = (bonus.radius, bonus.bend), (bonus.radius,)
     level, leaping = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
-    makers = (fixed_index_kernel, continuing_fixed_kernel, tilted_run_kernel)
-    step, from_state, tilted_run = ((make, (bonus.radius,)) for make in makers)
-    onward_skip = (continuing_level_kernel, *level[1:])
-    return Fast(step, level, leaping, programme, from_state, onward_skip, tilted_run)
+    return Fast((fixed_index_kernel, alone), level, leaping, programme, (tilted_run_kernel, alone), True)
 
 
 def _elimination(policy: SuccessiveElimination) -> Fast:

@@ -15,33 +15,48 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.kernels.beginning import beginning_of
 from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, close_path, inlined, inner, kernel_maker
+from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
 PATIENCE = 1000  # draws at most until a delay is as long as a trial has been open
 
 
 @kernel_maker
-def stepping_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
-    """kernel(rng, params, world, horizon, rewards, pulls, stop), as of all kernels that play every pull."""
-    choose, learn, notes, _, _ = rule
+def stepping_kernel(
+    rule: Rule, shock: Formula, reward: Formula, onward: bool = False, total_of: Formula | None = None
+) -> Any:
+    """kernel(rng, params, world, horizon, rewards, pulls, stop), as of all kernels that play every pull.
 
-    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+    floors: the chance with which each arm is pulled whatever the rule chooses, added up from the first arm
+    on; None if there are none.
+    """
+    choose, learn, notes, memo, _ = rule
+    begin = beginning_of(onward, shock, reward, total_of, learn, memo)
+
+    def kernel(
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,
+        first: Any = 0, start: Any = (), floors: Any = None,
+    ) -> None:  # fmt: skip
         arms = pulls.shape[1]
         tried, total, note = np.empty(arms), np.empty(arms), np.empty((arms, notes))
         breath = 0
         for path in range(rewards.size):
-            for k in range(arms):
-                tried[k] = total[k] = 0.0
-                for j in range(notes):
-                    note[k, j] = 0.0
+            begin(rng, params, world, path, start, tried, total, note, stop)
             leader, n, s = np.uint64(arms), 0.0, 0.0
-            for t in range(1, horizon + 1):
+            for t in range(first + 1, horizon + 1):
                 z = shock(rng, *world)
                 arm = choose(rng, float(t), tried, tried, total, note, params)
                 if arm < 0 or arm >= arms:
                     stop[0] = WRONG_ARM
                     return
+                if floors is not None:
+                    mark = uniform(rng)
+                    for k in range(arms):
+                        if mark < floors[k]:
+                            arm = k
+                            break
                 if np.uint64(arm) != leader:
                     leader = np.uint64(arm)
                     n, s = tried[leader], total[leader]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.kernels.beginning import beginning_of_sums
 from lighttail.kernels.build import Formula, close_path, inner, kernel_maker
 from lighttail.kernels.skip import (
     RESERVE,
@@ -101,7 +102,7 @@ def lead_path_of(radius: Formula, clock: Formula, total: Formula, part: Formula,
 @kernel_maker
 def lead_kernel(
     radius: Formula, clock: Formula, bend: Formula,
-    total: Formula, part: Formula, clear: Formula, proxy: Formula,
+    total: Formula, part: Formula, clear: Formula, proxy: Formula, onward: bool = False,
 ) -> Any:  # fmt: skip
     """UCB with a radius that grows with time: one leader after the other, each in blocks.
 
@@ -109,23 +110,26 @@ def lead_kernel(
     own bonus by its bonus at the start.
     """
     play = lead_path_of(radius, clock, total, part, clear)
+    begin = beginning_of_sums(onward, total)
 
-    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+    def kernel(
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,
+        first: Any = 0, start: Any = (),
+    ) -> None:  # fmt: skip
         arms = pulls.shape[1]
         end = float(horizon)
         limit = SAFETY + math.log(end)
-        close = proxy(*world) * math.sqrt(limit)
-        limits = (limit, close, float(math.floor(min(bend(*params), end))))
+        kink = float(math.floor(min(bend(*params), end)))
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
         right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
         place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
         for path in range(rewards.size):
             for arm in range(arms):
                 right[arm] = RESERVE
-                counts[arm] = 1.0
-                sums[arm] = total(rng, arm, 1.0, *world)
+            used = begin(rng, world, path, first, start, counts, sums)
+            limits = (limit, proxy(*world) * math.sqrt(limit), kink)
             play(
-                rng, params, world, float(arms), end, limits, counts, sums,
+                rng, params, world, used, end, limits, counts, sums,
                 index, place, height, right, tied_arms, stop,
             )  # fmt: skip
             if stop[0] != 0:

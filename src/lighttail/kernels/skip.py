@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.kernels.beginning import beginning_of_sums
 from lighttail.kernels.build import Formula, close_path, inner, kernel_maker
 from lighttail.kernels.stepping import pick_tied
 
@@ -287,8 +288,9 @@ def level_path_of(radius: Formula, total: Formula, part: Formula, clear: Formula
 
 @kernel_maker
 def level_kernel(
-    radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula
-) -> Any:
+    radius: Formula, bend: Formula, total: Formula, part: Formula, clear: Formula, proxy: Formula,
+    onward: bool = False,
+) -> Any:  # fmt: skip
     """UCB with a radius that does not change with time: all arms together leap down to a level.
 
     By the merge lemma, the number of pulls of each arm until every index is at or below a level does not
@@ -296,27 +298,32 @@ def level_kernel(
     points stay known. From the level where the horizon ends, the leaders play one by one.
     """
     play = level_path_of(radius, total, part, clear)
+    begin = beginning_of_sums(onward, total)
 
-    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+    def kernel(
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,
+        first: Any = 0, start: Any = (),
+    ) -> None:  # fmt: skip
         arms = pulls.shape[1]
         end = float(horizon)
-        sigma = proxy(*world)
-        rules = (SAFETY + math.log(end), sigma, float(math.floor(min(bend(*params), end))))
+        kink = float(math.floor(min(bend(*params), end)))
         now, then = np.empty((3, arms)), np.empty((3, arms))
         counts, sums, index = now[0], now[1], now[2]
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
         tied_arms = np.empty(arms, np.int64)
         place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
-        width = sigma / math.sqrt(end)
-        aim = top_two(world[0])[0] + radius(end, 0.0, *params)  # about the level at the horizon
         for path in range(rewards.size):
+            used = begin(rng, world, path, first, start, counts, sums)
+            sigma = proxy(*world)
+            width = sigma / math.sqrt(end)
             for arm in range(arms):
                 right[arm] = place.shape[1]
-                counts[arm] = 1.0
-                sums[arm] = total(rng, arm, 1.0, *world)
-                index[arm] = sums[arm] + radius(1.0, 0.0, *params)
+                index[arm] = sums[arm] / counts[arm] + radius(counts[arm], 0.0, *params)
+            level = top_two(world[0])[0] + radius(end, 0.0, *params)  # about the level at the horizon
+            if onward:  # below the rival of the best arm, so that a leap is tried before the leaders play
+                level = min(level, top_two(index)[2] - width)
             place, height = play(
-                rng, params, world, float(arms), end, aim, width, rules,
+                rng, params, world, used, end, level, width, (SAFETY + math.log(end), sigma, kink),
                 now, then, place, height, left, right, tied_arms, stop,
             )  # fmt: skip
             if stop[0] != 0:

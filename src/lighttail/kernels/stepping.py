@@ -9,11 +9,11 @@ arm is best. The leader and its rivals are kept as float64, because selects of f
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from lighttail.kernels.beginning import beginning_of, pull_by_pull, summed
 from lighttail.kernels.build import BREATH, Formula, close_path, inlined, inner, kernel_maker, sum_of
 from lighttail.random.streams import standard_normal, uniform
 
@@ -67,52 +67,6 @@ def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
     return best, np.uint64(arm)
 
 
-@cache
-def fixed_path_of(radius: Formula, shock: Formula, reward: Formula) -> Any:
-    """The function that plays a path of `fixed_index_kernel` from a state to its end."""
-
-    @inlined
-    def play(
-        rng: Any, params: Any, world: Any, t: Any, horizon: Any, size: Any, value: Any, winner: Any,
-        sums: Any, counts: Any, tied_arms: Any, stop: Any,
-    ) -> None:  # fmt: skip
-        """Play from round t to the horizon. value, winner: the tournament tree of the indices, whose leaves
-        begin at `size`. sums, counts: the rewards and the pulls of the arms."""
-        arms = sums.size
-        pause = min(horizon, t + BREATH)
-        z = shock(rng, *world)
-        leader = np.uint64(winner[ONE])
-        while t < horizon:
-            leaf = size + leader
-            rival, second = rival_of(value, winner, leaf)
-            if rival == value[leaf]:
-                leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival, tied_arms)
-                leaf = size + leader
-                rival, second = rival_of(value, winner, leaf)
-            total = sums[leader]
-            n = counts[leader]
-            while True:
-                total += reward(z, leader, *world)
-                n += 1.0
-                t += 1
-                index = total / n + radius(n, 0.0, *params)
-                if t == pause:
-                    if stop[0] != 0 or t == horizon:
-                        break
-                    pause = min(horizon, t + BREATH)
-                z = shock(rng, *world)
-                if index <= rival:
-                    break
-            sums[leader] = total
-            counts[leader] = n
-            if stop[0] != 0:
-                return
-            settle(value, winner, leaf, index, float(leader))
-            leader = second
-
-    return play
-
-
 @inner
 def tree_size(arms: Any) -> Any:
     """The number of leaves of a tournament tree: the least power of 2 that is not below the arms."""
@@ -123,26 +77,60 @@ def tree_size(arms: Any) -> Any:
 
 
 @kernel_maker
-def fixed_index_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
+def fixed_index_kernel(
+    radius: Formula, shock: Formula, reward: Formula, onward: bool = False, total_of: Formula | None = None
+) -> Any:
     """UCB with a radius that does not change with time: the indices of the other arms stand still."""
-    play = fixed_path_of(radius, shock, reward)
+    begin = beginning_of(onward, shock, reward, total_of)
 
-    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+    def kernel(
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,
+        first: Any = 0, start: Any = (),
+    ) -> None:  # fmt: skip
         arms = pulls.shape[1]
         size = tree_size(arms)
         value, winner = np.full(size + size, -math.inf), np.zeros(size + size)
-        sums, counts = np.empty(arms), np.empty(arms)
+        sums, counts, no_note = np.empty(arms), np.empty(arms), np.empty((arms, 0))
         tied_arms = np.empty(arms, np.int64)
         for path in range(rewards.size):
+            begin(rng, params, world, path, start, counts, sums, no_note, stop)
             for arm in range(arms):
-                sums[arm] = 0.0
-                counts[arm] = 0.0
+                n = counts[arm]
+                index = sums[arm] / n + radius(n, 0.0, *params) if n > 0.0 else math.inf
                 leaf = size + np.uint64(arm)
                 winner[leaf] = float(arm)
-                settle(value, winner, leaf, math.inf, float(arm))
-            play(rng, params, world, 0, horizon, size, value, winner, sums, counts, tied_arms, stop)
-            if stop[0] != 0:
-                return
+                settle(value, winner, leaf, index, float(arm))
+            t = first
+            pause = min(horizon, t + BREATH)
+            z = shock(rng, *world)
+            leader = np.uint64(winner[ONE])
+            while t < horizon:
+                leaf = size + leader
+                rival, second = rival_of(value, winner, leaf)
+                if rival == value[leaf]:
+                    leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival, tied_arms)
+                    leaf = size + leader
+                    rival, second = rival_of(value, winner, leaf)
+                total = sums[leader]
+                n = counts[leader]
+                while True:
+                    total += reward(z, leader, *world)
+                    n += 1.0
+                    t += 1
+                    index = total / n + radius(n, 0.0, *params)
+                    if t == pause:
+                        if stop[0] != 0 or t == horizon:
+                            break
+                        pause = min(horizon, t + BREATH)
+                    z = shock(rng, *world)
+                    if index <= rival:
+                        break
+                sums[leader] = total
+                counts[leader] = n
+                if stop[0] != 0:
+                    return
+                settle(value, winner, leaf, index, float(leader))
+                leader = second
             close_path(path, sums, counts, rewards, pulls)
 
     return kernel
@@ -164,16 +152,24 @@ def best_of(index: Any) -> Any:
     return best, np.uint64(arm)
 
 
-@cache
-def moving_path_of(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
-    """The function that plays a path of `moving_index_kernel` from a state to its end."""
+@kernel_maker
+def moving_index_kernel(
+    radius: Formula, clock: Formula, shock: Formula, reward: Formula,
+    onward: bool = False, total_of: Formula | None = None,
+) -> Any:  # fmt: skip
+    """UCB with a radius that changes with time: every index is new in every round.
+
+    The rivals' indices in the next round do not depend on the reward of this round, so they are computed
+    while the reward is drawn.
+    """
+    begin = beginning_of(onward, shock, reward, total_of)
 
     @inlined
     def play(
-        rng: Any, params: Any, world: Any, begin: Any, horizon: Any, clocks: Any, fresh: Any, top: Any,
+        rng: Any, params: Any, world: Any, first: Any, horizon: Any, clocks: Any, fresh: Any, top: Any,
         index: Any, mean: Any, counts: Any, sums: Any, pulls: Any, tied_arms: Any, stop: Any,
     ) -> None:  # fmt: skip
-        """Play from round `begin` to the horizon. clocks: room for the clock of the rounds that come next;
+        """Play from round `first` to the horizon. clocks: room for the clock of the rounds that come next;
         fresh: whether these must be computed although they fit into the room. top: an arm whose index is the
         highest. index, mean, counts, sums, pulls: of the arms; the mean and the index of an arm that was
         never pulled are infinite, and its count is 1, so that its radius is finite."""
@@ -181,13 +177,13 @@ def moving_path_of(radius: Formula, clock: Formula, shock: Formula, reward: Form
         leader = second = np.uint64(top)
         own = rival = index[leader]
         total = n = 0.0
-        for first in range(begin, horizon, window):
+        for t in range(first, horizon, window):
             if stop[0] != 0:
                 return
-            rounds = min(window, horizon - first)
-            if fresh or horizon - begin > window:
+            rounds = min(window, horizon - t)
+            if fresh or horizon - first > window:
                 for i in range(rounds):
-                    clocks[i] = clock(float(first + i + 2), *params)
+                    clocks[i] = clock(float(t + i + 2), *params)
             for i in range(rounds):
                 z = shock(rng, *world)
                 if own <= rival:
@@ -211,38 +207,33 @@ def moving_path_of(radius: Formula, clock: Formula, shock: Formula, reward: Form
                 total += reward(z, leader, *world)
                 n += 1.0
                 own = total / n + radius(n, time, *params)
-        if horizon > begin:
+        if horizon > first:
             sums[leader] = total
             pulls[leader] = int(n)
 
-    return play
-
-
-@kernel_maker
-def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
-    """UCB with a radius that changes with time: every index is new in every round.
-
-    The rivals' indices in the next round do not depend on the reward of this round, so they are computed
-    while the reward is drawn.
-    """
-    play = moving_path_of(radius, clock, shock, reward)
-
-    def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
+    def kernel(
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,
+        first: Any = 0, start: Any = (),
+    ) -> None:  # fmt: skip
         arms = pulls.shape[1]
         even = arms + arms % 2
-        index, mean = np.full(even, -math.inf), np.full(even, -math.inf)
-        counts, sums = np.ones(even), np.empty(arms)
+        index, mean, counts = np.full(even, -math.inf), np.full(even, -math.inf), np.ones(even)
+        tried, sums, no_note = np.empty(arms), np.empty(arms), np.empty((arms, 0))
         tied_arms = np.empty(arms, np.int64)
-        clocks = np.empty(min(horizon, BREATH))
+        clocks = np.empty(max(1, min(horizon - first, BREATH)))
+        now = clock(float(first + 1), *params)
         for path in range(rewards.size):
+            begin(rng, params, world, path, start, tried, sums, no_note, stop)
+            top = 0
             for arm in range(arms):
-                mean[arm] = math.inf
-                index[arm] = math.inf
-                counts[arm] = 1.0  # so that the radius of an arm that was never pulled is finite
-                sums[arm] = 0.0
-                pulls[path, arm] = 0
+                n = tried[arm]
+                pulls[path, arm] = int(n)
+                counts[arm] = max(1.0, n)
+                mean[arm] = sums[arm] / n if n > 0.0 else math.inf
+                index[arm] = mean[arm] + radius(n, now, *params) if n > 0.0 else math.inf
+                top = arm if index[arm] > index[top] else top
             play(
-                rng, params, world, 0, horizon, clocks, path == 0, 0,
+                rng, params, world, first, horizon, clocks, path == 0, top,
                 index, mean, counts, sums, pulls[path], tied_arms, stop,
             )  # fmt: skip
             if stop[0] != 0:
@@ -252,40 +243,12 @@ def moving_index_kernel(radius: Formula, clock: Formula, shock: Formula, reward:
     return kernel
 
 
-@cache
-def pull_by_pull(shock: Formula, reward: Formula) -> Any:
-    """The function that plays the last active arm until the horizon."""
-
-    @inner
-    def finish(rng: Any, arm: Any, pulls: Any, total: Any, world: Any, stop: Any) -> Any:
-        done = 0
-        while done < pulls and stop[0] == 0:
-            until = min(pulls, done + BREATH)
-            for _ in range(done, until):
-                total += reward(shock(rng, *world), arm, *world)
-            done = until
-        return total
-
-    return finish
-
-
-@cache
-def at_once(total_of: Formula) -> Any:
-    """As `pull_by_pull`, but the sum of all these rewards is one draw."""
-
-    @inner
-    def finish(rng: Any, arm: Any, pulls: Any, total: Any, world: Any, stop: Any) -> Any:
-        return total + total_of(rng, arm, float(pulls), *world) if pulls > 0 else total
-
-    return finish
-
-
 @kernel_maker
 def elimination_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, total_of: Formula | None = None
 ) -> Any:
     """Successive elimination: phases over the active arms until one arm is left or the horizon is reached."""
-    finish = pull_by_pull(shock, reward) if total_of is None else at_once(total_of)
+    finish = pull_by_pull(shock, reward) if total_of is None else summed(total_of)
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]

@@ -1,11 +1,11 @@
 """Paths that continue from a state while a window keeps rewards back, compiled.
 
-    kernel(rng, params, world, first, horizon, pulls, stop,
-           means, counts, begun, opened, memos, floors, default, waits, ring)
+    kernel(rng, params, world, horizon, rewards, pulls, stop,
+           first, means, counts, begun, opened, memos, default, waits, ring, floors)
 
-The arguments are those of `lighttail.kernels.continuing`, and: default, the reward with which the window
-closes a trial; waits[0] and waits[1], the delays in pulls of rewards that equal the default and of other
-rewards, each of which is equally likely; ring, the longest delay that a path can see, plus 2.
+The arguments are those of `stepping_kernel` and `lighttail.kernels.beginning`, and: default, the reward with
+which the window closes a trial; waits[0] and waits[1], the delays in pulls of rewards that equal the default
+and of other rewards, each of which is equally likely; ring, the longest delay that a path can see, plus 2.
 
 A success that is told at once and a failure that is told when the window is over make an arm that is pulled a
 lot look too good. This is why the delay depends on the reward here.
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lighttail.kernels.beginning import move
 from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, inner, kernel_maker
 from lighttail.kernels.generic import queue
 from lighttail.random.streams import uniform
@@ -47,9 +48,9 @@ def windowed_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
         return default, age  # the window is over
 
     def kernel(
-        rng: Any, params: Any, world: Any, first: Any, horizon: Any, pulls: Any, stop: Any,
-        means: Any, counts: Any, begun: Any, opened: Any, memos: Any, floors: Any,
-        default: Any, waits: Any, ring: Any,
+        rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any, first: Any,
+        means: Any, counts: Any, begun: Any, opened: Any, memos: Any, default: Any, waits: Any, ring: Any,
+        floors: Any = None,
     ) -> None:  # fmt: skip
         arms, older = pulls.shape[1], opened.shape[0]
         tried, heard, total = np.empty(arms), np.empty(arms), np.empty(arms)
@@ -60,8 +61,8 @@ def windowed_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
         value_of, memo_of = np.empty(ring + older), np.empty((ring + older, memo))
         breath = 0
         for path in range(pulls.shape[0]):
+            move(world, means, path)
             for k in range(arms):
-                world[0][k] = means[path, k]
                 tried[k], heard[k], total[k] = counts[0, k], counts[1, k], counts[2, k]
                 for j in range(notes):
                     note[k, j] = begun[k, j]
@@ -92,7 +93,7 @@ def windowed_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
                 if arm < 0 or arm >= arms:
                     stop[0] = WRONG_ARM
                     return
-                if floors.size > 0:
+                if floors is not None:
                     mark = uniform(rng)
                     for k in range(arms):
                         if mark < floors[k]:

@@ -83,22 +83,27 @@ class _Ends:
         """Plays rows of paths whose rewards come at once: many paths per call of a kernel."""
         from lighttail.kernels import continuing_kernel_for  # imports numba
 
-        opened = self.start.opened
-        leaping = not floors and pays(self.start, self.example, self.horizon)
+        start, opened = self.start, self.start.opened
+        leaping = not floors and pays(start, self.example, self.horizon)
         summed = leaping or (self.policy.amendable and len(opened) > MANY_OPEN)
         counts = np.bincount(opened[:, 0].astype(np.int64), minlength=self.arms).astype(np.float64)
+        state = start.counts, start.note, opened, start.memos, counts if summed else np.zeros(0)
+        held = _added(floors, self.arms)
         with in_sentences(self.policy, self.example):
             kernel = continuing_kernel_for(self.policy, self.example, leaping, bool(floors))
-        return partial(self._rows, kernel, (counts if summed else np.zeros(0), _added(floors, self.arms)))
+        return partial(self._rows, kernel, lambda means: (start.rounds, (means, *state), *held))
 
     def windowed(self, floors: Sequence[tuple[int, float]], window: Window) -> Play:
         """Plays rows of paths whose rewards a window keeps back."""
         from lighttail.kernels import windowed_kernel_for  # imports numba
 
-        ring = int(min(window.waits.max(), max(1, self.horizon - self.start.rounds))) + 2
+        start = self.start
+        ring = int(min(window.waits.max(), max(1, self.horizon - start.rounds))) + 2
+        more = start.counts, start.note, start.opened, start.memos, window.default, window.waits, ring
+        held = _added(floors, self.arms)
         with in_sentences(self.policy, self.example):
             kernel = windowed_kernel_for(self.policy, self.example)
-        return partial(self._rows, kernel, (_added(floors, self.arms), window.default, window.waits, ring))
+        return partial(self._rows, kernel, lambda means: (start.rounds, means, *more, *held))
 
     def late(self, delay: DelayLike) -> Play:
         """Plays paths whose rewards come late, or whose noise does not move with the means: one by one."""
@@ -122,13 +127,13 @@ class _Ends:
 
         return play
 
-    def _rows(self, kernel: Any, more: tuple[Any, ...], block: int, until: int) -> int:
-        """Play the paths of a block up to until - 1. more: the arguments of the kernel after the state."""
-        start, begin = self.start, block * TOGETHER
+    def _rows(self, kernel: Any, more: Callable[[Floats], tuple[Any, ...]], block: int, until: int) -> int:
+        """Play the paths of a block up to until - 1. more: the last arguments of the kernel, from the means
+        of the paths."""
+        begin = block * TOGETHER
         rows = slice(begin, until)
-        state = start.counts, start.note, start.opened, start.memos
-        room = start.rounds, self.horizon, self.pulls[rows], self.stop, self.means[rows]
-        self._call(kernel, block, begin, *room, *state, *more)
+        room = self.horizon, np.empty(until - begin), self.pulls[rows], self.stop
+        self._call(kernel, block, begin, *room, *more(self.means[rows]))
         return until - begin
 
     def _call(self, kernel: Any, block: int, path: int, *arguments: Any) -> None:
@@ -160,11 +165,10 @@ def pays(start: Beginning, example: Bandit, horizon: int) -> bool:
     return choose_method(start.policy, example, horizon, "auto") == "skip"
 
 
-def _added(floors: Sequence[tuple[int, float]], arms: int) -> Floats:
-    """The floors of all arms, added up from the first arm on; empty if there are none."""
-    if not floors:
-        return np.zeros(0)
+def _added(floors: Sequence[tuple[int, float]], arms: int) -> tuple[Floats, ...]:
+    """The last argument of a kernel: the floors of all arms, added up from the first arm on, if there are
+    any."""
     shares = np.zeros(arms)
     for arm, share in floors:
         shares[arm] = share
-    return np.cumsum(shares)
+    return (np.cumsum(shares),) if floors else ()
