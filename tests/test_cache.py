@@ -335,7 +335,8 @@ def test_a_kernel_is_found_again_however_python_came_by_its_bytecode(tmp_path: P
         spec = importlib.util.spec_from_file_location("copied", place)
         copied = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(copied)
-        kernel = copied.fixed_index_kernel(lt.Standard.radius, lt.Gaussian.shock, lt.Gaussian.reward)
+        formulas = lt.AnyTime.radius, lt.AnyTime.clock, lt.Gaussian.shock, lt.Gaussian.reward
+        kernel = copied.moving_index_kernel(*formulas)  # which closes over a function of its module
         asked = (types.float64,), cpu_target.target_context.codegen()
         keys.add(kernel._cache._index_key(*asked))
         numbas.add(caching.FunctionCache(kernel.py_func)._index_key(*asked))
