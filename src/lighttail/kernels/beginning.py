@@ -52,6 +52,11 @@ def summed(total_of: Formula) -> Any:
 
 
 @inner
+def stay(world: Any, means: Any, path: Any) -> None:
+    """All paths have the means of the world."""
+
+
+@inner
 def move(world: Any, means: Any, path: Any) -> None:
     """Write the means of a path into the world."""
     for k in range(means.shape[1]):

@@ -10,17 +10,26 @@ kind of index.
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.beginning import beginning_of
+from lighttail.kernels.beginning import beginning_of, stay
 from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, close_path, inlined, inner, kernel_maker
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
 PATIENCE = 1000  # draws at most until a delay is as long as a trial has been open
+
+
+@inlined
+def held(rng: Any, arm: Any, floors: Any) -> Any:
+    """The arm that is pulled where the rule chooses `arm`."""
+    mark = uniform(rng)
+    for k in range(floors.size):
+        if mark < floors[k]:
+            return k
+    return arm
 
 
 @kernel_maker
@@ -52,11 +61,7 @@ def stepping_kernel(
                     stop[0] = WRONG_ARM
                     return
                 if floors is not None:
-                    mark = uniform(rng)
-                    for k in range(arms):
-                        if mark < floors[k]:
-                            arm = k
-                            break
+                    arm = held(rng, arm, floors)
                 if np.uint64(arm) != leader:
                     leader = np.uint64(arm)
                     n, s = tried[leader], total[leader]
@@ -87,41 +92,50 @@ def queue(head: Any, tail: Any, link: Any, place: Any, slot: Any, nobody: Any) -
     tail[place] = slot
 
 
-@cache
-def late_delay_of(wait: Formula) -> Any:
-    """The function that draws the delay of a trial that is open already."""
+@kernel_maker
+def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> Any:
+    """Paths whose rewards come late, or that continue from a state. waits: the arguments of `wait`."""
+
+    @inlined
+    def delay_of(rng: Any, value: Any, waits: Any) -> Any:
+        return wait(rng, *waits)
 
     @inner
-    def delay_of_open(rng: Any, age: Any, waits: Any) -> Any:
-        """The delay of a trial that has been open for `age` pulls, given that the delay is at least `age`."""
+    def drawn_open(rng: Any, world: Any, arm: Any, age: Any, waits: Any) -> Any:
+        value = reward(shock(rng, *world), arm, *world)
         for _ in range(PATIENCE):
             delay = wait(rng, *waits)
             if delay >= age:
-                return delay
-        return math.inf if waits[0] > 0.0 else age  # the reward may never come
+                return value, delay
+        return value, math.inf if waits[0] > 0.0 else age  # the reward may never come
 
-    return delay_of_open
+    return late_paths(rule, shock, reward, delay_of, drawn_open, stay)
 
 
-@kernel_maker
-def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> Any:
-    """The kernel of paths whose rewards come late, or that continue from a state.
+def late_paths(
+    rule: Rule, shock: Formula, reward: Formula, delay_of: Any, drawn_open: Any, enter: Any
+) -> Any:
+    """The kernel of paths whose rewards come late.
 
-    waits: the arguments of `wait`. batch: decisions per group; the rewards that became known during a group
-    are told before the first decision of the next group. ring: the longest delay that a path can see, plus
-    the batch, plus 2. first: the rounds of the state from which the paths continue. counts: tried, heard,
-    total and the sum of all rewards of each arm in this state. begun: the notes in this state. opened[i]:
-    (arm, round) of a trial that is open in this state; memos[i]: its memo.
+    delay_of(rng, value, waits): draws the delay of a reward. drawn_open(rng, world, arm, age, waits): draws
+    the reward and the delay of a trial that has been open for `age` pulls, given that the delay is at least
+    `age`. enter: `stay`, or `move` if each path has the means of its row of `means`.
+
+    batch: decisions per group; the rewards that became known during a group are told before the first
+    decision of the next group. ring: the longest delay that a path can see, plus the batch, plus 2. first:
+    the rounds of the state from which the paths continue. counts: tried, heard, total and the sum of all
+    rewards of each arm in this state. begun: the notes in this state. opened[i]: (arm, round) of a trial that
+    is open in this state; memos[i]: its memo. floors: as in `stepping_kernel`.
 
     In each round the rewards that are due are told first, in the order in which they became known. Then the
     shock behind the reward, the draws of the rule and the delay follow.
     """
     choose, learn, notes, memo, _ = rule
-    delay_of_open = late_delay_of(wait)
 
     def kernel(
         rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,
         waits: Any, batch: Any, ring: Any, first: Any, counts: Any, begun: Any, opened: Any, memos: Any,
+        means: Any = (), floors: Any = None,
     ) -> None:  # fmt: skip
         arms, older = pulls.shape[1], opened.shape[0]
         tried, heard, total, earned = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
@@ -132,6 +146,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
         value_of, memo_of = np.empty(ring + older), np.empty((ring + older, memo))
         breath = 0
         for path in range(rewards.size):
+            enter(world, means, path)
             for k in range(arms):
                 tried[k], heard[k], total[k] = counts[0, k], counts[1, k], counts[2, k]
                 earned[k] = counts[3, k]
@@ -141,10 +156,10 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                 head[i] = nobody
             for i in range(older):
                 arm, slot = opened[i, 0], ring + i
-                value = reward(shock(rng, *world), arm, *world)
-                earned[arm] += value
                 age = float(first - opened[i, 1])
-                ahead = delay_of_open(rng, age, waits) - age
+                value, delay = drawn_open(rng, world, arm, age, waits)
+                earned[arm] += value
+                ahead = delay - age
                 if ahead < horizon - first:
                     arm_of[slot], value_of[slot] = arm, value
                     for j in range(memo):
@@ -176,6 +191,8 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                 if chosen < 0 or chosen >= arms:
                     stop[0] = WRONG_ARM
                     return
+                if floors is not None:
+                    chosen = held(rng, chosen, floors)
                 if np.uint64(chosen) != leader:
                     earned[leader] = s
                     leader = np.uint64(chosen)
@@ -184,7 +201,7 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
                 n += 1.0
                 s += value
                 tried[leader] = n
-                due = t + 1 + wait(rng, *waits)
+                due = t + 1 + delay_of(rng, value, waits)
                 if due <= horizon:
                     arm_of[here], value_of[here] = chosen, value
                     for j in range(memo):

@@ -99,11 +99,12 @@ class _Ends:
 
         start = self.start
         ring = int(min(window.waits.max(), max(1, self.horizon - start.rounds))) + 2
-        more = start.counts, start.note, start.opened, start.memos, window.default, window.waits, ring
+        state = start.rounds, start.counts, start.note, start.opened, start.memos
+        waits = (window.default, window.waits), 1, ring
         held = _added(floors, self.arms)
         with in_sentences(self.policy, self.example):
             kernel = windowed_kernel_for(self.policy, self.example)
-        return partial(self._rows, kernel, lambda means: (start.rounds, means, *more, *held))
+        return partial(self._rows, kernel, lambda means: (*waits, *state, means, *held))
 
     def late(self, delay: DelayLike) -> Play:
         """Plays paths whose rewards come late, or whose noise does not move with the means: one by one."""
