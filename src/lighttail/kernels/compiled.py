@@ -7,14 +7,13 @@ numba cannot write a file, the program ends. Here the cache decides only how fas
 from __future__ import annotations
 
 import hashlib
+import pickle
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from glob import escape
-from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -56,10 +55,19 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
 
     def load(self, key: Any) -> Any:
         """The kernel with this key, or None."""
+        path = Path(self._data_path(self._file_of(key)))
         try:
-            kept, data = self._load_data(self._file_of(key))
-        except OSError:  # the kernel was never kept, or was removed
+            whole = path.read_bytes()
+        except FileNotFoundError:  # the kernel was never kept, or was removed
             return None
+        except OSError as error:
+            warn_once(f"the compiled kernel in {path} cannot be read ({_reason(error)}): {ANEW}")
+            return None
+        content = whole[:-DIGEST]
+        if hashlib.sha256(content).digest() != whole[-DIGEST:]:
+            warn_once(f"the compiled kernel in {path} is damaged: {ANEW}")
+            return None
+        kept, data = pickle.loads(content)
         return data if kept == key else None
 
     def flush(self) -> None:
@@ -69,32 +77,10 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
     def _file_of(self, key: Any) -> str:
         return f"{self._mine}{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
 
-    @contextmanager
-    def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
-        content = BytesIO()
-        yield content
-        whole = content.getvalue()
-        with super()._open_for_write(filepath) as file:
-            file.write(whole + hashlib.sha256(whole).digest())
-
-    def _load_data(self, name: str) -> Any:
-        if not self._is_whole(Path(self._data_path(name))):
-            raise FileNotFoundError(name)  # numba then treats the file as missing
-        return super()._load_data(name)
-
-    def _is_whole(self, path: Path) -> bool:
-        """Whether a file exists and is as it was written."""
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            warn_once(f"the compiled kernel in {path} cannot be read ({_reason(error)}): {ANEW}")
-            return False
-        if hashlib.sha256(content[:-DIGEST]).digest() == content[-DIGEST:]:
-            return True
-        warn_once(f"the compiled kernel in {path} is damaged: {ANEW}")
-        return False
+    def _save_data(self, name: str, data: Any) -> None:
+        content = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(content + hashlib.sha256(content).digest())
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
