@@ -16,7 +16,7 @@ from test_skip_law import Spoilt, SpoiltCoins
 from tilted import drawn
 
 import lighttail as lt
-from lighttail.kernels import tilted_skip, tilted_skip_kernel_for
+from lighttail.kernels import skip_kernel_for, tilted_skip
 from lighttail.tails import play
 from lighttail.tails.mixture import Mixture
 from lighttail.tails.plan import derived, plan_of
@@ -148,7 +148,7 @@ def every_pull(task: Task, mixture: Mixture, walks: Hidden) -> tuple[list[float]
 
 def skipped(task: Task, mixture: Mixture, walks: Hidden, noise: lt.Noise) -> tuple[list[float], int]:
     problem = lt.Bandit(task.problem.means, noise)
-    kernel: Any = tilted_skip_kernel_for(task.policy, problem)
+    kernel: Any = skip_kernel_for(task.policy, problem, tilted=True)
     kernel = getattr(kernel, "py_func", kernel)
     means, *rest = problem.noise.world(problem.means)
     log_parts, own, rounds = np.empty((1, 2)), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64)

@@ -83,18 +83,16 @@ def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
 
 
 def skip_kernel_for(policy: Policy, problem: Any, tilted: bool = False) -> Kernel:
-    """The kernel that skips ahead, if `lighttail.running.prepare` says that there is one."""
+    """The kernel that skips ahead, if `lighttail.running.prepare` says that there is one.
+
+    tilted: under tilted laws (`lighttail.kernels.tilted_skip`).
+    """
     quick = accelerations.fast(policy)
     entry = None if quick is None else quick.tilted_skip if tilted else quick.skip
     if entry is None:
         raise TypeError(f"no kernel skips ahead with {policy!r}")
     make, parts, names = entry
     return _kernel(make, *parts, *_of_noise(problem, names))
-
-
-def tilted_skip_kernel_for(policy: Policy, problem: Any) -> Kernel:
-    """The kernel that skips ahead under tilted laws (`lighttail.kernels.tilted_skip`)."""
-    return skip_kernel_for(policy, problem, tilted=True)
 
 
 def inverse_kernel_for(policy: Any) -> Kernel:

@@ -26,9 +26,7 @@ class Phases:
     """The chances of all states after 1, 2, ... phases."""
 
     def __init__(self, policy: Any, problem: Bandit, horizon: int, kind: str) -> None:
-        from lighttail.kernels import programme_kernel_for
-
-        self.width = programme_kernel_for(policy)
+        self.bonus = policy.bonus
         self.params = policy.params(horizon, problem.arms)
         self.means, self.gaps = problem.means, problem.gaps
         self.horizon, self.with_rewards = horizon, kind == "regret"
@@ -71,7 +69,7 @@ class Phases:
     ) -> None:
         """Drop the dominated arms of every state, and put the states into the blocks that follow."""
         time = sum(past) + len(active) * phase
-        width = self.width(self.params, float(phase), float(time))
+        width = self.bonus.radius(float(phase), self.bonus.clock(float(time), *self.params), *self.params)
         means = np.arange(phase + 1.0) / float(phase)
         grids = np.meshgrid(*[means] * len(active), indexing="ij", sparse=True)
         best = reduce(np.maximum, grids)

@@ -55,7 +55,7 @@ def block_of_paths(
     task: Task, mixture: Mixture, played: Played, rarity: float = 0.0, full: bool = False
 ) -> PlayTilted:
     """A function that plays a block of paths. full: play to the end, even if the event is out of reach."""
-    from lighttail.kernels import stream, tilted_kernel_for, tilted_skip_kernel_for
+    from lighttail.kernels import skip_kernel_for, stream, tilted_kernel_for
 
     policy, problem = task.policy, task.problem
     means, *rest = problem.noise.world(problem.means)
@@ -63,7 +63,7 @@ def block_of_paths(
     fixed = (params, means, tuple(rest), mixture, np.array(problem.gaps))
     ends = (task.horizon, task.target, task.luck_counts)
     if played == "skip":
-        skipping = tilted_skip_kernel_for(policy, problem)
+        skipping = skip_kernel_for(policy, problem, tilted=True)
         rarity += MARGIN + EACH * (problem.arms - 2)
     else:
         stepping = tilted_kernel_for(policy, problem)
