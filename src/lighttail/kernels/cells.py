@@ -27,7 +27,7 @@ def lower(
     value v. rounds[v]: the first row of value v in `waiting`, `gone` and `running`, which have one row for
     each time that an arm may come to this value. arrived[n, s]: for a cell at or below the level, the chance
     to come to the cell from cells above. least[n]: the fewest successes above the level. The function fills
-    in below[v, n] and the rows of `waiting`, `gone` and `running`, which `merge_ties` explains.
+    in below[v, n] and the rows of `waiting`, `gone` and `running`, which `merge` explains.
     """
     size = arrived.shape[0]  # rows 0 to the most pulls
     alive, next_alive = np.zeros(size + 1), np.zeros(size + 1)

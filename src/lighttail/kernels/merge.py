@@ -263,18 +263,6 @@ def add_level(
 
 @compiler()
 def merge(
-    kind: Any, q: Any, f: Any, arms: Any, gaps: Any, units: Any, regret: Any, total: Any, weight: Any,
-    out: Any,
-) -> None:  # fmt: skip
-    """Add one level to `out`, from q and f of one arm of each group."""
-    qs, fs = np.empty(q.shape), np.empty(q.shape)
-    for g in range(arms.size):
-        group_chances(q[g], f[g], arms[g], qs[g], fs[g])
-    add_level(kind, qs, fs, gaps, units, regret, total, weight, out)
-
-
-@compiler()
-def merge_ties(
     kind: Any, below: Any, waiting: Any, gone: Any, running: Any, clocks: Any, weights: Any,
     arms: Any, gaps: Any, units: Any, regret: Any, total: Any, out: Any,
 ) -> None:  # fmt: skip

@@ -63,8 +63,9 @@ class Sum:
         """The sums at one level, from q and f of one arm of each group."""
         from lighttail.kernels.merge import merge
 
-        out = np.zeros(self.size)
-        merge(self.kind, q, f, np.array(arms), *self.settings(), weight, out)
+        out, never = np.zeros(self.size), np.zeros_like(q[:, None])  # no arm waits for its turn
+        parts = q[:, None], never, never, f[:, None]
+        merge(self.kind, *parts, np.zeros(1), np.array([weight]), np.array(arms), *self.settings(), out)
         return out
 
     def tails(self, value: Floats) -> Floats:

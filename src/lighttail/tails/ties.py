@@ -105,7 +105,7 @@ def add_up(groups: Groups, target: Sum) -> Floats:
 def _once(parts: tuple[Floats, ...], arms: Any, target: Sum, pool: ThreadPoolExecutor) -> Floats:
     """The sum over values that an arm comes to at most once. A uniform clock makes the integrand a
     polynomial, for which the nodes of Gauss and Legendre are exact."""
-    from lighttail.kernels.merge import merge_ties
+    from lighttail.kernels.merge import merge
 
     nodes, weights = np.polynomial.legendre.leggauss(-(-int(arms.sum()) // 2))
     clocks, weights = 0.5 * (nodes + 1.0), 0.5 * weights
@@ -113,7 +113,7 @@ def _once(parts: tuple[Floats, ...], arms: Any, target: Sum, pool: ThreadPoolExe
     def some(levels: Any) -> Floats:
         out = np.zeros(target.size)
         chosen = (np.ascontiguousarray(part[:, levels]) for part in parts)
-        merge_ties(target.kind, *chosen, clocks, weights, arms, *target.settings(), out)
+        merge(target.kind, *chosen, clocks, weights, arms, *target.settings(), out)
         return out
 
     shares = np.array_split(np.arange(parts[0].shape[1]), usable_processors())
