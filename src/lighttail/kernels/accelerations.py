@@ -18,12 +18,12 @@ from lighttail.kernels.stepping import (
     moving_index_kernel,
     posterior_kernel,
 )
-from lighttail.kernels.tilted_run import tilted_moving_kernel, tilted_run_kernel
+from lighttail.kernels.tilted_run import tilted_run_kernel
 from lighttail.kernels.tilted_skip import tilted_skip_kernel
 from lighttail.policies import UCB, Policy, SuccessiveElimination, ThompsonSampling
 
 Make = Callable[..., Any]
-Parts = tuple[Callable[..., Any], ...]
+Parts = tuple[Any, ...]  # formulas, and whether they change with time
 
 
 class Fast(NamedTuple):
@@ -50,13 +50,13 @@ def _ucb(policy: UCB) -> Fast:
     bonus = type(policy.bonus)
     timed = (bonus.radius, bonus.clock)
     programme = (index_programme, timed)
+    tilted = (tilted_run_kernel, (*timed, bonus.changes_with_time()))
     if bonus.changes_with_time():
         lead = (lead_kernel, (*timed, bonus.bend), SUMS)
-        step, tilted = (moving_index_kernel, timed), (tilted_moving_kernel, timed)
-        return Fast(step, lead, None, programme, tilted, True)
-    parts, alone = (bonus.radius, bonus.bend), (bonus.radius,)
+        return Fast((moving_index_kernel, timed), lead, None, programme, tilted, True)
+    parts, step = (bonus.radius, bonus.bend), (fixed_index_kernel, (bonus.radius,))
     level, leaping = (level_kernel, parts, SUMS), (tilted_skip_kernel, parts, SUMS)
-    return Fast((fixed_index_kernel, alone), level, leaping, programme, (tilted_run_kernel, alone), True)
+    return Fast(step, level, leaping, programme, tilted, True)
 
 
 def _elimination(policy: SuccessiveElimination) -> Fast:

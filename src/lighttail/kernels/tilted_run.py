@@ -19,72 +19,8 @@ from lighttail.kernels.tilted import begin_last_round, begin_path, end_path
 
 
 @kernel_maker
-def tilted_run_kernel(radius: Formula, shock: Formula, reward: Formula) -> Any:
-    """The arguments are those of `tilted_kernel`."""
-
-    def kernel(
-        rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, horizon: Any, target: Any,
-        luck: Any, full: Any, own: Any, log_parts: Any, rounds: Any, score: Any, pulls: Any, totals: Any,
-        stop: Any,
-    ) -> None:  # fmt: skip
-        arms = means.size
-        n, s, index = np.empty(arms), np.empty(arms), np.empty(arms)
-        n_end, s_end = np.empty(arms), np.empty(arms)
-        current, caps = np.empty(arms), np.empty(arms)
-        tied_arms = np.empty(arms, np.int64)
-        sums = np.empty((arms, horizon + 1))
-        worst, best = largest(gaps), largest(means)
-        for k in range(arms):
-            sums[k, 0] = 0.0
-        last = horizon - 1 if luck else horizon  # a run ends here: the last round of luck has other means
-        for path in range(rounds.size):
-            c = begin_path(rng, mixture, n, s, current, caps)
-            for k in range(arms):
-                index[k] = math.inf
-            t, loss = 0, 0.0
-            hit = decided = False
-            while t < horizon and not decided:
-                t += 1
-                if stop[0] != 0:
-                    return
-                if luck and t == horizon:
-                    begin_last_round(mixture, c, n, s, current, n_end, s_end)
-                z = shock(rng, current, *rest)
-                top, leader, rival = top_two(index)
-                if top == rival:
-                    leader = np.int64(pick_tied(rng, index, top, tied_arms))
-                gap, cap, count, total = gaps[leader], caps[leader], n[leader], s[leader]
-                while True:
-                    loss += gap
-                    if not luck:
-                        hit = loss >= target
-                        decided = hit or (not full and loss + worst * (horizon - t) < target)
-                        if decided:
-                            break
-                    total += reward(z, leader, current, *rest)
-                    count += 1.0
-                    sums[leader, int(count)] = total
-                    if count == cap:
-                        current[leader] = mixture.later_means[c, leader]
-                    top = total / count + radius(count, 0.0, *params)
-                    if t >= last or not top > rival:
-                        break
-                    t += 1
-                    z = shock(rng, current, *rest)
-                n[leader], s[leader], index[leader] = count, total, top
-            rounds[path], own[path] = t, c
-            score[path] = loss
-            if luck:
-                score[path] = best * horizon - sum_of(s)
-                hit = score[path] >= target
-            end_path(mixture, luck, hit, n, s, sums, n_end, s_end, pulls[path], totals[path], log_parts[path])
-
-    return kernel
-
-
-@kernel_maker
-def tilted_moving_kernel(radius: Formula, clock: Formula, shock: Formula, reward: Formula) -> Any:
-    """The arguments are those of `tilted_kernel`. For a radius that changes with time."""
+def tilted_run_kernel(radius: Formula, clock: Formula, moving: bool, shock: Formula, reward: Formula) -> Any:
+    """The arguments are those of `tilted_kernel`. moving: whether the radius changes with time."""
 
     def kernel(
         rng: Any, params: Any, means: Any, rest: Any, mixture: Any, gaps: Any, horizon: Any, target: Any,
@@ -97,7 +33,7 @@ def tilted_moving_kernel(radius: Formula, clock: Formula, shock: Formula, reward
         n_end, s_end = np.empty(arms), np.empty(arms)
         current, caps = np.empty(arms), np.empty(arms)
         tied_arms = np.empty(arms, np.int64)
-        sums, clocks, known = np.empty((arms, horizon + 1)), np.empty(horizon + 1), 0
+        sums, clocks, known = np.empty((arms, horizon + 1)), np.empty(horizon + 2), 0
         worst, best = largest(gaps), largest(means)
         for k in range(arms):
             sums[k, 0] = 0.0
@@ -105,7 +41,7 @@ def tilted_moving_kernel(radius: Formula, clock: Formula, shock: Formula, reward
         for path in range(rounds.size):
             c = begin_path(rng, mixture, n, s, current, caps)
             for k in range(arms):
-                mean[k], counts[k] = math.inf, 1.0
+                index[k], mean[k], counts[k] = math.inf, math.inf, 1.0
             t, loss = 0, 0.0
             hit = decided = False
             while t < horizon and not decided:
@@ -115,10 +51,11 @@ def tilted_moving_kernel(radius: Formula, clock: Formula, shock: Formula, reward
                 if luck and t == horizon:
                     begin_last_round(mixture, c, n, s, current, n_end, s_end)
                 z = shock(rng, current, *rest)
-                if t > known:
-                    known, clocks[t] = t, clock(float(t), *params)
-                for k in range(arms):
-                    index[k] = mean[k] + radius(counts[k], clocks[t], *params)
+                if moving:
+                    if t > known:
+                        known, clocks[t] = t, clock(float(t), *params)
+                    for k in range(arms):
+                        index[k] = mean[k] + radius(counts[k], clocks[t], *params)
                 top, leader, rival = top_two(index)
                 if top == rival:
                     leader = np.int64(pick_tied(rng, index, top, tied_arms))
@@ -135,20 +72,21 @@ def tilted_moving_kernel(radius: Formula, clock: Formula, shock: Formula, reward
                     sums[leader, int(count)] = total
                     if count == cap:
                         current[leader] = mixture.later_means[c, leader]
-                    if t >= last:
-                        break
-                    if t == known:
-                        known, clocks[t + 1] = t + 1, clock(float(t + 1), *params)
-                    rival = -math.inf
-                    for k in range(arms):
-                        other = mean[k] + radius(counts[k], clocks[t + 1], *params)
-                        rival = other if other > rival and k != leader else rival
-                    if not total / count + radius(count, clocks[t + 1], *params) > rival:
+                    time = 0.0
+                    if moving:
+                        if t == known:
+                            known, clocks[t + 1] = t + 1, clock(float(t + 1), *params)
+                        time, rival = clocks[t + 1], -math.inf
+                        for k in range(arms):
+                            other = mean[k] + radius(counts[k], time, *params)
+                            rival = other if other > rival and k != leader else rival
+                    top = total / count + radius(count, time, *params)
+                    if t >= last or not top > rival:
                         break
                     t += 1
                     z = shock(rng, current, *rest)
-                n[leader], s[leader] = count, total
-                if count > 0.0:
+                n[leader], s[leader], index[leader] = count, total, top
+                if moving and count > 0.0:
                     mean[leader], counts[leader] = total / count, count
             rounds[path], own[path] = t, c
             score[path] = loss
