@@ -77,7 +77,7 @@ def compiler(*parts: Any) -> Callable[[Formula], Any]:
     """
     reached = _functions(parts, set())
     lasting = all(function.__module__ in sys.modules for function in reached) and not reached & _changed
-    homes = " ".join(sorted({function.__module__ for function in reached}))  # a loader imports them
+    homes = " ".join(sorted({str(function.__module__) for function in reached}))  # a loader imports them
 
     def compiled(kernel: Formula) -> Any:
         dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
