@@ -464,6 +464,13 @@ def test_visits_of_units_whose_arm_was_retired_are_no_evidence(sticky: bool) -> 
     assert (why is not None) is sticky
     assert not sticky or "later visits of the same units cannot be left out" in str(why)
     assert sum(one.times for one in after.values()) == 18  # without evidence, all rewards are counted
+    for unit in "abcdefghi":
+        desk.tell([(desk.ask(unit=unit)[0].id, 1.0)])
+    desk.set({})  # the visits of units whose arm was retired stay in the sums
+    assert (known(desk)[1] is not None) is sticky
+    again = Book.restored(json.loads(json.dumps(desk._book.to_plain())))
+    assert again is not None
+    assert again.rechosen is sticky
     office.close()
 
 

@@ -54,7 +54,8 @@ class Book:
 
     last: the id of the last trial. time: the time of the last event. astray: how often the policy, asked
     again in a replay, chose another arm than the journal says (the journal is followed); 0 unless a machine
-    computes other bits."""
+    computes other bits. rechosen: whether units that stuck to a retired arm may have got another arm; their
+    later visits are not marked as such."""
 
     def __init__(self, event: Event) -> None:
         if event.get("kind") != "create" or event.get("seq") != 1:
@@ -64,6 +65,7 @@ class Book:
         self.labels: list[Label] | None = self.player.labels if isinstance(self.player, ArmPlayer) else None
         self.retired: dict[int, int] = {}  # the place of each retired arm, and the event that retired it
         self.settings = self.read(event.get("settings"))
+        self.rechosen = False
         self.ledger = Ledger(self.player.memo)
         arms = len(self.labels or ())
         self.apart = {HOLDOUT: Tally(arms), FALLBACK: Tally(arms)}
@@ -122,6 +124,7 @@ class Book:
             self.noted = self.noted or event.get("about") == MEANS
         else:
             raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
+        self.rechosen = self.rechosen or self._rechooses()
         self._passed(kind, event["time"])
 
     def _retire(self, event: Event) -> None:
@@ -131,6 +134,9 @@ class Book:
             raise conflict("arm", event["arm"], allowed, found="has it")
         self.player.retire(self.label(place))
         self.retired[place] = event["seq"]
+
+    def _rechooses(self) -> bool:
+        return bool(self.retired) and self.settings.sticky
 
     def _check_next(self, event: Event) -> None:
         if event.get("seq") != self.seq + 1:
@@ -350,7 +356,7 @@ class Book:
     def to_plain(self) -> dict[str, Any]:
         """The whole book as JSON values: a snapshot, from which `restored` continues to the bit."""
         tallies = {str(code): [one.tries, one.heard, one.total] for code, one in self.apart.items()}
-        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm", "noted")
+        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm", "noted", "rechosen")
         return {
             **{"format": FORMAT, "order": sys.byteorder, "first": self.first},
             **{name: getattr(self, name) for name in names},
@@ -383,6 +389,7 @@ class Book:
         for name in ("seq", "time", "last", "paused", "stopped", "astray", "alarm"):
             setattr(book, name, plain[name])
         book.noted = plain.get("noted", False)  # older snapshots have no notes
+        book.rechosen = plain.get("rechosen", book._rechooses())
         book.counts.update(plain["counts"])
         return book
 

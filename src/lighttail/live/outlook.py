@@ -297,7 +297,7 @@ def _why_no_evidence(book: Book) -> str | None:
         evidence_of(book)
     except BadInput as error:
         return error.sentence
-    if book.retired and book.settings.sticky:  # the policy chooses again for units that stuck to the arm
+    if book.rechosen:  # the policy chose again for units that stuck to a retired arm
         return (
             "an arm was retired, and then later visits of the same units cannot be left out, which repeat "
             "what the first visits said"

@@ -62,7 +62,9 @@ def _insert(rows: int) -> str:
 # to 256 rows take at most two steps, by few enough statements that Python keeps all of them prepared.
 INSERTS = [(size, _insert(size)) for size in (*range(256, 0, -16), *range(15, 0, -1))]
 MARKS = ("application_id", "user_version")
-LISTED = "(SELECT value FROM json_each(?))"  # however many values there are, one statement is prepared
+# However many values there are, one statement is prepared. No value has a NUL or half of a surrogate pair,
+# which JSON in SQLite cannot give back (`lighttail.live.requests.text_of`).
+LISTED = "(SELECT value FROM json_each(?))"
 Look = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
 ROWS = """SELECT events.seq, trial, key, unit, body, events.digest FROM events
     JOIN experiments ON experiment = number WHERE name = ?"""
@@ -232,6 +234,7 @@ class SqliteJournal(SqliteReader, Journal):
     def _connected(self) -> sqlite3.Connection:
         try:
             link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            link.execute("SELECT value FROM json_each('[]')")  # refused here if SQLite was built without JSON
             known, version = (link.execute(f"PRAGMA {one}").fetchone()[0] for one in MARKS)
             (tables,) = link.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
             if tables:

@@ -98,7 +98,7 @@ class _Ends:
         from lighttail.kernels import windowed_kernel_for  # imports numba
 
         start = self.start
-        ring = int(min(window.waits.max(), max(1, self.horizon - start.rounds))) + 2
+        ring = int(min(window.waits.max(), max(1, self.horizon - start.rounds))) + 3
         state = start.rounds, start.counts, start.note, start.opened, start.memos
         waits = (window.default, window.waits), 1, ring
         held = _added(floors, self.arms)
