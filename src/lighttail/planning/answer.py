@@ -128,7 +128,7 @@ class Plan:
         """The answer in words."""
         one, unit = self.choice, self.unit
         in_noise = one.unit == "kappa / sigma" and not math.isnan(one.scale)
-        tuning = f", which is {one.scale:.2g} of the noise" if in_noise else ""
+        tuning = f", which is {one.scale:.2g} of the noise ({self.family.sigma:.3g})" if in_noise else ""
         loses, limit = f"loses {rounded(one.mean_loss.value)}{unit} on average", amount(self.loss)
         if self.asked_for_loss:
             by = " and ".join(CONFIRMED_BY.get(part, part) for part in one.source.split(" and "))
