@@ -24,7 +24,6 @@ from typing import Any
 
 from lighttail.study import cells, folder, read_study, run_study
 from lighttail.study import run as playing
-from lighttail.study.workers import QUEUED
 
 WORKERS = 2
 MORE = 2  # pieces that a child keeps while its end is on its way, at most
@@ -179,7 +178,7 @@ def main(work: Path, kills: int, writer: str) -> dict[str, Any]:
         "torn": len(torn),
         "rewritten": rewritten,
         "played twice": begun - pieces,
-        "in flight": QUEUED * WORKERS,
+        "in flight": playing.QUEUED * WORKERS,
         "same digest": manifest["digest"] == json.loads(whole["manifest.json"])["digest"],
         "same bytes": ended == whole,
         "litter": [path.name for path in place.rglob(".*") if path.name != ".lock"],

@@ -22,8 +22,9 @@ import lighttail as lt
 from lighttail.checks import BadInput
 from lighttail.reading.words import parse_noise, parse_policy
 from lighttail.running.pool import BlocksFailed
-from lighttail.study import Done, folder, load_study, run_study, workers
+from lighttail.study import Done, folder, load_study, run_study
 from lighttail.study import cells as cells_module
+from lighttail.study import run as playing
 from lighttail.study.cells import Cell, cells_of, formulas_digest, piece_paths
 from lighttail.study.file import Study, parse_study
 
@@ -447,7 +448,7 @@ def test_a_device_that_cannot_be_is_refused_before_anything_is_made(tmp_path: Pa
 def test_bad_settings(
     settings: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(playing, "CONNECT_SECONDS", 0.5)
     with pytest.raises(BadInput, match=said):
         run(tmp_path / "out", **settings)
 
@@ -508,7 +509,7 @@ def test_ctrl_c_ends_a_run_in_one_line_and_it_goes_on(tmp_path: Path) -> None:
 def test_worker_processes_end_with_a_caller_that_is_killed(tmp_path: Path) -> None:
     script = """
 import multiprocessing, sys, time
-from lighttail.study.workers import pool_of
+from lighttail.study.run import pool_of
 if __name__ == "__main__":
     with pool_of("processes", 1, "cpu") as pool:
         import os

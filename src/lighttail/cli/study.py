@@ -69,7 +69,7 @@ def run(
     """
     from lighttail.study import read_study
     from lighttail.study.cells import slug
-    from lighttail.study.workers import check_workers
+    from lighttail.study.run import check_workers
 
     check_workers(executor, workers, device)
     seconds = None if budget is None else _seconds(budget)

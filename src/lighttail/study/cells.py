@@ -1,4 +1,7 @@
-"""The cells of a study, each of which is one call of `simulate`, and the pieces that keep their paths."""
+"""The cells of a study, each of which is one call of `simulate`, and the pieces that keep their paths.
+
+A piece is a Parquet file. The same paths give the same bytes, and a file has a digest of its columns.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course
@@ -24,6 +30,7 @@ from lighttail.gpu.run import (
 )
 from lighttail.policies import Policy
 from lighttail.problems import Problem
+from lighttail.records import Record, from_columns
 from lighttail.running.blocks import (
     PROBE_PATHS,
     PROBE_PULLS,
@@ -43,6 +50,7 @@ PIECE_PULLS = 1 << 26  # they take about a second; with skip-ahead the number of
 PIECE_NUMBERS = 1 << 23  # rewards and pulls per piece, 64 MiB
 PIECE_LAUNCHES = 4  # kernel launches of a GPU per piece
 MOST_PIECES = 10**6
+ABOUT = b"lighttail"  # the key of what a file says about itself
 KEY_LETTERS = 16  # letters of the key of a cell in the name of its folder
 FOUND_OUT = ("method", "block_paths", "piece_paths", "probe", "seed")  # in `played`, not in `asked_for`
 Listed = dict[tuple[str, int], dict[str, Any]]  # by `asked_text` and seed: what is known about `played`
@@ -290,3 +298,61 @@ def formulas_digest(policy: Policy, problem: Problem, course: Course = STRAIGHT)
     if not policy.linear:  # the rule of a policy may have more functions than its class shows
         formulas |= {f"rule.{name}": part for name, part in policy.rule()._asdict().items() if callable(part)}
     return digest(*(formulas[name] for name in sorted(formulas)))
+
+
+def pyarrow() -> Any:
+    """The library. If it is missing, the error has the command that installs it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError('a study keeps its paths with pyarrow: pip install "lighttail[studies]"') from None
+    return pyarrow
+
+
+def encode(about: dict[str, Any], record: Record) -> bytes:
+    """The bytes of a file with these paths, with `about` and the digest of the columns."""
+    library = pyarrow()
+    columns = {name: np.ascontiguousarray(values) for name, values in record.columns().items()}
+    text = json.dumps(about | {"columns": _columns_digest(columns)}, sort_keys=True)
+    table = library.table(columns).replace_schema_metadata({ABOUT: text.encode()})
+    buffer = BytesIO()
+    library.parquet.write_table(
+        table,
+        buffer,
+        row_group_size=record.paths,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=False,  # sums of noise are hardly ever equal
+    )
+    return buffer.getvalue()
+
+
+def decode(content: bytes) -> tuple[dict[str, Any], Record]:
+    """What a file says about itself, and its paths. Raises ValueError if the file is damaged."""
+    library = pyarrow()
+    try:
+        table = library.parquet.read_table(BytesIO(content), use_threads=False)
+        about = json.loads(table.schema.metadata[ABOUT])
+        columns = {name: np.ascontiguousarray(table.column(name).to_numpy()) for name in table.column_names}
+        if about.pop("columns") != _columns_digest(columns):
+            raise ValueError("its columns are not those that it was made with")
+        return about, from_columns(columns)
+    except Exception as error:  # the reader may raise anything for damaged bytes
+        raise ValueError(f"not a piece of a study ({error})") from None
+
+
+def fits(content: bytes, piece: Piece) -> bool:
+    """Whether a file holds this piece: its columns are whole, and writing them again gives the same bytes."""
+    try:
+        about, record = decode(content)
+        return about == piece.about and record.paths == piece.rows and encode(about, record) == content
+    except ValueError:
+        return False
+
+
+def _columns_digest(columns: dict[str, Any]) -> str:
+    content = hashlib.sha256()
+    for name, values in columns.items():
+        content.update(f"{name} {values.dtype.str} {values.size}:".encode() + values.tobytes())
+    return content.hexdigest()

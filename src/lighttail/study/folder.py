@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lighttail.checks import refuse
-from lighttail.study.cells import KEY_LETTERS, Cell, Piece, sha256, slug
+from lighttail.study.cells import KEY_LETTERS, Cell, Piece, fits, sha256, slug
 from lighttail.study.file import Study
 from lighttail.study.manifest import (
     MANIFEST,
@@ -24,7 +24,6 @@ from lighttail.study.manifest import (
     read_manifest,
     versions,
 )
-from lighttail.study.parquet import fits
 from lighttail.system.files import NotWritten, in_a_sentence, leftovers, lock_alone, output_folder, whole_file
 
 CELLS, INPUTS, REPORT, LOCK = "cells", "inputs", "report", ".lock"

@@ -11,9 +11,8 @@ from typing import Any, get_args
 
 from lighttail.checks import Argument, BadInput, refuse
 from lighttail.running.blocks import Played
-from lighttail.study.cells import Cell, Listed, Piece, asked_text, sha256
+from lighttail.study.cells import Cell, Listed, Piece, asked_text, pyarrow, sha256
 from lighttail.study.file import Study
-from lighttail.study.parquet import pyarrow
 from lighttail.system.versions import used_versions
 
 FORMAT = "lighttail study 1"

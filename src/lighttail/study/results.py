@@ -16,11 +16,10 @@ from lighttail.outcomes.verdict import FEW
 from lighttail.records import Record
 from lighttail.running.kept import Keep, kept_as
 from lighttail.running.prepare import fits_memory
-from lighttail.study.cells import sha256
+from lighttail.study.cells import decode, sha256
 from lighttail.study.file import Study, StudyProblem, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
 from lighttail.study.manifest import MANIFEST, REBUILD, NoManifest, is_whole, read_manifest
-from lighttail.study.parquet import decode
 from lighttail.study.told import NOISE, POLICY, Facts, fits
 from lighttail.system.files import in_a_sentence
 
