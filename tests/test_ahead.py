@@ -21,10 +21,9 @@ from test_live_faults import reconciled, retried, reward_of
 from lighttail.live import Office, open_journal
 from lighttail.live import desk as desk_module
 from lighttail.live.awaiting import AsyncDesk
-from lighttail.live.past import Past
-from lighttail.live.requests import Told, ask_for, tell_of
-from lighttail.live.ticket import Ticket
-from lighttail.live.timers import Timers
+from lighttail.live.requests import Ticket, Told, ask_for, tell_of
+from lighttail.live.worker import Timers
+from lighttail.live.writer import Past
 
 
 def played(desk: Any, count: int) -> None:

@@ -21,8 +21,7 @@ from lighttail.live import Journal, Office
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.errors import Refused, status_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.requests import Look, Told, ask_for, tell_of
-from lighttail.live.ticket import Ticket
+from lighttail.live.requests import Look, Ticket, Told, ask_for, tell_of
 
 
 def refused(call: Any, status: int, field: str | None, words: str = "") -> lt.BadInput:

@@ -12,8 +12,7 @@ from desks import desk_of
 
 from lighttail.live import gathering
 from lighttail.live.gathering import Gathering
-from lighttail.live.requests import ask_for
-from lighttail.live.ticket import Ticket
+from lighttail.live.requests import Ticket, ask_for
 
 
 class Times:

@@ -29,9 +29,8 @@ from lighttail.live.journal import NO_DIGEST, Hint, Turn, rows_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import outlook
 from lighttail.live.postgres import PostgresJournal
-from lighttail.live.requests import ask_for, tell_of
+from lighttail.live.requests import Ticket, ask_for, tell_of
 from lighttail.live.sqlite import SqliteJournal
-from lighttail.live.ticket import Ticket
 from lighttail.live.writer import Group
 
 SERVER = Path(__file__).with_name("killed_desk.py")

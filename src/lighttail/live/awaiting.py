@@ -7,16 +7,15 @@ from contextlib import suppress
 from typing import Any
 
 from lighttail.live.desk import Desk
-from lighttail.live.requests import Request
-from lighttail.live.ticket import Ticket
+from lighttail.live.requests import Request, Ticket
 
 
 class AsyncDesk:
     """The requests of a desk as coroutines of one event loop. `desk` has the rest."""
 
-    def __init__(self, desk: Desk, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self._loop = loop or asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self._then = self._finished  # one object, by which the desk knows the tickets that belong together
         self._new: list[Ticket] = []  # what came in this round of the loop
 

@@ -19,16 +19,11 @@ from lighttail.checks import BadInput
 from lighttail.live.book import Book
 from lighttail.live.errors import CONFLICT, UNAVAILABLE, Damaged, Refused, status_of, unavailable
 from lighttail.live.gathering import Gathering
-from lighttail.live.journal import NO_DIGEST, Finder, Hint, Journal, Kept
-from lighttail.live.loading import current, loaded
-from lighttail.live.past import Past
+from lighttail.live.journal import NO_DIGEST, Event, Finder, Hint, Journal, Kept, Turn, event_of
 from lighttail.live.play import MOST_CLOSED, Round, keys_of
-from lighttail.live.requests import Look, Request
-from lighttail.live.ticket import Ticket, finish
-from lighttail.live.timers import Timers
-from lighttail.live.verbs import Verbs
-from lighttail.live.worker import Worker
-from lighttail.live.writer import Group, Writer
+from lighttail.live.requests import Look, Request, Ticket, Verbs, finish
+from lighttail.live.worker import Timers, Worker
+from lighttail.live.writer import Group, Past, Writer
 
 Clock = Callable[[], float]
 MOST_WAITING = 20_000  # requests that wait; the next one is refused with 503
@@ -394,3 +389,25 @@ class Desk(Verbs):
     def _often(self) -> int:
         """After how many events a snapshot is due: the more trials are open, the longer it is to write."""
         return max(SNAPSHOT_EVERY, 0 if self._book is None else len(self._book.ledger) // 4)
+
+
+def loaded(journal: Journal, name: str) -> tuple[Book, int]:
+    """The book of the last snapshot, or of the first event if no snapshot can be used; and the event of that
+    snapshot."""
+    kept = journal.snapshot(name)
+    with suppress(BadInput, Damaged, LookupError, TypeError, ValueError):
+        book = None if kept is None else Book.restored(json.loads(kept.text))
+        if book is not None:
+            return book, book.seq
+    return Book(event_of(journal.lines(name, 0, 1)[0][0])), 0
+
+
+def current(book: Book, turn: Turn) -> Book:
+    """The book after the last event, with what other servers appended or what a snapshot does not have."""
+
+    def story(id: int) -> list[Event]:
+        return [event_of(body) for body in turn.bodies_of(id)]
+
+    for event in turn.events(book.seq) if book.seq != turn.last else ():
+        book.enter(event, story)
+    return book

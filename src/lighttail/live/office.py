@@ -16,9 +16,8 @@ from lighttail.live.desk import Clock, Desk
 from lighttail.live.errors import conflict, unavailable, unknown
 from lighttail.live.journal import Event, Journal, Reader, event_of
 from lighttail.live.memory import MemoryJournal
-from lighttail.live.requests import Look, shown_label
-from lighttail.live.ticket import Ticket
-from lighttail.live.timers import Timers
+from lighttail.live.requests import Look, Ticket, shown_label
+from lighttail.live.worker import Timers
 from lighttail.live.writer import Writer
 from lighttail.online.trials import check_names
 from lighttail.reading.words import names_own

@@ -12,9 +12,9 @@ from lighttail.live.book import Book
 from lighttail.live.errors import conflict, unknown
 from lighttail.live.journal import Event, Row, ask_line, digest_after, event_of, line_of, reward_line, row_of
 from lighttail.live.ledger import OpenTrial
-from lighttail.live.past import Past
 from lighttail.live.requests import Ask, Change, Look, Note, Request, Served, Tell, Told
 from lighttail.live.settings import place_of
+from lighttail.live.writer import Past
 from lighttail.online.trials import Label
 
 _new = tuple.__new__  # faster than calling `Served`

@@ -1,13 +1,18 @@
-"""What a caller may want of an experiment, checked before it waits for its turn."""
+"""What a caller may want of an experiment: requests, which are checked before they wait for their turn,
+tickets that wait for the answers, and the verbs of callers that wait, too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from _thread import allocate_lock
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from numbers import Integral
 from typing import Any, NamedTuple
 
 from lighttail.checks import array_of, refuse, whole
 from lighttail.live.alarms import Found
+from lighttail.live.errors import unavailable
 from lighttail.online.state import LARGEST, checked_about, checked_reward
 from lighttail.online.trials import Label, check_name
 
@@ -166,3 +171,120 @@ def text_of(field: str, value: Any) -> str:
     except UnicodeEncodeError:
         pass
     raise refuse(field, value, "a text without zero bytes and halves of characters")
+
+
+Then = Callable[[list["Ticket"]], None]
+
+
+class Ticket:
+    """A request that waits for its answer. then: called in a thread of the desk, once per commit, with all
+    tickets that are done and have this `then`. holder: whatever the caller wants to find again. quiet: nobody
+    calls `result`, because `then` says when there is an answer."""
+
+    __slots__ = ("_done", "answer", "error", "holder", "request", "then")
+
+    def __init__(
+        self, request: Request, then: Then | None = None, holder: Any = None, quiet: bool = False
+    ) -> None:
+        self.request, self.then, self.holder = request, then, holder
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self._done: Any = None
+        if not quiet:
+            self._done = allocate_lock()
+            self._done.acquire()
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The answer, which is on disk, or the refusal as an exception. After `timeout` seconds: Refused
+        (503); it is then not known whether the request counts, and it may be sent again with the same key or
+        ids."""
+        if not self._done.acquire(timeout=-1 if timeout is None else timeout):
+            raise unavailable("the answer did not come in time; send the request again", "timeout")
+        self._done.release()
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+
+def finish(tickets: Iterable[Ticket]) -> None:
+    """Wake those who wait for these tickets, whose answers are on disk or whose errors are final."""
+    called: dict[Then, list[Ticket]] = {}
+    for ticket in tickets:
+        if ticket._done is not None:
+            ticket._done.release()
+        if (then := ticket.then) is not None:
+            if then in called:
+                called[then].append(ticket)
+            else:
+                called[then] = [ticket]
+    for then, done in called.items():
+        with suppress(Exception):  # the caller's mistake must not end the desk
+            then(done)
+
+
+class Verbs(ABC):
+    """Requests that are checked, wait for their turn, and return their answers, which are on disk."""
+
+    @abstractmethod
+    def submit(self, request: Request) -> Ticket:
+        """Let a request wait for its turn."""
+
+    def ask(
+        self,
+        count: Any = None,
+        key: Any = None,
+        unit: Any = None,
+        actions: Any = None,
+        labels: Any = None,
+        about: Any = None,
+    ) -> list[Served]:
+        """The next trials, on disk. The same key again gives the same trials. about: a small object that is
+        kept in the journal with each of them (`Experiment.ask`)."""
+        asked: list[Served] = self.submit(ask_for(count, key, unit, actions, labels, about)).result()
+        return asked
+
+    def tell(self, rewards: Any) -> Told:
+        """Count rewards, given as pairs of an id and a reward: all of them, or none and a refusal."""
+        told: Told = self.submit(tell_of(rewards)).result()
+        return told
+
+    def pause(self) -> bool:
+        """Serve the fall-back arm from now on; False if the experiment is paused already."""
+        return bool(self.submit(Change("pause", {})).result())
+
+    def resume(self) -> bool:
+        """Let the policy choose again; False if the experiment is not paused."""
+        return bool(self.submit(Change("resume", {})).result())
+
+    def stop(self) -> bool:
+        """Ask no more, for good; rewards still count. False if the experiment is stopped already."""
+        return bool(self.submit(Change("stop", {})).result())
+
+    def set(self, settings: Any) -> bool:
+        """Have these settings from now on, in place of all that there were; False if they are the same."""
+        return bool(self.submit(settings_change(settings)).result())
+
+    def add(self, arm: Any) -> bool:
+        """Let one more arm join; False if there is such an arm already."""
+        return bool(self.submit(arm_change("add", arm)).result())
+
+    def retire(self, arm: Any) -> bool:
+        """Never choose this arm again, for good; its rewards still count. False if it was retired before."""
+        return bool(self.submit(arm_change("retire", arm)).result())
+
+    def alarm(self, **fields: Any) -> bool:
+        """Write an alarm into the journal."""
+        return bool(self.submit(Change("alarm", fields)).result())
+
+    def summary(self) -> dict[str, Any]:
+        """The experiment in numbers."""
+        found: dict[str, Any] = self.submit(Look("summary")).result()
+        return found
+
+    def state(self) -> str:
+        """What the policy knows, as `Experiment.from_json` reads it."""
+        return str(self.submit(Look("state")).result())
+
+    def tick(self) -> None:
+        """Close the trials whose window is over."""
+        self.submit(Look("tick")).result()

@@ -1,4 +1,5 @@
-"""The writer of a journal: a thread that brings events to the disk while desks play the next requests."""
+"""The writer of a journal: a thread that brings events to the disk while desks play the next requests, which
+find the events in the journal and on the way to it."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty
 
-from lighttail.live.journal import Event, Journal, Kept, Row, check_numbers, event_of
-from lighttail.live.ticket import Ticket, finish
+from lighttail.live.journal import Event, Finder, Journal, Kept, Row, check_numbers, event_of
+from lighttail.live.requests import Ticket, finish
 from lighttail.live.worker import Worker
 
 IDLE = 0.5  # seconds without work after which the thread ends
@@ -58,6 +59,46 @@ class Group:
                 if row.trial is not None:
                     self._stories.setdefault(row.trial, []).append(row.body)
         return [event_of(body) for body in self._stories.get(trial, [])]
+
+
+class Past:
+    """What the events so far say about keys, units and trials, for one round of play.
+
+    groups: events that follow those of the journal and may reach it at any moment, so that they may be found
+    in both places; the number of an event says that it is the same."""
+
+    def __init__(self, journal: Finder, groups: tuple[Group, ...] = ()) -> None:
+        self._journal, self._groups = journal, groups
+
+    def with_keys(self, keys: set[str]) -> dict[str, list[str]]:
+        """The lines of the asks that came with each of these keys, in their order; most keys are new and
+        have none."""
+        found: dict[str, list[str]] = {}
+        for body in self._journal.bodies_with(list(keys)):
+            found.setdefault(event_of(body)["key"], []).append(body)
+        for group in self._groups:
+            for key in keys & group.keys.keys():
+                found[key] = group.keys[key]  # the asks of a key are never in two groups
+        return found
+
+    def of_units(self, units: list[str], after: int) -> list[Event]:
+        """The first ask after event `after` that decided the arm of each of these units."""
+        found = {event["unit"]: event for event in map(event_of, self._journal.bodies_of_units(units, after))}
+        wanted = set(units) - found.keys() if self._groups else ()
+        for group in self._groups:
+            for row in group.rows if wanted else ():
+                unit = row.unit
+                if unit in wanted and unit not in found and row.seq > after:
+                    found[unit] = event_of(row.body)
+        return list(found.values())
+
+    def of_trial(self, id: int) -> list[Event]:
+        """All events of a trial, in their order."""
+        found = [event_of(body) for body in self._journal.bodies_of(id)]
+        last = found[-1]["seq"] if found else 0
+        for group in self._groups:
+            found += [event for event in group.story(id) if event["seq"] > last]
+        return found
 
 
 class Writer:
