@@ -1,13 +1,14 @@
 """What the rewards of a live experiment show, in intervals that hold however often people look
 (docs/inference.md)."""
 
-from lighttail.inference.contradiction import Contradicted, contradiction
 from lighttail.inference.evidence import BoundedRewards, Evidence, SubGaussianRewards
 from lighttail.inference.sequences import (
+    Contradicted,
     Lead,
     Limits,
     Sequences,
     confidence_sequences,
+    contradiction,
     lead,
     share_mismatch,
 )

@@ -1,4 +1,5 @@
-"""Confidence sequences for all arms and differences of an experiment, and the check of shares of traffic."""
+"""Confidence sequences for all arms and differences of an experiment, and what they are checked against: the
+shares of the traffic, and what is believed about the means."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lighttail.checks import fraction, number, refuse, whole
+from lighttail.checks import BadInput, fraction, number, refuse, whole
 from lighttail.inference.evidence import Evidence, Heard
 
 LEVEL = 0.95
 MOST_PAIRED = 20  # arms up to which differences have intervals of their own, each of which takes milliseconds
+TOO_HIGH = "conversions were told without the zeros: the reward of every trial must be told, zeros too"
+TOO_LOW = "rewards are told in another unit, or a window that is too short closes trials before their rewards"
 
 
 class Limits(NamedTuple):
@@ -225,6 +228,42 @@ def share_mismatch(counts: Sequence[int], shares: Sequence[float]) -> float:
     mixed += sum(math.lgamma(count + 0.5) for count in found)
     expected = sum(count * math.log(share) for count, share in zip(found, due, strict=True) if count)
     return min(1.0, math.exp(min(0.0, expected - mixed)))
+
+
+class Contradicted(BadInput):
+    """The rewards contradict two numbers between which all means are said to lie. detail: for which arm, with
+    the numbers and the likely cause."""
+
+    def __init__(self, field: str, between: tuple[float, float], detail: str) -> None:
+        self.detail = detail
+        said = f"the rewards contradict {field}: {detail}"
+        super().__init__(said, field=field, value=between, allowed="two numbers that agree with the rewards")
+
+
+def contradiction(
+    limits: Mapping[Any, tuple[float, float]], between: tuple[float, float] | None
+) -> str | None:
+    """Why the limits of some mean, which hold at all times, lie outside two numbers; None if those of no mean
+    do. If the numbers are right, this ever happens with a chance of at most the error of the limits.
+
+    limits: by arm. If several means are outside, the one that is farthest away is named.
+
+    >>> print(contradiction({"A": (0.01, 0.09), "B": (0.9, 1.0)}, (0.02, 0.08)).partition(";")[0])
+    the mean of B lies from 0.9 to 1 (limits that hold at all times), and not from 0.02 to 0.08
+    >>> contradiction({"A": (0.01, 0.09), "B": (0.07, 1.0)}, (0.02, 0.08)) is None
+    True
+    """
+    if between is None or not limits:
+        return None
+    least, most = between
+    away = {arm: max(low - most, least - high) for arm, (low, high) in limits.items()}
+    arm = max(away, key=lambda one: away[one])
+    if not away[arm] > 0.0:
+        return None
+    low, high = limits[arm]
+    found = f"the mean of {arm} lies from {low:.4g} to {high:.4g} (limits that hold at all times)"
+    cause = TOO_HIGH if low > most else TOO_LOW
+    return f"{found}, and not from {least:g} to {most:g}; the likely cause is that {cause}"
 
 
 def _checked(arm: Any, pair: Any, evidence: Evidence) -> Heard:
