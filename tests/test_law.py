@@ -24,7 +24,7 @@ from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes import tally
 from lighttail.outcomes.law import Law, Layout, lattice_of, layout_of
 from lighttail.outcomes.outcome import OF_PATHS, LawOutcome, PathsOutcome
-from lighttail.outcomes.samples import Sample
+from lighttail.outcomes.tally import Sample
 from lighttail.system import memory
 
 simulation: Any = __import__("sys").modules[simulate_function.__module__]

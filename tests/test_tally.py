@@ -16,8 +16,7 @@ import lighttail as lt
 from lighttail.kernels.build import jitable
 from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes import tally
-from lighttail.outcomes.samples import Sample
-from lighttail.outcomes.tally import BINS, FINE, SIDE, Tally, edges, exact, place, power_below
+from lighttail.outcomes.tally import BINS, FINE, SIDE, Sample, Tally, edges, exact, place, power_below
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e30, max_value=1e30)
 units = st.integers(-40, 20).map(lambda power: 2.0**power)

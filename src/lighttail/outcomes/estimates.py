@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lighttail.checks import refuse
-from lighttail.outcomes.samples import Sample, Values, sample_of, total
+from lighttail.outcomes.tally import Sample, Values, sample_of, total
 from lighttail.records import Ints
 
 Floats = npt.NDArray[np.float64]

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.checks import refuse
-from lighttail.outcomes.samples import Sample
-from lighttail.outcomes.tally import BINS, FINE, Tally, power_below
+from lighttail.outcomes.tally import BINS, FINE, Sample, Tally, power_below
 from lighttail.problems import Problem
 from lighttail.records import Floats, Ints, Record
 

@@ -22,7 +22,7 @@ from lighttail.checks import BadInput, confidence, file_path, fraction, number, 
 from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes.estimates import Estimate, Floats
 from lighttail.outcomes.law import Law
-from lighttail.outcomes.samples import Sample, sample_of
+from lighttail.outcomes.tally import Sample, sample_of
 from lighttail.records import Counts, Record, from_columns
 from lighttail.system.files import whole_file
 

@@ -19,7 +19,7 @@ from lighttail.outcomes.comparison import Comparison, Entry, uncovered
 from lighttail.outcomes.estimates import Floats, histogram, interpolated, survival_curve
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import noun
-from lighttail.outcomes.samples import Values
+from lighttail.outcomes.tally import Values
 from lighttail.problems import Problem
 
 if TYPE_CHECKING:
