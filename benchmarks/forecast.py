@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 import lighttail as lt
-from lighttail.forecasting.forecast import PATHS
+from lighttail.forecasting import PATHS
 from lighttail.inference import BoundedRewards
 from lighttail.inference.evidence import Heard
 from lighttail.running.continued import continued

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 import lighttail as lt
-from lighttail.forecasting.forecast import lost
+from lighttail.forecasting import lost
 from lighttail.inference import BoundedRewards, Evidence, SubGaussianRewards
 from lighttail.inference.evidence import Heard
 from lighttail.outcomes.estimates import proportion

@@ -13,8 +13,7 @@ import pytest
 
 import lighttail as lt
 from lighttail.checks import BadInput
-from lighttail.forecasting import forecast_from
-from lighttail.forecasting.forecast import _so_far, lost
+from lighttail.forecasting import _so_far, forecast_from, lost
 from lighttail.inference import BoundedRewards, SubGaussianRewards
 from lighttail.inference.evidence import Heard
 from lighttail.running.continued import continued

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import lighttail as lt
-from lighttail.forecasting.forecast import Forecast
+from lighttail.forecasting import Forecast
 from lighttail.inference import Limits
 from lighttail.outcomes.notebook import table
 from lighttail.system import progress

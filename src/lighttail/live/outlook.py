@@ -13,8 +13,7 @@ import numpy as np
 from lighttail.checks import EXACT, BadInput, positive, refuse, whole
 from lighttail.course import Beginning
 from lighttail.delays import LONGEST
-from lighttail.forecasting import Forecast, forecast_from
-from lighttail.forecasting.forecast import stages
+from lighttail.forecasting import Forecast, forecast_from, stages
 from lighttail.inference import BoundedRewards, Contradicted, Evidence, SubGaussianRewards
 from lighttail.inference.evidence import Heard
 from lighttail.live.alarms import MEANS

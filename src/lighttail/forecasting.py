@@ -1,8 +1,9 @@
-"""The law of the loss at the end of an experiment, from its present state.
+"""Forecasts: what a running experiment may lose by its end (docs/forecasts.md).
 
-The means of the arms are not known. Two answers are given: the average over what the rewards say about the
-means (a posterior law with a stated prior), and the worst problem that was found within the confidence
-sequences."""
+A forecast is the law of the loss at the end, from the present state of the experiment. The means of the arms
+are not known. Two answers are given: the average over what the rewards say about the means (a posterior law
+with a stated prior), and the worst problem that was found within the confidence sequences.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +29,8 @@ from lighttail.problems import Bandit
 from lighttail.records import Floats
 from lighttail.running.continued import Window, continued
 from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
+
+__all__ = ["Forecast", "forecast_from"]
 
 Play = Callable[[Floats, int], Floats]  # (means, seed) -> the loss of one path per row of means
 PATHS = 10_000
