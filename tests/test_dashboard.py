@@ -32,8 +32,8 @@ from lighttail.live import Office
 from lighttail.live.journal import Reader, event_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.server import looks
+from lighttail.server.guard import WEEK, Sessions
 from lighttail.server.keys import ROLES, Keys, add_key, remove_key
-from lighttail.server.sessions import WEEK, Sessions
 
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -655,7 +655,7 @@ def test_a_session_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert sessions.find([anna, "", bert]) is not None
     now[0] = WEEK + 1.0
     assert sessions.find([bert]) is None
-    monkeypatch.setattr("lighttail.server.sessions.MOST_SESSIONS", 2)
+    monkeypatch.setattr("lighttail.server.guard.MOST_SESSIONS", 2)
     many = [sessions.begin(texts[1]) or "" for _ in range(3)]
     assert [sessions.find([token]) is not None for token in many] == [False, True, True]
     sessions.end(many[1:2])

@@ -23,9 +23,9 @@ from lighttail.reading.numbers import parse_number, parse_whole
 from lighttail.server.answers import Answer, json_answer
 from lighttail.server.forecasts import outlook_module
 from lighttail.server.gate import HEADERS
+from lighttail.server.guard import Sessions, token_cookie, tokens_of
 from lighttail.server.looks import MOST_KEPT, Asked, Histories, Outlooks
 from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Routes
-from lighttail.server.sessions import Sessions, token_cookie, tokens_of
 from lighttail.server.visits import PageRoute, Visit, go_to, page_answer
 
 FIRST_FORECAST = 3.0  # seconds that a page waits for its first forecast

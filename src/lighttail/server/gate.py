@@ -43,12 +43,7 @@ class Gate:
     experiments, which a refusal may tell to whoever may read."""
 
     def __init__(
-        self,
-        app: Any,
-        guard: Guard,
-        meter: Meter,
-        page_of: PageOf | None = None,
-        names: Callable[[], list[str]] = list,
+        self, app: Any, guard: Guard, meter: Meter, page_of: PageOf, names: Callable[[], list[str]]
     ) -> None:
         self.app, self.guard, self.meter, self.page_of, self.names = app, guard, meter, page_of, names
 
@@ -112,7 +107,7 @@ class Gate:
         if not isinstance(error, BadInput):
             logger.error("a request failed", exc_info=error)
             error = Refused(f"the server made a mistake: {type(error).__name__}", field="server", status=500)
-        if self.page_of is not None and (page := self.page_of(error, scope)) is not None:
+        if (page := self.page_of(error, scope)) is not None:
             return page
         status = status_of(error)
         more = (BEARER,) if status == NO_KEY else ()

@@ -14,9 +14,8 @@ from lighttail.dashboard.page import error_page, login_page
 from lighttail.live.errors import Refused, status_of
 from lighttail.server.answers import NO_STORE, Answer, Pair, Send, send_answer
 from lighttail.server.gate import BEARER, HEADERS, MAY, PlainRoute, Scope
-from lighttail.server.guard import FORBIDDEN, NO_KEY, check_role, check_same_origin
+from lighttail.server.guard import FORBIDDEN, NO_KEY, check_role, check_same_origin, tokens_of
 from lighttail.server.reading import NOT_JSON, Headers, Receive, body_of
-from lighttail.server.sessions import tokens_of
 
 FORM = b"application/x-www-form-urlencoded"
 MOST_FIELDS = 50
