@@ -21,9 +21,16 @@ from linear_cases import unit_rows
 import lighttail as lt
 from lighttail import cli
 from lighttail.paper import EXPERIMENTS, run
-from lighttail.paper.linear import POLICIES, LinearSetting
-from lighttail.paper.linear_views import LINEAR, horizons_table, noise_table, speaks_from, theorem_tail
-from lighttail.paper.run import Results
+from lighttail.paper.experiments import Results
+from lighttail.paper.linear import (
+    LINEAR,
+    POLICIES,
+    LinearSetting,
+    horizons_table,
+    noise_table,
+    speaks_from,
+    theorem_tail,
+)
 from lighttail.records import Counts
 
 compare_module = importlib.import_module("lighttail.compare")  # the name is the function's

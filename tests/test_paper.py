@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import importlib
 import io
 from collections import Counter
 from pathlib import Path
@@ -19,17 +18,15 @@ from lighttail import cli
 from lighttail.cli.paper import PARTS
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.outcome import Outcome, PathsOutcome
-from lighttail.paper import EXPERIMENTS, Setting, decay, run, settings_in, tails_in, write_paper
+from lighttail.paper import EXPERIMENTS, Setting, decay, experiments, run, settings_in, tails_in, write_paper
 from lighttail.paper.decay import LinearRegretChance
+from lighttail.paper.experiments import PUBLISHED, Results
 from lighttail.paper.figures import decay_figure
 from lighttail.paper.page import TABLES
-from lighttail.paper.published import MEANS
-from lighttail.paper.run import Results
 from lighttail.paper.tables import few_words, mean_cells, means_table, readings_table
 from lighttail.running import prepare
 from lighttail.running.simulate import simulate
 
-running = importlib.import_module("lighttail.paper.run")
 PATHS = 40
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 TABLE = BY_NAME["table-1"]
@@ -135,7 +132,7 @@ def test_a_wrong_published_number_is_marked_and_a_right_one_is_not() -> None:
     setting = next(s for s in TABLE.settings if (s.series, s.kappa) == ("UCB_new", 0.2))
     one = dataclasses.replace(TABLE, settings=(setting,))
     results = {setting: simulate(setting.policy, setting.problem, horizon=500, paths=5000, seed=1)}
-    printed = MEANS[2]["UCB_new"][1]
+    printed = PUBLISHED[2]["UCB_new"][1]
     right, wrong = ({2: {"UCB_new": (value,)}} for value in (printed, printed + 10.0))
     assert not mean_cells(one, results, right)[0].marked
     assert mean_cells(one, results, wrong)[0].marked
@@ -200,7 +197,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch
             raise KeyboardInterrupt
         return simulate(*args, **settings)
 
-    monkeypatch.setattr(running, "simulate", stop_after_three)
+    monkeypatch.setattr(experiments, "simulate", stop_after_three)
     with pytest.raises(KeyboardInterrupt):
         run([TABLE], tmp_path, paths=PATHS, seed=5)
     assert len(list(tmp_path.iterdir())) == 3
@@ -212,11 +209,11 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch
         count += 1
         return simulate(*args, **settings)
 
-    monkeypatch.setattr(running, "simulate", counted)
+    monkeypatch.setattr(experiments, "simulate", counted)
     results = run([TABLE], tmp_path, paths=PATHS, seed=5)
     assert count == len(TABLE.settings) - 3
     assert {file: file.stat().st_mtime_ns for file in before} == before
-    monkeypatch.setattr(running, "simulate", forbidden)
+    monkeypatch.setattr(experiments, "simulate", forbidden)
     again = run([TABLE], tmp_path, paths=PATHS, seed=5)
     assert all(np.array_equal(again[setting].reward, results[setting].reward) for setting in results)
 
@@ -285,7 +282,7 @@ def test_bad_input_is_one_line_before_any_work(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(running, "simulate", forbidden)
+    monkeypatch.setattr(experiments, "simulate", forbidden)
     assert command(monkeypatch, *words, "--out", str(tmp_path / "out")) == 2
     printed = capsys.readouterr().err
     assert sentence in printed

@@ -17,9 +17,8 @@ import numpy as np
 
 from lighttail.checks import BadInput
 from lighttail.outcomes.estimates import Estimate, Floats
-from lighttail.paper.experiments import NEW, PaperExperiment, Setting
+from lighttail.paper.experiments import NEW, PaperExperiment, Results, Setting
 from lighttail.paper.figures import COLOURS, MARKERS, grid_of
-from lighttail.paper.run import Results
 from lighttail.system.files import whole_file
 from lighttail.system.versions import used_versions
 from lighttail.tails import exact_tail, tail_probability

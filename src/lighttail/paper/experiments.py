@@ -1,22 +1,48 @@
-"""Every experiment of the paper's numerical section, as data: a new experiment is a new row.
+"""The experiments of the paper's numerical section, as data, and their simulation: a new one is a new row.
 
 A `Setting` is one simulation. A `PaperExperiment` is one table or figure: a name, a view that draws it, and
-the settings that it shows. A setting that two experiments share is simulated once.
+the settings that it shows. A setting that two experiments share is simulated once. Finished outcomes are
+saved as files and used again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed, Standard
 from lighttail.noises import Gaussian
-from lighttail.paper.linear import LINEAR_PARTS
-from lighttail.paper.published import KAPPAS
+from lighttail.outcomes.outcome import PathsOutcome
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit
+from lighttail.running.simulate import settings_of, simulate
+
+Results = dict[Any, PathsOutcome]  # by Setting or LinearSetting
+
+KAPPAS = (0.1, 0.2, 0.4, 0.8)
+# The means of Tables mean-2 and mean-4. {number of arms: {policy: mean for each kappa}}
+PUBLISHED: dict[int, dict[str, tuple[float, float, float, float]]] = {
+    2: {
+        "SE": (311.60, 336.46, 375.53, 374.69),
+        "UCB": (349.68, 359.68, 377.17, 390.23),
+        "TS": (351.00, 360.71, 377.94, 390.32),
+        "SE_new": (388.16, 376.69, 354.25, 309.58),
+        "UCB_new": (393.27, 387.48, 377.72, 360.69),
+        "UCB_any": (391.66, 387.60, 377.37, 359.59),
+    },
+    4: {
+        "SE": (293.11, 311.74, 351.81, 316.64),
+        "UCB": (339.41, 348.52, 360.26, 369.25),
+        "TS": (341.05, 349.86, 359.82, 365.26),
+        "SE_new": (361.93, 334.18, 283.69, 251.52),
+        "UCB_new": (371.10, 361.13, 339.29, 309.71),
+        "UCB_any": (368.86, 359.87, 335.68, 305.88),
+    },
+}
+PUBLISHED_PATHS = 5000  # paths per published mean
 
 TWO = (0.2, 0.8)
 FOUR = (0.2, 0.4, 0.6, 0.8)
@@ -167,4 +193,57 @@ PARTS: tuple[tuple[Any, ...], ...] = (
         tuple(Setting(name, TUNED[name], TWO, horizon) for name in FAR for horizon in FAR_HORIZONS),
     ),
 )
-EXPERIMENTS = tuple(PaperExperiment(*part) for part in (*PARTS, *LINEAR_PARTS))
+
+
+def settings_in(experiments: Iterable[PaperExperiment]) -> list[Any]:
+    """The settings that the experiments show, each once."""
+    return list(dict.fromkeys(setting for experiment in experiments for setting in experiment.settings))
+
+
+def run(
+    experiments: Iterable[PaperExperiment],
+    folder: Path,
+    *,
+    paths: int,
+    seed: int,
+    threads: int | None = None,
+    progress: Callable[[str, int], None] | None = None,
+) -> Results:
+    """The outcome of every setting, read from its file in `folder`, or simulated and saved there.
+
+    A file that was made with other settings or versions is replaced. progress: a function that is called with
+    (the setting that is being simulated, the number of paths done).
+    """
+    results = {}
+    for turn, setting in enumerate(settings_in(experiments)):
+        done = turn * paths
+        if progress is not None:
+            progress(setting.label, done)
+        file = folder / f"{setting.slug}.npz"
+        some = max(1, round(paths * setting.share))
+        outcome = _stored(file, setting, some, seed)
+        if outcome is None:
+            outcome = simulate(
+                setting.policy,
+                setting.problem,
+                horizon=setting.horizon,
+                paths=some,
+                seed=seed,
+                threads=threads,
+            )
+            outcome.save(file)
+        results[setting] = outcome
+    return results
+
+
+def _stored(file: Path, setting: Any, paths: int, seed: int) -> PathsOutcome | None:
+    if not file.exists():
+        return None
+    try:
+        outcome = PathsOutcome.load(file)
+    except ValueError:
+        return None
+    # `auto` would choose the method of the file again: its choice depends on versions, policy, problem and
+    # horizon.
+    wanted = settings_of(setting.policy, setting.problem, setting.horizon, paths, seed, outcome.method)
+    return outcome if outcome.settings == wanted else None

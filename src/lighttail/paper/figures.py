@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.paper.experiments import NEW, STANDARD, PaperExperiment
-from lighttail.paper.run import Results
+from lighttail.paper.experiments import NEW, STANDARD, PaperExperiment, Results
 from lighttail.report.figures import LIGHT, OTHER, draw_bars
 
 if TYPE_CHECKING:

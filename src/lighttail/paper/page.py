@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from lighttail.paper.decay import LinearRegretChances, exponents_figure
-from lighttail.paper.experiments import EXPERIMENTS, PaperExperiment
+from lighttail.paper.experiments import PARTS, PaperExperiment, Results
 from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure, rewards_figure
-from lighttail.paper.linear_views import changing_table, horizons_table, noise_table, shapes_figure
-from lighttail.paper.run import Results
+from lighttail.paper.linear import LINEAR_PARTS, changing_table, horizons_table, noise_table, shapes_figure
 from lighttail.paper.tables import PaperTable, arms_table, means_table, reach_table, readings_table
 from lighttail.report.document import code, document, figure
 from lighttail.report.figures import SETTINGS, draw
 from lighttail.system.files import whole_files
 from lighttail.system.versions import versions_line
 
+EXPERIMENTS = tuple(PaperExperiment(*part) for part in (*PARTS, *LINEAR_PARTS))
 FIGURES: dict[str, Callable[[PaperExperiment, Results], Any]] = {
     "certain": certain_figure,
     "rewards": rewards_figure,

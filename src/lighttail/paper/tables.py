@@ -17,9 +17,7 @@ from typing import Any
 from lighttail import bounds
 from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.format import chance, interval, probability
-from lighttail.paper.experiments import PaperExperiment, Setting
-from lighttail.paper.published import MEANS, PATHS
-from lighttail.paper.run import Results
+from lighttail.paper.experiments import PUBLISHED, PUBLISHED_PATHS, PaperExperiment, Results, Setting
 from lighttail.report import document
 from lighttail.tails import exact_tail
 
@@ -128,7 +126,7 @@ def mean_cells(
         printed = published[len(setting.means)][setting.series.partition(",")[0]]
         kappas = sorted({other.kappa for other in experiment.settings})
         outcome, theirs = results[setting], printed[kappas.index(setting.kappa)]
-        error = float(outcome.reward.std(ddof=1)) * math.sqrt(1.0 / outcome.paths + 1.0 / PATHS)
+        error = float(outcome.reward.std(ddof=1)) * math.sqrt(1.0 / outcome.paths + 1.0 / PUBLISHED_PATHS)
         cells.append(MeanCell(setting.series, setting.kappa, outcome.mean("reward"), theirs, error))
     return cells
 
@@ -138,15 +136,15 @@ def few_words(paths: int) -> str:
     if paths >= FEW:
         return ""
     return (
-        f"{paths:,} paths per setting are few, and the paper has {PATHS:,}: such paths often miss the rare "
-        "large losses, so that the standard error is too small and z too large. A marked cell says little "
-        f"below {FEW:,} paths."
+        f"{paths:,} paths per setting are few, and the paper has {PUBLISHED_PATHS:,}: such paths often miss "
+        "the rare large losses, so that the standard error is too small and z too large. A marked cell says "
+        f"little below {FEW:,} paths."
     )
 
 
 def means_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """A table of our means, the published means, their differences and z. Notes explain the marked cells."""
-    cells = mean_cells(experiment, results, MEANS)
+    cells = mean_cells(experiment, results, PUBLISHED)
     kappas = sorted({cell.kappa for cell in cells})
     rows, lines = [], {cell.series: [[cell.series]] for cell in cells}
     for cell in cells:
