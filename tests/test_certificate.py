@@ -18,9 +18,8 @@ import lighttail as lt
 from lighttail import bounds
 from lighttail.bounds.answers import _certified
 from lighttail.bounds.bound import STEP, noise_tail, with_noise
-from lighttail.bounds.chances import best_arm_dropped, least_scale, overtaken, still_active
+from lighttail.bounds.chances import best_arm_dropped, grid, least_scale, overtaken, still_active
 from lighttail.bounds.proved import chances
-from lighttail.bounds.split import grid
 
 PROBLEM = lt.Bandit([0.2, 0.8])
 LIGHT = lt.UCB(lt.LightTailed(0.2))

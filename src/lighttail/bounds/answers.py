@@ -27,10 +27,9 @@ from lighttail.bounds.bound import (
     sub_gaussian,
     with_noise,
 )
-from lighttail.bounds.chances import best_arm_dropped
+from lighttail.bounds.chances import Arm, Split, best_arm_dropped
 from lighttail.bounds.proved import chances, has_linear_theorem, tails, theorem_of
 from lighttail.bounds.simplified import Simplified
-from lighttail.bounds.split import Arm, Split
 from lighttail.checks import BadInput, fraction, number, refuse
 from lighttail.linear import LinearBandit
 from lighttail.outcomes.losing import check_lost
