@@ -153,7 +153,7 @@ def test_too_many_dimensions_are_refused_before_any_work(dim: int) -> None:
 
 
 def test_a_dimension_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lighttail.online.vectors.free_memory", lambda: 1e6)
+    monkeypatch.setattr("lighttail.online.linear.free_memory", lambda: 1e6)
     refused(
         lambda: lt.LinearExperiment(LIGHT, 500), "dim must be smaller, but is 500: 12 MB of memory are needed"
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from lighttail.checks import accept, positive, refuse
 from lighttail.linear.bonuses import LinearBonus
 from lighttail.policies import Policy
+from lighttail.records import Floats
 from lighttail.rules import Rule
 
 TIE = 1e-9  # indices are tied if they differ by less than this share of their terms, which exceeds rounding
@@ -103,3 +107,26 @@ class LinearThompson(LinearPolicy):
 
 def _ridge(ridge: float) -> str:
     return "" if ridge == 1.0 else f", ridge {ridge:g}"
+
+
+def solved(v: Floats, sums: Floats, ridge: float) -> Floats:
+    """V^-1 sums."""
+    root = root_of(v, ridge)
+    with np.errstate(all="ignore"):  # the callers check whether the result is finite
+        return np.linalg.solve(root, np.linalg.solve(root.T, sums))
+
+
+def root_of(v: Floats, ridge: float) -> Floats:
+    """R, an upper triangular matrix with a positive diagonal and R' R = V, for a V of any condition.
+
+    No eigenvalue of the exact V is below the ridge. If rounding has made V indefinite, its eigenvalues are
+    raised to the ridge.
+    """
+    try:
+        return np.linalg.cholesky(v).T  # type: ignore[return-value]
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(v)
+        root = np.linalg.qr(np.sqrt(np.maximum(values, ridge))[:, None] * vectors.T, mode="r")
+        signs = np.where(np.diag(root) < 0.0, -1.0, 1.0)
+        lost = np.diag(np.where(np.diag(root) == 0.0, math.sqrt(ridge), 0.0))  # no pivot is below the ridge
+        return root * signs[:, None] + lost

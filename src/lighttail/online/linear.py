@@ -16,9 +16,9 @@ import numpy as np
 
 from lighttail.checks import refuse, whole
 from lighttail.linear.actions import LONGEST, check_rows
-from lighttail.linear.convex import ConvexSet
-from lighttail.linear.policies import TIE, LinearPolicy
-from lighttail.online.state import checked_about, checked_reward, fields_of, listed
+from lighttail.linear.convex import MOST_DIM, ConvexSet
+from lighttail.linear.policies import TIE, LinearPolicy, root_of, solved
+from lighttail.online.state import checked_about, checked_reward, fields_of, listed, row_of, square_of
 from lighttail.online.trials import (
     HISTORY,
     MOST_AT_ONCE,
@@ -28,14 +28,27 @@ from lighttail.online.trials import (
     check_name,
     known_horizon,
     or_nan,
+    row_names,
 )
-from lighttail.online.vectors import Floats, checked_dim, root_of, row_names, row_of, solved, square_of
 from lighttail.policies.policy import ROUNDING
 from lighttail.random.streams import uniform
+from lighttail.records import Floats
+from lighttail.system.memory import free_memory, in_bytes
 
+MATRICES = 6  # matrices of dim x dim numbers that a round keeps in memory at once
 MOST_STARTS = 100_000  # random starts per search over a ball or a box
 Chosen = TypeVar("Chosen")
 TINY = 1e-300  # far above the error of products that are too small for a float
+
+
+def checked_dim(dim: Any) -> int:
+    """The dimension as an int. Raises BadInput, before any work, if its matrices do not fit into memory."""
+    checked = whole("dim", dim, 1, most=MOST_DIM)
+    needed, free = 8.0 * MATRICES * checked**2, free_memory()
+    if needed > free:
+        sizes = f"{in_bytes(needed)} of memory are needed and {in_bytes(free)} are free"
+        raise refuse("dim", checked, "smaller", more=f": {sizes}")
+    return checked
 
 
 class LinearTrial(NamedTuple):
@@ -237,7 +250,7 @@ class LinearExperiment(LiveExperiment):
         """theta-hat + scale * R^-1 xi, with R' R = V and a standard normal vector xi."""
         ridge, scale = self._params
         shocks = self._rng.standard_normal(self.dim)
-        return self.estimate + scale * np.linalg.solve(root_of(self._asked, ridge), shocks)  # type: ignore[no-any-return]
+        return self.estimate + scale * np.linalg.solve(root_of(self._asked, ridge), shocks)
 
     def _record(self, action: Floats, label: Label | None) -> LinearTrial:
         if not np.all(np.abs(action) <= LONGEST):  # the ball or the box may be huge

@@ -74,6 +74,18 @@ def listed(field: str, value: Any, length: int | None = None) -> list[Any]:
     return value
 
 
+def row_of(field: str, value: Any, dim: int, most: float = math.inf) -> list[float]:
+    """`value` as a list of `dim` numbers of at most `most` in size."""
+    row = [number(field, entry) for entry in listed(field, value, dim)]
+    if any(abs(entry) > most for entry in row):
+        raise refuse(field, row, f"a list of numbers of at most {most:g} in size")
+    return row
+
+
+def square_of(field: str, value: Any, dim: int) -> list[list[float]]:
+    return [row_of(field, row, dim) for row in listed(field, value, dim)]
+
+
 def checked_reward(field: str, value: Any) -> float:
     """`value` as a reward: a finite number that is so small that sums of rewards are finite."""
     reward = number(field, value)

@@ -331,6 +331,17 @@ def check_names(field: str, names: Any, least: int, allowed: str) -> list[Label]
     return checked
 
 
+def row_names(labels: Any, count: int) -> list[Label]:
+    """The names of the rows: the labels, or the places of the rows if there are no labels."""
+    if labels is None:
+        return list(range(count))
+    allowed = f"a list of {count} names, one per action"
+    names = check_names("labels", labels, 1, allowed)
+    if len(names) != count:
+        raise refuse("labels", names, allowed)
+    return names
+
+
 def check_name(field: str, name: Any) -> Label:
     """One name as a str or an int."""
     if isinstance(name, str):
