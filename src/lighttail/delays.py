@@ -27,9 +27,6 @@ from lighttail.checks import accept, non_negative, number, refuse, whole
 from lighttail.random.streams import uniform
 
 LONGEST = 10**9  # the longest fixed, uniform or observed delay, in pulls
-ENDLESS = math.inf
-
-
 FIXED, UNIFORM, GEOMETRIC, OBSERVED = 0.0, 1.0, 2.0, 3.0  # the laws that `wait` can draw from
 NO_DELAYS = np.zeros(1)  # the array of observed delays for a law that has none
 NO_DELAYS.flags.writeable = False  # as the observed delays are, so that a kernel fits both
@@ -181,7 +178,7 @@ class GeometricDelay(Delay):
 
     @property
     def longest(self) -> float:
-        return ENDLESS if self.mean > 0.0 else 0.0
+        return math.inf if self.mean > 0.0 else 0.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -74,7 +74,7 @@ class Family:
 
         The rewards are 0 or 1. The members are spread evenly over all combinations of rates.
         """
-        low, high = _limits("low", low, "high", high)
+        low, high = _limits(low, high)
         for name, rate in (("low", low), ("high", high)):
             if not 0.0 <= rate <= 1.0:
                 raise refuse(name, rate, "a rate from 0 to 1")
@@ -100,7 +100,7 @@ class Family:
         >>> Family.gaps(0.1, 0.5, arms=3).members[0].means
         (0.0, -0.3, -0.3666666666666667)
         """
-        low, high = _limits("low", low, "high", high)
+        low, high = _limits(low, high)
         if low < 0.0:
             raise refuse("low", low, "a gap of 0 or more")
         arms, best = whole("arms", arms, 2, most=MOST_ARMS), number("best", best)
@@ -285,10 +285,10 @@ def runners_up(problem: Bandit) -> int:
     return 1 + sum(second - mean <= ALIKE * (top - mean) for mean in rest)
 
 
-def _limits(low_name: str, low: Any, high_name: str, high: Any) -> tuple[float, float]:
-    low, high = number(low_name, low), number(high_name, high)
+def _limits(low: Any, high: Any) -> tuple[float, float]:
+    low, high = number("low", low), number("high", high)
     if low > high:
-        raise refuse(low_name, low, f"at most {high_name}, which is {high:g}")
+        raise refuse("low", low, f"at most high, which is {high:g}")
     return low, high
 
 

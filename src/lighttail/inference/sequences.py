@@ -84,14 +84,8 @@ def confidence_sequences(
     >>> now.better("B", "A")
     True
     """
-    if not isinstance(evidence, Evidence):
-        raise refuse("evidence", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
-    error = 1.0 - fraction("level", level)
-    arms = {arm: _checked(arm, pair, evidence) for arm, pair in heard.items()}
-    if len(arms) < 2:
-        raise refuse("heard", heard, "the rewards of at least two arms")
+    arms, means, error = _means(heard, evidence, level, first)
     names = list(arms)
-    means = _means(arms, evidence, error, first)
     differences = {}
     for place, one in enumerate(names):
         for later, other in enumerate(names[place + 1 :], place + 1):
@@ -136,13 +130,7 @@ def lead(
     >>> now.best, {arm: now.shown(arm) for arm in now.ahead}
     ('B', {'A': True, 'C': False})
     """
-    if not isinstance(evidence, Evidence):
-        raise refuse("evidence", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
-    error = 1.0 - fraction("level", level)
-    arms = {arm: _checked(arm, pair, evidence) for arm, pair in heard.items()}
-    if len(arms) < 2:
-        raise refuse("heard", heard, "the rewards of at least two arms")
-    means = _means(arms, evidence, error, first)
+    arms, means, error = _means(heard, evidence, level, first)
     places = {arm: place for place, arm in enumerate(arms)}
     known = [arm for arm, one in arms.items() if one.times]
     best = max(known, key=lambda arm: means[arm].value, default=None)
@@ -193,12 +181,22 @@ def _added(place: int, first: int) -> float:
     return 3.0 / (math.pi * (place - first + 1)) ** 2
 
 
-def _means(arms: dict[Any, Heard], evidence: Evidence, error: float, first: int | None) -> dict[Any, Limits]:
+def _means(
+    heard: Mapping[Any, tuple[int, float]], evidence: Evidence, level: float, first: int | None
+) -> tuple[dict[Any, Heard], dict[Any, Limits], float]:
+    """The checked rewards of each arm, the interval of its mean, and the error of all intervals together."""
+    if not isinstance(evidence, Evidence):
+        raise refuse("evidence", evidence, "BoundedRewards(low, high) or SubGaussianRewards(sigma)")
+    error = 1.0 - fraction("level", level)
+    arms = {arm: _checked(arm, pair, evidence) for arm, pair in heard.items()}
+    if len(arms) < 2:
+        raise refuse("heard", heard, "the rewards of at least two arms")
     parts = parts_of_error(len(arms), first)
-    return {
+    means = {
         arm: Limits(_mean(one), *evidence.limits(one, -math.log(error * part)))
         for (arm, one), part in zip(arms.items(), parts, strict=True)
     }
+    return arms, means, error
 
 
 def share_mismatch(counts: Sequence[int], shares: Sequence[float]) -> float:
