@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from lighttail.live.errors import CONFLICT, Refused
+from lighttail.live.errors import CONFLICT, Refused, unknown
 
 Event = dict[str, Any]
 NO_DIGEST = b"\0" * 16  # the digest before the first event
@@ -254,6 +254,48 @@ class Journal(Reader):
     @abstractmethod
     def keep(self, name: str, kept: Kept) -> None:
         """Keep a snapshot in place of an older one."""
+
+
+class TableReader(Reader):
+    """A reader of the tables experiments, events and snapshots of a database. prefix: of their names."""
+
+    prefix = ""
+
+    @abstractmethod
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        """What a query finds, in which a `?` stands for each value."""
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._read(f"SELECT name FROM {self.prefix}experiments ORDER BY number")]
+
+    def head(self, name: str) -> tuple[int, bytes]:
+        query = f"SELECT seq, digest FROM {self.prefix}experiments WHERE name = ?"
+        for seq, digest in self._read(query, name):
+            return seq, digest
+        raise unknown("name", name, "the name of an experiment")
+
+    def _rows(self, which: str, *values: Any) -> list[Row]:
+        """The events `e` of an experiment that fulfil a condition. values: its name first."""
+        query = f"""SELECT e.seq, trial, key, unit, body, e.digest FROM {self.prefix}events e
+            JOIN {self.prefix}experiments ON experiment = number WHERE name = ? AND {which}"""
+        return [Row(*row) for row in self._read(query, *values)]
+
+    def rows(self, name: str, after: int = 0, most: int = PAGE) -> list[Row]:
+        found = self._rows("e.seq > ? ORDER BY e.seq LIMIT ?", name, after, most)
+        if not found:
+            self.head(name)  # raises if there is no such experiment
+        return found
+
+    def stories(self, name: str, first: int, last: int) -> list[Row]:
+        return self._rows("trial BETWEEN ? AND ? ORDER BY trial, e.seq", name, first, last)
+
+    def snapshot(self, name: str) -> Kept | None:
+        query = f"""SELECT s.seq, text, s.digest FROM {self.prefix}snapshots s
+            JOIN {self.prefix}experiments ON experiment = number WHERE name = ?"""
+        for seq, text, digest in self._read(query, name):
+            if text_digest(text) == digest:
+                return Kept(seq, text)
+        return None
 
 
 def text_digest(text: str) -> bytes:

@@ -22,8 +22,8 @@ from lighttail.live.journal import (
     Hint,
     Journal,
     Kept,
-    Reader,
     Row,
+    TableReader,
     Turn,
     text_digest,
 )
@@ -66,8 +66,6 @@ HINTED = f"""WITH mine AS (SELECT number FROM lighttail_experiments WHERE name =
 KEEP = """INSERT INTO lighttail_snapshots SELECT number, %s, %s, %s FROM lighttail_experiments WHERE name = %s
     ON CONFLICT (experiment) DO UPDATE SET seq = EXCLUDED.seq, text = EXCLUDED.text, digest = EXCLUDED.digest
     WHERE lighttail_snapshots.seq < EXCLUDED.seq"""
-ROWS = """SELECT e.seq, trial, key, unit, body, e.digest FROM lighttail_events e
-    JOIN lighttail_experiments ON experiment = number WHERE name = %s"""
 PATIENCE = {  # a server that is gone is noticed, and a lock that its network cut left behind is let go
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -145,9 +143,10 @@ class _PostgresTurn(Turn):
             self.link.execute(WRITE, {"number": self.number, "rows": text, **last})
 
 
-class PostgresReader(Reader):
+class PostgresReader(TableReader):
     """The journal in the database at an address such as `postgresql://user@host/name`, read-only."""
 
+    prefix = "lighttail_"
     session = f"{SESSION}; SET default_transaction_read_only = on"
     fit = "the address of a PostgreSQL database with a journal of lighttail"
 
@@ -238,34 +237,8 @@ class PostgresReader(Reader):
             raise unavailable(f"{why}; send the request again") from None
 
     def _read(self, query: str, *values: Any) -> list[Any]:
-        with self._mapped(), self._link((query, values)) as (_, found):
+        with self._mapped(), self._link((query.replace("?", "%s"), values)) as (_, found):
             return list(found)
-
-    def names(self) -> list[str]:
-        return [name for (name,) in self._read("SELECT name FROM lighttail_experiments ORDER BY number")]
-
-    def head(self, name: str) -> tuple[int, bytes]:
-        for seq, digest in self._read("SELECT seq, digest FROM lighttail_experiments WHERE name = %s", name):
-            return seq, bytes(digest)
-        raise unknown("name", name, "the name of an experiment")
-
-    def rows(self, name: str, after: int = 0, most: int = PAGE) -> list[Row]:
-        found = self._read(f"{ROWS} AND e.seq > %s ORDER BY e.seq LIMIT %s", name, after, most)
-        if not found:
-            self.head(name)  # raises if there is no such experiment
-        return [_row(*row) for row in found]
-
-    def stories(self, name: str, first: int, last: int) -> list[Row]:
-        found = self._read(f"{ROWS} AND trial BETWEEN %s AND %s ORDER BY trial, e.seq", name, first, last)
-        return [_row(*row) for row in found]
-
-    def snapshot(self, name: str) -> Kept | None:
-        query = """SELECT s.seq, text, s.digest FROM lighttail_snapshots s
-            JOIN lighttail_experiments ON experiment = number WHERE name = %s"""
-        for seq, text, digest in self._read(query, name):
-            if text_digest(text) == bytes(digest):
-                return Kept(seq, text)
-        return None
 
     def close(self) -> None:
         with suppress(Empty):
@@ -320,10 +293,6 @@ class PostgresJournal(PostgresReader, Journal):
     def keep(self, name: str, kept: Kept) -> None:
         with self._mapped(), self._link() as link:
             link.execute(KEEP, (kept.seq, kept.text, text_digest(kept.text), name))
-
-
-def _row(seq: int, trial: int | None, key: str | None, unit: str | None, body: str, digest: Any) -> Row:
-    return Row(seq, trial, key, unit, body, bytes(digest))
 
 
 def _reason(error: Exception) -> str:

@@ -20,15 +20,14 @@ from lighttail.checks import file_path, refuse, shown
 from lighttail.live.errors import Damaged, conflict, unavailable, unknown
 from lighttail.live.journal import (
     NO_DIGEST,
-    PAGE,
     Batch,
     Event,
     Finder,
     Hint,
     Journal,
     Kept,
-    Reader,
     Row,
+    TableReader,
     Turn,
     text_digest,
 )
@@ -66,8 +65,6 @@ MARKS = ("application_id", "user_version")
 # which JSON in SQLite cannot give back (`lighttail.live.requests.text_of`).
 LISTED = "(SELECT value FROM json_each(?))"
 Look = Callable[[str, tuple[Any, ...]], Iterable[tuple[Any, ...]]]
-ROWS = """SELECT events.seq, trial, key, unit, body, events.digest FROM events
-    JOIN experiments ON experiment = number WHERE name = ?"""
 
 
 def _text(raw: bytes) -> str:
@@ -139,7 +136,7 @@ def written(link: sqlite3.Connection, number: int, last: int, digest: bytes, row
             first += size
 
 
-class SqliteReader(Reader):
+class SqliteReader(TableReader):
     """The journal in a SQLite file, read-only: also while a server writes to it, and without its lock."""
 
     def __init__(self, path: Any) -> None:
@@ -173,32 +170,6 @@ class SqliteReader(Reader):
         """What a reader finds, on a connection of its own that cannot write."""
         with self._mapped(), closing(self._reading()) as link:
             return link.execute(query, values).fetchall()
-
-    def names(self) -> list[str]:
-        return [name for (name,) in self._read("SELECT name FROM experiments ORDER BY number")]
-
-    def head(self, name: str) -> tuple[int, bytes]:
-        for seq, digest in self._read("SELECT seq, digest FROM experiments WHERE name = ?", name):
-            return seq, digest
-        raise unknown("name", name, "the name of an experiment")
-
-    def rows(self, name: str, after: int = 0, most: int = PAGE) -> list[Row]:
-        found = self._read(f"{ROWS} AND events.seq > ? ORDER BY events.seq LIMIT ?", name, after, most)
-        if not found:
-            self.head(name)  # raises if there is no such experiment
-        return [Row(*row) for row in found]
-
-    def stories(self, name: str, first: int, last: int) -> list[Row]:
-        found = self._read(f"{ROWS} AND trial BETWEEN ? AND ? ORDER BY trial, events.seq", name, first, last)
-        return [Row(*row) for row in found]
-
-    def snapshot(self, name: str) -> Kept | None:
-        query = """SELECT snapshots.seq, text, snapshots.digest FROM snapshots
-            JOIN experiments ON experiment = number WHERE name = ?"""
-        for seq, text, digest in self._read(query, name):
-            if text_digest(text) == digest:
-                return Kept(seq, text)
-        return None
 
     def check(self) -> None:
         try:
