@@ -17,8 +17,13 @@ from cases import name
 from scipy import special
 
 import lighttail as lt
-from lighttail.policies.beta import beta_draw, beta_upper_quantile, log_gamma
-from lighttail.policies.indices import bernoulli_divergence, bernoulli_upper
+from lighttail.policies.indices import (
+    bernoulli_divergence,
+    bernoulli_upper,
+    beta_upper_quantile,
+    log_gamma,
+)
+from lighttail.policies.thompson import beta_draw
 from lighttail.random.streams import block_generator
 
 Z = 4.0

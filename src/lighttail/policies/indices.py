@@ -13,12 +13,14 @@ from functools import cache
 from typing import Any, ClassVar
 
 from lighttail.checks import accept, non_negative, positive, refuse
-from lighttail.policies.beta import beta_upper_quantile
 from lighttail.policies.policy import IndexPolicy, Policy
 from lighttail.rules import Formula, Params, Rule, highest, learn_nothing, mean_heard, never_settled
 
 MOST_POWER = 50.0  # the largest power of ln T in Bayes-UCB, for which its chance 1/(t (ln T)^c) is not 0
 NEWTON_STEPS = 10  # steps of Newton's method at most; eight steps reach the root up to rounding
+QUANTILE_STEPS = 60  # the same for the quantile of a beta law
+FRACTION_TERMS = 5000  # terms of a fraction at most; about the square root of the larger shape is needed
+HALF_LOG_TWO_PI = 0.9189385332046728
 
 
 def bernoulli_divergence(p: float, q: float) -> float:
@@ -163,6 +165,62 @@ class Imed(Policy):
 
     def __str__(self) -> str:
         return "IMED" if self.sigma is None else f"IMED(sigma {self.sigma:g})"
+
+
+def log_gamma(x: float) -> float:
+    """ln Gamma(x) for x > 0, with an error of about 1e-13. The function of the standard library does not give
+    the same bits in compiled code and in plain Python.
+
+    Stirling's series is used from x = 10 on, and x Gamma(x) = Gamma(x + 1) below.
+    """
+    product = 1.0
+    while x < 10.0:
+        product *= x
+        x += 1.0
+    square = 1.0 / (x * x)
+    series = 1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * (1.0 / 1680.0)))
+    return (x - 0.5) * math.log(x) - x + HALF_LOG_TWO_PI + series / x - math.log(product)
+
+
+def beta_fraction(y: float, a: float, b: float) -> float:
+    """The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method."""
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * y / (a + 1.0))
+    value = d
+    for m in range(1, FRACTION_TERMS):
+        even = m * (b - m) * y / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
+        d = 1.0 / (1.0 + even * d)
+        c = 1.0 + even / c
+        value *= c * d
+        odd = -(a + m) * (a + b + m) * y / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
+        d = 1.0 / (1.0 + odd * d)
+        c = 1.0 + odd / c
+        value *= c * d
+        if abs(c * d - 1.0) < 1e-15:
+            break
+    return value
+
+
+def beta_upper_quantile(chance: float, a: float, b: float) -> float:
+    """The x with P(Beta(a, b) > x) = chance, for a, b >= 1 and a chance of at most about a half.
+
+    With y = 1 - x the equation is I_y(b, a) = chance. Newton's method solves it for ln I as a function of ln
+    y. This function is concave, because the shapes are 1 or more, and I_y(b, a) <= y^b / (b B(b, a)) gives a
+    start on the left of the root. So every step stays on the left of the root and comes closer.
+
+    >>> round(beta_upper_quantile(0.05, 3.0, 2.0), 6)
+    0.902389
+    """
+    target, whole = math.log(chance), log_gamma(b) + log_gamma(a) - log_gamma(b + a)
+    log_y = (target + math.log(b) + whole) / b
+    for _ in range(QUANTILE_STEPS):
+        y = math.exp(log_y)
+        fraction = beta_fraction(y, b, a)
+        log_share = b * log_y + a * math.log(1.0 - y) - whole + math.log(fraction / b)
+        step = (target - log_share) * fraction * (1.0 - y) / b  # d ln I / d ln y = b / ((1 - y) fraction)
+        log_y += max(0.0, step)
+        if step < 1e-14:
+            break
+    return 1.0 - math.exp(log_y)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lighttail.checks import accept, number, positive, refuse
-from lighttail.policies.beta import beta_draw
 from lighttail.policies.policy import Policy
-from lighttail.random.streams import standard_normal
+from lighttail.random.streams import standard_normal, uniform
 from lighttail.rules import Params, highest, mean_heard
 
 
@@ -88,6 +87,26 @@ class ThompsonSampling(Policy):
         usual = (self.prior_mean, self.prior_sd) == (0.0, 1.0)
         prior = "" if usual else f", prior ({self.prior_mean:g}, {self.prior_sd:g})"
         return f"TS({self.kappa:g}{prior})"
+
+
+def gamma_draw(rng: Any, shape: float) -> float:
+    """One draw of Gamma(shape) for shape >= 1 (Marsaglia & Tsang 2000): d v with v = (1 + c z)^3, if the draw
+    is accepted."""
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        z = standard_normal(rng)
+        v = 1.0 + c * z
+        if v > 0.0:
+            v = v * v * v
+            if math.log(1.0 - uniform(rng)) < 0.5 * z * z + d - d * v + d * math.log(v):
+                return d * v
+
+
+def beta_draw(rng: Any, a: float, b: float) -> float:
+    """One draw of Beta(a, b) for a, b >= 1: G_a / (G_a + G_b) for two independent gamma draws."""
+    first = gamma_draw(rng, a)
+    return first / (first + gamma_draw(rng, b))
 
 
 @dataclass(frozen=True)
