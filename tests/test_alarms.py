@@ -29,12 +29,11 @@ from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import Outlook, Wish
 from lighttail.live.postgres import PostgresJournal
 from lighttail.live.requests import Look, Weigh
-from lighttail.server import webhook as hooks
+from lighttail.server import watch as watch_module
 from lighttail.server.forecaster import Forecaster
 from lighttail.server.forecasts import Forecasts
 from lighttail.server.watch import FIRST as FIRST_REWARDS
-from lighttail.server.watch import Watch
-from lighttail.server.webhook import Webhook, address_of
+from lighttail.server.watch import Watch, Webhook, address_of
 
 RISK: dict[str, Any] = {"loss": 20, "chance": 0.1, "then": "warn"}
 WISH: dict[str, Any] = FIRST | {"policy": "ucb:anytime:0.2", "horizon": 400}
@@ -289,8 +288,8 @@ def answering(statuses: list[int]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def test_a_webhook_tries_again_and_counts_what_fails(monkeypatch: Any) -> None:
-    monkeypatch.setattr(hooks, "sleep", lambda _: None)
-    monkeypatch.setattr(hooks, "PATIENCE", FOREVER)
+    monkeypatch.setattr(watch_module, "sleep", lambda _: None)
+    monkeypatch.setattr(watch_module, "PATIENCE", FOREVER)
     with answering([500, 200, 302, 500, 404]) as (url, taken):
         hook = Webhook(url)
         hook.post({"experiment": "one", "state": "on"})

@@ -27,7 +27,7 @@ from lighttail.server.metrics import Meter
 from lighttail.server.routes import Routes
 from lighttail.server.shapes import ProblemAnswer, SummaryAnswer
 from lighttail.server.visits import page_answer, refusal_page
-from lighttail.server.webhook import Webhook
+from lighttail.server.watch import Webhook
 
 WHY = {
     400: "The request is wrong.",

@@ -44,8 +44,7 @@ from lighttail.server.shapes import (
     TrialAnswer,
     TrialsAnswer,
 )
-from lighttail.server.watch import Watch
-from lighttail.server.webhook import Webhook
+from lighttail.server.watch import Watch, Webhook
 
 ExperimentName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 After = Annotated[int, Query(ge=0, le=EXACT, description="The number of the last event that is known.")]

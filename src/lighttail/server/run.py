@@ -22,7 +22,7 @@ from lighttail.live import Office, open_journal
 from lighttail.server.app import made_app
 from lighttail.server.keys import Keys
 from lighttail.server.metrics import Meter
-from lighttail.server.webhook import Webhook
+from lighttail.server.watch import Webhook
 
 Say = Callable[[str], Any]
 BACKLOG = 2048  # connections that wait to be taken
