@@ -43,15 +43,10 @@ class Ledger:
         self._alive = bytearray()
         self._first = 0  # the place in the arrays before which all trials are closed
         self._open = 0
-        self._open_seen = 0
+        self.open_seen = 0  # the open trials that the policy sees
 
     def __len__(self) -> int:
         return self._open
-
-    @property
-    def open_seen(self) -> int:
-        """The open trials that the policy sees."""
-        return self._open_seen
 
     def add(self, id: int, time: float, place: int, apart: int, memo: tuple[float, ...]) -> None:
         """Open a trial, whose id is larger than all others; the rest is as in `OpenTrial`."""
@@ -63,7 +58,7 @@ class Ledger:
             self._memos.extend(memo or (0.0,) * self.memo)  # the policy has no memo of what it does not see
         self._alive.append(1)
         self._open += 1
-        self._open_seen += apart in TO_POLICY
+        self.open_seen += apart in TO_POLICY
 
     def find(self, id: int) -> OpenTrial | None:
         """The open trial with this id; None if there is none."""
@@ -81,7 +76,7 @@ class Ledger:
         at = bisect_left(self._ids, id, self._first)
         self._alive[at] = 0
         self._open -= 1
-        self._open_seen -= self._apart[at] in TO_POLICY
+        self.open_seen -= self._apart[at] in TO_POLICY
         if at == self._first:
             after = self._alive.find(1, at)
             self._first = after if after >= 0 else len(self._alive)
@@ -146,7 +141,10 @@ class Ledger:
         if len(self._ids) > self._open:
             self._tidy()
         arrays: tuple[array[Any], ...] = (self._ids, self._times, self._places, self._apart, self._memos)
-        return {name: _packed(one) for name, one in zip(PARTS, arrays, strict=True)}
+        return {
+            name: base64.b64encode(one.tobytes()).decode("ascii")
+            for name, one in zip(PARTS, arrays, strict=True)
+        }
 
     @classmethod
     def restored(cls, memo: int, plain: dict[str, Any]) -> Ledger:
@@ -160,12 +158,8 @@ class Ledger:
             raise refuse("open", count, "lists of the same length")
         made._alive = bytearray(b"\1" * count)
         made._open = count
-        made._open_seen = sum(made._apart.count(code) for code in TO_POLICY)
+        made.open_seen = sum(made._apart.count(code) for code in TO_POLICY)
         return made
 
 
 PARTS = ("id", "time", "place", "apart", "memo")
-
-
-def _packed(numbers: array[Any]) -> str:
-    return base64.b64encode(numbers.tobytes()).decode("ascii")

@@ -79,10 +79,6 @@ def _check_marks(path: Path, known: int, version: int) -> None:
         raise refuse("store", str(path), f"of format {FORMAT}", found=f"is of format {version}")
 
 
-def _said(error: sqlite3.Error) -> str:
-    return f"the journal cannot be written or read at this moment ({error}); send the request again"
-
-
 class _SqliteFinder(Finder):
     """Finds the events of an experiment. look: carries out a statement with its values."""
 
@@ -164,7 +160,8 @@ class SqliteReader(TableReader):
         try:
             yield
         except sqlite3.Error as error:
-            raise unavailable(_said(error)) from None
+            why = f"the journal cannot be written or read at this moment ({error})"
+            raise unavailable(f"{why}; send the request again") from None
 
     def _read(self, query: str, *values: Any) -> list[Any]:
         """What a reader finds, on a connection of its own that cannot write."""

@@ -33,7 +33,7 @@ SAFE: tuple[Pair, ...] = (
 
 
 class Visit(Request):
-    """A request for a page. may: what the visitor may do. texts: of the query. form: of the body."""
+    """A request for a page. may: what the visitor may do. texts: of the query. fields: of the form."""
 
     @property
     def may(self) -> set[str]:
