@@ -23,7 +23,8 @@ from lighttail.running.simulate import settings_of, simulate
 Results = dict[Any, PathsOutcome]  # by Setting or LinearSetting
 
 KAPPAS = (0.1, 0.2, 0.4, 0.8)
-# The means of Tables mean-2 and mean-4. {number of arms: {policy: mean for each kappa}}
+# What the paper prints: the mean cumulative reward (Tables mean-2, mean-4), by the number of arms, the policy
+# and kappa.
 PUBLISHED: dict[int, dict[str, tuple[float, float, float, float]]] = {
     2: {
         "SE": (311.60, 336.46, 375.53, 374.69),
