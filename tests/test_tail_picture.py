@@ -15,7 +15,7 @@ import pytest
 
 import lighttail as lt
 from lighttail import cli
-from lighttail.report.tail_figure import tail_figure
+from lighttail.report.tail import tail_figure
 from lighttail.report.tail_words import guarantee_words, note, rows, sentence
 from lighttail.tails import curve as tail_module
 from lighttail.tails.curve import TailCurve, TailPoint, tail_curve

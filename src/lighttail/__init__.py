@@ -52,7 +52,7 @@ from lighttail.policies import (
 from lighttail.problems import Bandit
 from lighttail.random.streams import standard_normal, uniform
 from lighttail.report import write_report
-from lighttail.report.tail_figure import plot_tail
+from lighttail.report.tail import plot_tail
 from lighttail.rules import highest
 from lighttail.running.simulate import simulate
 from lighttail.tails import Diagnostics, ExactLaw, TailEstimate, exact_law, exact_tail, tail_probability

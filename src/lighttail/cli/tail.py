@@ -72,7 +72,7 @@ def tail(
     as_json: opt.AsJson = False,
 ) -> None:
     """Estimate the chance of a large loss, however small it is: in a sentence, a table and a picture."""
-    from lighttail.report.tail_page import results, write_tail
+    from lighttail.report.tail import results, write_tail
     from lighttail.tails.curve import tail_curve
 
     positive("relative-error", relative_error)
