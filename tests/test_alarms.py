@@ -30,8 +30,7 @@ from lighttail.live.outlook import Outlook, Wish
 from lighttail.live.postgres import PostgresJournal
 from lighttail.live.requests import Look, Weigh
 from lighttail.server import watch as watch_module
-from lighttail.server.forecaster import Forecaster
-from lighttail.server.forecasts import Forecasts
+from lighttail.server.forecasts import Forecaster, Forecasts
 from lighttail.server.watch import FIRST as FIRST_REWARDS
 from lighttail.server.watch import Watch, Webhook, address_of
 

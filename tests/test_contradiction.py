@@ -22,8 +22,7 @@ from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.book import Book
 from lighttail.live.checking import check_journal
 from lighttail.live.memory import MemoryJournal
-from lighttail.server.forecaster import Forecaster
-from lighttail.server.forecasts import Forecasts
+from lighttail.server.forecasts import Forecaster, Forecasts
 from lighttail.server.watch import Watch
 
 ONE = "/v1/experiments/one"

@@ -19,7 +19,7 @@ from lighttail.live.journal import event_of
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import Outlook, Wish
 from lighttail.live.requests import Look
-from lighttail.server.forecaster import Forecaster
+from lighttail.server.forecasts import Forecaster
 
 ONE = "/v1/experiments/one"
 
