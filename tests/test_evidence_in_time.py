@@ -459,17 +459,33 @@ def test_visits_of_units_whose_arm_was_retired_are_no_evidence(sticky: bool) -> 
     assert why is None
     assert sum(one.times for one in before.values()) == (9 if sticky else 18)
     desk.retire("C")
+    assert known(desk) == (before, None)  # no unit came since
+    for unit in "abcdefghi":
+        desk.tell([(desk.ask(unit=unit)[0].id, 1.0)])
     after, why = known(desk)
     assert (why is not None) is sticky
     assert not sticky or "later visits of the same units cannot be left out" in str(why)
-    assert sum(one.times for one in after.values()) == 18  # without evidence, all rewards are counted
-    for unit in "abcdefghi":
-        desk.tell([(desk.ask(unit=unit)[0].id, 1.0)])
+    assert sum(one.times for one in after.values()) == 27  # without evidence, all rewards are counted
     desk.set({})  # the visits of units whose arm was retired stay in the sums
     assert (known(desk)[1] is not None) is sticky
     again = Book.restored(json.loads(json.dumps(desk._book.to_plain())))
     assert again is not None
     assert again.rechosen is sticky
+    office.close()
+
+
+def test_a_retirement_hides_no_evidence_if_no_unit_sticks_to_an_arm() -> None:
+    office, desk = begun(Clock(), arms="ABC")
+    for trial in desk.ask(30):
+        desk.tell([(trial.id, 1.0)])
+    desk.retire("C")
+    desk.set({"sticky": True})
+    desk.set({})
+    for trial in desk.ask(5):
+        desk.tell([(trial.id, 1.0)])
+    heard, why = known(desk)
+    assert why is None
+    assert sum(one.times for one in heard.values()) == 35
     office.close()
 
 

@@ -13,6 +13,7 @@ import pytest
 from journals import Opener, new_schema
 
 import lighttail as lt
+from lighttail.checks import BadInput
 from lighttail.live.errors import Refused
 from lighttail.live.journal import (
     NO_DIGEST,
@@ -285,6 +286,20 @@ def test_a_file_of_somebody_else_is_not_touched(tmp_path: Path, content: bytes) 
 def test_a_bad_path_is_refused(path: Any) -> None:
     with pytest.raises(lt.BadInput, match=r"^store must be "):
         SqliteJournal(path)
+
+
+def test_an_sqlite_without_its_json_functions_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Without(sqlite3.Connection):
+        def execute(self, query: str, *given: Any) -> sqlite3.Cursor:
+            return super().execute(query.replace("json_each", "no_such_table"), *given)
+
+    real = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: real(*given, factory=Without, **named))
+    with pytest.raises(BadInput, match="store must be of an SQLite with its JSON functions, but is of"):
+        SqliteJournal(tmp_path / "a.db")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_snapshot_that_was_damaged_is_not_used(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from desks import Clock, book_of, desk_of, events_of, replayed, text_of
 
-from lighttail.live.book import Book, replay
+from lighttail.live.book import FORMAT, Book, replay
 from lighttail.live.checking import Checked, check_journal
 from lighttail.live.errors import Damaged
 from lighttail.live.journal import Event, Journal
@@ -206,6 +206,23 @@ def test_a_snapshot_of_another_version_is_ignored(change: dict[str, Any]) -> Non
     journal.keep("one", kept._replace(text=json.dumps({**json.loads(kept.text), **change})))
     with desk_of(journal) as desk:
         assert book_of(desk) == book
+
+
+def test_snapshots_with_other_fields_have_another_format() -> None:
+    """A snapshot of the same format is held against a replay, so that a field more would look like damage.
+    Whoever changes these fields gives FORMAT a new number."""
+    with desk_of(MemoryJournal()) as desk:
+        plain = json.loads(book_of(desk))
+    parts = plain, plain["hearing"], plain["open"], plain["player"], plain["player"]["rule"]
+    assert FORMAT == 6
+    assert [" ".join(sorted(part)) for part in parts] == [
+        "alarm apart astray counts first format hearing last names noted open order paused player rechosen "
+        "retired seq settings stopped time",
+        "asked counts least most place returns reward took",
+        "apart id memo place time",
+        "pulls rng rule taken",
+        "arms heard note replaced retired total tried",
+    ]
 
 
 # Checks

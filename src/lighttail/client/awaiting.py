@@ -61,7 +61,7 @@ def _awaited(
 
     @wraps(method)
     async def awaited(self: AsyncExperiment, /, *given: Params.args, **named: Params.kwargs) -> Value:
-        return await self._run(method, self.remote, *given, **named)
+        return await self._run(getattr(self.remote, method.__name__), *given, **named)
 
     return awaited
 

@@ -15,7 +15,7 @@ from lighttail.checks import BadInput, refuse
 from lighttail.live.alarms import MEANS, after_alarm
 from lighttail.live.errors import Damaged, conflict
 from lighttail.live.hearing import Hearing
-from lighttail.live.journal import Event
+from lighttail.live.journal import BINDING, Event
 from lighttail.live.ledger import FALLBACK, HOLDOUT, RETURN, SEEN, TO_POLICY, Ledger, OpenTrial
 from lighttail.live.settings import Settings, place_of, read_settings
 from lighttail.online.player import ArmPlayer, Player, player_for
@@ -24,7 +24,8 @@ from lighttail.reading.words import parse_policy
 
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}
 WHOSE = {**APART, "sticky": RETURN}
-FORMAT = 5
+FORMAT = 6  # of snapshots: a new number for every change of their fields, or of what a field means
+NUMBERS = ("seq", "time", "last", "paused", "stopped", "astray", "alarm", "noted", "rechosen")
 NO_MEMO: tuple[float, ...] = ()
 Story = Callable[[int], list[Event]]  # all events of a trial
 Closed = tuple[int, int, tuple[float, ...], float]  # the place, who saw it, the memo and the default
@@ -54,8 +55,8 @@ class Book:
 
     last: the id of the last trial. time: the time of the last event. astray: how often the policy, asked
     again in a replay, chose another arm than the journal says (the journal is followed); 0 unless a machine
-    computes other bits. rechosen: whether units that stuck to a retired arm may have got another arm; their
-    later visits are not marked as such."""
+    computes other bits. rechosen: whether units that stuck to a retired arm may have got another arm; these
+    visits are not marked as later ones."""
 
     def __init__(self, event: Event) -> None:
         if event.get("kind") != "create" or event.get("seq") != 1:
@@ -124,7 +125,6 @@ class Book:
             self.noted = self.noted or event.get("about") == MEANS
         else:
             raise Damaged(f"event {event['seq']} is of the kind {kind!r}, which this version does not know")
-        self.rechosen = self.rechosen or self._rechooses()
         self._passed(kind, event["time"])
 
     def _retire(self, event: Event) -> None:
@@ -134,9 +134,6 @@ class Book:
             raise conflict("arm", event["arm"], allowed, found="has it")
         self.player.retire(self.label(place))
         self.retired[place] = event["seq"]
-
-    def _rechooses(self) -> bool:
-        return bool(self.retired) and self.settings.sticky
 
     def _check_next(self, event: Event) -> None:
         if event.get("seq") != self.seq + 1:
@@ -181,6 +178,8 @@ class Book:
                 self.apart[APART[by]].tries[place] += 1
             else:
                 memo = self.player.take(place)
+        if self.retired and self.settings.sticky and by in BINDING:
+            self.rechosen = True
         self._opened(by, event["time"], place, WHOSE.get(by, SEEN), memo)
         if self.labels is None and event.get("labels") is not None:
             self.names[self.last] = event["arm"]
@@ -356,10 +355,9 @@ class Book:
     def to_plain(self) -> dict[str, Any]:
         """The whole book as JSON values: a snapshot, from which `restored` continues to the bit."""
         tallies = {str(code): [one.tries, one.heard, one.total] for code, one in self.apart.items()}
-        names = ("seq", "time", "last", "paused", "stopped", "astray", "alarm", "noted", "rechosen")
         return {
             **{"format": FORMAT, "order": sys.byteorder, "first": self.first},
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in NUMBERS},
             "counts": dict(self.counts),
             "settings": self.settings.plain,
             "apart": tallies,
@@ -386,10 +384,8 @@ class Book:
         for code, (tries, heard, total) in plain["apart"].items():
             tally = book.apart[int(code)]
             tally.tries, tally.heard, tally.total = tries, heard, total
-        for name in ("seq", "time", "last", "paused", "stopped", "astray", "alarm"):
+        for name in NUMBERS:
             setattr(book, name, plain[name])
-        book.noted = plain.get("noted", False)  # older snapshots have no notes
-        book.rechosen = plain.get("rechosen", book._rechooses())
         book.counts.update(plain["counts"])
         return book
 

@@ -79,6 +79,15 @@ def _check_marks(path: Path, known: int, version: int) -> None:
         raise refuse("store", str(path), f"of format {FORMAT}", found=f"is of format {version}")
 
 
+def _check_json() -> None:
+    try:
+        with closing(sqlite3.connect(":memory:")) as link:
+            link.execute("SELECT value FROM json_each('[]')")
+    except sqlite3.OperationalError:
+        found = f"is of SQLite {sqlite3.sqlite_version} without them"
+        raise refuse("store", "sqlite", "of an SQLite with its JSON functions", found=found) from None
+
+
 class _SqliteFinder(Finder):
     """Finds the events of an experiment. look: carries out a statement with its values."""
 
@@ -188,6 +197,7 @@ class SqliteJournal(SqliteReader, Journal):
 
     def __init__(self, path: Any) -> None:
         self.path = Path(os.path.realpath(file_path("store", path)))
+        _check_json()
         self._lock, self._look_lock = RLock(), RLock()
         self._numbers: dict[str, int] = {}
         self._held = _locked(self.path)
@@ -202,7 +212,6 @@ class SqliteJournal(SqliteReader, Journal):
     def _connected(self) -> sqlite3.Connection:
         try:
             link = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            link.execute("SELECT value FROM json_each('[]')")  # refused here if SQLite was built without JSON
             known, version = (link.execute(f"PRAGMA {one}").fetchone()[0] for one in MARKS)
             (tables,) = link.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
             if tables:
