@@ -462,7 +462,7 @@ class Mean(lt.IndexPolicy):
     def params(self, horizon, arms):
         return ()
 """
-names = {"__name__": "nowhere"}
+names = NAMES
 exec(text, names)
 exec(compile(Path("own_bonus.py").read_text(), "text", "exec"), names)
 problem, found = lt.Bandit([0.2, 0.8]), []
@@ -473,15 +473,16 @@ print(json.dumps(found))
 '''
 
 
-def test_formulas_that_no_other_process_can_import_are_not_kept(folder: Path) -> None:
-    """An index and a bonus in a module that no import finds, as in examples that a tool runs. The kernel of
-    the index is reached through a rule that can be imported: a second run must not find the kernel."""
+@pytest.mark.parametrize("names", [{"__name__": "nowhere"}, {}], ids=str)
+def test_formulas_that_no_other_process_can_import_are_not_kept(folder: Path, names: dict[str, str]) -> None:
+    """An index and a bonus in a module that no import finds, or in none, as in examples that a tool runs. The
+    kernel of the index is reached through a rule that can be imported: a second run must not find it."""
     shutil.rmtree(folder / "cache")
     paths = os.pathsep.join(map(str, (folder, Path(__file__).parent, SOURCES)))
     settings = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": paths}
     for _ in range(2):
         done = subprocess.run(
-            [sys.executable, "-c", NOWHERE],
+            [sys.executable, "-c", NOWHERE.replace("NAMES", repr(names))],
             env=settings,
             cwd=folder,
             capture_output=True,

@@ -69,6 +69,15 @@ def test_the_bench_plays_what_simulate_plays(threads: int, late: dict[str, int])
     assert not np.array_equal(bench.losses(plays)[0], other.pseudo_regret)
 
 
+def test_a_bench_that_was_stopped_plays_no_more() -> None:
+    bench, play = Bench(200, 1, 2), Play(lt.UCB(lt.LightTailed(0.1)), PROBLEM, 400, 1)
+    bench.losses([play])
+    with pytest.raises(ZeroDivisionError):
+        bench.together([0], lambda task: 1 / task, lambda task, result: None)
+    with pytest.raises(RuntimeError, match="was stopped plays no more"):
+        bench.losses([play])
+
+
 @pytest.mark.parametrize("slope", [1.5, 3.0, 8.0])
 @pytest.mark.parametrize("start", [0.05, 0.1, 0.2])
 def test_the_edge_of_a_curve_is_found_in_a_few_looks(

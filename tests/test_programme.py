@@ -317,8 +317,7 @@ def test_new_numbers_compile_nothing(first: lt.Policy, other: lt.Policy) -> None
             programme_law(other, lt.Bandit([0.1, 0.4, 0.4], lt.Bernoulli()), 7, kind)
             programme_tail(other, lt.Bandit([0, 1, 1], lt.Bernoulli()), 4, 1.0, kind)
     assert compiled.count == 0
-    if not isinstance(first, lt.SuccessiveElimination):  # whose programme has no kernel
-        assert programme_kernel_for(first) is programme_kernel_for(other)
+    assert programme_kernel_for(first) is programme_kernel_for(other)
 
 
 def test_what_there_is_no_programme_for() -> None:
@@ -331,8 +330,33 @@ def test_what_there_is_no_programme_for() -> None:
     assert "Bernoulli" in str(programme_seconds(policy, lt.Bandit([0.2, 0.7]), 20, "regret"))
     assert "Exp3IX" in str(programme_seconds(lt.Exp3IX(), bernoulli, 20, "regret"))
     assert "kind" in str(programme_seconds(policy, bernoulli, 20, "reward"))
+    for other in (lt.Exp3IX(), lt.KlUcb()):
+        with pytest.raises(TypeError, match="there is no exact programme for"):
+            programme_tail(other, bernoulli, 20, 1.0, "regret")
     extreme = lt.ThompsonSampling(1e-200, prior_sd=1e-200)
     assert "posteriors" in str(programme_seconds(extreme, bernoulli, 20, "regret"))
+
+
+@dataclass(frozen=True)
+class Singular(lt.Bonus):
+    """A radius that is infinite at a number of pulls that no check tries; Python would divide by zero."""
+
+    kappa: float
+
+    @staticmethod
+    def radius(n: float, clock: float, kappa: float) -> float:
+        return kappa / abs(n - 35.0)
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa,)
+
+
+def test_an_exact_programme_has_the_radii_that_are_simulated() -> None:
+    policy, problem = lt.SuccessiveElimination(Singular(0.5)), lt.Bandit([0.3, 0.7], lt.Bernoulli())
+    exact = programme_tail(policy, problem, 90, 5.9999, "pseudo_regret")
+    out = lt.simulate(policy, problem, horizon=90, paths=100_000, seed=1)
+    found = out.exceedance(6.0, "pseudo_regret", level=0.9999)
+    assert found.low < exact < found.high
 
 
 @pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[5], POLICIES[9]], ids=name)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lighttail.kernels.lead import lead_kernel
-from lighttail.kernels.programme import index_programme, posterior_programme
+from lighttail.kernels.programme import index_programme, phase_width, posterior_programme
 from lighttail.kernels.skip import level_kernel
 from lighttail.kernels.stepping import (
     elimination_kernel,
@@ -62,7 +62,7 @@ def _ucb(policy: UCB) -> Fast:
 def _elimination(policy: SuccessiveElimination) -> Fast:
     parts = (type(policy.bonus).radius, type(policy.bonus).clock)
     skip = (elimination_kernel, parts, ("shock", "reward", "total"))
-    return Fast((elimination_kernel, parts), skip)
+    return Fast((elimination_kernel, parts), skip, None, (phase_width, parts))
 
 
 def _thompson(policy: ThompsonSampling) -> Fast:

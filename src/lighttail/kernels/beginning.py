@@ -1,7 +1,7 @@
 """How a path begins: with its first pull, or in a state from which it continues, as a forecast's paths do.
 
 The maker of a kernel makes the kernel of paths that continue if `onward` is true. This kernel has two more
-arguments, at the end:
+arguments (and the generic one, after them, `floors`):
 
     first: the rounds of the state.
     start: (means, counts, begun, opened, memos, at_once).

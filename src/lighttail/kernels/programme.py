@@ -298,6 +298,16 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
     return kernel
 
 
+@kernel_maker
+def phase_width(radius: Formula, clock: Formula) -> Any:
+    """Elimination: the radius after n pulls of every active arm and t pulls in all, as paths compute it."""
+
+    def kernel(params: Any, n: Any, t: Any) -> Any:
+        return float(radius(n, clock(t, *params), *params))
+
+    return kernel
+
+
 @compiler()
 def by_reward(blocks: Any, place: Any, mass: Any, out: Any) -> None:
     """Add the mass of every state to out[the sum of all its rewards]."""

@@ -112,6 +112,9 @@ class Bench:
         """Do the tasks on all threads; `done` takes each result in this thread. After an early end the bench
         plays no more."""
 
+        if self._stop[0]:
+            raise RuntimeError("a bench that was stopped plays no more")
+
         def send(pool: Any, task: Any, attempt: int) -> Future[R]:
             return pool.submit(work, task)  # type: ignore[no-any-return]
 

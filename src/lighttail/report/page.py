@@ -65,8 +65,8 @@ def _growth_section(comparison: Comparison) -> str:
 each. Between two lengths, a chance falls like T to the power of minus the exponent. If the second exponent is
 about as large as the first, the chance falls like a power of T; if the second exponent is larger by about the
 square root of 2, the chance falls exponentially in the square root of T. The answer is “like T⁻ᵇ or
-slower” if the 95 % limits of the ratio lie below {CUT:g}: a ratio well below 1 belongs to a
-chance that levels off. The answer is “like exp(−√T)” if these limits lie
+slower”, b being the exponent, if the 95 % limits of the ratio lie below {CUT:g}: a ratio well below 1
+belongs to a chance that levels off. The answer is “like exp(−√T)” if these limits lie
 above {CUT:g} and the first chance is at most {chance(BULK)}, by its upper limit: a higher chance is no
 tail, because a loss that is usual in a short experiment becomes rare in a longer one for every policy that
 learns. Experiments whose quarter is shorter than {SHORTEST} pulls get neither of these answers. The last

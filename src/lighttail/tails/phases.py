@@ -26,7 +26,9 @@ class Phases:
     """The chances of all states after 1, 2, ... phases."""
 
     def __init__(self, policy: Any, problem: Bandit, horizon: int, kind: str) -> None:
-        self.bonus = policy.bonus
+        from lighttail.kernels import programme_kernel_for
+
+        self.width = programme_kernel_for(policy)
         self.params = policy.params(horizon, problem.arms)
         self.means, self.gaps = problem.means, problem.gaps
         self.horizon, self.with_rewards = horizon, kind == "regret"
@@ -69,7 +71,7 @@ class Phases:
     ) -> None:
         """Drop the dominated arms of every state, and put the states into the blocks that follow."""
         time = sum(past) + len(active) * phase
-        width = self.bonus.radius(float(phase), self.bonus.clock(float(time), *self.params), *self.params)
+        width = self.width(self.params, float(phase), float(time))
         means = np.arange(phase + 1.0) / float(phase)
         grids = np.meshgrid(*[means] * len(active), indexing="ij", sparse=True)
         best = reduce(np.maximum, grids)

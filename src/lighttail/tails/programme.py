@@ -200,12 +200,12 @@ def programme_tail(policy: Policy, problem: Bandit, horizon: int, target: float,
     >>> f"{programme_tail(lt.UCB(lt.LightTailed(0.1)), problem, 30, 19.999, 'regret'):.4e}"
     '2.2967e-08'
     """
-    return min(1.0, PROGRAMMES[policy.plays_by].make(policy, problem, horizon, kind).tail(target))
+    return min(1.0, _programme(policy, problem, horizon, kind).tail(target))
 
 
 def programme_law(policy: Policy, problem: Bandit, horizon: int, kind: str) -> tuple[Floats, Floats]:
     """The values that the regret can take, in rising order, and their probabilities."""
-    return merged(*PROGRAMMES[policy.plays_by].make(policy, problem, horizon, kind).law())
+    return merged(*_programme(policy, problem, horizon, kind).law())
 
 
 def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
@@ -217,6 +217,13 @@ def merged(values: Floats, chances: Floats) -> tuple[Floats, Floats]:
     apart = np.diff(values) > MERGED * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
     firsts = np.concatenate([[0], np.flatnonzero(apart) + 1])
     return values[firsts], np.add.reduceat(chances, firsts)
+
+
+def _programme(policy: Policy, problem: Bandit, horizon: int, kind: str) -> Layers | Phases:
+    entry = _entry(policy)
+    if entry is None:
+        raise TypeError(f"there is no exact programme for {policy!r}")
+    return entry.make(policy, problem, horizon, kind)
 
 
 def _layers_cost(policy: Any, arms: int, horizon: int, kind: str) -> tuple[float, float]:
