@@ -171,6 +171,8 @@ class TestEveryJournal:
         journal.keep("one", Kept(1, '{"a": 1}'))
         journal.keep("one", Kept(7, '{"a": 2}'))
         assert journal.snapshot("one") == Kept(7, '{"a": 2}')
+        journal.keep("one", Kept(7, '{"a": 3}'))  # of a newer version, which could not read the first
+        assert journal.snapshot("one") == Kept(7, '{"a": 3}')
 
     def test_everything_is_there_when_it_is_opened_again(self, opener: Opener) -> None:
         journal = opener()

@@ -76,6 +76,8 @@ def test_a_bench_that_was_stopped_plays_no_more() -> None:
         bench.together([0], lambda task: 1 / task, lambda task, result: None)
     with pytest.raises(RuntimeError, match="was stopped plays no more"):
         bench.losses([play])
+    with pytest.raises(RuntimeError, match="was stopped plays no more"):
+        bench.losses_here(play)
 
 
 @pytest.mark.parametrize("slope", [1.5, 3.0, 8.0])

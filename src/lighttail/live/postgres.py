@@ -65,7 +65,7 @@ HINTED = f"""WITH mine AS (SELECT number FROM lighttail_experiments WHERE name =
         AND key = ANY(%(keys)s)"""
 KEEP = """INSERT INTO lighttail_snapshots SELECT number, %s, %s, %s FROM lighttail_experiments WHERE name = %s
     ON CONFLICT (experiment) DO UPDATE SET seq = EXCLUDED.seq, text = EXCLUDED.text, digest = EXCLUDED.digest
-    WHERE lighttail_snapshots.seq < EXCLUDED.seq"""
+    WHERE lighttail_snapshots.seq <= EXCLUDED.seq"""
 PATIENCE = {  # a server that is gone is noticed, and a lock that its network cut left behind is let go
     "connect_timeout": 5,
     "keepalives_idle": 5,

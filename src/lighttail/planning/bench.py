@@ -101,19 +101,23 @@ class Bench:
         return kept.outcome({}).pseudo_regret
 
     def _fill(self, part: SomeBlocks) -> float:
-        """Play some blocks; the processor seconds that this took."""
+        """Play some blocks; the processor seconds that this took. A bench that was stopped left some of them
+        unplayed, and answers nothing."""
         begin = time.thread_time()
         for block in range(part.first, part.until):
             rows = part.job.rows(block, block + 1)
             part.kept.fill(part.player, part.job.size, self._stop, block, rows.stop)
+        self._check_plays()
         return time.thread_time() - begin
+
+    def _check_plays(self) -> None:
+        if self._stop[0]:
+            raise RuntimeError("a bench that was stopped plays no more")
 
     def together(self, tasks: Any, work: Callable[[Any], R], done: Callable[[Any, R], None]) -> None:
         """Do the tasks on all threads; `done` takes each result in this thread. After an early end the bench
         plays no more."""
-
-        if self._stop[0]:
-            raise RuntimeError("a bench that was stopped plays no more")
+        self._check_plays()
 
         def send(pool: Any, task: Any, attempt: int) -> Future[R]:
             return pool.submit(work, task)  # type: ignore[no-any-return]
