@@ -105,6 +105,41 @@ def test_the_comparison_would_notice_another_rule(no_accelerations: None) -> Non
     assert not np.array_equal(plain.pulls, other.pulls)
 
 
+CLOCKS = np.log1p(np.arange(201.0))  # of the rounds 0 to 200, and of no other
+
+
+@dataclass(frozen=True)
+class FromTable(lt.Bonus):
+    """A bonus whose clock is read from a table that ends at the horizon."""
+
+    kappa: float
+
+    def params(self, horizon: float, arms: int) -> tuple[float, ...]:
+        return (self.kappa,)
+
+    @staticmethod
+    def clock(t: float, kappa: float) -> float:
+        return float(CLOCKS[int(t)])
+
+    @staticmethod
+    def radius(n: float, clock: float, kappa: float) -> float:
+        return kappa * math.sqrt(clock / n)
+
+
+def test_no_kernel_asks_for_the_clock_after_the_horizon() -> None:
+    """Reading beyond the table is an error, in kernels, too."""
+    policy, problem = lt.UCB(FromTable(1.5)), lt.Bandit([0.2, 0.5])
+    lt.simulate(policy, problem, horizon=200, paths=5, seed=1, method="step")
+    lt.simulate(policy, problem, horizon=200, paths=5, seed=1, delay=3)
+    for kind in ("pseudo_regret", "regret"):
+        for method in ("plain", "importance"):
+            lt.tail_probability(
+                policy, problem, 200, 50.0, kind=kind, method=method, seed=1, most_pulls=10**6
+            )
+    with pytest.raises(IndexError):  # control
+        lt.simulate(policy, problem, horizon=201, paths=5, seed=1, method="step")
+
+
 @dataclass(frozen=True)
 class FirstOfTied(Clipped):
     notes: ClassVar[int] = 1

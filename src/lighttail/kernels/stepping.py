@@ -183,7 +183,9 @@ def moving_index_kernel(
             rounds = min(window, horizon - t)
             if fresh or horizon - first > window:
                 for i in range(rounds):
-                    clocks[i] = clock(float(t + i + 2), *params)
+                    clocks[i] = clock(
+                        float(min(t + i + 2, horizon)), *params
+                    )  # no round comes after the horizon
             for i in range(rounds):
                 z = shock(rng, *world)
                 if own <= rival:

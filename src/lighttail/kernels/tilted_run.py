@@ -33,7 +33,7 @@ def tilted_run_kernel(radius: Formula, clock: Formula, moving: bool, shock: Form
         n_end, s_end = np.empty(arms), np.empty(arms)
         current, caps = np.empty(arms), np.empty(arms)
         tied_arms = np.empty(arms, np.int64)
-        sums, clocks, known = np.empty((arms, horizon + 1)), np.empty(horizon + 2), 0
+        sums, clocks, known = np.empty((arms, horizon + 1)), np.empty(horizon + 1), 0
         worst, best = largest(gaps), largest(means)
         for k in range(arms):
             sums[k, 0] = 0.0
@@ -74,9 +74,10 @@ def tilted_run_kernel(radius: Formula, clock: Formula, moving: bool, shock: Form
                         current[leader] = mixture.later_means[c, leader]
                     time = 0.0
                     if moving:
-                        if t == known:
-                            known, clocks[t + 1] = t + 1, clock(float(t + 1), *params)
-                        time, rival = clocks[t + 1], -math.inf
+                        later = min(t + 1, horizon)  # nothing is chosen after the horizon
+                        if later > known:
+                            known, clocks[later] = later, clock(float(later), *params)
+                        time, rival = clocks[later], -math.inf
                         for k in range(arms):
                             other = mean[k] + radius(counts[k], time, *params)
                             rival = other if other > rival and k != leader else rival
