@@ -113,6 +113,7 @@ class FromTable(lt.Bonus):
     """A bonus whose clock is read from a table that ends at the horizon."""
 
     kappa: float
+    concave: ClassVar[bool] = True
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (self.kappa,)
@@ -129,8 +130,14 @@ class FromTable(lt.Bonus):
 def test_no_kernel_asks_for_the_clock_after_the_horizon() -> None:
     """Reading beyond the table is an error, in kernels, too."""
     policy, problem = lt.UCB(FromTable(1.5)), lt.Bandit([0.2, 0.5])
-    lt.simulate(policy, problem, horizon=200, paths=5, seed=1, method="step")
+    for method in ("step", "skip"):
+        lt.simulate(policy, problem, horizon=200, paths=50, seed=1, method=method)
     lt.simulate(policy, problem, horizon=200, paths=5, seed=1, delay=3)
+    lt.simulate(lt.SuccessiveElimination(FromTable(1.5)), problem, horizon=200, paths=5, seed=1)
+    experiment = lt.Experiment(policy, ["A", "B"], horizon=200, seed=1)
+    for _ in range(200):
+        experiment.tell(experiment.ask().id, 0.5)
+    experiment.forecast(loss=20.0, paths=100, seed=1)
     for kind in ("pseudo_regret", "regret"):
         for method in ("plain", "importance"):
             lt.tail_probability(
@@ -300,7 +307,7 @@ BAD = {
     ChangesTotal: "choose of ChangesTotal must not change tried, heard or total",
     ForeignLuck: r"choose of ForeignLuck must draw with uniform\(rng\)",
     WrongLater: "choose of WrongLater must return the number of an arm",
-    LeavesLater: "choose and learn of LeavesLater must stay within their arrays",
+    LeavesLater: r"the members of LeavesLater\(\) and of the noise must stay within their arrays",
     HalfAnArm: "choose of HalfAnArm must return an arm, a whole number from 0 to 1, but returned 0.5 in ",
     DrawsItself: r"choose of DrawsItself must draw with uniform\(rng\) and standard_normal",
     TooManyNotes: "choose of TooManyNotes must stay within its arrays, but did not in round 1",

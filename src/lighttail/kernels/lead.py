@@ -69,14 +69,15 @@ def lead_path_of(radius: Formula, clock: Formula, total: Formula, part: Formula,
                     m = 1.0
                     if here > close:
                         if growth < 0.0:
-                            later = clock(t + 1.0 + ahead_of_time(t), *params)
-                            growth = (rivals(leader, later, counts, sums, params) - rival) / ahead_of_time(t)
+                            later = min(t + 1.0 + ahead_of_time(t), end)
+                            grown = rivals(leader, clock(later, *params), counts, sums, params) - rival
+                            growth = grown / max(1.0, later - t - 1.0)
                         loss = n * growth + max(0.0, rival - world[0][leader])
                         m = before_bend(likely_clear_both(here, loss, close), n, kink)
                         m = max(1.0, min(m, end - t, t))
                     ahead, sum_ahead = n + m, sum_here + total(rng, leader, m, *world)
                 m = ahead - n
-                time_ahead = clock(t + m + 1.0, *params)
+                time_ahead = clock(min(t + m + 1.0, end), *params)  # no round comes after the end
                 rival_ahead = rivals(leader, time_ahead, counts, sums, params)
                 low_here = here - n * (rival_ahead - rival)
                 low_ahead = sum_ahead + ahead * (radius(ahead, time, *params) - rival_ahead)

@@ -182,10 +182,8 @@ def moving_index_kernel(
                 return
             rounds = min(window, horizon - t)
             if fresh or horizon - first > window:
-                for i in range(rounds):
-                    clocks[i] = clock(
-                        float(min(t + i + 2, horizon)), *params
-                    )  # no round comes after the horizon
+                for i in range(rounds):  # no round comes after the horizon
+                    clocks[i] = clock(float(min(t + i + 2, horizon)), *params)
             for i in range(rounds):
                 z = shock(rng, *world)
                 if own <= rival:
@@ -223,7 +221,7 @@ def moving_index_kernel(
         tried, sums, no_note = np.empty(arms), np.empty(arms), np.empty((arms, 0))
         tied_arms = np.empty(arms, np.int64)
         clocks = np.empty(max(1, min(horizon - first, BREATH)))
-        now = clock(float(first + 1), *params)
+        now = clock(float(min(first + 1, horizon)), *params)
         for path in range(rewards.size):
             begin(rng, params, world, path, start, tried, sums, no_note, stop)
             top = 0

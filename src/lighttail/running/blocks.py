@@ -128,7 +128,7 @@ def in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
         with compiled_in_sentences(policy, problem):
             yield
     except IndexError:
-        place = f"choose and learn of {type(policy).__name__}"
+        place = f"the members of {policy} and of the noise"
         raise refuse(place, None, "within their arrays", verb="stay", found="did not") from None
 
 
