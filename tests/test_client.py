@@ -406,6 +406,9 @@ def test_coroutines(front: Front) -> None:
     async def main() -> Any:
         async with lt.connect_async(front.url, timeout=FOREVER) as service:
             one = await service.create("one", "ts:0.5", ["A", "B"], seed=1)
+            unawaited = one.ask()
+            assert unawaited.__qualname__ == "AsyncExperiment.ask"  # named in a warning
+            unawaited.close()
 
             async def visit(n: int) -> Any:
                 trial = await one.ask(key=f"k{n}", about={"n": n})

@@ -59,10 +59,11 @@ def _awaited(
 ) -> Callable[Concatenate[AsyncExperiment, Params], Coroutine[Any, Any, Value]]:
     """A method of `RemoteExperiment` for coroutines."""
 
-    @wraps(method)
+    @wraps(method, assigned=("__name__", "__doc__", "__annotations__"))
     async def awaited(self: AsyncExperiment, /, *given: Params.args, **named: Params.kwargs) -> Value:
         return await self._run(getattr(self.remote, method.__name__), *given, **named)
 
+    awaited.__qualname__ = f"AsyncExperiment.{method.__name__}"  # for the warning if `await` is forgotten
     return awaited
 
 

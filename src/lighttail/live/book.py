@@ -392,7 +392,7 @@ class Book:
 
 def _by_arm(labels: list[Label], tries: Any, heard: Any, total: Any) -> dict[str, Any]:
     """The trials, the rewards and the mean reward of each arm; the mean is None if nothing was heard."""
-    means = (sum / n if n else None for sum, n in zip(total, heard, strict=True))
+    means = (value / n if n else None for value, n in zip(total, heard, strict=True))
     columns = {"tries": map(int, tries), "heard": map(int, heard), "means": means}
     return {name: dict(zip(labels, column, strict=True)) for name, column in columns.items()}
 

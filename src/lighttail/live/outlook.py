@@ -298,8 +298,8 @@ def _why_no_evidence(book: Book) -> str | None:
         return error.sentence
     if book.rechosen:  # the policy chose again for units that stuck to a retired arm
         return (
-            "an arm was retired, and then later visits of the same units cannot be left out, which repeat "
-            "what the first visits said"
+            "an arm was retired, and later visits of the same units may repeat what their first visits said; "
+            "no setting helps, but another experiment without the retired arm does"
         )
     return None
 
