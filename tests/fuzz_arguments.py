@@ -20,7 +20,9 @@ from pathlib import Path
 import numpy as np
 from fuzzing import Answer, call, judge, report, some
 
+import lighttail as lt
 from lighttail.live import Office, open_journal
+from lighttail.reading.words import NOISES as SHIPPED_NOISES
 from lighttail.tails import curve as tail_module
 
 BUDGET = 20_000  # pulls of an estimate, in place of thousands of millions
@@ -47,8 +49,7 @@ LINEAR = ("linucb:lighttailed:0.2", "linucb:oful:1:0.05:1", "linucb:standard:1",
 MEANS = ("0.2,0.8", "0,1,0.5", "0.5,0.5", "1e-300,2e-300", "1e307,0", "1e308,-1e308", "0.2", "nan,1",
          "-1e-5,1e-5", "3%,5 %", "3%,500%", "%,1", "1e999999999%,2",
          ",".join("0.1" for _ in range(40)), ",".join("0.1" for _ in range(3000)))  # fmt: skip
-NOISES = ("gaussian", "bernoulli", "uniform", "laplace", "studentt", "studentt:3", "studentt:2", "gausian",
-          "gaussian:1", "Bernoulli")  # fmt: skip
+NOISES = (*SHIPPED_NOISES, "studentt:3", "studentt:2", "gausian", "gaussian:1", "Bernoulli")
 SIGMAS = ("1", "0", "0.001", "1e-320", "1e300", "2", "-1", "1e6")
 FILES = (
     "good.csv",
@@ -69,13 +70,18 @@ HUGE = ("1e12", "1e15", "1e16", "123456789012345678901234567890")
 COLUMNS = ("arm", "reward", "when", "Reward", " arm ", "a" * 5000)
 PROBLEM = {"--means": MEANS, "--noise": NOISES, "--sigma": SIGMAS, "--data": FILES, "--arm-column": COLUMNS,
            "--reward-column": COLUMNS}  # fmt: skip
+LATE = {"--delay": ("0", "5", "uniform:0:9", "geometric:3", "good.csv", "1e12", "uniform:9:0"),
+        "--never": ("0.1", "1", "2", "5%"), "--batch": ("1", "4", *HUGE)}  # fmt: skip
+KIND = {"--kind": ("pseudo-regret", "regret", "pseudo_regret", "regrets")}
+LOSSES = ("3", "1,2", "0", "-5", "1e9", ",".join(map(str, range(5000))))
 COMMON = {"--horizon": ("30", "3", "2", *HUGE), "--seed": ("7", "0", "1e5"), "--threads": ("1", "2", *HUGE)}
 COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
-    "compare": PROBLEM | COMMON | {
+    "compare": PROBLEM | COMMON | LATE | KIND | {
         "--policy": POLICIES, "--paths": ("5", "1", "200", *HUGE), "--threshold": ("0.2", "1e-300", "1e300"),
         "--loss": ("3", "1e-300", "1e300", "0"),
         "--assumed-sigma": ("0.5,2", "1", "1e-300", "1e300", ",".join(map(str, range(1, 3000)))),
         "--keep": ("paths", "law", "laws"), "--device": ("cpu", "gpu"), "--out": PLACES, "--json": (),
+        "--linear": (), "--no-growth": (),
     },
     "linear": COMMON | {
         "--noise": NOISES, "--sigma": SIGMAS, "--policy": LINEAR, "--dim": ("2", "1", "3", *HUGE),
@@ -83,27 +89,25 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--actions": ("3", "ball:3", "sphere:2", "1", "cube:3", *HUGE, *ARRAYS), "--out": PLACES,
         "--means": ("0,1",), "--keep": ("paths", "law"), "--json": (),
     },
-    "tail": PROBLEM | COMMON | {
-        "--policy": POLICIES, "--loss": ("3", "1,2", "0", "-5", "1e9", ",".join(map(str, range(5000)))),
-        "--kind": ("pseudo-regret", "regret", "pseudo_regret", "regrets"),
+    "tail": PROBLEM | COMMON | LATE | KIND | {
+        "--policy": POLICIES, "--loss": LOSSES, "--regret": LOSSES,
         "--relative-error": ("0.5", "1e9", "0"),
         "--method": ("auto", "exact", "importance", "plain", "splitting", "best"),
         "--out": PLACES, "--json": (),
     },
-    "bound": PROBLEM | {
-        "--horizon": ("30", "3", "2", *HUGE), "--policy": POLICIES,
-        "--loss": ("3", "1,2", "0", "-5", "1e9"), "--kind": ("pseudo-regret", "regret"),
+    "bound": PROBLEM | KIND | {
+        "--horizon": ("30", "3", "2", *HUGE), "--policy": POLICIES, "--loss": LOSSES, "--regret": LOSSES,
         "--exact": (), "--json": (),
     },
-    "plan": PROBLEM | COMMON | {
+    "plan": PROBLEM | COMMON | LATE | {
         "--rates": ("3%..5%", "0.2..0.9", "0..1", "5..3", "0.1", "1e-320..1", "4%..4%", "..", "-5%..5%"),
         "--gaps": ("0.1..0.5", "0..0", "0..1e300", "1e-300..2e-300", "0.5..0.1"), "--arms": ("2", "1", *HUGE),
         "--arm-column": ("arm", "variant"), "--reward-column": ("reward", "x"), "--policy": POLICIES,
-        "--lose-at-most": ("3", "1e-300", "1e300", "0"), "--loss-per-pull": ("0.1", "0", "1e9"),
+        "--lose-at-most": ("3", "1e-300", "1e300", "0"), "--loss": ("3", "0"),
+        "--loss-per-pull": ("0.1", "0", "1e9"),
         "--chance": ("5%", "50 %", "0%", "100%", "1e-9", "0.999999", "%"), "--also": POLICIES,
         "--over": ("everywhere", "average", "nowhere"), "--effort": ("0.001", "0.002", "0", "1e300"),
-        "--delay": ("0", "5", "uniform:0:9", "1e12"), "--never": ("0.1", "1", "2"),
-        "--batch": ("1", "4", *HUGE), "--out": PLACES, "--json": (),
+        "--out": PLACES, "--json": (),
     },
     "paper": {
         "--paths": ("1", "0", *HUGE), "--seed": ("-1", "x"), "--only": ("table-99", "table-1,", "figure"),
@@ -114,9 +118,19 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--device": ("cpu", "tpu"), "--budget": ("1h", "0", "soon", "1e9d"), "--dry-run": (), "--prune": (),
         "--rebuild": (),
     },
-    "report": {},
-    "serve": {"--store": PLACES, "--port": ("8710", "0", "-1", "65536", *HUGE), "--keys": PLACES},
-    "keys": {"--keys": ("keys.json", *PLACES), "--role": ("ask", "read", "manage", "root")},
+    "report": KIND,
+    "watch": {
+        "--out": ("page.html", "page.txt", *PLACES), "--loss": ("3", "1e-300", "1e300", "0"),
+        "--horizon": ("30", "3", "2", *HUGE), "--rewards": ("0..1", "-1..5", "1..0", "..", "0.5..0.6"),
+        "--seed": ("7", "0", "1e5"),
+    },
+    "serve": {
+        "--store": PLACES, "--port": ("8710", "0", "-1", "65536", *HUGE), "--keys": PLACES,
+        "--host": ("0.0.0.0", "::"), "--webhook": ("http://127.0.0.1:9/alarm", "ftp://a", "a b", "http://"),
+    },
+    "keys add": {"--keys": ("keys.json", *PLACES), "--role": ("ask", "read", "manage", "root")},
+    "keys list": {"--keys": ("keys.json", *PLACES)},
+    "keys remove": {"--keys": ("keys.json", *PLACES)},
     "journal check": {},
     "journal export": {"--out": ("a.csv", "a.parquet", "a.txt", "kept.db", "a.CSV", *PLACES)},
 }  # fmt: skip
@@ -130,8 +144,11 @@ OFTEN = {
     "paper": 5,
     "run": 12,
     "report": 8,
+    "watch": 5,
     "serve": 3,
-    "keys": 5,
+    "keys add": 3,
+    "keys list": 1,
+    "keys remove": 2,
     "journal check": 3,
     "journal export": 5,
 }
@@ -148,10 +165,13 @@ FIRST = {
     "paper": ["--only", "table-1", "--paths", "0"],
     "run": ["--workers", "1"],
     "report": [],
+    "watch": ["--seed", "1"],
     "journal check": [],
     "journal export": ["--out", "a.csv"],
     "serve": ["--host", "0.0.0.0"],  # refused without keys: nothing may begin to serve here
-    "keys": ["--keys", "keys.json"],
+    "keys add": ["--keys", "keys.json"],
+    "keys list": ["--keys", "keys.json"],
+    "keys remove": ["--keys", "keys.json"],
 }  # fmt: skip
 STUDY = """name = "s"
 paths = 5
@@ -195,13 +215,17 @@ def furnish(folder: Path) -> None:
     office = Office(open_journal(str(folder / "kept.db")))
     office.create("one", "ts:1", ["A", "B"], seed=1)[0].ask(3)
     office.close()
+    experiment = lt.Experiment(lt.UCB(lt.LightTailed(0.2)), ["A", "B"], horizon=30, seed=1)
+    for trial in experiment.ask(5):
+        experiment.tell(trial.id, 1.0)
+    (folder / "state.json").write_text(experiment.to_json())
 
 
 def draw(rng: random.Random) -> list[str]:
     """One argument list."""
     if rng.random() < 0.05:
         return rng.choice((*BARE, [rng.choice(NASTY)]))
-    command = rng.choices(list(COMMANDS), [OFTEN.get(name, 10) for name in COMMANDS])[0]
+    command = rng.choices(list(COMMANDS), [OFTEN[name] for name in COMMANDS])[0]
     known, words = COMMANDS[command], ["compare"] if command == "linear" else command.split()
     if command == "run":
         words.append(rng.choice(("study.toml",) * 3 + ("broken.toml", "missing.toml", "folder", "good.npy")))
@@ -213,9 +237,10 @@ def draw(rng: random.Random) -> list[str]:
         words.append(rng.choice((*STORES, rng.choice(NASTY))))
     if command == "journal export":
         words.append(rng.choice(("one", "one", "two", rng.choice(NASTY))))
-    if command == "keys":
-        words.append(rng.choice(("add", "add", "list", "remove", "ad")))
-        words += [rng.choice(("web", "old", "..", rng.choice(NASTY)))] * (words[-1] != "list")
+    if command in ("keys add", "keys remove"):
+        words.append(rng.choice(("web", "old", "..", rng.choice(NASTY))))
+    if command == "watch":
+        words.append(rng.choice(("state.json",) * 4 + ("broken.toml", "binary.csv", "folder", "missing")))
     words += FIRST[command]
     for _ in range(some(rng, 0, 6)) if known else ():
         option = rng.choice(list(known))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cases import NOISES as SHIPPED_NOISES
 from fuzz_values import (
     ARMS,
     EDGES,
@@ -120,6 +121,8 @@ def surface(pool: Pool) -> dict[str, Call]:
     """The public functions and methods, by name."""
     calls: dict[str, Call] = {}
     calls |= _settings()
+    calls |= _delays()
+    calls |= _experiments()
     calls |= _bounds()
     calls |= _outcomes(pool)
     calls |= _plays(pool)
@@ -157,7 +160,10 @@ def _settings() -> dict[str, Call]:
             *("Moss", "Eqo", "InflatedThompson"),
         )
     }
-    one |= {name: Call(getattr(lt, name), {"sigma": wide}) for name in ("Gaussian", "Laplace", "Uniform")}
+    numbers: dict[str, Any] = {"df": (3.0, 2.0, 2.0000001, 1e300)}  # of a noise, besides sigma
+    for kind in map(type, SHIPPED_NOISES):
+        pools = {f.name + "?" * (f.default is not MISSING): numbers.get(f.name, wide) for f in fields(kind)}
+        one[kind.__name__] = Call(kind, pools)
     one |= {name: Call(getattr(lt, name), {"bonus": bonuses}) for name in ("UCB", "SuccessiveElimination")}
     one |= {name: Call(getattr(lt, name), {"count": ARMS}) for name in ("SphereActions", "BallActions")}
     some = {"names": (["a", "b"], ("x", "y", "z"), ["a", "a"], [1, 2])}
@@ -169,7 +175,8 @@ def _settings() -> dict[str, Call]:
         "BayesUcb": Call(lt.BayesUcb, {"c?": wide}),
         "EpsilonGreedy": Call(lt.EpsilonGreedy, {"c": wide, "d": wide}),
         "ExploreThenCommit": Call(lt.ExploreThenCommit, {"m": ARMS}),
-        "StudentT": Call(lt.StudentT, {"df": (3.0, 2.0, 2.0000001, 1e300), "sigma?": wide}),
+        "BetaThompson": Call(lt.BetaThompson, {}),
+        "EvenSplit": Call(lt.EvenSplit, {}),
         "ThompsonSampling": Call(
             lt.ThompsonSampling, {"kappa": wide, "prior_mean?": NUMBER, "prior_sd?": wide}
         ),
@@ -203,6 +210,44 @@ def _settings() -> dict[str, Call]:
             },
         ),
         "LinearBandit": Call(lt.LinearBandit, {"theta": thetas, "actions": actions, "noise?": noises}),
+    }
+
+
+def _delays() -> dict[str, Call]:
+    """The delays, and their sentences."""
+    pulls, never = (0, 1, 20, np.uint8(200), 2**53, 10**400), {"never?": (*FRACTIONS, 0.0)}
+    asked: dict[str, dict[str, Any]] = {
+        "FixedDelay": {"pulls?": pulls},
+        "UniformDelay": {"low": pulls, "high": pulls},
+        "GeometricDelay": {"mean": POSITIVE + EDGES},
+        "ObservedDelays": {"delays": ([1, 2, 3], [0.0, math.inf], np.uint8([7]), [1.5], [], [math.nan])},
+    }
+
+    def made(name: str) -> Callable[..., Any]:
+        return lambda **settings: (delay := getattr(lt, name)(**settings)) and (delay, delay.words())
+
+    return {name: Call(made(name), pools | never) for name, pools in asked.items()}
+
+
+def _experiments() -> dict[str, Call]:
+    """Experiments, which ask for a trial and are told its reward."""
+    seed: dict[str, Any] = {"seed?": (1, 0, 2**70, np.int32(5)), "reward": NUMBER + EDGES}
+    names = (["a", "b"], ("x", "y", "z"), range(20), ["a", "a"], [1, 2], [1, 1.0])
+
+    def arms(*, policy: Any, arms: Any, reward: Any, **settings: Any) -> Any:
+        experiment = lt.Experiment(policy, arms, **settings)
+        experiment.tell(experiment.ask().id, reward)
+        return tuple(experiment.pulls.values())
+
+    def actions(*, policy: Any, dim: Any, reward: Any, **settings: Any) -> Any:
+        experiment = lt.LinearExperiment(policy, dim, **settings)
+        experiment.tell(experiment.ask(np.eye(experiment.dim)).id, reward)
+        return tuple(experiment.estimate.tolist())
+
+    asked = {"horizon?": (*HORIZONS, *HUGE)} | seed
+    return {
+        "Experiment": Call(arms, {"policy": policies, "arms": names} | asked, 0.15),
+        "LinearExperiment": Call(actions, {"policy": LINEAR, "dim": (2, 1, np.uint8(20))} | asked, 0.15),
     }
 
 

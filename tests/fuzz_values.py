@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from cases import NOISES as SHIPPED_NOISES
 
 import lighttail as lt
 from lighttail.noises.formulas import normal_shock, scaled_reward
@@ -214,18 +215,8 @@ class OwnNoise(lt.Noise):
 def noises(rng: np.random.Generator) -> Any:
     """A noise; some with extreme numbers."""
     sigma = float(drawn(rng, POSITIVE if rng.random() < 0.6 else (0.0, *EDGES)))
-    return drawn(
-        rng,
-        (
-            lt.Gaussian(sigma),
-            lt.Gaussian(sigma),
-            lt.Bernoulli(),
-            lt.Uniform(sigma),
-            lt.Laplace(sigma),
-            lt.StudentT(3.0),
-            OwnNoise(),
-        ),
-    )
+    shipped: Any = (replace(one, sigma=sigma) if hasattr(one, "sigma") else one for one in SHIPPED_NOISES)
+    return drawn(rng, (lt.Gaussian(sigma), *shipped, OwnNoise()))
 
 
 def problems(rng: np.random.Generator) -> Any:

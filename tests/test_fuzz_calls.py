@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fuzz_calls import answer_of, judge, run
+from fuzz_surface import Pool, surface
 from fuzz_values import OwnNoise, Unwritable, Word
 
 import lighttail as lt
@@ -25,6 +27,19 @@ CALLS = int(os.environ.get("LIGHTTAIL_FUZZ_CALLS", "1000"))
 def test_every_call_gives_a_value_or_one_sentence(seed: int) -> None:
     findings = run(CALLS, seed, kernels=False)
     assert not findings, "\n".join(f"{finding.call}: {finding.wrong}" for finding in findings)
+
+
+FRAMES = {"Bonus", "Comparison", "Delay", "Diagnostics", "ExactLaw", "IndexPolicy", "LawOutcome",
+          "LinearBonus", "LinearTrial", "Noise", "PathsOutcome", "Plan", "Policy", "TailEstimate",
+          "Trial"}  # fmt: skip
+ELSEWHERE = {"connect", "connect_async", "highest", "plot_tail", "standard_normal", "uniform", "write_report"}
+
+
+def test_every_public_function_is_called(tmp_path: Path) -> None:
+    """FRAMES: classes to derive from, and what other calls return. ELSEWHERE: what other tests call."""
+    called = {name.split()[0].split(".")[0].rstrip(",") for name in surface(Pool(False, tmp_path))}
+    public = {name for name in lt.__all__ if callable(getattr(lt, name))}
+    assert public - called == FRAMES | ELSEWHERE | {"BadInput"}
 
 
 def two_lines() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import fuzz_arguments
 import fuzz_studies
 import pytest
+import typer
 from fuzzing import call, fault, judge
 
+from lighttail.cli.app import app
 from lighttail.study import cells as cells_module
 from lighttail.tails import curve as tail_module
 
@@ -32,6 +35,23 @@ def test_argument_lists_get_an_answer_or_a_sentence(tmp_path: Path) -> None:
     tally = judge(fuzz_arguments.answers(LISTS, 2, tmp_path))
     assert tally.faults == []
     assert set(tally.codes) == {"0", "2"}  # control: some are played, others refused
+
+
+def options_of(command: Any, path: str = "") -> Iterator[tuple[str, set[str]]]:
+    """The commands below a command, with the names of their options."""
+    if hasattr(command, "commands"):
+        for name, inner in command.commands.items():
+            yield from options_of(inner, f"{path} {name}".strip())
+    else:
+        yield path, {name for one in command.params for name in one.opts if name.startswith("--")}
+
+
+def test_every_option_of_every_command_is_tried() -> None:
+    table = dict(fuzz_arguments.COMMANDS)
+    table["compare"] = table["compare"] | table.pop("linear")
+    tried = {command: set(options) for command, options in table.items()}
+    assert tried == dict(options_of(typer.main.get_command(app)))
+    assert set(fuzz_arguments.FIRST) == set(fuzz_arguments.COMMANDS) == set(fuzz_arguments.OFTEN)
 
 
 def test_damaged_studies_are_mended_or_named(tmp_path: Path) -> None:

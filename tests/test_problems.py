@@ -32,19 +32,12 @@ def kinds_below(base: type) -> list[type]:
 
 
 CLASSES = {
+    *("FixedActions", "ContextActions", "SphereActions", "BallActions"),
     *(
-        "Bandit",
-        "LinearBandit",
-        "Problem",
-        "Noise",
-        "Gaussian",
-        "Uniform",
-        "Laplace",
-        "StudentT",
-        "Bernoulli",
+        kind.__name__
+        for base in (Problem, lt.Noise, lt.Policy, lt.Bonus, lt.LinearBonus)
+        for kind in kinds_below(base)
     ),
-    *("Resampled", "FixedActions", "ContextActions", "SphereActions", "BallActions"),
-    *(kind.__name__ for base in (lt.Policy, lt.Bonus, lt.LinearBonus) for kind in kinds_below(base)),
 }
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.checks import accept, non_negative, number, refuse, whole
+from lighttail.checks import accept, array_of, non_negative, number, refuse, whole
 from lighttail.random.streams import uniform
 
 LONGEST = 10**9  # the longest fixed, uniform or observed delay, in pulls
@@ -231,10 +231,7 @@ class ObservedDelays(Delay):
 
 def _observations(values: Any) -> npt.NDArray[np.float64]:
     allowed = "a list of whole numbers of pulls, 0 or more, or infinity for a reward that never came"
-    try:
-        delays = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise refuse("delay", values, allowed) from None
+    delays = array_of("delay", values, allowed)
     known = delays[np.isfinite(delays)]
     fits = delays.ndim == 1 and delays.size > 0 and not np.isnan(delays).any() and not (delays < 0.0).any()
     if not fits or not np.all(known == np.floor(known)) or np.any(known > LONGEST):

@@ -24,8 +24,8 @@ from lighttail.reading.words import (
     BY_FIELDS,
     DELAYS,
     FORMS,
-    NOISES,
     in_units_of_noise,
+    noise_forms,
     parse_noise,
     parse_policy,
     shares,
@@ -86,7 +86,7 @@ Means = Annotated[
 NoiseWord = Annotated[
     str | None,
     typer.Option(
-        help=f"{', '.join(NOISES)} or studentt:DF, or a class of your own, FILE.py:Class(ARGUMENTS).",
+        help=f"{', '.join(noise_forms())}, or a class of your own, FILE.py:Class(ARGUMENTS).",
         show_default=ARMS["noise"],
     ),
 ]

@@ -209,7 +209,7 @@ def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) ->
         given = rest[0] if sigma is None else sigma
         raise refuse("sigma", given, f"left out with {word} noise")
     if len(rest) > len(numbers):
-        longer = [":".join((other, *_numbers_of(other)[0])) for other in NOISES if _numbers_of(other)[0]]
+        longer = [form for form in noise_forms() if ":" in form]
         raise refuse("noise", text, " or ".join((word, *longer)))
     named = {name.lower(): parse_number(name.lower(), one) for name, one in zip(numbers, rest, strict=False)}
     return NOISES[word](**named) if sigma is None else NOISES[word](**named, sigma=sigma)
@@ -219,6 +219,25 @@ def _numbers_of(word: str) -> tuple[list[str], bool]:
     """The fields of a noise that stand behind its word, as in studentt:DF, and whether it has a sigma."""
     names = [field.name for field in fields(NOISES[word])]  # type: ignore[arg-type]
     return [name.upper() for name in names if name != "sigma"], "sigma" in names
+
+
+def words_of(noise: Noise) -> tuple[str, float | None] | None:
+    """The word of a noise with the numbers behind it, and its sigma; None if no word names the noise.
+
+    >>> words_of(Bernoulli()), words_of(StudentT(df=5.0, sigma=2.0))
+    (('bernoulli', None), ('studentt:5.0', 2.0))
+    """
+    for word, kind in NOISES.items():
+        if type(noise) is kind:
+            numbers, scaled = _numbers_of(word)
+            values = [repr(getattr(noise, name.lower())) for name in numbers]
+            return ":".join((word, *values)), noise.sigma if scaled else None  # type: ignore[attr-defined]
+    return None
+
+
+def noise_forms() -> list[str]:
+    """The words of all noises, with the numbers that may stand behind them."""
+    return [":".join((word, *_numbers_of(word)[0])) for word in NOISES]
 
 
 def parse_course(

@@ -9,14 +9,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from lighttail import bonuses, policies
-from lighttail.checks import BadInput
 from lighttail.noises import Noise
 from lighttail.outcomes.format import amount, chance
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
 from lighttail.planning.answer import Option, chance_words, loss_words
 from lighttail.planning.sensitivity import Misjudged
-from lighttail.reading.words import NOISES, parse_noise
+from lighttail.reading.words import words_of
 
 COLUMNS = ("", "policy", "tuning", "mean loss", "chance of the limit or more", "chance from")
 MISJUDGED = ("if", "the limit", "mean loss", "chance of the limit or more")
@@ -254,14 +253,10 @@ def noise_words(noise: Noise) -> str:
     >>> noise_words(Bernoulli()), noise_words(StudentT(df=5.0, sigma=2.0))
     ('--noise bernoulli', '--noise studentt:5.0 --sigma 2.0')
     """
-    sigma, df = getattr(noise, "sigma", None), getattr(noise, "df", None)
-    for text in (*NOISES, *([f"studentt:{df!r}"] if df else [])):
-        try:
-            if parse_noise(text, sigma) == noise:
-                return f"--noise {text}" + ("" if sigma in (None, 1.0) else f" --sigma {sigma!r}")
-        except BadInput:
-            continue
-    return ""
+    if (found := words_of(noise)) is None:
+        return ""
+    word, sigma = found
+    return f"--noise {word}" + ("" if sigma in (None, 1.0) else f" --sigma {sigma!r}")
 
 
 def _judged(one: Misjudged) -> str:
