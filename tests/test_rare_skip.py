@@ -281,8 +281,8 @@ def test_a_wrong_bridge_fails_that_test(spoilt: Any) -> None:
 
 @pytest.fixture
 def always_skip(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(play, "SHORT", 0)
-    monkeypatch.setattr(play, "PULLS_PER_NUMBER", 0.0)
+    monkeypatch.setattr(play, "TILTED_SHORT", 0)
+    monkeypatch.setattr(play, "TILTED_PULLS_PER_NUMBER", 0.0)
 
 
 @pytest.mark.parametrize("horizon", [500, 1000, 2000, 4000])

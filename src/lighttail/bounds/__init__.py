@@ -7,7 +7,7 @@ sigma. sigma is taken from the problem, and kappa is taken from the policy.
 """
 
 from lighttail.bounds.answers import certificate, guarantee, mean, regret, simplified, tail
-from lighttail.bounds.bound import Bound, Kind, NoBound
+from lighttail.bounds.bound import Bound, NoBound
 from lighttail.bounds.simplified import (
     Simplified,
     best_tail_exponent,
@@ -27,6 +27,7 @@ from lighttail.bounds.theorems import (
     mean_k_armed,
     mean_k_armed_optimal,
 )
+from lighttail.outcomes.losing import Lost as Kind
 
 __all__ = [
     "Bound",

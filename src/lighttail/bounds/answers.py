@@ -15,7 +15,6 @@ from lighttail.bounds.bound import (
     TINY,
     Bound,
     Chance,
-    Kind,
     NoBound,
     check_question,
     is_gaussian,
@@ -32,7 +31,7 @@ from lighttail.bounds.proved import chances, has_linear_theorem, tails, theorem_
 from lighttail.bounds.simplified import Simplified
 from lighttail.checks import BadInput, fraction, number, refuse
 from lighttail.linear import LinearBandit
-from lighttail.outcomes.losing import check_lost
+from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -53,10 +52,10 @@ FASTER = 1024.0  # the factor by which the search for a regret goes down before 
 class BoundOnTail(Protocol):
     """The type of `tail`, `certificate` and `guarantee`."""
 
-    def __call__(self, policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> Bound: ...
+    def __call__(self, policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Lost) -> Bound: ...
 
 
-def tail(policy: Policy, problem: Any, horizon: int, regret: float, kind: Kind = "pseudo_regret") -> Bound:
+def tail(policy: Policy, problem: Any, horizon: int, regret: float, kind: Lost = "pseudo_regret") -> Bound:
     """The theorem's bound on P(kind >= regret), for every problem with gaps of at most 1.
 
     LightTailed: the smaller of Thm exp-K-armed and Thm exp-2-armed. ArmOptimal: Thm exp-K-armed-optimal.
@@ -100,7 +99,7 @@ def _linear_tail(policy: Any, problem: LinearBandit, horizon: int, regret: float
 
 
 def certificate(
-    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind = "pseudo_regret"
+    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Lost = "pseudo_regret"
 ) -> Bound:
     """A bound on P(kind >= regret) for this problem alone, close to the true probability; not in the paper.
 
@@ -122,7 +121,7 @@ def certificate(
 
 
 def guarantee(
-    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind = "pseudo_regret"
+    policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Lost = "pseudo_regret"
 ) -> Bound:
     """The smaller of the certificate and the theorem's bound on P(kind >= regret); `source` says which.
 
@@ -149,7 +148,7 @@ def regret(
     *,
     horizon: int,
     delta: float,
-    kind: Kind = "pseudo_regret",
+    kind: Lost = "pseudo_regret",
     of: BoundOnTail = guarantee,
 ) -> Bound:
     """A bound on the pseudo regret (or the regret, by `kind`) that holds with probability at least 1 - delta.
@@ -253,7 +252,7 @@ def _check_gaps(problem: Bandit) -> None:
         raise no_bound("means", problem.means, "at most 1 apart, which the theorems assume", why)
 
 
-def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind) -> dict[str, Chance]:
+def _theorems(policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Lost) -> dict[str, Chance]:
     """The bounds of every theorem for this policy's tail, by the name of the theorem."""
     found = tails(policy, problem, horizon, sigma, kind)
     if found is None:

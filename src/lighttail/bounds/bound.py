@@ -14,7 +14,6 @@ from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.policies import Policy
 from lighttail.problems import MOST_PULLS, Bandit, Problem, has_arms
 
-Kind = Lost
 Chance = Callable[[float], float]  # an upper bound on P(regret >= x) as a function of x, which never rises
 TINY = sys.float_info.min  # the smallest bound that is returned: no bound above 0 is rounded to 0
 # The regret is split into noise and pseudo regret at multiples of STEP standard deviations, up to FARTHEST
@@ -71,7 +70,7 @@ class Asked(NamedTuple):
 
     horizon: int
     regret: float
-    kind: Kind
+    kind: Lost
     sigma: float
 
 

@@ -11,11 +11,12 @@ from typing import Any, Literal, NamedTuple
 
 from lighttail.bonuses import AnyTime, ArmOptimal, LightTailed
 from lighttail.bounds import theorems
-from lighttail.bounds.bound import Chance, Kind, no_bound, with_noise
+from lighttail.bounds.bound import Chance, no_bound, with_noise
 from lighttail.bounds.chances import Chances, elimination_chances, index_chances
 from lighttail.bounds.simplified import Simplified, simplified_k_armed, simplified_k_armed_optimal
 from lighttail.bounds.theorems import Terms
 from lighttail.linear import LinearLightTailed, LinearUCB
+from lighttail.outcomes.losing import Lost
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination
 from lighttail.problems import Bandit
 
@@ -139,7 +140,7 @@ def chances(policy: Policy, problem: Bandit, horizon: int, sigma: float) -> Chan
 
 
 def tails(
-    policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Kind
+    policy: Policy, problem: Bandit, horizon: int, sigma: float, kind: Lost
 ) -> dict[str, Chance] | None:
     """The bounds of the theorems on this policy's tail, by the theorems' names; None if there is none."""
     own = OWN_TAILS.get(type(policy))
@@ -152,7 +153,7 @@ def tails(
     return {name: _of_kind(terms, whole, kind) for name, (terms, whole) in theorem.tails(case).items()}
 
 
-def _of_kind(terms: Callable[[float], Terms], whole: float, kind: Kind) -> Chance:
+def _of_kind(terms: Callable[[float], Terms], whole: float, kind: Lost) -> Chance:
     """The bound on the regret, which is the sum of all terms; or the bound on the pseudo regret, which is the
     sum without the noise's term, at `whole` times x."""
     if kind == "regret":
@@ -161,7 +162,7 @@ def _of_kind(terms: Callable[[float], Terms], whole: float, kind: Kind) -> Chanc
 
 
 def _exp3_ix(
-    policy: Exp3IX, problem: Bandit, horizon: int, sigma: float, kind: Kind
+    policy: Exp3IX, problem: Bandit, horizon: int, sigma: float, kind: Lost
 ) -> dict[str, Chance] | None:
     if policy.estimator != "loss":
         return None

@@ -81,7 +81,7 @@ def tail(
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word = _policy_word(policy, problem)
     player, regrets = _asked(problem, word, horizon, loss, which)
-    check_settings(player, problem, horizon, 1, seed, 1 if threads is None else threads)
+    check_settings(player, problem, horizon, paths=1, seed=seed, threads=1 if threads is None else threads)
     if horizon > MOST_TAIL_PULLS:
         raise refuse("horizon", horizon, f"at most {MOST_TAIL_PULLS:,} for a tail")
     if problem.arms > MOST_TAIL_ARMS:
@@ -161,7 +161,7 @@ def bound(
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
     word = _policy_word(policy, problem)
     player, regrets = _asked(problem, word, horizon, loss, which)
-    check_settings(player, problem, horizon, 1, None, 1)
+    check_settings(player, problem, horizon, paths=1, seed=None, threads=1)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     seconds = math.inf if exact else QUICK_SECONDS
     found, why_none = [], {}

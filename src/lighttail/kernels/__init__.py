@@ -20,7 +20,7 @@ from lighttail.kernels import accelerations
 from lighttail.kernels.branching import SCORES, Score, branching_kernel
 from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream as stream
-from lighttail.kernels.generic import late_kernel, stepping_kernel
+from lighttail.kernels.generic import generic_kernel, late_kernel
 from lighttail.kernels.inverse import inverse_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
 from lighttail.kernels.tilted import tilted_kernel
@@ -47,7 +47,7 @@ def kernel_for(policy: Policy, problem: Any) -> Kernel:
     if problem.linear:
         return _linear_kernel_for(policy, problem)
     quick = accelerations.fast(policy)
-    make, parts = (stepping_kernel, (policy.rule(),)) if quick is None else quick.step
+    make, parts = (generic_kernel, (policy.rule(),)) if quick is None else quick.step
     return _kernel(make, *parts, *_of_noise(problem))
 
 
@@ -65,7 +65,7 @@ def continuing_kernel_for(policy: Policy, problem: Any, skip: bool = False, floo
         return _kernel(make, *parts, *_of_noise(problem, names), True)
     more = (*_of_noise(problem), True, type(problem.noise).total)
     if quick is None or not quick.onward:
-        return _kernel(stepping_kernel, policy.rule(), *more)
+        return _kernel(generic_kernel, policy.rule(), *more)
     make, parts = quick.step
     return _kernel(make, *parts, *more)
 

@@ -1,6 +1,6 @@
 """Any rule, compiled: the kernels with which every faster kernel is compared.
 
-`stepping_kernel` plays paths whose rewards are known at once. It is fast because the functions of the rule
+`generic_kernel` plays paths whose rewards are known at once. It is fast because the functions of the rule
 are inlined, and because the arm of a round is compared with the arm of the round before by a branch, so that
 the processor runs ahead on the guess that the arm stays. `late_kernel` plays paths whose rewards come late,
 or that continue from a state. Its places are unsigned numbers, because numba checks the sign of every other
@@ -33,7 +33,7 @@ def held(rng: Any, arm: Any, floors: Any) -> Any:
 
 
 @kernel_maker
-def stepping_kernel(
+def generic_kernel(
     rule: Rule, shock: Formula, reward: Formula, onward: bool = False, total_of: Formula | None = None
 ) -> Any:
     """kernel(rng, params, world, horizon, rewards, pulls, stop), as of all kernels that play every pull.
@@ -125,7 +125,7 @@ def late_paths(
     decision of the next group. ring: the longest delay that a path can see, plus the batch, plus 2. first:
     the rounds of the state from which the paths continue. counts: tried, heard, total and the sum of all
     rewards of each arm in this state. begun: the notes in this state. opened[i]: (arm, round) of a trial that
-    is open in this state; memos[i]: its memo. floors: as in `stepping_kernel`.
+    is open in this state; memos[i]: its memo. floors: as in `generic_kernel`.
 
     In each round the rewards that are due are told first, in the order in which they became known. Then the
     shock behind the reward, the draws of the rule and the delay follow.

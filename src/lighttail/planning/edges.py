@@ -94,7 +94,7 @@ def has_edge(search: Search, turn: int, rare: bool) -> bool:
     if not rare or has_exact_edge(search, turn):
         return True
     task = _middle(search, turn)
-    return task.no_tilts() is None and not draws_for_itself(task.policy, task.problem, task.horizon)
+    return task.why_not_tilted() is None and not draws_for_itself(task.policy, task.problem, task.horizon)
 
 
 def has_exact_edge(search: Search, turn: int) -> bool:

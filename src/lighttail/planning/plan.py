@@ -208,7 +208,7 @@ def _asked(
     course = Course()
     for turn, curve in enumerate(curves):
         for one in curve.candidates(turn)[:1]:
-            check_settings(one.policy, first, pulls, 2, 0, 1)
+            check_settings(one.policy, first, pulls, paths=2, seed=0, threads=1)
             course = check_course(one.policy, first, pulls, delay, batch)
     return Question(family, pulls, lost, limit, everywhere, not course.late), course, curves
 

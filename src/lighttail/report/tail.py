@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lighttail.bounds import Kind
 from lighttail.checks import either, refuse
 from lighttail.outcomes.format import amount
-from lighttail.outcomes.losing import EXPLAINED, event, noun
+from lighttail.outcomes.losing import EXPLAINED, Lost, event, noun
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.document import cell, code, document, figure, table
@@ -41,7 +40,7 @@ def plot_tail(
     horizon: int,
     regret: Any = None,
     *,
-    kind: Kind = "pseudo_regret",
+    kind: Lost = "pseudo_regret",
     paths: int | None = None,
     relative_error: float = 0.05,
     seed: int | None = None,

@@ -191,7 +191,7 @@ def _whole(key: str, value: Any, least: int, most: int | None = None) -> int:
     return whole(key, whole_float(value), least, most=most)
 
 
-def _policies(source: Source, way: _Words, relative: dict[str, str]) -> dict[str, Policy]:
+def _policies(source: Source, reader: _Words, relative: dict[str, str]) -> dict[str, Policy]:
     """The policies by their names. relative: receives the words of the policies in units of the noise."""
     policies: dict[str, Policy] = {}
     for place in source.tables("policy", POLICY_KEYS, MOST_POLICIES):
@@ -199,7 +199,7 @@ def _policies(source: Source, way: _Words, relative: dict[str, str]) -> dict[str
         called = source.given(place, "name", name, words)
         _check_fresh(source, place, list(policies), called)
         with source.at(*place, "policy"):
-            policy = way.policy(words, called)
+            policy = reader.policy(words, called)
             if in_units_of_noise(words):
                 relative[called] = words
             for other, same in policies.items():
@@ -219,7 +219,7 @@ def _check_fresh(source: Source, place: TablePlace, names: list[str], called: st
             raise refuse(f"{key}.name", called, f"different for every {key}", found=twice)
 
 
-def _problems(source: Source, way: _Words) -> Iterator[StudyProblem]:
+def _problems(source: Source, reader: _Words) -> Iterator[StudyProblem]:
     shared = source.given((), "sigmas", several(non_negative), None)
     names: list[str] = []
     seen: list[StudyProblem] = []
@@ -227,8 +227,8 @@ def _problems(source: Source, way: _Words) -> Iterator[StudyProblem]:
         called = source.given(place, "name", name)
         _check_fresh(source, place, names, called)
         names.append(called)
-        course = _course(source, place, way.file)
-        for sigma, problem in _with_sigmas(source, place, shared, way):
+        course = _course(source, place, reader.file)
+        for sigma, problem in _with_sigmas(source, place, shared, reader):
             setting = StudyProblem(called, sigma, problem, course)
             with source.at(*place):
                 if len(seen) == MOST_PROBLEMS:
@@ -269,7 +269,7 @@ def _delay(key: str, value: Any, find: Find) -> Delay:
 
 
 def _with_sigmas(
-    source: Source, place: TablePlace, shared: Any, way: _Words
+    source: Source, place: TablePlace, shared: Any, reader: _Words
 ) -> Iterator[tuple[float | None, Bandit | LinearBandit]]:
     """The problem of a table with each of its sigmas, or with those of the study."""
     table = source.table(place)
@@ -290,13 +290,13 @@ def _with_sigmas(
                 found = f"is {list(shared)} for all of them"
                 raise refuse("sigmas", list(shared), there, verb="stand", found=found)
     if "data" in table:
-        yield None, _resampled(source, place, way)
+        yield None, _resampled(source, place, reader)
         return
     for sigma in source.given(place, "sigmas", several(non_negative), shared or (None,)):
         with source.at(*place, *(["noise"] if "noise" in table else [])):
-            law = way.noise(noise, sigma, table["name"].strip())
+            law = reader.noise(noise, sigma, table["name"].strip())
         if any(key in table for key in LINEAR_KEYS):
-            yield sigma, _linear(source, place, law, way)
+            yield sigma, _linear(source, place, law, reader)
         else:
             yield sigma, _arms(source, place, law)
 
@@ -308,26 +308,26 @@ def _arms(source: Source, place: TablePlace, law: Noise) -> Bandit:
     )
 
 
-def _resampled(source: Source, place: TablePlace, way: _Words) -> Bandit:
+def _resampled(source: Source, place: TablePlace, reader: _Words) -> Bandit:
     columns = [source.given(place, key, text, None) for key in DATA_KEYS[1:]]
 
     def read(key: str, value: Any) -> Bandit:
         try:
-            return Bandit.from_samples(read_rewards(way.file(text(key, value)), *columns))
+            return Bandit.from_samples(read_rewards(reader.file(text(key, value)), *columns))
         except BadInput as error:
             raise error.spelled(str) from None  # keys of the file and not options
 
     return source.given(place, "data", read)  # type: ignore[no-any-return]
 
 
-def _linear(source: Source, place: TablePlace, law: Noise, way: _Words) -> LinearBandit:
+def _linear(source: Source, place: TablePlace, law: Noise, reader: _Words) -> LinearBandit:
     source.without(place, ("means", "labels"), "in a linear bandit")
     theta = source.given(place, "theta", _vector, None)
     dim = source.given(place, "dim", lambda key, value: _whole(key, value, 1), None)
 
     def build(key: str, actions: Any) -> LinearBandit:
         if isinstance(actions, str) and actions.endswith(".npy"):
-            actions = way.file(actions)
+            actions = reader.file(actions)
         elif not isinstance(actions, str):
             actions = _whole(key, actions, 2)
         return parse_linear(theta, None if dim is None else str(dim), str(actions), law)
@@ -381,7 +381,7 @@ def _check_pairs(study: Study, source: Source) -> None:
             for horizon in study.horizons:
                 try:
                     late = setting.course.late
-                    check_settings(policy, problem, horizon, study.paths, 0, 1, keep="law")
+                    check_settings(policy, problem, horizon, study.paths, seed=0, threads=1, keep="law")
                     check_course(policy, problem, horizon, setting.course.delay, setting.course.batch)
                     check_method(policy, problem, horizon, study.method, late)
                     if late or study.method == "step" or why_not_skip(policy, problem):

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.bounds.bound import Kind, most_regret
+from lighttail.bounds.bound import most_regret
 from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
 from lighttail.outcomes.format import amount
-from lighttail.outcomes.losing import check_lost
+from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -75,7 +75,7 @@ class TailCurve:
     policy: Policy
     problem: Bandit
     horizon: int
-    kind: Kind
+    kind: Lost
     seed: int
     relative_error: float
     asked: tuple[float, ...]
@@ -129,7 +129,7 @@ def tail_curve(
     horizon: int,
     regret: float | Sequence[float] | None = None,
     *,
-    kind: Kind = "pseudo_regret",
+    kind: Lost = "pseudo_regret",
     paths: int | None = None,
     relative_error: float = 0.05,
     seed: int | None = None,
@@ -177,7 +177,7 @@ def tail_curve(
         estimates = {x: estimate(x, done, method=method, **effort) for done, x in enumerate(asked)}
         say("plain simulation", len(asked))
         outcome = simulate(policy, problem, horizon=horizon, paths=paths, **common)
-        tilted = not course.late and Task(policy, problem, horizon, 0.0, kind).no_tilts() is None
+        tilted = not course.late and Task(policy, problem, horizon, 0.0, kind).why_not_tilted() is None
         if tilted:  # otherwise the plain simulation is all that there is
             error, pulls = max(relative_error, ROUGH), max(1, int(most_pulls * SHARE))
             less = {"relative_error": error, "most_pulls": pulls}
@@ -228,7 +228,7 @@ def _default_paths(horizon: Any) -> int:
 def _add_between(
     estimates: dict[float, TailEstimate],
     outcome: Outcome,
-    kind: Kind,
+    kind: Lost,
     problem: Bandit,
     end: float,
     estimate: Callable[[float, int], TailEstimate],
@@ -248,7 +248,7 @@ def _add_between(
             return
 
 
-def _last_regret(sample: Floats, problem: Bandit, kind: Kind, horizon: int, end: float) -> float | None:
+def _last_regret(sample: Floats, problem: Bandit, kind: Lost, horizon: int, end: float) -> float | None:
     """The regret at which the points end: `end`, or almost the largest possible regret."""
     largest = 0.95 * most_regret(problem, horizon)
     middle = float(np.median(sample))
@@ -271,7 +271,7 @@ def _regrets_between(sample: Floats, end: float, taken: Iterable[float]) -> list
 
 
 def _bound_curves(
-    points: Sequence[TailPoint], outcome: Outcome, kind: Kind, known: Callable[[float], KnownBounds]
+    points: Sequence[TailPoint], outcome: Outcome, kind: Lost, known: Callable[[float], KnownBounds]
 ) -> tuple[Floats, Floats, Floats]:
     """Regrets from the middle of the simulation to the last point that can be reached, and the certificate
     and the theorem's bound at each of them; nan if there is none."""

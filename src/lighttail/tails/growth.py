@@ -152,7 +152,7 @@ def _few(question: RuinQuestion, counted: Chances, paths: int) -> bool:
         return False
     hits = counted[question.horizon][0].value * paths
     task = Task(question.policy, question.problem, question.horizon, question.threshold, question.kind)
-    return hits < FEW_HITS and task.no_tilts() is None
+    return hits < FEW_HITS and task.why_not_tilted() is None
 
 
 def _weighted(question: RuinQuestion, horizons: list[int]) -> Chances:

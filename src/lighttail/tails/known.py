@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lighttail import bounds
-from lighttail.bounds import Bound, Kind, NoBound
+from lighttail.bounds import Bound, NoBound
 from lighttail.bounds.answers import BoundOnTail
 from lighttail.bounds.bound import most_regret
 from lighttail.checks import BadInput
+from lighttail.outcomes.losing import Lost
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.tails.exact import exact_seconds, exact_tail
@@ -78,7 +79,7 @@ class KnownBounds:
 LATE = KnownBounds(None, None, *["rewards come late"] * 2)
 
 
-def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Kind) -> KnownBounds:
+def bounds_at(policy: Policy, problem: Bandit, horizon: int, regret: float, kind: Lost) -> KnownBounds:
     """The bounds that apply, and the reason for each bound that does not apply."""
 
     def ask(question: BoundOnTail) -> tuple[Bound | None, str]:

@@ -16,9 +16,9 @@ from lighttail.system.progress import compiling, reporter
 from lighttail.tails.mixture import Mixture
 from lighttail.tails.task import Effort, Task
 
-SHORT = 8000  # shorter horizons are always played pull by pull, so that their seeds keep their numbers
-PILOTS = 16  # paths that show whether skipping ahead is faster
-PULLS_PER_NUMBER = 4.5 / 1.7  # tilted pulls that take as long as one random number of a path that skips ahead
+TILTED_SHORT = 8000  # shorter horizons are always played pull by pull, so that their seeds keep their numbers
+TILTED_PILOTS = 16  # paths that show whether skipping ahead is faster
+TILTED_PULLS_PER_NUMBER = 4.5 / 1.7  # tilted pulls that take as long as one random number of a skip
 # How far the logarithm of a probability may be below the logarithm of the sum of all routes' shares: with two
 # arms, and how much further with each further arm.
 MARGIN, EACH = 14.0, 10.0
@@ -82,7 +82,7 @@ def block_of_paths(
 def may_skip(task: Task) -> bool:
     """Whether weighted paths of this task could skip ahead."""
     policy: Any = task.policy
-    if task.horizon < SHORT or policy.plays_by != "radius" or policy.moving():
+    if task.horizon < TILTED_SHORT or policy.plays_by != "radius" or policy.moving():
         return False
     return not why_not_skip(policy, task.problem)
 
@@ -99,12 +99,12 @@ def choose_played(task: Task, mixture: Mixture, rarity: float) -> tuple[Played, 
     policy.bonus.check_concave(task.horizon, task.problem.arms)
     generator = block_generator(0, 0)
     before = draws_made(generator)
-    paths = Paths.empty(PILOTS, mixture.groups.size - 1, task.problem.arms)
+    paths = Paths.empty(TILTED_PILOTS, mixture.groups.size - 1, task.problem.arms)
     play = block_of_paths(task, mixture, "skip", rarity)
-    play(generator, paths, slice(0, PILOTS), np.zeros(1, dtype=np.int64))
-    work = (draws_made(generator) - before) * PULLS_PER_NUMBER
+    play(generator, paths, slice(0, TILTED_PILOTS), np.zeros(1, dtype=np.int64))
+    work = (draws_made(generator) - before) * TILTED_PULLS_PER_NUMBER
     if work < int(paths.rounds.sum()):
-        return "skip", max(1.0, work / PILOTS)
+        return "skip", max(1.0, work / TILTED_PILOTS)
     return "step", float(task.horizon)
 
 

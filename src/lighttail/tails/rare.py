@@ -10,7 +10,6 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from lighttail.bounds.bound import Kind
 from lighttail.checks import (
     Argument,
     BadInput,
@@ -25,7 +24,7 @@ from lighttail.checks import (
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.outcomes import estimates as statistics
-from lighttail.outcomes.losing import check_lost
+from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import try_out
 from lighttail.problems import MOST_SUM, Problem
@@ -52,7 +51,7 @@ def tail_probability(
     horizon: int,
     regret: float,
     *,
-    kind: Kind = "pseudo_regret",
+    kind: Lost = "pseudo_regret",
     relative_error: float = 0.05,
     level: float = 0.95,
     seed: int | None = None,
@@ -86,7 +85,7 @@ def tail_probability(
     >>> print(lt.tail_probability(lt.UCB(lt.LightTailed(0.2)), problem, 4000, 801, seed=1))
     1.573e-18 [1.547e-18, 1.643e-18]
     """
-    checked = check_settings(policy, problem, horizon, 1, seed, threads)
+    checked = check_settings(policy, problem, horizon, paths=1, seed=seed, threads=threads)
     if hasattr(problem, "arms"):
         try_out(policy, checked.horizon, problem.arms, late=False)
     regret, level = asked_regret(regret), confidence("level", level)
@@ -108,10 +107,10 @@ def tail_probability(
             return certainly(certain, level)
         if course.late:
             return _plain(task, effort, course)
-        return _possible(ANSWERS[method](task, effort), task)
+        return _cut_at_most(ANSWERS[method](task, effort), task)
 
 
-def _possible(found: TailEstimate, task: Task) -> TailEstimate:
+def _cut_at_most(found: TailEstimate, task: Task) -> TailEstimate:
     """The estimate, cut at a bound that the chance cannot exceed, whatever the luck of the paths was."""
     if found.method in ("certain", "exact") or found.value <= 0.0:
         return found
@@ -137,19 +136,19 @@ def _auto(task: Task, effort: Effort) -> TailEstimate:
     """The best method that is affordable."""
     way = exact_way(task)
     if not isinstance(way, BadInput) and way[0] <= AFFORDABLE:
-        exact = _exactly_or_not(way[1], task, effort)
+        exact = _exact_if_quick(way[1], task, effort)
         if exact is not None:
             return exact
-    if task.no_tilts() is not None:
+    if task.why_not_tilted() is not None:
         return _plain(task, effort)
     found = importance(task, effort, may_change=True)
     return _plain(task, effort) if found is None or _better_counted(found, task, effort) else found
 
 
-def _exactly_or_not(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate | None:
+def _exact_if_quick(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate | None:
     """The exact answer; None if the noise or the chance is too small for the exact law."""
     try:
-        exact = _exactly(answer, task, effort)
+        exact = _estimate_of_exact(answer, task, effort)
     except BadInput:
         return None
     return exact if exact.low > 0.0 or exact.high == 0.0 else None
@@ -169,10 +168,10 @@ def _exact(task: Task, effort: Effort) -> TailEstimate:
     way = exact_way(task)
     if isinstance(way, BadInput):
         raise refuse("method", "exact", "a method other than 'exact'", found="", more=f": {way}")
-    return _exactly(way[1], task, effort)
+    return _estimate_of_exact(way[1], task, effort)
 
 
-def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate:
+def _estimate_of_exact(answer: Callable[[], float], task: Task, effort: Effort) -> TailEstimate:
     chance = answer()
     counted = task.problem.noise.outcomes is not None and task.policy.turns is None
     if chance == 0.0 and not counted:  # possible, but too rare to compute
@@ -181,7 +180,7 @@ def _exactly(answer: Callable[[], float], task: Task, effort: Effort) -> TailEst
 
 
 def _weighted(task: Task, effort: Effort) -> TailEstimate:
-    why_not = task.no_tilts()
+    why_not = task.why_not_tilted()
     if why_not is not None:
         raise why_not
     return importance(task, effort, may_change=False) or _plain(task, effort)

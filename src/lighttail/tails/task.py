@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.bounds.bound import Kind, remembered
+from lighttail.bounds.bound import remembered
 from lighttail.checks import Argument, BadInput, refuse
 from lighttail.noises.tilts import Tilts
 from lighttail.outcomes.estimates import Estimate, Floats
+from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.running.prepare import Progress
@@ -101,7 +102,7 @@ class Task:
     problem: Any  # a Bandit; for plain simulation a LinearBandit, too
     horizon: int
     regret: float
-    kind: Kind
+    kind: Lost
 
     @cached_property
     def means(self) -> Floats:
@@ -114,7 +115,7 @@ class Task:
 
     @cached_property
     def family(self) -> Tilts:
-        """The tilts of the rewards, which exist if `no_tilts` returns None."""
+        """The tilts of the rewards, which exist if `why_not_tilted` returns None."""
         family = tilts_of(self.problem.noise)
         assert family is not None
         return family
@@ -143,7 +144,7 @@ class Task:
         """Whether a plan has every way to the event: if it has no route, the event cannot happen."""
         return not self.luck_counts and self.problem.arms == 2 and self.policy.plays_by in PAIRED
 
-    def no_tilts(self) -> BadInput | None:
+    def why_not_tilted(self) -> BadInput | None:
         """The refusal if importance sampling cannot be used for this task, otherwise None."""
         noise = self.problem.noise
         needed = why_not_tilted(noise, self.problem.means)
