@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from lighttail.live import Desk, Journal, Office
-from lighttail.live.book import Book, replay
+from lighttail.live.book import Book, entered_all
 from lighttail.live.journal import Event, event_of
 from lighttail.live.memory import MemoryJournal
 
@@ -23,6 +23,12 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def replay(events: Iterable[Event]) -> Book:
+    """The book of a whole journal, or of any beginning of one."""
+    *_, book = entered_all(events)
+    return book
 
 
 @contextmanager

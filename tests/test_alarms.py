@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desks import Clock, book_of, events_of, text_of
+from desks import Clock, book_of, events_of, replay, text_of
 from journals import new_schema
 from served import FIRST, FOREVER, client_of, kept_port
 
@@ -21,7 +21,6 @@ from lighttail.checks import BadInput
 from lighttail.live import Office
 from lighttail.live.alarms import Found
 from lighttail.live.awaiting import AsyncDesk
-from lighttail.live.book import replay
 from lighttail.live.checking import check_journal
 from lighttail.live.errors import Damaged
 from lighttail.live.export import export_trials

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from desks import Clock, book_of, events_of, text_of
+from desks import Clock, book_of, events_of, replay, text_of
 
 import lighttail as lt
 from lighttail.checks import BadInput
@@ -21,7 +21,7 @@ from lighttail.inference.sequences import part_of_pair, parts_of_error
 from lighttail.live import Office, outlook
 from lighttail.live.alarms import Found
 from lighttail.live.awaiting import AsyncDesk
-from lighttail.live.book import Book, replay
+from lighttail.live.book import Book
 from lighttail.live.errors import unavailable
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import Outlook, Wish, known_of

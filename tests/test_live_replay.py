@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desks import Clock, book_of, desk_of, events_of, replayed, text_of
+from desks import Clock, book_of, desk_of, events_of, replay, replayed, text_of
 
-from lighttail.live.book import FORMAT, Book, replay
+from lighttail.live import checking
+from lighttail.live.book import FORMAT, Book
 from lighttail.live.checking import Checked, check_journal
 from lighttail.live.errors import Damaged
 from lighttail.live.journal import Event, Journal
@@ -131,7 +132,6 @@ def test_a_replay_follows_the_journal_where_the_policy_would_choose_another_arm(
             lambda events: [events[0], {"seq": 2, "time": 1.0, "kind": "tell", "id": "1", "reward": 1.0}],
             "not open",
         ),
-        (lambda events: [], "there is no event"),
     ],
 )
 def test_events_that_do_not_fit_are_named(change: Any, sentence: str) -> None:
@@ -139,6 +139,15 @@ def test_events_that_do_not_fit_are_named(change: Any, sentence: str) -> None:
     played(journal, "ts:0.5", {}, 4)
     with pytest.raises(Damaged, match=sentence):
         replay(change(events_of(journal)))
+
+
+def test_a_journal_that_lost_all_its_events_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = MemoryJournal()
+    played(journal, "ts:0.5", {}, 4)
+    check_journal(journal, "one")
+    monkeypatch.setattr(checking, "checked_events", lambda journal, name: iter(()))
+    with pytest.raises(Damaged, match="event 1 of one is missing: there is no event"):
+        check_journal(journal, "one")
 
 
 # Snapshots

@@ -6,12 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from desks import Clock, book_of, desk_of, events_of, replayed
+from desks import Clock, book_of, desk_of, events_of, replay, replayed
 from served import FIRST, client_of, refusal
 
 from lighttail.checks import BadInput
 from lighttail.live import Office
-from lighttail.live.book import replay
 from lighttail.live.errors import Refused
 from lighttail.live.memory import MemoryJournal
 from lighttail.live.outlook import Wish

@@ -24,8 +24,8 @@ import numpy as np
 
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Standard
 from lighttail.bounds.bound import is_gaussian, no_bound
-from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 
 ArmChance = Callable[[float, Floats], Floats]  # (gap, m) -> a bound on P(the arm is pulled more than m times)
 LOOKED_AT = 10**6  # pulls: the radius of a user's bonus is computed for every n up to this number

@@ -8,10 +8,9 @@ from typing import Any
 
 from lighttail.dashboard.history import BYS, OTHERS
 from lighttail.dashboard.html import Html, el
-from lighttail.dashboard.words import exactly, lasting, moment, number
+from lighttail.dashboard.words import View, exactly, lasting, moment, number
 from lighttail.outcomes.format import counted, rounded
 
-View = dict[str, Any]
 MOST_ROWS = 8  # arms with a row of their own in the picture of the traffic
 HIGH, LINE = 56, 16  # pixels: of a row of bars, and of a line of text
 LAW_HIGH = 170

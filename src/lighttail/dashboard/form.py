@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from lighttail.checks import BadInput
 from lighttail.dashboard.html import Html, el, html
+from lighttail.dashboard.words import View
 from lighttail.reading.numbers import parse_number, parse_share, parse_whole
-
-View = dict[str, Any]
 
 
 class Field(NamedTuple):

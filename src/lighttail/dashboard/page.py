@@ -9,9 +9,8 @@ from lighttail.dashboard.charts import when
 from lighttail.dashboard.form import create_form
 from lighttail.dashboard.html import Html, el, html, table
 from lighttail.dashboard.panels import panels
-from lighttail.dashboard.words import sentence
+from lighttail.dashboard.words import View, sentence
 
-View = dict[str, Any]
 STATIC = Path(__file__).parent / "static"
 FILES = {"page.css": b"text/css; charset=utf-8", "page.js": b"text/javascript; charset=utf-8",
          "icon.svg": b"image/svg+xml"}  # fmt: skip

@@ -11,6 +11,7 @@ from lighttail.dashboard.history import BYS, OTHERS
 from lighttail.dashboard.html import Html, el, html, table
 from lighttail.dashboard.words import (
     WRONG_SHARES,
+    View,
     alarm_words,
     chance_of,
     chance_range,
@@ -29,7 +30,6 @@ from lighttail.dashboard.words import (
 )
 from lighttail.outcomes.format import rounded
 
-View = dict[str, Any]
 WHY = {
     "policy": "the policy chose",
     "floor": "a floor (shares) chose",

@@ -9,25 +9,17 @@ from typing import Any
 
 from lighttail.checks import BadInput, numbers, refuse
 from lighttail.dashboard.history import MOST_ARMS, OTHERS, Spans
-from lighttail.inference import BoundedRewards, Evidence, Limits, SubGaussianRewards, contradiction, lead
+from lighttail.dashboard.words import View
+from lighttail.inference import BoundedRewards, Evidence, Limits, contradiction, lead
 from lighttail.online import Experiment
 from lighttail.online.overview import Overview, overview
 
-View = dict[str, Any]
 DEFAULT_PART = 0.05  # of the largest possible loss: the loss that a page asks about if nobody names one
 MOST_SHOWN = 200  # arms in a view
 NO_ARMS: View = {
     **{"arms": None, "arms_count": 0, "best": None, "beats": 0, "ahead": []},
     **{"no_limits": None, "contradiction": None},
 }
-
-
-def evidence_of(settings: Mapping[str, Any]) -> Evidence:
-    """What the settings of an experiment say about its rewards; without a word that they are from 0 to 1."""
-    known = settings.get("rewards") or {}
-    if "sigma" in known:
-        return SubGaussianRewards(known["sigma"])
-    return BoundedRewards(known["low"], known["high"]) if known else BoundedRewards()
 
 
 def arms_view(

@@ -1,7 +1,7 @@
 """What the rewards of a live experiment show, in intervals that hold however often people look
 (docs/inference.md)."""
 
-from lighttail.inference.evidence import BoundedRewards, Evidence, SubGaussianRewards
+from lighttail.inference.evidence import BoundedRewards, Evidence, SubGaussianRewards, evidence_of
 from lighttail.inference.sequences import (
     Contradicted,
     Lead,
@@ -23,6 +23,7 @@ __all__ = [
     "SubGaussianRewards",
     "confidence_sequences",
     "contradiction",
+    "evidence_of",
     "lead",
     "share_mismatch",
 ]

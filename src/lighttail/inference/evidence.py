@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -38,7 +38,13 @@ class Heard(NamedTuple):
 
 
 class Evidence(ABC):
-    """What is known about the rewards of every arm, and which means the rewards speak against."""
+    """What is known about the rewards of every arm, and which means the rewards speak against.
+
+    low, high: the limits of a reward.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
 
     @abstractmethod
     def check(self, field: str, heard: Heard) -> None:
@@ -311,3 +317,14 @@ def _end(inside: Callable[[float], bool], middle: float, far: float) -> float:
             break
         middle, far = (half, far) if inside(half) else (middle, half)
     return far  # the outer end, so that rounding makes the interval wider
+
+
+def evidence_of(known: Mapping[str, float] | None) -> Evidence:
+    """What the setting `rewards` of an experiment says; without it, rewards are taken to be from 0 to 1.
+
+    >>> evidence_of({"sigma": 2.0}), evidence_of(None)
+    (SubGaussianRewards(sigma=2.0, tuned_at=1000.0), BoundedRewards(low=0.0, high=1.0))
+    """
+    if known is not None and "sigma" in known:
+        return SubGaussianRewards(known["sigma"])
+    return BoundedRewards() if known is None else BoundedRewards(known["low"], known["high"])

@@ -7,7 +7,7 @@ go through `enter`, so that a book that was replayed equals a book that was play
 from __future__ import annotations
 
 import sys
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -415,11 +415,3 @@ def entered_all(events: Iterable[Event]) -> Iterator[Book]:
             elif event["kind"] == "tell":
                 del stories[event["id"]]
         yield book
-
-
-def replay(events: Iterable[Event]) -> Book:
-    """The book of a whole journal, or of any beginning of one."""
-    last = deque(entered_all(events), maxlen=1)
-    if not last:
-        raise Damaged("there is no event")
-    return last[0]

@@ -20,9 +20,9 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from lighttail.records import Floats, Ints
+
 SMALL = 1_024  # old rewards that are not worth a tidying
 WINDOW_PARTS = 16
 NAMES = ("asked", "place", "reward", "took")
@@ -117,7 +117,7 @@ class Hearing:
         """How many trials that were asked after this time, all of them young, have their rewards."""
         return int((np.array(self._asked) > time).sum())
 
-    def delays(self, since: float) -> npt.NDArray[np.int64]:
+    def delays(self, since: float) -> Ints:
         """How many rewards of old trials came in each part of the window, [row, part], as in `took`."""
         found = np.array(self.took, dtype=np.int64)
         old = np.array(self._took, dtype=np.int64)[np.array(self._asked) <= since]

@@ -14,7 +14,7 @@ from lighttail.checks import EXACT, BadInput, positive, refuse, whole
 from lighttail.course import Beginning
 from lighttail.delays import LONGEST
 from lighttail.forecasting import Forecast, forecast_from, stages
-from lighttail.inference import BoundedRewards, Contradicted, Evidence, SubGaussianRewards
+from lighttail.inference import BoundedRewards, Contradicted, Evidence, evidence_of
 from lighttail.inference.evidence import Heard
 from lighttail.live.alarms import MEANS
 from lighttail.live.book import Book
@@ -168,7 +168,7 @@ def outlook(book: Book, now: float) -> Outlook:
     if book.retired:
         found = "has retired arms"
         raise conflict("experiment", book.name, "one whose arms are all in play to be forecast", found=found)
-    evidence = evidence_of(book)
+    evidence = checked_evidence(book)
     counts, note = player.standing.arrays()
     opened, memos = book.ledger.seen()
     gap = book.last - player.pulls  # ids without a pull
@@ -293,7 +293,7 @@ def known_of(book: Book, now: float) -> tuple[dict[Label, Heard], str | None]:
 
 def _why_no_evidence(book: Book) -> str | None:
     try:
-        evidence_of(book)
+        checked_evidence(book)
     except BadInput as error:
         return error.sentence
     if book.rechosen:  # the policy chose again for units that stuck to a retired arm
@@ -304,16 +304,13 @@ def _why_no_evidence(book: Book) -> str | None:
     return None
 
 
-def evidence_of(book: Book) -> Evidence:
-    """What is known about rewards: the setting `rewards`, and without it that they lie between 0 and 1.
-    Raises Refused (409) if a reward that was heard says otherwise."""
-    known, heard = book.settings.rewards, book.hearing
-    if known is not None and "sigma" in known:
-        return SubGaussianRewards(known["sigma"])
-    low, high = (0.0, 1.0) if known is None else (known["low"], known["high"])
-    for reward in (heard.least, heard.most):
-        if reward is not None and not low <= reward <= high:
-            allowed = f"set so that it fits the rewards, which were taken to lie from {low:g} to {high:g}"
+def checked_evidence(book: Book) -> Evidence:
+    """What is known about rewards. Raises Refused (409) if a reward that was heard says otherwise."""
+    evidence = evidence_of(book.settings.rewards)
+    for reward in (book.hearing.least, book.hearing.most):
+        if reward is not None and not evidence.low <= reward <= evidence.high:
+            limits = f"from {evidence.low:g} to {evidence.high:g}"
+            allowed = f"set so that it fits the rewards, which were taken to lie {limits}"
             found = f"the reward {reward:g} was heard"
-            raise conflict("settings.rewards", known, allowed, found=found)
-    return BoundedRewards(low, high)
+            raise conflict("settings.rewards", book.settings.rewards, allowed, found=found)
+    return evidence

@@ -21,9 +21,8 @@ import numpy.typing as npt
 
 from lighttail.checks import refuse
 from lighttail.outcomes.tally import Sample, Values, sample_of, total
-from lighttail.records import Ints
+from lighttail.records import Floats, Ints
 
-Floats = npt.NDArray[np.float64]
 FINEST = 0.0025  # the smallest tail that the draws of the CVaR resolve
 CHUNK = 1 << 15  # values that are added up together
 STRIDES = (1.5, 3.0, 6.0, 12.0)  # steps to a limit of a mean, times the distance to it on a straight line

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from lighttail.checks import BadInput, confidence, file_path, fraction, number, one_of, refuse, whole
 from lighttail.outcomes import estimates as statistics
-from lighttail.outcomes.estimates import Estimate, Floats
+from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.law import Law
 from lighttail.outcomes.tally import Sample, sample_of
-from lighttail.records import Counts, Record, from_columns
+from lighttail.records import Counts, Floats, Record, from_columns
 from lighttail.system.files import whole_file
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lighttail.checks import BadInput
-from lighttail.outcomes.estimates import Estimate, Floats
+from lighttail.outcomes.estimates import Estimate
 from lighttail.paper.experiments import NEW, PaperExperiment, Results, Setting
 from lighttail.paper.figures import COLOURS, MARKERS, grid_of
+from lighttail.records import Floats
 from lighttail.system.files import whole_file
 from lighttail.system.versions import used_versions
 from lighttail.tails import exact_tail, tail_probability

@@ -16,11 +16,12 @@ import numpy as np
 
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
-from lighttail.outcomes.estimates import Floats, histogram, interpolated, survival_curve
+from lighttail.outcomes.estimates import histogram, interpolated, survival_curve
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import noun
 from lighttail.outcomes.tally import Values
 from lighttail.problems import Problem
+from lighttail.records import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

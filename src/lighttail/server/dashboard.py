@@ -14,8 +14,9 @@ from lighttail.checks import BadInput, whole
 from lighttail.dashboard import form, page
 from lighttail.dashboard.html import Html
 from lighttail.dashboard.panels import is_on, panels
-from lighttail.dashboard.view import View, arms_view, default_loss, evidence_of, risk_view, service_view
-from lighttail.inference import Evidence
+from lighttail.dashboard.view import arms_view, default_loss, risk_view, service_view
+from lighttail.dashboard.words import View
+from lighttail.inference import Evidence, evidence_of
 from lighttail.live.errors import status_of
 from lighttail.live.requests import Change, Look
 from lighttail.outcomes.format import chance
@@ -56,7 +57,7 @@ class Dashboard:
     async def _view(self, name: str, loss: float | None, horizon: int | None, patience: float) -> View:
         summary: Any = await self.routes.summary(name)
         history = await run_in_threadpool(self.histories.look, name)
-        evidence: Evidence = evidence_of(summary["settings"])
+        evidence: Evidence = evidence_of(summary["settings"].get("rewards"))
         if summary["arms"] is None:
             risk = risk_view(loss, horizon, why="There is no forecast: the actions change at every ask.")
             return self._dated(service_view(summary, history, None, risk))

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from lighttail.checks import BadInput
 from lighttail.dashboard import History
-from lighttail.dashboard.view import View, risk_view
+from lighttail.dashboard.view import risk_view
+from lighttail.dashboard.words import View
 from lighttail.live.errors import UNAVAILABLE, status_of
 from lighttail.live.journal import PAGE, Reader, event_of
 

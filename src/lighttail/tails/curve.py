@@ -14,12 +14,13 @@ from lighttail.bounds.bound import most_regret
 from lighttail.checks import refuse
 from lighttail.course import STRAIGHT, Course, check_course
 from lighttail.delays import DelayLike
-from lighttail.outcomes.estimates import Estimate, Floats, proportion_limits
+from lighttail.outcomes.estimates import Estimate, proportion_limits
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 from lighttail.running.prepare import check_progress, check_settings
 from lighttail.running.simulate import simulate
 from lighttail.system.progress import ReportPart, parts_reporter

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.outcomes.estimates import Floats
+from lighttail.records import Floats
 from lighttail.tails.index_routes import AROUND, Settled, fitting, needed
 from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import (

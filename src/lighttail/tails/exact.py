@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from lighttail.checks import BadInput, number
-from lighttail.outcomes.estimates import Floats
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 from lighttail.system.progress import compiling, noted
 from lighttail.tails import exact_costs as costs
 from lighttail.tails.groups import Groups, groups_of

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from lighttail.checks import EXACT, refuse, whole
-from lighttail.outcomes.estimates import Floats
 from lighttail.policies import Policy
 from lighttail.problems import has_arms
+from lighttail.records import Floats
 from lighttail.tails.sums import Units, common_unit
 
 MOST_MEANS = 5  # different means, unless their gaps have a common unit

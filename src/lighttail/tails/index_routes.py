@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.bonuses import Bonus
-from lighttail.outcomes.estimates import Floats
+from lighttail.records import Floats
 from lighttail.tails.mixture import Routes, together
 from lighttail.tails.routes import Table, losses, lucks, pulls_tried, routes_of, settled, table_of
 from lighttail.tails.task import Task

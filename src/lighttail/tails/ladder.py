@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.noises.tilts import Tilts
-from lighttail.outcomes.estimates import Floats
+from lighttail.records import Floats
 from lighttail.tails.mixture import Mixture, Routes, mixed
 from lighttail.tails.play import Paths, may_skip, play_paths
 from lighttail.tails.routes import lucks

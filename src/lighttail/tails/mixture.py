@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lighttail.noises.tilts import Tilts
-from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 
 DEFENCE = 0.05  # share of paths without a tilt: no weight exceeds 1 / DEFENCE
 

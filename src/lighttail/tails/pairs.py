@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lighttail.noises.tilts import Tilts
-from lighttail.outcomes.estimates import Floats
+from lighttail.records import Floats
 from lighttail.tails.mixture import Routes
 from lighttail.tails.task import Task
 

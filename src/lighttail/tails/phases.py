@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.outcomes.estimates import Floats
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 
 Key = tuple[tuple[int, ...], tuple[int, ...]]  # active arms, pulls of the dropped arms
 STATE, BLOCK = 2e-8, 6e-5  # seconds per active arm of a state, and of a block

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator, draws_made
+from lighttail.records import Floats
 from lighttail.running.blocks import Played, block_paths, in_sentences
 from lighttail.running.pool import run_blocks
 from lighttail.running.prepare import why_not_skip

@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lighttail.checks import BadInput, refuse
-from lighttail.outcomes.estimates import Floats
 from lighttail.policies import Policy
 from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, has_arms
+from lighttail.records import Floats, Ints
 from lighttail.tails.groups import COINS
 from lighttail.tails.phases import Phases, phases_size
 
-Integers = npt.NDArray[np.int64]
 ROUNDED = 1e-12  # many times the share of a sum of gaps that rounding may take
 KINDS = ("pseudo_regret", "regret")
 MEMORY = 4e9  # bytes that a programme may take
@@ -43,7 +41,7 @@ def multisets(total: int, parts: int) -> float:
     return count
 
 
-def compositions(total: int, parts: int) -> Integers:
+def compositions(total: int, parts: int) -> Ints:
     """All ways to write `total` as a sum of `parts` numbers, 0 or more, in lexicographic order."""
     rows, left = np.zeros((1, 0), dtype=np.int64), np.array([total])
     for _ in range(parts - 1):
@@ -88,14 +86,14 @@ class Layers:
         """The regret of 0, 1, ..., horizon rewards."""
         return max(self.problem.means) * self.horizon - np.arange(self.horizon + 1.0)
 
-    def _by_reward(self, blocks: Integers, place: Integers, mass: Floats) -> Floats:
+    def _by_reward(self, blocks: Ints, place: Ints, mass: Floats) -> Floats:
         from lighttail.kernels.programme import by_reward
 
         out = np.zeros(self.horizon + 1)
         by_reward(blocks, place, mass, out)
         return out
 
-    def _fates(self, blocks: Integers, t: int, target: float) -> Integers:
+    def _fates(self, blocks: Ints, t: int, target: float) -> Ints:
         """SURE or NEVER for blocks whose pseudo regret is decided, and 0 for the others."""
         from lighttail.kernels.programme import NEVER, SURE
 
@@ -106,8 +104,8 @@ class Layers:
         return np.where(lost >= target, SURE, np.where(short, NEVER, 0)).astype(np.int64)
 
     def _forward(
-        self, fates: Callable[[Integers, int], Integers] | None, most: int | None
-    ) -> tuple[float, Integers, Integers, Floats]:
+        self, fates: Callable[[Ints, int], Ints] | None, most: int | None
+    ) -> tuple[float, Ints, Ints, Floats]:
         """The mass on the event, and the blocks of the last layer with their mass.
 
         fates: which blocks are decided. most: the largest total reward with which the event happens.
@@ -136,9 +134,7 @@ class Layers:
             blocks, place, mass = following_blocks, following_place, following
         return found, blocks, place, mass
 
-    def _layer(
-        self, t: int, fates: Callable[[Integers, int], Integers] | None
-    ) -> tuple[Integers, Integers, int]:
+    def _layer(self, t: int, fates: Callable[[Ints, int], Ints] | None) -> tuple[Ints, Ints, int]:
         """The blocks after t pulls, the place or the fate of each block, and the size of all together."""
         blocks = compositions(t, self.problem.arms)
         sizes = np.prod(blocks + 1, axis=1)
@@ -148,7 +144,7 @@ class Layers:
         sizes = np.where(fate == 0, sizes, 0)
         return blocks, np.where(fate == 0, np.cumsum(sizes) - sizes, fate), int(sizes.sum())
 
-    def _ranks(self, blocks: Integers, total: int, arm: int) -> Integers:
+    def _ranks(self, blocks: Ints, total: int, arm: int) -> Ints:
         """The place, among all compositions of `total`, of every block after one more pull of the arm."""
         arms = self.problem.arms
         left, rank = np.full(blocks.shape[0], total), np.zeros(blocks.shape[0], dtype=np.int64)

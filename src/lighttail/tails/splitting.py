@@ -13,8 +13,8 @@ import numpy as np
 
 from lighttail.checks import refuse
 from lighttail.noises import Noise
-from lighttail.outcomes.estimates import Floats
 from lighttail.random.streams import block_generator
+from lighttail.records import Floats
 from lighttail.running.blocks import in_sentences
 from lighttail.running.pool import run_blocks
 from lighttail.system.progress import compiling, reporter

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.outcomes.estimates import Floats
+from lighttail.records import Floats
 
 CHECKS = 200  # tails of a law whose accuracy is watched
 MOST_UNITS = 100_000  # units that the largest gap may have

@@ -12,10 +12,11 @@ import numpy as np
 from lighttail.bounds.bound import remembered
 from lighttail.checks import Argument, BadInput, refuse
 from lighttail.noises.tilts import Tilts
-from lighttail.outcomes.estimates import Estimate, Floats
+from lighttail.outcomes.estimates import Estimate
 from lighttail.outcomes.losing import Lost
 from lighttail.outcomes.outcome import rounding
 from lighttail.policies import Policy
+from lighttail.records import Floats
 from lighttail.running.prepare import Progress
 from lighttail.tails.tilts import check_tilt, tilts_of, why_not_tilted
 

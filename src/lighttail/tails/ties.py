@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.outcomes.estimates import Floats
+from lighttail.records import Floats
 from lighttail.running.prepare import usable_processors
 from lighttail.tails.groups import Groups
 from lighttail.tails.sums import Sum

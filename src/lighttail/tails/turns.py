@@ -18,9 +18,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.outcomes.estimates import Floats
 from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit
+from lighttail.records import Floats
 from lighttail.tails.groups import COINS, LOST
 from lighttail.tails.task import Task
 

@@ -15,8 +15,8 @@ import numpy as np
 from lighttail.bounds import guarantee
 from lighttail.checks import BadInput
 from lighttail.outcomes import estimates as statistics
-from lighttail.outcomes.estimates import Floats
 from lighttail.policies.rehearsal import shipped
+from lighttail.records import Floats
 from lighttail.system.progress import compiling, noted
 from lighttail.tails.ladder import alike, ladder
 from lighttail.tails.luck import draws_for_itself
