@@ -846,3 +846,32 @@ def test_the_exact_chance_of_a_commitment_is_stated_where_it_jumps() -> None:
     found = lt.plan(family, horizon=200, loss=145.0, chance=0.9, seed=1, effort=0.002, policies=[policy])
     assert found.choice.source == "exact"
     assert found.choice.chance.high >= highest
+
+
+def test_a_plan_without_a_choice_states_the_worst_of_all_suspects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One problem is enough to refuse a policy, but another one may be worse; without the looks at the others
+    (control) the limit that is stated is too low."""
+    family = [lt.Bandit([0.0, -gap], lt.Gaussian(1.0)) for gap in (0.15, 0.3, 0.5, 0.8)]
+    policies = [lt.UCB(lt.AnyTime(0.3)), lt.SuccessiveElimination(lt.Standard(0.4)), lt.ThompsonSampling(0.5)]
+    asked: Any = {
+        "horizon": 100,
+        "policies": policies,
+        "loss": 15.0,
+        "chance": 0.05,
+        "seed": 24,
+        "effort": 0.004,
+    }
+
+    def true_and_stated() -> tuple[float, float]:
+        plan = lt.plan(family, **asked)
+        assert not plan.met
+        runs = (
+            lt.simulate(plan.choice.policy, member, horizon=100, paths=40_000, seed=1) for member in family
+        )
+        return max(run.exceedance(15.0).low for run in runs), plan.choice.chance.high
+
+    true, stated = true_and_stated()
+    assert true <= stated
+    monkeypatch.setattr(Confirmation, "completed", lambda self, policy, watched, answer: answer)
+    true, stated = true_and_stated()
+    assert true > stated

@@ -68,7 +68,21 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
             if answer.chance.high <= question.limit:
                 return score, answer
             tried.append((score, answer))
-    return min(tried, key=_nearness)
+    return _nearest_of(confirmation, tried)
+
+
+def _nearest_of(
+    confirmation: Confirmation, tried: Sequence[tuple[Score, Confirmed]]
+) -> tuple[Score, Confirmed]:
+    """The policy that comes nearest to the limit of those that broke it. One problem was enough to break it;
+    the policy that is named is looked at in its other worst problems, too."""
+    answers = {score.candidate.policy: (score, answer) for score, answer in tried}
+    left = sorted(answers.values(), key=_nearness)
+    known = list[tuple[Score, Confirmed]]()
+    while left and not (known and min(map(_nearness, known)) <= _nearness(left[0])):
+        score, answer = left.pop(0)
+        known.append((score, confirmation.completed(score.candidate.policy, score.watched, answer)))
+    return min(known, key=_nearness)
 
 
 def _by_mean(

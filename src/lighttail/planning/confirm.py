@@ -216,13 +216,31 @@ class Confirmation:
             answers.append(self._in(policy, problem, decide, self.budget / len(suspects)))
             if decide and answers[-1].chance.high > self.question.limit:
                 break  # one problem is enough to say no, or that nothing can be said
+        return self._together(policy, answers, decide, self.budget / len(suspects))
+
+    def completed(self, policy: Policy, watched: Sequence[Bandit], answer: Confirmed) -> Confirmed:
+        """The answer of a policy that broke the limit in one problem, after a look in its other suspects."""
+        if not self.question.everywhere:
+            return answer
+        suspects = self.suspects(policy, watched)
+        budget = self.budget / len(suspects)
+        others = [self._in(policy, one, False, budget) for one in suspects if one != answer.worst]
+        found = self._together(policy, [answer, *others], False, budget)
+        return replace(found, confirmed_in=max(found.confirmed_in, len(suspects)))
+
+    def _together(self, policy: Policy, answers: list[Confirmed], decide: bool, budget: float) -> Confirmed:
+        """The answers in several problems as one, whose limit holds for all of them. An exact chance that is
+        going to be stated is sought beside the worst problem, too."""
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
-        if worst.source == EXACT and worst.chance.high <= self.question.limit:
+        within = worst.chance.high <= self.question.limit
+        if worst.source == EXACT and (within or not decide):
             exact = {answer.worst: answer for answer in answers if answer.source == EXACT}
             known = sorted(exact, key=lambda problem: -exact[problem].chance.value)
-            tops = [self._polished(policy, exact[top]) for top in hills(known)]
+            seconds = EXACT_SECONDS if within else EXACT_QUICK
+            tops = [self._polished(policy, exact[top], seconds) for top in hills(known)]
             worst = max(tops, key=lambda answer: answer.chance.value)
-            answers += self._beside_exact(policy, worst.worst, decide, self.budget / len(suspects))
+            beside = self._beside_exact(policy, worst.worst, decide, budget) if within else []
+            answers = [*answers, *beside]
             worst = max(worst, *answers, key=lambda answer: answer.chance.value)
         high = max(worst.chance.high, *(answer.chance.high for answer in answers))
         low = min(worst.chance.low, worst.chance.value)
@@ -244,7 +262,7 @@ class Confirmation:
 
         return sorted(suspects, key=lambda one: -seen(one))
 
-    def _polished(self, policy: Policy, worst: Confirmed) -> Confirmed:
+    def _polished(self, policy: Policy, worst: Confirmed, seconds: float) -> Confirmed:
         """The answer in a worse problem beside the worst one of a hill, if exact chances find any.
 
         A scan by paths cannot tell two chances that differ by less than its error, and an exact chance is
@@ -258,7 +276,7 @@ class Confirmation:
             new = [one for one in beside if one not in tried]
             tried |= set(new)
             for problem in new:
-                chance = question.exact_chance(policy, problem, EXACT_SECONDS)
+                chance = question.exact_chance(policy, problem, seconds)
                 if chance is not None and chance.value > worst.chance.value:
                     worst = Confirmed(chance, EXACT, problem)
             if worst is before or (len(places) > 1 and 2 * len(tried) > POLISHED):

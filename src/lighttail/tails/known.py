@@ -115,7 +115,7 @@ def exact_at(task: Task, seconds: float) -> float | None:
     except BadInput:  # the noise is too small for the law
         return None
     possible = task.regret <= most_regret(task.problem, task.horizon)
-    return None if found == 0.0 and possible else found  # a chance too small to compute
+    return None if found == 0.0 and possible else float(found)  # a chance too small to compute
 
 
 def why_no_exact(task: Task, seconds: float) -> str:
