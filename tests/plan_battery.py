@@ -281,12 +281,15 @@ def optimality(
             case.family, horizon=case.horizon, loss=case.loss, chance=case.limit, seed=turn, effort=effort
         )
         fresh = Fresh(40_000, 10**6 + turn, device)
-        best, label = best_of_grid(case, plan.choice.worst, fresh)
-        if not plan.met and math.isinf(best):
+        rival = best_of_grid(case, plan.choice.worst, fresh)
+        if not plan.met and rival is None:
             print("not met, and not by the grid", flush=True)
             continue
-        mine = mean_loss(plan.choice.policy, case, fresh) if plan.met else math.inf
-        found.append((mine / best - 1.0, f"{plan.choice.label} {mine:.4g}, grid: {label} {best:.4g}"))
+        # The best of many means looks better than it is: both are played again.
+        again = fresh._replace(paths=20 * fresh.paths, seed=2 * 10**6 + turn)
+        mine = mean_loss(plan.choice.policy, case, again) if plan.met else math.inf
+        best = math.inf if rival is None else mean_loss(rival, case, again)
+        found.append((mine / best - 1.0, f"{plan.choice.label} {mine:.4g}, grid: {rival} {best:.4g}"))
         print(f"{found[-1][0]:+.2%} {found[-1][1]}", flush=True)
     return found
 
@@ -301,10 +304,11 @@ def mean_loss(policy: lt.Policy, case: Case, fresh: Fresh) -> float:
     return math.fsum(means) / len(means)
 
 
-def best_of_grid(case: Case, watched: lt.Bandit, fresh: Fresh) -> tuple[float, str]:
-    """The least mean loss, within the limit, of all curves over a grid with steps of 2^(1/8). watched: a
-    problem in which most policies that do not keep the limit are found out."""
-    quick, best, label = fresh._replace(paths=4_000), math.inf, "none"
+def best_of_grid(case: Case, watched: lt.Bandit, fresh: Fresh) -> lt.Policy | None:
+    """The policy with the least mean loss, within the limit, of all curves over a grid with steps of
+    2^(1/8). watched: a problem in which most policies that do not keep the limit are found out."""
+    quick, best = fresh._replace(paths=4_000), math.inf
+    found: lt.Policy | None = None
     for turn, curve in enumerate(shipped_curves(case.family, case.horizon)):
         scales = [x * 2.0 ** (k / 8) for x in curve.scales for k in range(8)]
         for one in curve.candidates(turn, scales):
@@ -315,8 +319,8 @@ def best_of_grid(case: Case, watched: lt.Bandit, fresh: Fresh) -> tuple[float, s
                 continue
             mean = mean_loss(one.policy, case, fresh)
             if mean < best and keeps(one.policy, case, watched, fresh):
-                best, label = mean, str(one.policy)
-    return best, label
+                best, found = mean, one.policy
+    return found
 
 
 def keeps(policy: lt.Policy, case: Case, watched: lt.Bandit, fresh: Fresh) -> bool:
