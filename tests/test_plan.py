@@ -20,8 +20,12 @@ import pytest
 from plan_battery import Case, Fresh, cases, highest, optimality
 
 import lighttail as lt
+from lighttail.course import Course
+from lighttail.delays import FixedDelay
 from lighttail.outcomes.estimates import Estimate
+from lighttail.planning.confirm import Confirmation, Promise
 from lighttail.planning.curves import grid, own_curves, shipped_curves
+from lighttail.planning.plan import PROMISED_AGAIN
 from lighttail.planning.search import reachable
 from lighttail.reading.words import parse_policy, policy_words
 
@@ -116,6 +120,22 @@ def test_what_cannot_be_met_is_said_with_what_comes_nearest(hard: tuple[lt.Plan,
     assert "What would help" in plan.sentence()
 
 
+def test_what_only_more_runs_can_tell_is_said_so(hard: tuple[lt.Plan, Any]) -> None:
+    """The chance of the nearest policy may be within the limit. If it certainly is not, more effort is no
+    help (control)."""
+    plan, _ = hard
+    chance = lt.Estimate(0.0005, 0.0001, 0.0018, 0.95)
+    near = replace(plan, choice=replace(plan.choice, chance=chance))
+    assert near.undecided
+    assert near.sentence().startswith("These runs are too few to confirm that a policy loses 3 or more with")
+    assert "What would help: more effort" in near.sentence()
+    assert not plan.undecided
+    assert "What would help: more effort" not in plan.sentence()
+    late = replace(near, course=Course(FixedDelay(5)))
+    assert "; or rewards that become known sooner;" in late.sentence()
+    assert "sooner" not in near.sentence()  # control
+
+
 def test_a_plan_that_takes_longer_than_expected_says_so(hard: tuple[lt.Plan, list[tuple[int, int]]]) -> None:
     """The shown total grows when more work is decided, so that no more than the whole is ever done."""
     plan, told = hard
@@ -133,6 +153,41 @@ def test_the_smallest_loss_that_can_be_promised_holds() -> None:
     assert out.exceedance(promise.loss / 2, "pseudo_regret").low > 0.02
     assert "smallest loss that can be promised at this effort" in promise.sentence()
     assert "confirmed by simulated runs. Run" in promise.sentence()
+
+
+def test_the_best_policy_is_asked_for_its_promise_again_with_more_paths() -> None:
+    """The smaller one of the two promises is the answer, and it is printed beside the estimate."""
+    asked = []
+    promise_of = Confirmation.promise
+
+    def noted(self: Confirmation, policy: lt.Policy, watched: Any, times: float = 1.0) -> Promise:
+        asked.append((policy, times, promise_of(self, policy, watched, times)))
+        return asked[-1][2]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Confirmation, "promise", noted)
+        plan = lt.plan(PROBLEM, horizon=100, chance=0.02, seed=2, effort=QUICK)
+    *first, (policy, times, again) = asked
+    assert times == PROMISED_AGAIN
+    assert all(many == 1.0 for _, many, _ in first)
+    assert plan.choice.policy == policy
+    assert plan.smallest_loss == min(again.loss, *(found.loss for _, _, found in first))
+    assert plan.likely_loss == again.likely < plan.smallest_loss
+    assert f"By our estimate it reaches {plan.likely_loss:.1f} with this chance." in plan.sentence()
+    assert plan.to_dict()["likely_loss"] == again.likely
+
+
+def test_what_is_dominated_among_promises_promises_no_less() -> None:
+    plan = lt.plan(PROBLEM, horizon=100, chance=0.02, seed=2, effort=QUICK)
+    beaten = [point for point in plan.frontier if point.dominated]
+    assert beaten
+    for point in plan.frontier:
+        better = [
+            other
+            for other in plan.frontier
+            if other.mean < point.mean - point.error - other.error and other.promised <= point.promised
+        ]
+        assert bool(better) == point.dominated
 
 
 def test_a_rare_error_that_few_paths_miss_is_no_promise() -> None:

@@ -875,3 +875,54 @@ def test_a_plan_without_a_choice_states_the_worst_of_all_suspects(monkeypatch: p
     monkeypatch.setattr(Confirmation, "completed", lambda self, policy, watched, answer: answer)
     true, stated = true_and_stated()
     assert true > stated
+
+
+def test_a_slow_policy_is_looked_at_more_closely_before_it_is_confirmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of slow policies fewer paths are played, so that the luckiest of them look safe. Before a confirmation,
+    which takes long, as many paths are played as of others, but no more once the limit is broken."""
+    search, slow = search_of(limit=0.03), 0
+    search.curves = [replace(curves_of(search.question.family, HORIZON, "TS")[0], dear=8)]
+    search._probe()
+    paths = search.sized(ROUNDS[-1]).hits
+
+    def seen(scale: float) -> tuple[Score, Score]:
+        (few,) = search.score(search.curves[slow].candidates(slow, (scale,)), search.sized(ROUNDS[-1]), 4, "")
+        assert few.paths == paths // 8
+        return few, search.seen_more(few)
+
+    few, more = seen(2.0)  # which keeps the limit
+    assert search.seen_less(few)
+    assert more.paths == paths
+    assert not search.seen_less(more)
+    few, more = seen(0.25)  # which breaks it
+    assert more.paths == paths // 4
+    assert more.chance.value > 0.03
+
+    lucky = replace(few, chance=proportion(0, few.paths, 0.95))
+    confirmation = Confirmation(search.question, search.bench, 1e7)
+    tried = []
+
+    def chance(policy: lt.Policy, watched: Any) -> Confirmed:
+        tried.append(policy)
+        return Confirmed(proportion(0, 10**6, 0.95), "simulated paths", PROBLEM)
+
+    monkeypatch.setattr(confirmation, "chance", chance)
+    monkeypatch.setattr(choosing, "_nearest", lambda search: [])
+    search.scores[few.candidate] = lucky
+    safe = replace(seen(2.0)[1], mean=100.0)
+    choosing.confirmed(search, confirmation, [lucky, safe])
+    assert tried == [safe.candidate.policy]
+
+
+def test_a_slow_policy_is_confirmed_with_fewer_paths() -> None:
+    question = search_of().question
+    late = replace(question, straight=False)
+    slow = lt.KlUcb()
+    dear = {slow: 8}
+    known = Confirmation(question, Bench(HORIZON, 1, 1), 1e7, dear=lambda policy: dear.get(policy, 1))
+    assert known.pulls(lt.EvenSplit()) == 1e7 == 8 * known.pulls(slow)
+    assert replace(known, question=late).pulls(slow) == 4 * known.pulls(
+        slow
+    )  # late rewards are counted alone

@@ -72,6 +72,11 @@ class Delay(ABC):
     def longest(self) -> float:
         """The longest delay, in pulls, of a reward that becomes known; infinite if delays have no limit."""
 
+    @property
+    def shortest(self) -> float:
+        """The shortest delay, in pulls, of a reward that becomes known."""
+        return 0.0
+
     def short(self) -> str:
         """The delay in a title, such as "delay 2,000"; empty if every reward is known at once."""
         return f"delay {self!r}"
@@ -120,6 +125,10 @@ class FixedDelay(Delay):
     def longest(self) -> float:
         return float(self.pulls)
 
+    @property
+    def shortest(self) -> float:
+        return float(self.pulls)
+
 
 @dataclass(frozen=True)
 class UniformDelay(Delay):
@@ -149,6 +158,10 @@ class UniformDelay(Delay):
     @property
     def longest(self) -> float:
         return float(self.high)
+
+    @property
+    def shortest(self) -> float:
+        return float(self.low)
 
 
 @dataclass(frozen=True)
@@ -213,6 +226,10 @@ class ObservedDelays(Delay):
     def longest(self) -> float:
         known = self.delays[np.isfinite(self.delays)]
         return float(known.max()) if known.size else 0.0
+
+    @property
+    def shortest(self) -> float:
+        return float(self.delays.min())
 
     @property
     def digest(self) -> str:

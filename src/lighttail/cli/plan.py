@@ -190,6 +190,8 @@ def family_from(described: dict[str, Any], **rest: Any) -> Family:
 
     rest: the further options, each of which has a meaning with some descriptions alone, and the seed.
     """
+    if described["data"] is None:
+        opt.left_out("without data", arm_column=rest["arm_column"], reward_column=rest["reward_column"])
     (first, value), *others = [(name, value) for name, value in described.items() if value is not None]
     for name, other in others:
         raise refuse(name, str(other), f"left out with {first}, which describes the problem already")

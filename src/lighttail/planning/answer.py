@@ -65,7 +65,8 @@ class Option:
 class Point:
     """A policy of the search, for the frontier. Its numbers are selected, those of an `Option` are not.
 
-    promised: the loss that is reached with the allowed chance.
+    promised: the loss that is reached with the allowed chance. paths: those behind the chance and the loss; 0
+    if the chance is exact.
     """
 
     curve: str
@@ -77,6 +78,7 @@ class Point:
     chance: Estimate
     dominated: bool
     promised: float = math.nan
+    paths: int = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,8 +90,10 @@ class Plan:
     choice: the policy to run, or the one that comes nearest. cheapest: the policy with the least estimated
     mean loss whatever its chance. even: the even split. smallest_loss: a loss that the choice reaches with a
     chance of at most `limit`, confirmed in the same way: `loss` itself if the limit is met, infinite if too
-    few paths can tell. frontier: every policy of the search. misjudged: the choice in another world than
-    planned for. rivals: whether, if no policy meets the limit, another one may come as near as the choice.
+    few paths can tell. likely_loss: if the smallest loss was asked for, the loss that the choice reaches with
+    this chance by our estimate, which no interval covers; otherwise nan. frontier: every policy of the
+    search. misjudged: the choice in another world than planned for. rivals: whether, if no policy meets the
+    limit, another one may come as near as the choice.
     """
 
     family: Family
@@ -110,6 +114,7 @@ class Plan:
     playing: float  # processor seconds in kernels of plain paths
     asked_for_loss: bool = False
     asked_for_horizon: bool = False
+    likely_loss: float = math.nan
     rivals: bool = False
     shown_as: ClassVar[str] = "plan"  # the kind of its report
 
@@ -128,15 +133,15 @@ class Plan:
         """The answer in words."""
         one, unit = self.choice, self.unit
         in_noise = one.unit == "kappa / sigma" and not math.isnan(one.scale)
-        tuning = f", which is {one.scale:.2g} of the noise ({self.family.sigma:.3g})" if in_noise else ""
+        tuning = f", which is {of_noise(one.scale)} ({self.family.sigma:.3g})" if in_noise else ""
         loses, limit = f"loses {rounded(one.mean_loss.value)}{unit} on average", amount(self.loss)
         if self.asked_for_loss:
             by = " and ".join(CONFIRMED_BY.get(part, part) for part in one.source.split(" and "))
             return (
                 f"The smallest loss that can be promised at this effort with a chance of at most "
                 f"{in_percent(self.limit)} is {limit}{unit}, confirmed by {by}{self._where()}. Run "
-                f"{one.label}{tuning}: it {loses}. A smaller loss may be promised with more effort, or if it "
-                f"is given as the limit, which is searched more closely."
+                f"{one.label}{tuning}: it {loses}.{self._likely()} A smaller loss may be promised with more "
+                f"effort, or if it is given as the limit, which is searched more closely."
             )
         most = f"at most {outward(one.chance.high)}{' (nominal)' if one.nominal else ''}"
         if self.met:
@@ -144,13 +149,27 @@ class Plan:
             long = f"{self.horizon:,} pulls are enough. " if self.asked_for_horizon else ""
             where = self._where() and f", confirmed{self._where()}"
             return f"{long}{text}{where}; {self._without_limit()}."
-        return (
-            f"No policy was found that loses {limit}{unit} or more with a chance of at most "
-            f"{in_percent(self.limit)}. {one.label}{tuning}{',' if tuning else ''} {self._nearest()}: it "
-            f"{loses} and "
-            f"{limit} or more with a chance of {in_percent(one.chance.value)} ({most}{self._where()}). "
-            f"{self.help()}"
+        many = f"{limit}{unit} or more with a chance of at most {in_percent(self.limit)}"
+        none = (
+            f"These runs are too few to confirm that a policy loses {many}."
+            if self.undecided
+            else f"No policy was found that loses {many}."
         )
+        return (
+            f"{none} {one.label}{tuning}{',' if tuning else ''} {self._nearest()}: it {loses} and {limit} or "
+            f"more with a chance of {in_percent(one.chance.value)} ({most}{self._where()}). {self.help()}"
+        )
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the chance of the nearest policy may be within the limit, which more runs would show."""
+        return not self.met and self.choice.chance.low <= self.limit
+
+    def _likely(self) -> str:
+        """What the choice probably loses with the allowed chance, as a sentence after a space."""
+        if math.isnan(self.likely_loss) or self.likely_loss >= self.loss:
+            return ""
+        return f" By our estimate it reaches {rounded(self.likely_loss)} with this chance."
 
     def _where(self) -> str:
         """Where the chance of the choice was confirmed, after a space; empty if there is one problem."""
@@ -179,15 +198,17 @@ class Plan:
 
     def help(self) -> str:
         """What would help if no policy meets the limit."""
-        larger = (
-            f"a limit of {amount(self.smallest_loss)}, which it reaches with a chance of at most "
-            f"{in_percent(self.limit)} (more effort may confirm a smaller limit); or "
-        )
-        larger = larger if math.isfinite(self.smallest_loss) else "a larger limit; or "
-        return (
-            f"What would help: {larger}a longer experiment with a limit that grows with it; or a narrower "
-            f"family."
-        )
+        found = ["more effort, since the chance may be within the limit already"] if self.undecided else []
+        if math.isfinite(self.smallest_loss):
+            found.append(
+                f"a limit of {amount(self.smallest_loss)}, which it reaches with a chance of at most "
+                f"{in_percent(self.limit)} (more effort may confirm a smaller limit)"
+            )
+        else:
+            found.append("a larger limit")
+        found += ["rewards that become known sooner"] if self.course.late else []
+        found += ["a longer experiment with a limit that grows with it", "a narrower family"]
+        return f"What would help: {'; or '.join(found)}."
 
     def options(self) -> dict[str, Option]:
         """The options of the table by their parts in it."""
@@ -250,6 +271,7 @@ class Plan:
             "cheapest": self.cheapest.to_dict(),
             "even_split": self.even.to_dict(),
             "smallest_loss": self.smallest_loss if math.isfinite(self.smallest_loss) else None,
+            "likely_loss": None if math.isnan(self.likely_loss) else self.likely_loss,
             "misjudged": [
                 {
                     "what": one.what,
@@ -269,6 +291,7 @@ class Plan:
                     "mean_loss": {"value": point.mean, "standard_error": point.error},
                     "chance": point.chance.to_dict(),
                     "promised": point.promised,
+                    "paths": point.paths,
                     "dominated": point.dominated,
                 }
                 for point in self.frontier
@@ -277,6 +300,15 @@ class Plan:
             "pulls": self.pulls,
             "command": command or self.made_by,
         }
+
+
+def of_noise(scale: float) -> str:
+    """A tuning in units of the noise.
+
+    >>> of_noise(0.1634), of_noise(1.0389)
+    ('0.16 of the noise', '1.04 times the noise')
+    """
+    return f"{scale:.2g} of the noise" if scale < 0.995 else f"{scale:.3g} times the noise"
 
 
 def loss_words(estimate: Estimate) -> str:

@@ -30,10 +30,15 @@ HALVING = (12, 6, 3)  # policies among which the nearest is sought if none keeps
 def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -> tuple[Score, Confirmed]:
     """The first choice that is shown to be allowed; if there is none, the one that came nearest."""
     question, tried = search.question, list[tuple[Score, Confirmed]]()
-    order, moved, last = _order(search, ranked), list[int](), set[Policy]()
+    order, moved, last, seen = _order(search, ranked), list[int](), set[Policy](), set[Policy]()
     while order and len(tried) < ATTEMPTS:
         search.bench.expect(ENDING * expected_pulls(question, search.budget))  # each time anew
         score = order.pop(0)
+        if score.candidate.policy not in seen and search.seen_less(score) and _likely(search, [score]):
+            seen.add(score.candidate.policy)
+            order = _by_mean([*_likely(search, [search.seen_more(score)]), *order], tried, last)
+            order = order or (_safer(search, tried[0][0], last) if tried else _nearest(search))
+            continue
         if better := _by_mean(_likely(search, search.further(score)), tried):
             unlikely = not _likely(search, [score])  # then the order is that of chances
             order = [*better, score, *order] if unlikely else _by_mean([score, *better, *order], tried, last)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from lighttail.planning.bench import Bench, Play
 from lighttail.planning.edges import look
 from lighttail.planning.jumps import moved_to_jumps, problems_at_jumps
 from lighttail.planning.question import EXACT_SCAN, LEVEL, Question, worst_first
-from lighttail.planning.search import FIRST_TAIL, SUSPECTS, members_of
+from lighttail.planning.search import FIRST_TAIL, SUSPECTS, confirming, members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Floats
@@ -67,12 +67,22 @@ class Confirmed:
     nominal: bool = False
 
 
+class Promise(NamedTuple):
+    """loss: the smallest loss that can be promised. likely: the loss that is reached with the allowed chance,
+    by our estimate. answer: the chance of the loss that is promised."""
+
+    loss: float
+    likely: float
+    answer: Confirmed
+
+
 @dataclass
 class Confirmation:
     """Confirms choices one after the other.
 
-    budget: pulls per choice. looks: taken so far, by all choices. weighted: whether the chances of a
-    policy are too small to be counted. counted: the paths with which a look counts; 0 if it weights them.
+    budget: pulls per choice, if they are not slow and rewards are known at once (`confirming`). looks: taken
+    so far, by all choices. weighted: whether the chances of a policy are too small to be counted. counted:
+    the paths with which a look counts; 0 if it weights them. dear: how many times longer a pull takes.
     scanned: the problems in which a choice is confirmed. looked: what looks said, which chooses these
     problems and is not stated. played: the losses of scans.
     """
@@ -83,6 +93,7 @@ class Confirmation:
     looks: int = 0
     weighted: Callable[[Policy], bool] = lambda policy: False
     counted: int = 0
+    dear: Callable[[Policy], int] = lambda policy: 1
     scanned: dict[Policy, list[Bandit]] = field(default_factory=dict)
     looked: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
     played: dict[Any, Floats] = field(default_factory=dict)
@@ -92,6 +103,10 @@ class Confirmation:
         """The share of the error that the next look may use, on each side: 0.025 * 6 / (pi^2 j^2) for the
         j-th look, which add up to 0.025 however many looks there are."""
         return FIRST_TAIL / max(1, self.looks) ** 2
+
+    def pulls(self, policy: Policy) -> float:
+        """The pulls with which a choice is confirmed, at most."""
+        return confirming(self.question, self.budget) / self.dear(policy)
 
     def suspects(self, policy: Policy, watched: Sequence[Bandit]) -> list[Bandit]:
         """The problems of the family in which the policy looks worst.
@@ -210,20 +225,20 @@ class Confirmation:
         """The chance in the worst problem, or on average. decide: go on until it is known to be within the
         limit or not, or the budget is spent; otherwise one look is enough."""
         if not self.question.everywhere:
-            return self._counted(policy, list(self.question.family.members), decide, self.budget)
+            return self._counted(policy, list(self.question.family.members), decide, self.pulls(policy))
         suspects, answers = self._worst_seen_first(policy, self.suspects(policy, watched)), list[Confirmed]()
         for problem in suspects:
-            answers.append(self._in(policy, problem, decide, self.budget / len(suspects)))
+            answers.append(self._in(policy, problem, decide, self.pulls(policy) / len(suspects)))
             if decide and answers[-1].chance.high > self.question.limit:
                 break  # one problem is enough to say no, or that nothing can be said
-        return self._together(policy, answers, decide, self.budget / len(suspects))
+        return self._together(policy, answers, decide, self.pulls(policy) / len(suspects))
 
     def completed(self, policy: Policy, watched: Sequence[Bandit], answer: Confirmed) -> Confirmed:
         """The answer of a policy that broke the limit in one problem, after a look in its other suspects."""
         if not self.question.everywhere:
             return answer
         suspects = self.suspects(policy, watched)
-        budget = self.budget / len(suspects)
+        budget = self.pulls(policy) / len(suspects)
         others = [self._in(policy, one, False, budget) for one in suspects if one != answer.worst]
         found = self._together(policy, [answer, *others], False, budget)
         return replace(found, confirmed_in=max(found.confirmed_in, len(suspects)))
@@ -382,12 +397,12 @@ class Confirmation:
         problems that are worst for one loss are often not the worst ones for a larger loss. Weighted paths
         need a loss to look at, so that they are not used."""
         question = replace(self.question, loss=math.nan)
-        return Confirmation(question, self.bench, self.budget, self.looks)
+        return Confirmation(question, self.bench, self.budget, self.looks, dear=self.dear)
 
-    def promise(self, policy: Policy, watched: Sequence[Bandit]) -> tuple[float, Confirmed]:
+    def promise(self, policy: Policy, watched: Sequence[Bandit], times: float = 1.0) -> Promise:
         """The smallest loss that can be promised, in three digits, and its chance; infinite if the paths are
         too few to promise anything. More paths promise a smaller loss. The promise is for the suspects or, if
-        asked so, for the average over the members.
+        asked so, for the average over the members. times: as many pulls as usual.
 
         The upper limit of the quantile is an order statistic that is exceeded with the allowed chance at
         most; the loss is the next number above it, so that reaching the loss is exceeding the limit.
@@ -395,13 +410,14 @@ class Confirmation:
         question = self.question
         problems = self.suspects(policy, watched) if question.everywhere else list(question.family.members)
         together = not question.everywhere
-        most = max(32, int(self.budget / (question.horizon * len(problems))))
-        paths = min(most, math.ceil(4.0 * self._first() / (len(problems) if together else 1)))
+        most = max(32, int(times * self.pulls(policy) / (question.horizon * len(problems))))
+        paths = min(most, math.ceil(times * 4.0 * self._first() / (len(problems) if together else 1)))
         self.looks += 1
         stage, level = FRESH + self.looks, 1.0 - 2.0 * self.tail
         losses = self.bench.losses(members_of(policy, problems, paths, stage), "confirming")
         samples = [np.concatenate(losses)] if together else losses
-        high = max(estimates.quantile(np.sort(lost), 1.0 - question.limit, level).high for lost in samples)
+        limits = [estimates.quantile(np.sort(lost), 1.0 - question.limit, level) for lost in samples]
+        high = max(limit.high for limit in limits)
         loss = above(high + 2.0 * question.slack) if math.isfinite(high) else math.inf
         if loss > question.family.most_lost(question.horizon):
             loss = math.inf  # these paths can promise only what is certain
@@ -410,7 +426,8 @@ class Confirmation:
         place = int(np.argmax([chance.high for chance in chances]))
         worst = worst_first(asked, problems, losses)[0] if together else problems[place]
         chance = Estimate(chances[place].value, chances[place].low, chances[place].high, LEVEL)
-        return loss, Confirmed(chance, "simulated paths", worst, len(problems))
+        likely = max(limit.value for limit in limits)
+        return Promise(loss, likely, Confirmed(chance, "simulated paths", worst, len(problems)))
 
     def mean(self, policy: Policy, paths: int) -> tuple[Estimate, Floats]:
         """The mean loss over the members on fresh numbers, and the losses of all paths.

@@ -20,10 +20,20 @@ from lighttail.outcomes.verdict import even_split
 from lighttail.planning.answer import Option, Over, Plan, Point
 from lighttail.planning.bench import Bench
 from lighttail.planning.choosing import confirmed, rivals
-from lighttail.planning.confirm import Confirmation, Confirmed
+from lighttail.planning.confirm import Confirmation, Confirmed, above
 from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curves
 from lighttail.planning.question import LEVEL, Question, Score
-from lighttail.planning.search import BUDGET, CONFIRM, ROUNDS, Search, check_effort, expected_pulls
+from lighttail.planning.search import (
+    BUDGET,
+    CONFIRM,
+    FIRST_TAIL,
+    ROUNDS,
+    SUSPECTS,
+    Search,
+    check_effort,
+    confirming,
+    expected_pulls,
+)
 from lighttail.planning.sensitivity import sensitivity
 from lighttail.policies import EvenSplit, Policy
 from lighttail.problems import Bandit
@@ -36,6 +46,7 @@ SHORT = 0.05  # of the budget, for each horizon that is tried
 LONGEST = 10**7  # pulls of an experiment: a plan plays some ten thousand paths
 NEAR = 1.1  # ratio of two horizons that are not told apart
 LONGER = 6  # plans for longer and longer horizons, at most
+PROMISED_AGAIN = 4.0  # times as many pulls for the promise of the best policy
 PROMISES = 3  # curves whose best policies are asked for the smallest loss that they can promise
 CHEAPEST = 4  # candidates among which the least mean loss is sought once more
 Asked = tuple[Question, Course, list[Curve]]
@@ -101,13 +112,21 @@ def _planned(
 ) -> tuple[Plan, int]:
     """The plan, and the looks that were taken so far: search, confirm and put the plan together."""
     budget = BUDGET * check_effort(effort)
+    _check_enough(question, budget)
     expected = expected_pulls(question, budget)
     with parts_reporter(progress, expected, "pulls") as report:
         bench = bench_of(question, course, report)
         bench.expect(expected)
         search = Search(question, curves, bench, budget)
         confirmation = Confirmation(
-            question, bench, CONFIRM * budget, looks, search.weighted, search.counted, looked=search.known
+            question,
+            bench,
+            CONFIRM * budget,
+            looks,
+            search.weighted,
+            search.counted,
+            search.dear,
+            looked=search.known,
         )
         ranked = search.run()
         if question.asks_for_loss:
@@ -115,6 +134,19 @@ def _planned(
         else:
             found = _made(search, confirmation, *confirmed(search, confirmation, ranked))
         return found, confirmation.looks
+
+
+def _check_enough(question: Question, budget: float) -> None:
+    """Refuse an effort with which no loss could be promised: an upper limit of a quantile needs more paths
+    than hit the allowed chance by luck."""
+    if not question.asks_for_loss:
+        return
+    problems = SUSPECTS if question.everywhere and len(question.family.members) > 1 else 1
+    paths = confirming(question, CONFIRM * budget) / (problems * question.horizon)
+    needed = -math.log(FIRST_TAIL / (PROMISES + 1) ** 2) / question.limit
+    if paths < needed:
+        least = budget / BUDGET * needed / paths
+        raise refuse("effort", budget / BUDGET, f"at least {above(least):g} to promise a loss at this chance")
 
 
 def _shortest(
@@ -210,6 +242,14 @@ def _asked(
         for one in curve.candidates(turn)[:1]:
             check_settings(one.policy, first, pulls, paths=2, seed=0, threads=1)
             course = check_course(one.policy, first, pulls, delay, batch)
+    unknown = f"below {pulls:,}, the horizon: no reward would become known in time"
+    if course.batch >= pulls:
+        raise refuse("batch", batch, unknown)
+    if course.delay.shortest + 1 >= pulls:
+        least = course.delay.shortest
+        raise refuse("delay", int(least) if math.isfinite(least) else delay, unknown)
+    if course.delay.never == 1.0:
+        raise refuse("never", course.delay.never, "below 1: no reward would become known")
     return Question(family, pulls, lost, limit, everywhere, not course.late), course, curves
 
 
@@ -234,7 +274,13 @@ def _option(search: Search, confirmation: Confirmation, one: Candidate, answer: 
     )
 
 
-def _made(search: Search, confirmation: Confirmation, score: Score, answer: Confirmed) -> Plan:
+def _made(
+    search: Search,
+    confirmation: Confirmation,
+    score: Score,
+    answer: Confirmed,
+    asks_for_loss: bool = False,
+) -> Plan:
     """The plan around a choice. A cheaper policy that turns out to be within the limit is the choice."""
     question, bench = search.question, search.bench
     choice = _option(search, confirmation, score.candidate, answer)
@@ -243,7 +289,9 @@ def _made(search: Search, confirmation: Confirmation, score: Score, answer: Conf
         choice = cheapest
     met, even = _within(choice, question.limit), _even(search)
     misjudged = sensitivity(question, choice.policy, choice.worst, bench)
-    promised = question.loss if met else confirmation.for_any_loss().promise(choice.policy, score.watched)[0]
+    promised = (
+        question.loss if met else confirmation.for_any_loss().promise(choice.policy, score.watched).loss
+    )
     return Plan(
         question.family,
         question.horizon,
@@ -255,12 +303,13 @@ def _made(search: Search, confirmation: Confirmation, score: Score, answer: Conf
         cheapest,
         even,
         promised,
-        frontier(search),
+        frontier(search, asks_for_loss),
         misjudged,
         bench.course,
         bench.seed,
         bench.pulls,
         bench.playing,
+        asks_for_loss,
         rivals=not met and rivals(search, score, answer),
     )
 
@@ -318,30 +367,35 @@ def _smallest_loss(search: Search, confirmation: Confirmation, ranked: list[Scor
     """The plan whose loss limit is the smallest that can be promised.
 
     A rare error that few paths did not meet makes a policy look good, so the best policies of several curves
-    are asked for a promise, each with its own part of the whole error.
+    are asked for a promise, and the best of them once more with more paths, since more paths promise a
+    smaller loss. Each promise has its own part of the whole error, so that the smaller one of the two holds.
     """
     best = {score.candidate.curve: score for score in reversed(ranked)}
     few = sorted(best.values(), key=lambda score: (score.promised, score.mean))[:PROMISES]
     few += [score for score in search.scores.values() if score.candidate.policy == EvenSplit()]
     asked_for = [(confirmation.promise(one.candidate.policy, one.watched), one) for one in dict.fromkeys(few)]
-    (loss, answer), score = min(asked_for, key=lambda pair: (pair[0][0], pair[1].mean))
+    first, score = min(asked_for, key=lambda pair: (pair[0].loss, pair[1].mean))
+    again = confirmation.promise(score.candidate.policy, score.watched, PROMISED_AGAIN)
+    loss, _, answer = min(first, again, key=lambda promise: promise.loss)
     if math.isinf(loss):
         allowed = "larger: no loss below the largest possible can be promised at this chance with these paths"
         raise refuse("effort", search.budget / BUDGET, allowed)
     asked = replace(search.question, loss=loss)
     known = replace(confirmation, question=asked, scanned={}, looked={}, played={})
-    found = _made(replace(search, question=asked), known, score, answer)
-    return replace(found, smallest_loss=loss, asked_for_loss=True)
+    found = _made(replace(search, question=asked), known, score, answer, asks_for_loss=True)
+    return replace(found, smallest_loss=loss, likely_loss=again.likely)
 
 
-def frontier(search: Search) -> tuple[Point, ...]:
-    """Every policy of the search; dominated: another has both a lower mean loss and no higher chance."""
+def frontier(search: Search, asks_for_loss: bool = False) -> tuple[Point, ...]:
+    """Every policy of the search; dominated: another has both a lower mean loss and no higher chance, or no
+    larger loss that can be promised if that is asked for."""
     scores = list(search.scores.values())
+    risks = [score.promised if asks_for_loss else score.chance.value for score in scores]
     found = []
-    for score in scores:
+    for score, risk in zip(scores, risks, strict=True):
         beaten = any(
-            other.mean < score.mean - score.error - other.error and other.chance.value <= score.chance.value
-            for other in scores
+            other.mean < score.mean - score.error - other.error and lower <= risk
+            for other, lower in zip(scores, risks, strict=True)
         )
         curve = search.curves[score.candidate.curve]
         one = score.candidate
@@ -356,6 +410,7 @@ def frontier(search: Search) -> tuple[Point, ...]:
                 score.chance,
                 beaten,
                 score.promised,
+                score.paths,
             )
         )
     return tuple(sorted(found, key=lambda point: (point.curve, point.scale)))

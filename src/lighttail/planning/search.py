@@ -35,6 +35,7 @@ EXACT_SECONDS = 0.15  # for the exact chance of one candidate
 CLOSE = 2.0  # standard errors within which two means may be equal
 BUDGET = 2e9  # pulls of a search, about
 CONFIRM = 0.25  # of the budget, to confirm one choice
+CONFIRM_LATE = 4.0  # times more if rewards come late
 SUSPECTS = 3  # problems in which a choice is confirmed
 LATER_LOOK = 4  # the number of the look that mostly confirms a choice, about
 HARDLY = 0.1  # of the limit: a smaller chance is not aimed at
@@ -130,7 +131,7 @@ class Search:
         of the problems that look worst, and after a few looks. With very few paths nothing can be shown."""
         question = self.question
         problems = SUSPECTS if question.everywhere and len(question.family.members) > 1 else 1
-        paths = max(1, int(CONFIRM * self.budget / (problems * question.horizon)))
+        paths = max(1, int(confirming(question, CONFIRM * self.budget) / (problems * question.horizon)))
         return max(HARDLY * question.limit, reachable(question.limit, paths, FIRST_TAIL / LATER_LOOK**2))
 
     def weighted(self, policy: Policy) -> bool:
@@ -139,9 +140,31 @@ class Search:
             return False
         return any(policy == known and not sure(chance) for (known, _), chance in self.known.items())
 
+    def dear(self, policy: Policy) -> int:
+        """How many times longer than usual a pull of a policy takes, about."""
+        return max((self.curves[one.curve].dear for one in self.scores if one.policy == policy), default=1)
+
     def at_edge(self, policy: Policy) -> bool:
         """Whether a policy was found at the edge of its curve."""
         return any(policy == known for known, _ in self.known)
+
+    def seen_less(self, score: Score) -> bool:
+        """Whether the chance of a policy comes from fewer paths than those of others, because its pulls take
+        long."""
+        curve = self.curves[score.candidate.curve]
+        few = fewer(self.sized(ROUNDS[-1]).hits, curve)
+        return self.question.everywhere and curve.dear > 1 and 0 < score.paths <= few
+
+    def seen_more(self, score: Score) -> Score:
+        """The score of such a policy with more and more paths: as many as of others, or until it seems to
+        break the limit. To confirm it takes long, and one that is lucky with few paths mostly breaks it."""
+        asked, dear = self.sized(ROUNDS[-1]), self.curves[score.candidate.curve].dear
+        for turn in range(math.ceil(math.log2(dear))):
+            more = asked._replace(hits=min(dear, 2 ** (turn + 1)) * asked.hits)
+            (score,) = self.score([score.candidate], more, len(ROUNDS) + 40 + turn, "search, slow policies")
+            if score.chance.value > self.question.limit:
+                break
+        return score
 
     def _rounds(
         self,
@@ -362,7 +385,15 @@ def expected_pulls(question: Question, budget: float) -> int:
     weighted paths if chances are rare, which cost the same however small the effort is."""
     paths = BASE * factor_of(question, budget)
     rare = round(factor_of(question, budget) * ROUNDS[-1].hits) * question.limit < FEW
-    return int(1.5 * paths * question.horizon + (RARE_PULLS if rare else 0.0))
+    if question.straight:
+        return int(1.5 * paths * question.horizon + (RARE_PULLS if rare else 0.0))
+    return int(2.5 * (paths * question.horizon + confirming(question, CONFIRM * budget)))
+
+
+def confirming(question: Question, budget: float) -> float:
+    """The pulls with which one choice is confirmed, at most. Late rewards have no exact laws and no weighted
+    paths, so that many paths must be counted."""
+    return budget if question.straight else CONFIRM_LATE * budget
 
 
 def factor_of(question: Question, budget: float) -> float:

@@ -150,11 +150,12 @@ def _draw_curve(axes: Axes, plan: Plan, points: Sequence[Point], colour: str, sc
 
 def well_known(plan: Plan, point: Point) -> bool:
     """Whether the intervals of a point are narrow enough to show it plainly: a mean within a quarter, and a
-    chance within a factor of three or, if nothing was seen, within ten times the limit."""
+    chance within a factor of three or, if nothing was seen, within ten times the limit. A loss that is
+    reached with the allowed chance needs so many paths that one of them is expected to reach it."""
     if Z * point.error > 0.25 * point.mean:
         return False
     if plan.asked_for_loss:
-        return True
+        return point.paths * plan.limit >= 1.0
     if _unseen(plan, point):
         return point.chance.high <= 10.0 * plan.limit
     return point.chance.high <= 3.0 * point.chance.value
@@ -202,6 +203,9 @@ def _draw_options(axes: Axes, plan: Plan, scale: Scale) -> None:
         star = marks[part] == "*"
         look: Any = {"markerfacecolor": "#ffd400" if star else "white", "markeredgecolor": INK}
         y = max(place, 1.05 * scale.floor)
+        if star and plan.likely_loss < plan.loss:
+            ends: Any = {"color": INK, "linewidth": 1.4, "marker": "_", "markevery": [1], "zorder": 4.5}
+            axes.plot([one.mean_loss.value] * 2, [y, plan.likely_loss], **ends)
         axes.plot(
             one.mean_loss.value,
             min(y, 1.0) if scale.logarithmic else y,

@@ -18,6 +18,7 @@ from lighttail.report.plan_words import (
     family_words,
     limit_words,
     misjudged_rows,
+    name_of,
     rows,
     run_parts,
     worst_words,
@@ -27,7 +28,7 @@ from lighttail.system.versions import used_versions, versions_line
 LONG = 24  # letters from which a cell without an interval may take several lines
 LOSSES = (
     "The losses of simulated runs over the family. Triangle: the mean; dashed line: the limit; filled: "
-    "light-tailed by design; hatched: not"
+    "light-tailed by design; hatched: not. An even split has one bar per problem, because its loss is no luck"
 )
 
 
@@ -109,12 +110,14 @@ def _frontier_caption(plan: Plan) -> str:
 
 def _reading(plan: Plan) -> str:
     seek = (
-        "The lower a point lies, the smaller is the loss that can be promised. Longer searches can promise "
-        "smaller losses."
+        "The lower a policy lies, the smaller is the loss that can be promised. The marks come from few runs "
+        "each, so that they are rough and mostly too low. The star is an upper 95 % limit from fresh runs, "
+        "and the line below it ends at the estimate from these runs. More effort can promise a smaller loss."
         if plan.asked_for_loss
         else "A policy below the dashed line is allowed. Among these policies the plan seeks the one that is "
-        "farthest to the left. An arrow downwards marks the upper limit of a chance: no simulated run lost "
-        "so much."
+        "farthest to the left. The star and the other large marks are estimates from fresh runs; the best of "
+        "the small marks look better than they are. An arrow downwards marks the upper limit of a "
+        "chance: no simulated run lost so much."
     )
     return (
         f"{seek} Along a curve the exploration grows towards the end that has the curve's name. Too little "
@@ -136,18 +139,18 @@ def _over_family(plan: Plan) -> str:
 
 def _misjudged(plan: Plan) -> str:
     return (
-        f"The choice, {plan.choice.label}, is kept as it is and played in a world other than the one planned "
-        "for. The limit grows with the horizon. If the gaps are larger, there is more to lose, so that a "
-        "larger chance is no fault of the policy alone."
+        f"The {name_of(plan)}, {plan.choice.label}, is played in a world other than the one planned for. The "
+        "limit grows with the horizon. If the gaps are larger, there is more to lose, so that a larger "
+        "chance is no fault of the policy alone."
     )
 
 
 def _confirmed(plan: Plan) -> str:
+    done = f"{name_of(plan)} was {'confirmed' if plan.met else 'estimated'}"
     if plan.over == "average" or (len(plan.family.members) == 1 and plan.family.low is None):
-        return "in the same way"
-    return (
-        f"in {counted(plan.choice.confirmed_in, 'problem')} in which it looks worst, not in the whole family"
-    )
+        return f"{done} in the same way"
+    many = counted(plan.choice.confirmed_in, "problem")
+    return f"{done} in {many} in which it looks worst, not in the whole family"
 
 
 def _made(plan: Plan) -> str:
@@ -155,8 +158,8 @@ def _made(plan: Plan) -> str:
         f"{plan.pulls:,} pulls were simulated. A search plays every policy over a range of tunings with few "
         "runs, and the promising policies with more and more runs. The numbers of the search choose, and the "
         "best of many candidates looks better than it is. So the table does not repeat the numbers of the "
-        "search: each policy in it was played again with fresh random numbers, and the chance of the choice "
-        f"was confirmed {_confirmed(plan)}. Its interval allows for every look that was "
+        "search: each policy in it was played again with fresh random numbers, and the chance of the "
+        f"{_confirmed(plan)}. Its interval allows for every look that was "
         "taken at a candidate. The last column of the table says where a chance comes from: an exact law, "
         "simulated runs, a method for rare events, or a proven upper bound. "
         f"{NOMINAL}"

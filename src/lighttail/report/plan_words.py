@@ -13,7 +13,7 @@ from lighttail.noises import Noise
 from lighttail.outcomes.format import amount, chance
 from lighttail.outcomes.losing import EXPLAINED
 from lighttail.planning import Plan
-from lighttail.planning.answer import Option, chance_words, loss_words
+from lighttail.planning.answer import Option, chance_words, loss_words, of_noise
 from lighttail.planning.sensitivity import Misjudged
 from lighttail.reading.words import words_of
 
@@ -54,14 +54,16 @@ def tuning(one: Option) -> str:
     if not one.scale > 0.0:
         return ""
     if one.unit == "kappa / sigma":
-        return f"{one.scale:.2g} of the noise"
+        return of_noise(one.scale)
     return f"{one.scale:.3g} {one.unit}" if one.unit.startswith("pulls") else f"{one.unit} = {one.scale:.3g}"
 
 
 def family_words(plan: Plan) -> str:
     """What is known of the problem, how long the experiment is, and when rewards become known."""
     family, count = plan.family, len(plan.family.members)
-    known = f"What is known: {family.about}; the standard deviation of one reward is {family.sigma:.3g}."
+    noise = "the standard deviation of one reward"
+    noise += " of the noisiest arm, on average over the family," if count > 1 else ""
+    known = f"What is known: {family.about}; {noise} is {family.sigma:.3g}."
     long = f"The experiment has {plan.horizon:,} pulls."
     average = f"Mean losses are averages over {count} problems that stand for all problems that are possible."
     return " ".join(filter(None, (known, long, plan.course.words(), average if count > 1 else "")))
@@ -76,10 +78,11 @@ def limit_words(plan: Plan) -> str:
     if plan.over == "average":
         return f"The limit is {asked}, on average over these {count} problems."
     many = "problem" if plan.choice.confirmed_in == 1 else f"{plan.choice.confirmed_in} problems"
+    done = f"{name_of(plan)} was {'confirmed' if plan.met else 'estimated'}"
     return (
         f"The limit is {asked}, in the worst problem that is possible. The plan looks for this problem. The "
-        f"chance of the choice was confirmed in the {many} that looked worst, not in all problems that are "
-        "possible; the table shows the chance in the worst problem found."
+        f"chance of the {done} in the {many} that looked worst, not in all problems that are possible; the "
+        "table shows the chance in the worst problem found."
     )
 
 
@@ -99,13 +102,18 @@ def notes(plan: Plan) -> list[str]:
     return [*found, NOMINAL] if nominal else found
 
 
+def name_of(plan: Plan) -> str:
+    """What the policy of the answer is."""
+    return "choice" if plan.met else "nearest policy"
+
+
 def worst_words(plan: Plan) -> str:
     """The problem in which the choice is at its worst; empty if there is one problem alone."""
     if len(plan.family.members) == 1 and plan.family.low is None:
         return ""
     worst = plan.choice.worst
     means = ", ".join(f"{mean:.4g}" for mean in worst.means)
-    return f"The choice is at its worst if the means of the arms are {means}."
+    return f"The {name_of(plan)} is at its worst if the means of the arms are {means}."
 
 
 def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
