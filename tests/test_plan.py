@@ -215,6 +215,27 @@ def test_how_long_an_experiment_must_be() -> None:
     assert least > 0.02
 
 
+def test_the_search_for_the_length_says_which_length_it_tries() -> None:
+    told = list[tuple[str, int]]()
+    found = lt.plan(
+        PROBLEM,
+        horizon=None,
+        loss_per_pull=0.3,
+        chance=0.02,
+        seed=4,
+        effort=QUICK,
+        policies=[lt.UCB(lt.LightTailed(0.1))],
+        delay=60,
+        progress=lambda part, pulls: told.append((part, pulls)),
+    )
+    assert found.met
+    tried = {int(part.split()[1].replace(",", "")) for part, _ in told if part.startswith("are ")}
+    assert len(tried) >= 3
+    assert found.horizon in tried
+    assert min(tried) > 60  # with fewer pulls no reward is known in time, and nothing is played
+    assert any(not part.startswith("are ") for part, _ in told)  # the plan itself
+
+
 def test_delays_are_planned_for() -> None:
     asked = {"horizon": 100, "loss": 50, "chance": 0.05, "seed": 3, "effort": QUICK}
     asked["policies"] = [lt.UCB(lt.LightTailed(0.1))]

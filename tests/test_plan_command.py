@@ -40,10 +40,12 @@ from lighttail.report.plan_words import (
     live_lines,
     misjudged_rows,
     noise_words,
+    notes,
     python_words,
     rewards_of,
     rows,
     run_parts,
+    tail_words,
 )
 
 plan_module = importlib.import_module("lighttail.cli.plan")
@@ -382,6 +384,17 @@ def test_the_page_says_what_the_plan_says(plan: lt.Plan, tmp_path: Path) -> None
     saved = json.loads((tmp_path / "results.json").read_text())
     assert saved["command"] == plan.made_by
     assert len(saved["frontier"]) == len(plan.frontier)
+
+
+def test_a_choice_without_a_light_tail_says_so(plan: lt.Plan) -> None:
+    """A choice whose tail is light by a theorem (control), or whose loss has no chance in it, does not."""
+    assert tail_words(plan) == ""
+    standard = replace(plan.choice, policy=lt.UCB(lt.Standard(0.2)), label="UCB + Standard(0.2)")
+    heavy = replace(plan, choice=standard)
+    assert tail_words(heavy) in notes(heavy)
+    assert tail_words(heavy).startswith("No theorem makes large losses of UCB + Standard(0.2) exp")
+    assert tail_words(replace(heavy, met=False)) == ""
+    assert tail_words(replace(heavy, choice=plan.even)) == ""
 
 
 def test_a_plan_for_the_smallest_loss_is_shown_too(promise: lt.Plan, tmp_path: Path) -> None:

@@ -477,7 +477,7 @@ def test_a_larger_limit_is_named_for_a_policy_whose_chances_were_weighted() -> N
     family, policy = lt.Family.rates(0.3, 0.7, arms=3, members=4), lt.UCB(lt.LightTailed(0.2))
     question = Question(family, 60, 15.0, 0.01, True)
     confirmation = Confirmation(question, Bench(60, 1, 1), 1e6, weighted=lambda policy: True)
-    loss, answer = confirmation.for_any_loss().promise(policy, ())
+    loss, _, answer = confirmation.for_any_loss().promise(policy, ())
     assert answer.chance.high <= 0.01
     assert 0.0 < loss < family.most_lost(60)
 

@@ -158,7 +158,7 @@ def plan(
         pulls = HORIZON if horizon is None else horizon
     wait, group = parse_course(delay, batch, never)
     filled = {**described, "horizon": pulls, "lose_at_most": loss}
-    if arms is None and described["means"] is None and described["data"] is None:
+    if arms is None and described["means"] is None and described.get("data") is None:
         filled["arms"] = ARMS
     command = opt.command_again(context, **filled)
     with opt.report_folder(out, as_json), _own_names():
@@ -190,7 +190,7 @@ def family_from(described: dict[str, Any], **rest: Any) -> Family:
 
     rest: the further options, each of which has a meaning with some descriptions alone, and the seed.
     """
-    if described["data"] is None:
+    if described.get("data") is None:
         opt.left_out("without data", arm_column=rest["arm_column"], reward_column=rest["reward_column"])
     (first, value), *others = [(name, value) for name, value in described.items() if value is not None]
     for name, other in others:
@@ -268,7 +268,7 @@ def _show(found: Plan, path: Path) -> None:
     screen = opt.console()
     screen.print(found.sentence())
     table = [(f"{part}: {name}", *numbers) for part, name, *numbers in rows(found)]
-    title = f"{found.family!r}; {found.horizon:,} pulls"
+    title = "; ".join(filter(None, (repr(found.family), f"{found.horizon:,} pulls", found.course.short())))
     screen.print(plain_table(title, COLUMNS[1:], table, screen.width))
     for note in notes(found):
         screen.print(note)

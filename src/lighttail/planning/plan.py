@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,8 @@ def plan(
     policies: those to choose from, each over its tuning; the shipped ones unless given. also: further ones.
     delay, batch: when rewards become known, as in `simulate`.
     effort: times as many paths as usual.
-    seed, threads, progress: as in `simulate`; a function is called with (what is done, pulls so far).
+    seed, threads, progress: as in `simulate`; a function is called with (what is done, pulls so far), from 0
+        on for each horizon that is tried.
 
     docs/planning.md says how the search works and what is guaranteed.
 
@@ -113,6 +114,7 @@ def _planned(
     """The plan, and the looks that were taken so far: search, confirm and put the plan together."""
     budget = BUDGET * check_effort(effort)
     _check_enough(question, budget)
+    _check_sight(question, course)
     expected = expected_pulls(question, budget)
     with parts_reporter(progress, expected, "pulls") as report:
         bench = bench_of(question, course, report)
@@ -149,6 +151,19 @@ def _check_enough(question: Question, budget: float) -> None:
         raise refuse("effort", budget / BUDGET, f"at least {above(least):g} to promise a loss at this chance")
 
 
+def _check_sight(question: Question, course: Course) -> None:
+    """Refuse rewards that all become known too late for any decision."""
+    for field, first in (("batch", course.batch), ("delay", course.delay.shortest)):
+        if blind(question, first):
+            allowed = f"below {question.horizon:,}, the horizon: no reward would become known in time"
+            raise refuse(field, int(first) if math.isfinite(first) else first, allowed)
+
+
+def blind(question: Question, first: float) -> bool:
+    """Whether the first reward becomes known after the last decision, if it does so after `first` pulls."""
+    return first >= question.horizon - 1
+
+
 def _shortest(
     family: Any,
     horizon: Any,
@@ -174,12 +189,22 @@ def _shortest(
     if not share < most * (1.0 - 1e-9):
         raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
 
+    @cache
     def likely(pulls: int) -> bool:
         question, course, curves = asked(pulls, share * pulls)
-        search = Search(question, curves, bench_of(question, course), SHORT * BUDGET * check_effort(effort))
-        return any(score.likely(question.limit) for score in search.run())
+        if blind(question, max(course.batch, course.delay.shortest)):
+            return False
+        budget = SHORT * BUDGET * check_effort(effort)
+        expected = expected_pulls(question, budget)
+        with parts_reporter(progress, expected, "pulls") as report:
+            bench = bench_of(question, course, report and partial(_tried, report, pulls))
+            bench.expect(expected)
+            quick = [curve for curve in curves if curve.dear == 1]  # slow policies are left to the plan
+            search = Search(question, quick, bench, budget)
+            return any(score.likely(question.limit) for score in search.run())
 
-    low, high = 0, max(8 * family.arms, 32)
+    alike = (family.sigma / share) ** 2  # pulls of an arm until a gap of this size is as large as the error
+    low, high = 0, round(min(LONGEST / 2, max(8 * family.arms, 32, alike)))
     while likely(high) and high > 2 * family.arms:
         low, high = 0, max(2 * family.arms, high // 2)
     while not likely(high):
@@ -197,6 +222,11 @@ def _shortest(
             break
         high = math.ceil(NEAR * high)
     return replace(found, asked_for_horizon=True)
+
+
+def _tried(report: Callable[..., None], pulls: int, part: str, *counts: int) -> None:
+    """Report a part of the search for the shortest horizon, with the horizon that is tried."""
+    report(f"are {pulls:,} pulls enough? {part}", *counts)
 
 
 def _bench(seed: int, threads: Any, question: Question, course: Course, report: Any = None) -> Bench:
@@ -242,12 +272,6 @@ def _asked(
         for one in curve.candidates(turn)[:1]:
             check_settings(one.policy, first, pulls, paths=2, seed=0, threads=1)
             course = check_course(one.policy, first, pulls, delay, batch)
-    unknown = f"below {pulls:,}, the horizon: no reward would become known in time"
-    if course.batch >= pulls:
-        raise refuse("batch", batch, unknown)
-    if course.delay.shortest + 1 >= pulls:
-        least = course.delay.shortest
-        raise refuse("delay", int(least) if math.isfinite(least) else delay, unknown)
     if course.delay.never == 1.0:
         raise refuse("never", course.delay.never, "below 1: no reward would become known")
     return Question(family, pulls, lost, limit, everywhere, not course.late), course, curves

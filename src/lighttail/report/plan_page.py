@@ -21,6 +21,7 @@ from lighttail.report.plan_words import (
     name_of,
     rows,
     run_parts,
+    tail_words,
     worst_words,
 )
 from lighttail.system.versions import used_versions, versions_line
@@ -39,7 +40,8 @@ def page(plan: Plan, command: str, frontier: bytes, losses: bytes, above: str = 
 <p class="verdict">{unbroken(plan.sentence())}</p>
 <h2>The numbers</h2>
 {_table(COLUMNS, rows(plan), 2)}
-<p>{EXPLAINED["pseudo_regret"]} The brackets contain 95&nbsp;% intervals. {unbroken(worst_words(plan))}</p>
+<p>{EXPLAINED["pseudo_regret"]} The brackets contain 95&nbsp;% intervals. {unbroken(worst_words(plan))}
+{unbroken(tail_words(plan))}</p>
 <h2>Run it</h2>
 {_run(plan)}
 {_closer(plan)}

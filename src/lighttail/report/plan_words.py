@@ -99,7 +99,19 @@ def notes(plan: Plan) -> list[str]:
         [lost, f"Chances are those {where}; mean losses are averages over the family."] if several else [lost]
     )
     nominal = any(one.nominal for one in plan.options().values())
-    return [*found, NOMINAL] if nominal else found
+    return [*found, *filter(None, (tail_words(plan), NOMINAL if nominal else ""))]
+
+
+def tail_words(plan: Plan) -> str:
+    """That the choice keeps the limit without a light tail; empty if a theorem proves its tail light."""
+    one = plan.choice
+    if not plan.met or one.policy.light_tailed or one.chance.low == one.chance.high:
+        return ""
+    return (
+        f"No theorem makes large losses of {one.label} exponentially rare: it keeps the limit in an "
+        "experiment of this length because it explores enough. If the experiment grows, the chance of a loss "
+        "that grows alike may fall slowly."
+    )
 
 
 def name_of(plan: Plan) -> str:
