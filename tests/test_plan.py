@@ -215,6 +215,21 @@ def test_how_long_an_experiment_must_be() -> None:
     assert least > 0.02
 
 
+def test_a_length_is_enough_only_if_a_policy_is_confirmed_there() -> None:
+    """What a short search finds is lucky, so that it is confirmed before the plan is made: the first plan is
+    met. Where chances must be counted, an effort that cannot confirm one is refused at once."""
+    asked = {"horizon": None, "loss_per_pull": 0.06, "chance": 0.02, "seed": 5, "effort": QUICK}
+    asked["policies"] = [lt.UCB(lt.LightTailed(0.1)), lt.UCB(lt.AnyTime(0.1))]
+    family, told = lt.Family.rates(0.3, 0.7, arms=2), list[str]()
+    found = lt.plan(family, progress=lambda part, pulls: told.append(part), **asked)
+    assert found.met
+    assert any(part.startswith(f"are {found.horizon:,} pulls enough? confirming") for part in told)
+    out = lt.simulate(found.choice.policy, found.choice.worst, horizon=found.horizon, paths=100_000, seed=11)
+    assert out.exceedance(found.loss, "pseudo_regret").low <= 0.02
+    with pytest.raises(lt.BadInput, match=r"effort must be at least .* to confirm this chance with 68 pulls"):
+        lt.plan(family, delay=3, **asked | {"chance": 1e-9})
+
+
 def test_the_search_for_the_length_says_which_length_it_tries() -> None:
     told = list[tuple[str, int]]()
     found = lt.plan(

@@ -142,6 +142,11 @@ class Bench:
         entropy = np.random.SeedSequence([self.seed, stage, place, *means]).generate_state(2, np.uint64)
         return int(entropy[0]) << 64 | int(entropy[1])
 
+    def apart(self, number: int) -> Bench:
+        """The same bench with a seed of its own, which depends on this one's and on a number."""
+        seed = np.random.SeedSequence([self.seed, number]).generate_state(1, np.uint64)[0]
+        return replace(self, seed=int(seed))
+
     def _job(self, play: Play) -> Job:
         """The simulation of a play. Its method is the one that is faster for the policy on the first problem
         on which it was played."""

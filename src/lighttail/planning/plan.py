@@ -113,23 +113,15 @@ def _planned(
 ) -> tuple[Plan, int]:
     """The plan, and the looks that were taken so far: search, confirm and put the plan together."""
     budget = BUDGET * check_effort(effort)
-    _check_enough(question, budget)
+    if question.asks_for_loss:
+        _check_enough(question, budget, "to promise a loss at this chance")
     _check_sight(question, course)
     expected = expected_pulls(question, budget)
     with parts_reporter(progress, expected, "pulls") as report:
         bench = bench_of(question, course, report)
         bench.expect(expected)
         search = Search(question, curves, bench, budget)
-        confirmation = Confirmation(
-            question,
-            bench,
-            CONFIRM * budget,
-            looks,
-            search.weighted,
-            search.counted,
-            search.dear,
-            looked=search.known,
-        )
+        confirmation = _confirmation(search, budget, looks)
         ranked = search.run()
         if question.asks_for_loss:
             found = _smallest_loss(search, confirmation, ranked)
@@ -138,17 +130,29 @@ def _planned(
         return found, confirmation.looks
 
 
-def _check_enough(question: Question, budget: float) -> None:
-    """Refuse an effort with which no loss could be promised: an upper limit of a quantile needs more paths
-    than hit the allowed chance by luck."""
-    if not question.asks_for_loss:
-        return
+def _confirmation(search: Search, budget: float, looks: int = 0) -> Confirmation:
+    """What confirms the choices of a search. budget: of a plan, of which each choice has its part."""
+    return Confirmation(
+        search.question,
+        search.bench,
+        CONFIRM * budget,
+        looks,
+        search.weighted,
+        search.counted,
+        search.dear,
+        looked=search.known,
+    )
+
+
+def _check_enough(question: Question, budget: float, purpose: str) -> None:
+    """Refuse an effort with which no chance could be shown to be within the limit by counting paths: more are
+    needed than hit the limit by luck."""
     problems = SUSPECTS if question.everywhere and len(question.family.members) > 1 else 1
     paths = confirming(question, CONFIRM * budget) / (problems * question.horizon)
     needed = -math.log(FIRST_TAIL / (PROMISES + 1) ** 2) / question.limit
     if paths < needed:
         least = budget / BUDGET * needed / paths
-        raise refuse("effort", budget / BUDGET, f"at least {above(least):g} to promise a loss at this chance")
+        raise refuse("effort", budget / BUDGET, f"at least {above(least):g} {purpose}")
 
 
 def _check_sight(question: Question, course: Course) -> None:
@@ -176,9 +180,9 @@ def _shortest(
 ) -> Plan:
     """The plan for the shortest horizon at which the limit can be met.
 
-    Short searches double the horizon until one policy is likely within the limit, and then halve the way
-    back. The plan for the horizon found is made with the whole effort, and for a tenth more if it fails. All
-    plans that are made share one error: the looks of one plan count for the next.
+    Short searches double the horizon until one policy is confirmed within the limit, and then halve the way
+    back. The plan for the horizon found is made with the whole effort and fresh random numbers, and for a
+    tenth more if it fails. All plans that are made share one error: the looks of one plan count for the next.
     """
     if horizon is not None:
         raise refuse("loss_per_pull", per_pull, "left out if a horizon is given")
@@ -190,31 +194,37 @@ def _shortest(
         raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
 
     @cache
-    def likely(pulls: int) -> bool:
+    def enough(pulls: int) -> bool:
         question, course, curves = asked(pulls, share * pulls)
         if blind(question, max(course.batch, course.delay.shortest)):
             return False
-        budget = SHORT * BUDGET * check_effort(effort)
-        expected = expected_pulls(question, budget)
+        budget = BUDGET * check_effort(effort)
+        if not (question.straight and question.everywhere):
+            _check_enough(question, budget, f"to confirm this chance with {pulls:,} pulls")
+        expected = expected_pulls(question, SHORT * budget)
         with parts_reporter(progress, expected, "pulls") as report:
-            bench = bench_of(question, course, report and partial(_tried, report, pulls))
+            bench = bench_of(question, course, report and partial(_tried, report, pulls)).apart(pulls)
             bench.expect(expected)
             quick = [curve for curve in curves if curve.dear == 1]  # slow policies are left to the plan
-            search = Search(question, quick, bench, budget)
-            return any(score.likely(question.limit) for score in search.run())
+            search = Search(question, quick or curves, bench, SHORT * budget)
+            ranked = search.run()
+            if not any(score.likely(question.limit) for score in ranked):
+                return False
+            _, answer = confirmed(search, _confirmation(search, budget), ranked)
+            return answer.chance.high <= question.limit
 
     alike = (family.sigma / share) ** 2  # pulls of an arm until a gap of this size is as large as the error
     low, high = 0, round(min(LONGEST / 2, max(8 * family.arms, 32, alike)))
-    while likely(high) and high > 2 * family.arms:
+    while enough(high) and high > 2 * family.arms:
         low, high = 0, max(2 * family.arms, high // 2)
-    while not likely(high):
+    while not enough(high):
         low, high = high, 2 * high
         if high > LONGEST:
             allowed = f"larger: no policy was found that meets it within {LONGEST:,} pulls"
             raise refuse("loss_per_pull", per_pull, allowed)
     while high > NEAR * low > 0:
         middle = round(math.sqrt(low * high))
-        low, high = (low, middle) if likely(middle) else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     looks = 0
     for _ in range(LONGER):
         found, looks = _planned(*asked(high, share * high), bench_of, effort, progress, looks)
