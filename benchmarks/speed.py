@@ -13,7 +13,7 @@ import numpy as np
 import lighttail as lt
 from lighttail.delays import wait
 from lighttail.kernels import kernel_for, stream
-from lighttail.kernels.generic import late_kernel, stepping_kernel
+from lighttail.kernels.generic import generic_kernel, late_kernel
 
 HORIZON = 500
 PATHS = 400
@@ -72,7 +72,7 @@ def any_rule(policy: lt.Policy, arms: int) -> tuple[float, float]:
     """The generic kernel over the accelerated one, and rewards 100 pulls late over the generic kernel."""
     problem, delay = lt.Bandit(np.linspace(0.0, 1.0, arms)), lt.FixedDelay(100)
     noise, rule = type(problem.noise), policy.rule()
-    generic = stepping_kernel(rule, noise.shock, noise.reward)
+    generic = generic_kernel(rule, noise.shock, noise.reward)
     late = late_kernel(rule, noise.shock, noise.reward, wait)
     nothing = np.zeros((4, arms)), np.zeros((arms, rule.notes)), np.zeros((0, 2), np.int64)
     course = (delay.params(), 1, 103, 0, *nothing, np.zeros((0, rule.memo)))

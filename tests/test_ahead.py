@@ -21,6 +21,7 @@ from test_live_faults import reconciled, retried, reward_of
 from lighttail.live import Office, open_journal
 from lighttail.live import desk as desk_module
 from lighttail.live.awaiting import AsyncDesk
+from lighttail.live.journal import Kept
 from lighttail.live.requests import Ticket, Told, ask_for, tell_of
 from lighttail.live.worker import Timers
 from lighttail.live.writer import Past
@@ -190,6 +191,25 @@ def test_what_was_accepted_is_written_before_a_desk_closes() -> None:
     kept = journal.snapshot("one")
     assert kept is not None
     assert kept.seq == journal.head("one")[0] == 7
+
+
+@pytest.mark.parametrize(("often", "last"), [(40, 51), (100, 0)])
+def test_a_book_that_took_long_to_add_up_is_kept_though_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch, often: int, last: int
+) -> None:
+    """A server that is killed again and again must not replay a whole journal at every start."""
+    journal = AheadJournal()
+    with desk_of(journal) as desk:
+        desk.ask(50)
+        book = book_of(desk)
+    journal.keep("one", Kept(0, "of a format that is too old"))
+    monkeypatch.setattr(desk_module, "SNAPSHOT_EVERY", often)
+    office = Office(journal)
+    assert book_of(office.desk("one")) == book
+    kept = journal.snapshot("one")
+    assert kept is not None
+    assert kept.seq == last
+    office.close()
 
 
 def test_windows_that_fill_commits_are_closed_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

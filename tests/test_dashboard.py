@@ -562,6 +562,21 @@ def test_no_get_changes_and_no_foreign_page_can() -> None:
         assert client.get("/v1/experiments/one").json()["paused"] is True
 
 
+def test_a_line_break_at_the_end_of_a_path_is_no_part_of_a_name() -> None:
+    """The path of a route is a pattern that also fits a path with a line break at its end."""
+    with client_of() as client:
+        client.post("/v1/experiments", json=ONE)
+        for act, field, then in (
+            ("pause", "paused", True),
+            ("resume", "paused", False),
+            ("stop", "stopped", True),
+        ):
+            done = client.post(f"/experiments/one/{act}%0A", content=b"", headers=FORM | HERE)
+            assert (done.status_code, done.headers["location"]) == (303, "/experiments/one")
+            assert client.get("/v1/experiments/one").json()[field] is then
+        assert client.get("/static/page.js%0A").content == client.get("/static/page.js").content
+
+
 def test_a_browser_keeps_a_key_and_may_do_what_the_key_may(tmp_path: Path) -> None:
     place = tmp_path / "keys.json"
     texts = {role: add_key(place, role, role) for role in ROLES}

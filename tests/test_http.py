@@ -373,6 +373,7 @@ def test_pages_escape_names_and_load_nothing(client: Client) -> None:
         text = page.text.replace('<script src="/static/page.js" defer></script>', "")  # its own file
         for outside in ("<script", "src=", "@import", "https://", "//"):
             assert outside not in text
+        assert "\\x0a" not in text  # a line break in a description is a space
     assert "/v1/experiments/{name}/ask" in client.get("/docs").text
     assert ">one<" in client.get("/").text
 

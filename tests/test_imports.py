@@ -114,6 +114,29 @@ def test_the_check_notices_an_import_upwards(layer: str, source: str, found: set
     assert upward(layer, source) == found
 
 
+def missing(source: str) -> set[str]:
+    """The names that a program imports from lighttail and that are not there."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "lighttail":
+            for alias in node.names:
+                program = f"from {node.module} import {alias.name}"
+                try:
+                    exec(program, {})
+                except ImportError:
+                    found.add(program)
+    return found
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "docs", "examples", "release"])
+def test_programs_that_no_test_runs_import_what_there_is(folder: str) -> None:
+    programs = list((SOURCES.parents[1] / folder).rglob("*.py"))
+    assert programs
+    assert [(file.name, names) for file in programs if (names := missing(file.read_text()))] == []
+    control = "from lighttail.kernels.generic import late_kernel, stepping"
+    assert missing(control) == {"from lighttail.kernels.generic import stepping"}
+
+
 def test_a_report_shows_and_plays_nothing() -> None:
     playing = {"random", "kernels", "gpu", "running"}
     assert {room for one, room in edges() if one == "report"} & playing == set()

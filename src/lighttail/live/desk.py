@@ -280,6 +280,7 @@ class Desk(Verbs):
             with self.journal.turn(self.name) as turn:
                 self._book, self._kept = current(book, turn), kept
                 self._group = Group(self.name, self._landed, turn.last, turn.digest)
+            self._keep_snapshot(self._often())  # what took long to add up is not added up again
             self._finder = self.journal.finder(self.name)
         return self._book
 

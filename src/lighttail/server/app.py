@@ -175,7 +175,11 @@ class Pages:
             for method, operation in operations.items()
         ]
         shapes = [
-            (el("h3", name, id=name), el("p", shape.get("description")), el("ul", _fields(shape)))
+            (
+                el("h3", name, id=name),
+                el("p", " ".join(shape.get("description", "").split())),
+                el("ul", _fields(shape)),
+            )
             for name, shape in found["components"]["schemas"].items()
         ]
         content = html(

@@ -189,8 +189,8 @@ class Dashboard:
         return go_to(f"/experiments/{body['name']}")
 
     async def change(self, visit: Visit, name: str) -> Answer:
-        """Pause, resume or stop, as the last word of the path says, and show the page again."""
-        kind = visit.scope["path"].rpartition("/")[2]
+        """Pause, resume or stop, as the last word of the route says, and show the page again."""
+        kind = visit.scope["route"].path.rpartition("/")[2]  # a path may end with a line break, too
         await self.routes.desk_of(name, Change(kind, {}))
         return go_to(f"/experiments/{name}")
 
@@ -218,7 +218,7 @@ class Dashboard:
 
     async def static(self, visit: Visit) -> Answer:
         """A file of the pages."""
-        name = visit.scope["path"].rpartition("/")[2]
+        name = visit.scope["route"].path.rpartition("/")[2]
         content = await run_in_threadpool((page.STATIC / name).read_bytes)
         kept = (b"cache-control", b"no-cache")
         return Answer(200, content, ((b"content-type", page.FILES[name]), kept))
