@@ -12,8 +12,10 @@ from brute_force import tail_by_states
 
 import lighttail as lt
 from lighttail.tails.groups import groups_of
+from lighttail.tails.known import why_no_exact
 from lighttail.tails.levels import GaussianArms, integrate
 from lighttail.tails.sums import tail_sum
+from lighttail.tails.task import Task
 
 exact = importlib.import_module("lighttail.tails.exact")
 PROBLEM = lt.Bandit([0.2, 0.8])
@@ -309,6 +311,20 @@ def test_what_takes_long_is_said_beforehand(monkeypatch: pytest.MonkeyPatch, cap
     lt.exact_tail(TUNED["LightTailed"], PROBLEM, 200, 20.0)
     assert capsys.readouterr().err == "lighttail: the exact law takes about 5 minutes\n"
     assert exact.exact_seconds(TUNED["LightTailed"], PROBLEM, 200) == 300.0
+
+
+def test_a_law_that_takes_more_than_an_hour_is_refused_before_it_is_chosen() -> None:
+    """The seconds of a whole law and of one tail differ: each is asked of what is going to be computed."""
+    policy, problem = TUNED["LightTailed"], lt.Bandit([0.1, 0.23, 0.51, 0.67, 0.8])
+    seen = set()
+    for horizon in (500, 2000, 10_000):
+        for regret in (1.0, 0.3 * horizon, None):
+            takes = exact.exact_seconds(policy, problem, horizon, regret)
+            seen.add(isinstance(takes, lt.BadInput))
+            assert isinstance(takes, lt.BadInput) or takes <= exact.costs.MOST_SECONDS
+    assert seen == {True, False}
+    task = Task(policy, problem, 10_000, 1000.0, "pseudo_regret")
+    assert "the exact law would take about" in why_no_exact(task, math.inf)
 
 
 @pytest.mark.parametrize("pulls", [10, 20, 35, 44, 48])

@@ -23,6 +23,8 @@ from own_policies import OWN_POLICIES, Clipped, Greedy
 import lighttail as lt
 from lighttail.checks import BadInput
 from lighttail.kernels import accelerations
+from lighttail.tails.pairs import pair_routes
+from lighttail.tails.task import Task
 
 PROBLEM = lt.Bandit([0.3, 0.6, 0.5], lt.Bernoulli())
 
@@ -143,8 +145,26 @@ def test_no_kernel_asks_for_the_clock_after_the_horizon() -> None:
             lt.tail_probability(
                 policy, problem, 200, 50.0, kind=kind, method=method, seed=1, most_pulls=10**6
             )
-    with pytest.raises(IndexError):  # control
+    with pytest.raises(BadInput, match="index 201 is out of bounds"):  # control
         lt.simulate(policy, problem, horizon=201, paths=5, seed=1, method="step")
+
+
+@pytest.mark.parametrize("horizon", [2, 3, 40])
+def test_no_clock_is_asked_after_a_short_horizon(monkeypatch: pytest.MonkeyPatch, horizon: int) -> None:
+    """The checks of a formula and the routes of weighted paths, which are plain Python."""
+    asked: list[float] = []
+
+    def clock(t: float, kappa: float) -> float:
+        asked.append(t)
+        return 1.0 + math.log(t)
+
+    monkeypatch.setattr(FromTable, "clock", staticmethod(clock))
+    for kind in (lt.UCB, lt.SuccessiveElimination):
+        policy, problem = kind(FromTable(1.5)), lt.Bandit([0.2, 0.5])
+        policy.check(horizon, 2)
+        pair_routes(Task(policy, problem, horizon, 0.3 * (horizon // 2), "pseudo_regret"))
+    assert 1.0 in asked
+    assert max(asked) <= horizon
 
 
 @dataclass(frozen=True)

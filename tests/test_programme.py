@@ -359,6 +359,20 @@ def test_an_exact_programme_has_the_radii_that_are_simulated() -> None:
     assert found.low < exact < found.high
 
 
+@pytest.mark.parametrize("kind_of_policy", [lt.UCB, lt.SuccessiveElimination])
+@pytest.mark.parametrize("means", [(0.3, 0.7), (0.3, 0.5, 0.7)])
+def test_a_radius_without_a_value_is_named(kind_of_policy: Any, means: tuple[float, ...]) -> None:
+    """Tails and bounds compute radii in plain Python, where 1 / 0 is an error."""
+    policy, problem = kind_of_policy(Singular(0.5)), lt.Bandit(means)
+    for method in ("importance", "auto"):
+        with pytest.raises(
+            lt.BadInput, match=r"the radius of Singular\(kappa=0.5\) at n=35 must be a finite"
+        ):
+            lt.tail_probability(policy, problem, 90, 20.0, method=method, seed=1)
+    found = lt.tail_probability(policy, problem, 90, 20.0, method="plain", seed=1, most_pulls=10**5)
+    assert found.low < found.high
+
+
 @pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[5], POLICIES[9]], ids=name)
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_rounds_and_more_arms_take_longer(policy: lt.Policy, kind: str) -> None:

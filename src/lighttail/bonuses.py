@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from lighttail.checks import BadInput, accept, non_negative, positive, refuse
-from lighttail.members import Tuned, check_static, check_takes, reads
+from lighttail.members import FAILURES, Tuned, check_static, check_takes, reads
 
 
 def same_time(t: float, *params: float) -> float:
@@ -67,7 +67,7 @@ class Bonus(Tuned):
         params = self.params(horizon, arms)
         last = int(horizon) if math.isfinite(horizon) else 1_000_000
         steps = sorted({min(last, round(1.3**k)) for k in range(math.ceil(math.log(last, 1.3)) + 1)})
-        for t in sorted({1, 2, 3, *steps[::6], last}):
+        for t in sorted({1, min(2, last), min(3, last), *steps[::6], last}):
             clock = self.clock(float(t), *params)
             for n in (n for n in sorted({*range(1, 33), *steps}) if n <= last):
                 yield float(n), float(t), float(self.radius(float(n), clock, *params))
@@ -84,8 +84,18 @@ class Bonus(Tuned):
                     raise refuse(f"{place} at n={n:g}, t={t:g}", radius, "a finite number")
         except BadInput:
             raise
-        except (ArithmeticError, TypeError, ValueError) as error:
+        except FAILURES as error:
             raise refuse(place, str(error), "a finite number") from None
+
+    def finite_radius(self, n: float, clock: float, params: tuple[float, ...]) -> float:
+        """The radius in plain Python. Raises BadInput unless it is a finite number: `check` tries some n."""
+        try:
+            found: float | str = float(self.radius(n, clock, *params))
+        except FAILURES as error:
+            found = str(error)
+        if isinstance(found, str) or not math.isfinite(found):
+            raise refuse(f"the radius of {self!r} at n={n:g}", found, "a finite number")
+        return found
 
     def check_concave(self, horizon: float, arms: int) -> None:
         """Raise BadInput if the bonus declares `concave = True` and n * radius(n) is not concave in n, or if

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 from lighttail.checks import number, refuse
 
+FAILURES = (ArithmeticError, LookupError, TypeError, ValueError)  # of a formula where it has no value
+
 
 def check_static(cls: type, names: tuple[str, ...]) -> None:
     """Raise TypeError if a class has one of these formulas, but not as a static method."""

@@ -80,7 +80,7 @@ def elimination_chances(policy: Any, problem: Bandit, horizon: int, sigma: float
 
 
 def _radii(bonus: Bonus, params: tuple[float, ...], m: Floats, sigma: float) -> Floats:
-    return _scaled([bonus.radius(n, 0.0, *params) for n in m.tolist()], sigma, 10.0 * LARGE)
+    return _scaled([bonus.finite_radius(n, 0.0, params) for n in m.tolist()], sigma, 10.0 * LARGE)
 
 
 def _any_time(
@@ -110,7 +110,7 @@ def least_scale(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> float:
     if last > LOOKED_AT:
         why = f"the radius of {bonus} would have to be computed for each of more than {LOOKED_AT:,} pulls"
         raise no_bound("horizon", horizon, f"at most {LOOKED_AT} with a bonus of your own", why)
-    return max(0.0, min(n * bonus.radius(float(n), 0.0, *params) for n in range(1, last + 1)))
+    return max(0.0, min(n * bonus.finite_radius(float(n), 0.0, params) for n in range(1, last + 1)))
 
 
 def overtaken(gap: float, m: Floats, scale: Any, radius: Any, gaussian: bool) -> Floats:

@@ -57,7 +57,8 @@ FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.ker
 def kernel_maker(make: Callable[..., Formula]) -> Callable[..., Any]:
     """Decorates make(*parts), which returns a kernel in plain Python: the kernel is then compiled.
 
-    parts: the formulas that the kernel calls, rules (`lighttail.rules.Rule`), and None.
+    parts: what tells the kernels of one maker apart: the formulas that a kernel calls, rules
+    (`lighttail.rules.Rule`), booleans, and None.
     """
 
     @wraps(make)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import ClassVar
 
 from lighttail.checks import BadInput, accept, fraction, non_negative, positive, refuse
-from lighttail.members import Tuned, check_static
+from lighttail.members import FAILURES, Tuned, check_static
 
 SCALED = ("kappa", "beta", "sigma")  # the names of fields that grow with the noise
 
@@ -56,7 +56,7 @@ class LinearBonus(Tuned):
         last = horizon if math.isfinite(horizon) else 1e6
         try:
             params = self.params(horizon, dim)
-            for t in (1.0, 2.0, math.sqrt(last), last):
+            for t in (1.0, min(2.0, last), math.sqrt(last), last):
                 clock = self.clock(t, dim * math.log(1.0 + t / (dim * ridge)), ridge, *params)
                 for z in (0.0, 1.0 / (1.0 + t), 0.5 / ridge, 1.0 / ridge):
                     value = float(self.radius(z, clock, *params))
@@ -64,7 +64,7 @@ class LinearBonus(Tuned):
                         raise refuse(f"{place} at z={z:g}, t={t:g}", value, "a finite number")
         except BadInput:
             raise
-        except (ArithmeticError, TypeError, ValueError) as error:
+        except FAILURES as error:
             raise refuse(place, str(error), "a finite number") from None
 
     def __str__(self) -> str:

@@ -61,7 +61,7 @@ def _radii(task: Task, phase: int) -> Floats:
     arms, params, bonus = task.problem.arms, policy.params(task.horizon, task.problem.arms), policy.bonus
     times = [min(float(task.horizon), float(arms * n)) for n in range(1, phase + 1)]
     return np.array(
-        [bonus.radius(float(n), bonus.clock(t, *params), *params) for n, t in enumerate(times, 1)]
+        [bonus.finite_radius(float(n), bonus.clock(t, *params), params) for n, t in enumerate(times, 1)]
     )
 
 

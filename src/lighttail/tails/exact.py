@@ -102,7 +102,7 @@ def exact_seconds(
     is no exact law, or if the law would take more than an hour."""
     try:
         groups = groups_of(policy, problem, horizon, sizes_only=True)
-        costs.check(groups, 0.0)
+        costs.check(groups, regret)
     except BadInput as error:
         return error
     return costs.seconds(groups, regret)

@@ -141,9 +141,5 @@ def groups_of(policy: Any, problem: Any, horizon: int, sizes_only: bool = False)
         return groups
     params = policy.params(horizon, problem.arms)
     pulls = range(1, groups.steps + 1)
-    radius = np.array([policy.bonus.radius(float(n), 0.0, *params) for n in pulls])
-    wrong = np.flatnonzero(~np.isfinite(radius))
-    if wrong.size:
-        field = f"the radius of {policy.bonus!r} at n={wrong[0] + 1}"
-        raise refuse(field, float(radius[wrong[0]]), "a finite number")
+    radius = np.array([policy.bonus.finite_radius(float(n), 0.0, params) for n in pulls])
     return replace(groups, radius=radius)

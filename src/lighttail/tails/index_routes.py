@@ -136,8 +136,8 @@ def _views(task: Task) -> list[View]:
 def _bonus_view(bonus: Bonus, horizon: int, params: tuple[float, ...]) -> Straight:
     """The index of UCB at the time `horizon`."""
     grid, clock = pulls_tried(horizon), bonus.clock(float(horizon), *params)
-    now = np.array([bonus.radius(float(n), clock, *params) for n in grid[0]])
-    before = np.array([bonus.radius(float(max(1.0, n - 1.0)), clock, *params) for n in grid[0]])
+    now = np.array([bonus.finite_radius(float(n), clock, params) for n in grid[0]])
+    before = np.array([bonus.finite_radius(float(max(1.0, n - 1.0)), clock, params) for n in grid[0]])
     one = np.ones(now.size)
     return Straight(horizon, grid, (one, one), (now, before))
 

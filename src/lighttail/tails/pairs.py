@@ -36,7 +36,8 @@ def ways(policy: Any, horizon: int, m: int) -> Ways:
     bonus, params = policy.bonus, policy.params(horizon, 2)
 
     def radius(n: float, t: float) -> float:
-        return float(bonus.radius(n, bonus.clock(t, *params), *params))
+        found: float = bonus.finite_radius(n, bonus.clock(t, *params), params)
+        return found
 
     if policy.plays_by == "radius":  # the bad arm's index is at least the best arm's
         n = np.arange(1.0, horizon - m)
