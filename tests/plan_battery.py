@@ -5,6 +5,7 @@
     python tests/plan_battery.py coverage --families 50 --skip 50    # the second of four parts
     python tests/plan_battery.py coverage --late --device cuda       # late rewards; the truth from a GPU
     python tests/plan_battery.py optimality --boxes --problems 20    # families in place of single problems
+    python tests/plan_battery.py optimality --averages --problems 20 # families whose average chance counts
 
 Each family that was drawn gets one line, and the counts come last. --families counts families that are drawn,
 whether or not a plan meets its limit, so that parts with --skip do not overlap.
@@ -22,14 +23,15 @@ is lower by more than 3 % and whose chance is within the limit. If the plan find
 grid that keeps the limit is better. With --boxes, the mean loss is the average over the members of a family,
 and a policy of the grid keeps the limit if it does so in all members, in the problem that the plan calls
 worst for its choice, and in the two worst problems that brute force finds for it: the true worst problem may
-be worse, so that such a policy may be no better in truth.
+be worse, so that such a policy may be no better in truth. With --averages, the chance is the average over
+the members, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -39,7 +41,7 @@ import lighttail as lt
 from lighttail.course import Course
 from lighttail.delays import FixedDelay
 from lighttail.families import family_of
-from lighttail.outcomes.estimates import proportion
+from lighttail.outcomes.estimates import Estimate, proportion
 from lighttail.planning.bench import Bench
 from lighttail.planning.curves import shipped_curves
 from lighttail.planning.question import Question
@@ -137,14 +139,14 @@ def least(policy: lt.Policy, problem: lt.Bandit, case: Case, fresh: Fresh, state
     return proportion(fresh.reached(policy, problem, case), fresh.paths, 0.99).low
 
 
-def least_average(policy: lt.Policy, case: Case, fresh: Fresh) -> float:
-    """The same for the average over the members."""
+def average_of(policy: lt.Policy, case: Case, fresh: Fresh) -> Estimate:
+    """The average chance over the members, with a confidence of 99 %."""
     members = case.family.members
     each = [
         fresh._replace(paths=fresh.paths // len(members), seed=fresh.seed + k) for k in range(len(members))
     ]
     hits = sum(one.reached(policy, member, case) for one, member in zip(each, members, strict=True))
-    return proportion(hits, sum(one.paths for one in each), 0.99).low
+    return proportion(hits, sum(one.paths for one in each), 0.99)
 
 
 def sought(case: Case, policy: lt.Policy, fresh: Fresh) -> list[lt.Bandit]:
@@ -183,7 +185,7 @@ def highest(case: Case, policy: lt.Policy, worst: lt.Bandit, fresh: Fresh, state
     """The highest lower limit of the truth: in the problem that the plan calls worst, in one drawn from the
     family and in those that brute force finds, or on average."""
     if case.over == "average":
-        return least_average(policy, case, fresh)
+        return average_of(policy, case, fresh).low
     rng = np.random.default_rng(fresh.seed)
     problems = dict.fromkeys([worst, drawn(case.family, rng), *sought(case, policy, fresh)])
     return max(least(policy, problem, case, fresh, stated) for problem in problems)
@@ -204,9 +206,19 @@ def words(total: Counts) -> str:
     return ", ".join(f"{name} {value}" for name, value in total._asdict().items())
 
 
+def singles(seed: int) -> Iterator[Case]:
+    """Random problems."""
+    return cases(seed, single=True)
+
+
 def boxes(seed: int) -> Iterator[Case]:
     """Random families of more than one problem, whose limits must hold everywhere."""
     return (case for case in cases(seed) if len(case.family.members) > 1 and case.over == "everywhere")
+
+
+def averages(seed: int) -> Iterator[Case]:
+    """The same families, whose limits must hold on average."""
+    return (case._replace(over="average") for case in boxes(seed))
 
 
 def part(drawn: Iterator[Case], count: int, skip: int) -> Iterator[tuple[int, Case]]:
@@ -269,16 +281,27 @@ def unconfirmed(case: Case, seed: int, effort: float) -> tuple[lt.Policy, lt.Ban
 
 
 def optimality(
-    count: int, seed: int, effort: float, skip: int = 0, boxed: bool = False, device: str = "cpu"
+    count: int,
+    seed: int,
+    effort: float,
+    skip: int = 0,
+    device: str = "cpu",
+    drawn: Callable[[int], Iterator[Case]] = singles,
 ) -> list[tuple[float, str]]:
-    """For each problem, or family if `boxed`, in which the limit can be kept, by how much the mean loss of
-    the choice is above that of the best policy of a fine grid that also meets the limit; negative if the
-    choice is better, infinite if the plan finds none."""
+    """For each problem or family in which the limit can be kept, by how much the mean loss of the choice is
+    above that of the best policy of a fine grid that also meets the limit; negative if the choice is better,
+    infinite if the plan finds none."""
     found = []
-    for turn, case in part(boxes(seed) if boxed else cases(seed, single=True), count, skip):
+    for turn, case in part(drawn(seed), count, skip):
         print(f"{turn}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}: ", end="", flush=True)
         plan = lt.plan(
-            case.family, horizon=case.horizon, loss=case.loss, chance=case.limit, seed=turn, effort=effort
+            case.family,
+            horizon=case.horizon,
+            loss=case.loss,
+            chance=case.limit,
+            over=case.over,  # type: ignore[arg-type]
+            seed=turn,
+            effort=effort,
         )
         fresh = Fresh(40_000, 10**6 + turn, device)
         rival = best_of_grid(case, plan.choice.worst, fresh)
@@ -315,7 +338,7 @@ def best_of_grid(case: Case, watched: lt.Bandit, fresh: Fresh) -> lt.Policy | No
             if 0.97 * mean_loss(one.policy, case, quick) > best:
                 continue
             hits = quick.reached(one.policy, watched, case)
-            if proportion(hits, quick.paths, 0.999).low > case.limit:
+            if case.over == "everywhere" and proportion(hits, quick.paths, 0.999).low > case.limit:
                 continue
             mean = mean_loss(one.policy, case, fresh)
             if mean < best and keeps(one.policy, case, watched, fresh):
@@ -324,7 +347,9 @@ def best_of_grid(case: Case, watched: lt.Bandit, fresh: Fresh) -> lt.Policy | No
 
 
 def keeps(policy: lt.Policy, case: Case, watched: lt.Bandit, fresh: Fresh) -> bool:
-    """Whether the chance is within the limit wherever we look."""
+    """Whether the chance is within the limit wherever we look, or on average."""
+    if case.over == "average":
+        return average_of(policy, case, fresh._replace(paths=400_000)).value <= case.limit
     problems = dict.fromkeys([watched, *case.family.members, *sought(case, policy, fresh)])
     return all(allowed(policy, problem, case, fresh) for problem in problems)
 
@@ -350,6 +375,7 @@ def main() -> None:
     reading.add_argument("--paths", type=int, default=10**6)
     reading.add_argument("--late", action="store_true", help="rewards come late, in groups; coverage alone")
     reading.add_argument("--boxes", action="store_true", help="families of many problems; optimality alone")
+    reading.add_argument("--averages", action="store_true", help="their average chances; optimality alone")
     reading.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     asked: Any = reading.parse_args()
     if asked.effort is None:
@@ -364,7 +390,8 @@ def main() -> None:
         print(f"the stated limit is broken in {total.stated}, ", end="")
         print(f"the asked one in {total.asked}, control {total.control}")
     else:
-        judged = optimality(asked.count, asked.seed, asked.effort, asked.skip, asked.boxes, asked.device)
+        drawn = averages if asked.averages else boxes if asked.boxes else singles
+        judged = optimality(asked.count, asked.seed, asked.effort, asked.skip, asked.device, drawn)
         gains = [gain for gain, _ in judged]
         better = sum(gain > BETTER for gain in gains)
         print(f"{asked.count} problems, the limit can be kept in {len(gains)}: ", end="")

@@ -17,16 +17,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plan_battery import Case, Fresh, cases, highest, optimality
+from plan_battery import Case, Fresh, averages, cases, highest, optimality
 
 import lighttail as lt
 from lighttail.course import Course
 from lighttail.delays import FixedDelay
+from lighttail.families import family_of
 from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.confirm import Confirmation, Promise
 from lighttail.planning.curves import grid, own_curves, shipped_curves
-from lighttail.planning.plan import PROMISED_AGAIN
-from lighttail.planning.search import reachable
+from lighttail.planning.plan import NEAR, PROMISED_AGAIN, _check_enough, informed
+from lighttail.planning.question import Question
+from lighttail.planning.search import BUDGET, reachable
 from lighttail.reading.words import parse_policy, policy_words
 
 PROBLEM = lt.Bandit([0.2, 0.8])
@@ -177,6 +179,28 @@ def test_the_best_policy_is_asked_for_its_promise_again_with_more_paths() -> Non
     assert plan.to_dict()["likely_loss"] == again.likely
 
 
+def test_an_estimate_of_a_loss_is_that_of_the_policy_that_is_run() -> None:
+    """A cheaper policy may take the place of the one that was asked for its promise: with the second seed."""
+    promise_of, same = Confirmation.promise, []
+    for seed in (1, 2):
+        asked = list[lt.Policy]()
+
+        def noted(
+            self: Confirmation, policy: lt.Policy, *more: Any, asked: Any = asked, **most: Any
+        ) -> Promise:
+            asked.append(policy)
+            return promise_of(self, policy, *more, **most)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Confirmation, "promise", noted)
+            plan = lt.plan(PROBLEM, horizon=200, chance=0.01, seed=seed, effort=0.01)
+        same.append(plan.choice.policy == asked[-1])
+        assert math.isnan(plan.likely_loss) != same[-1]
+        assert ("By our estimate" in plan.sentence()) == (plan.likely_loss < plan.loss)
+        assert all(point.paths > 0 for point in plan.frontier)  # no promise comes from the answer itself
+    assert same == [True, False]
+
+
 def test_what_is_dominated_among_promises_promises_no_less() -> None:
     plan = lt.plan(PROBLEM, horizon=100, chance=0.02, seed=2, effort=QUICK)
     beaten = [point for point in plan.frontier if point.dominated]
@@ -216,14 +240,16 @@ def test_how_long_an_experiment_must_be() -> None:
 
 
 def test_a_length_is_enough_only_if_a_policy_is_confirmed_there() -> None:
-    """What a short search finds is lucky, so that it is confirmed before the plan is made: the first plan is
-    met. Where chances must be counted, an effort that cannot confirm one is refused at once."""
+    """What a short search finds is lucky, so that it is confirmed before the plan is made: the first or the
+    second plan is met. Where chances must be counted, an effort that cannot confirm any is refused at once.
+    """
     asked = {"horizon": None, "loss_per_pull": 0.06, "chance": 0.02, "seed": 5, "effort": QUICK}
     asked["policies"] = [lt.UCB(lt.LightTailed(0.1)), lt.UCB(lt.AnyTime(0.1))]
     family, told = lt.Family.rates(0.3, 0.7, arms=2), list[str]()
     found = lt.plan(family, progress=lambda part, pulls: told.append(part), **asked)
     assert found.met
-    assert any(part.startswith(f"are {found.horizon:,} pulls enough? confirming") for part in told)
+    tried = {int(part.split()[1].replace(",", "")) for part in told if "pulls enough? confirming" in part}
+    assert any(length <= found.horizon <= NEAR * length + 1.0 for length in tried)
     out = lt.simulate(found.choice.policy, found.choice.worst, horizon=found.horizon, paths=100_000, seed=11)
     assert out.exceedance(found.loss, "pseudo_regret").low <= 0.02
     with pytest.raises(lt.BadInput, match=r"effort must be at least .* to confirm this chance with 68 pulls"):
@@ -249,6 +275,50 @@ def test_the_search_for_the_length_says_which_length_it_tries() -> None:
     assert found.horizon in tried
     assert min(tried) > 60  # with fewer pulls no reward is known in time, and nothing is played
     assert any(not part.startswith("are ") for part, _ in told)  # the plan itself
+
+
+@pytest.mark.parametrize(
+    ("delay", "batch"),
+    [(0, 1), (0, 11), (0, 12), (10, 1), (11, 1), (4, 6), (5, 6), (6, 6), (3, 8)],
+)
+def test_rewards_are_known_in_time_as_in_a_simulation(delay: float, batch: int) -> None:
+    """Whether other means change any path is whether some decision sees a reward. Thompson sampling heeds the
+    first reward that is known."""
+    late: dict[str, Any] = {"delay": FixedDelay(delay), "batch": batch}
+    played = [
+        lt.simulate(lt.ThompsonSampling(1.0), lt.Bandit([0.0, gap]), horizon=12, paths=200, seed=1, **late)
+        for gap in (0.5, 9.0)
+    ]
+    seen = not np.array_equal(*(out.pulls for out in played))
+    assert (informed(Course(**late)) <= 12) == seen
+    asked = {"horizon": 12, "loss": 3.0, "chance": 0.9, "seed": 1, "effort": QUICK, **late}
+    if seen:
+        assert lt.plan(PROBLEM, policies=[lt.UCB(lt.Standard(0.1))], **asked).horizon == 12
+    else:
+        with pytest.raises(lt.BadInput, match="no reward would become known before the last decision"):
+            lt.plan(PROBLEM, **asked)
+
+
+def test_the_search_for_the_length_begins_where_the_effort_can_confirm() -> None:
+    """Where chances are counted, the length at which the gap can be told is too long for a small effort."""
+    asked = {"loss_per_pull": 0.02, "chance": 0.001, "delay": 3, "seed": 1, "effort": 0.006}
+    asked["policies"] = [lt.UCB(lt.LightTailed(0.1))]
+    family = lt.Bandit([0.0, 2.0])
+    found = lt.plan(family, horizon=None, **asked)
+    assert found.met
+    assert found.horizon < 2_500  # (sigma / loss_per_pull)^2
+    with pytest.raises(lt.BadInput, match="effort must be at least"):  # control
+        _check_enough(Question(family_of(family), 2_500, 50.0, 0.001, True, False), 0.006 * BUDGET, "")
+
+
+def test_the_call_that_made_a_plan_makes_it_again() -> None:
+    asked: dict[str, Any] = {"horizon": 100, "loss": 50, "chance": 0.05, "seed": 3, "effort": QUICK}
+    policies = [lt.UCB(lt.LightTailed(0.1))]
+    found = lt.plan(PROBLEM, **asked, policies=policies, delay=FixedDelay(10), batch=5)
+    names = {"plan": lt.plan, "family": PROBLEM, "policies": policies, "FixedDelay": FixedDelay}
+    assert str(eval(found.made_by, names)) == str(found)
+    assert found.to_dict()["command"] == found.made_by
+    assert "effort" not in lt.plan(lt.Bandit([0.0, 0.0, 1.0]), horizon=3, loss=1, chance=0.9, seed=1).made_by
 
 
 def test_delays_are_planned_for() -> None:
@@ -297,6 +367,13 @@ def test_limits_hold_on_random_families() -> None:
 def test_a_fine_grid_finds_nothing_much_better() -> None:
     gains = [gain for gain, _ in optimality(1, 3, 0.05, skip=2)]
     assert len(gains) == 1
+    assert max(gains) <= 0.03
+
+
+@pytest.mark.slow
+def test_a_fine_grid_finds_nothing_much_better_on_average() -> None:
+    gains = [gain for gain, _ in optimality(2, 1, 1.0, drawn=averages)]
+    assert gains
     assert max(gains) <= 0.03
 
 

@@ -326,8 +326,10 @@ SENTENCES = {
     "--means 0,1 --arms 3": "arms must be left out with means, which say how many arms there are, but is '3'",
     "--noise gaussian": "noise must be left out with rates, whose rewards are 0 or 1, but is 'gaussian'",
     "--arm-column a": "arm-column must be left out without data, but is 'a'",
-    "--delay 20000": "delay must be below 20,000, the horizon: no reward would become known in time, but is",
-    "--batch 20000": "batch must be below 20,000, the horizon: no reward would become known in time, but is",
+    "--delay 19999": "delay must be at most 19,998 with 20,000 pulls: otherwise no reward would become known "
+    "before the last decision, but is 19999",
+    "--batch 20000": "batch must be at most 19,999 with 20,000 pulls: otherwise no reward would become known",
+    "--batch 12000 --delay 12000": "delay must be smaller with 20,000 pulls in batches of 12,000: otherwise",
     "--never 1": "never must be below 1: no reward would become known, but is 1.0",
     "--rates 3%..5% --effort 0.3": "effort must be at least 0.836 to promise a loss at this chance, but",
     "--data visits.csv": "data must have the columns arm and reward in line 1 of visits.csv, but has",

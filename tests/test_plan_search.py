@@ -17,7 +17,7 @@ from lighttail.course import Course
 from lighttail.delays import FixedDelay
 from lighttail.families import family_of
 from lighttail.outcomes.estimates import Estimate, proportion
-from lighttail.planning import choosing, confirm, edges
+from lighttail.planning import choosing, confirm, edges, sensitivity
 from lighttail.planning.bench import Bench, Play
 from lighttail.planning.confirm import Confirmation, Confirmed, stated
 from lighttail.planning.curves import Candidate, Curve, own_curves, shipped_curves
@@ -89,7 +89,9 @@ def test_the_edge_of_a_curve_is_found_in_a_few_looks(
     search, aim = search_of(), edges.AIM * LIMIT
     monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
 
-    def look(question: Any, bench: Any, policy: lt.UCB, problem: Any, counted: int) -> tuple[Estimate, int]:
+    def look(
+        question: Any, bench: Any, policy: lt.UCB, problem: Any, counted: int, seconds: float
+    ) -> tuple[Estimate, int]:
         chance = min(1.0, aim * (policy.bonus.kappa / search.question.family.sigma / 0.1) ** -slope)
         return Estimate(chance, 0.9 * chance, 1.1 * chance, 0.95), 0
 
@@ -114,6 +116,75 @@ def test_an_edge_is_found_by_counting_if_there_is_no_exact_law(monkeypatch: pyte
     chance = out.exceedance(LOSS)
     assert search.reach / edges.COUNTED_NEAR**2 <= chance.high
     assert chance.low <= search.reach * edges.COUNTED_NEAR
+
+
+def test_the_edges_of_averages_are_found_by_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All members count alike, and a limit too small for the usual paths is counted with more of them."""
+    monkeypatch.setattr(edges, "cheapest_at", lambda search, turn: 0.0)
+    family = lt.Family.gaps(0.3, 1.0, 2, members=8)
+    question = Question(family, 200, 50.0, 0.01, False)
+    search = Search(question, curves_of(family, 200, "UCB + LightTailed"), Bench(200, 2, 2), 4e6)
+    assert search.with_edges == {0}
+    assert not replace(search, question=replace(question, everywhere=True)).counted  # control
+    score = search.run()[0]
+    policy = score.candidate.policy
+    outs = [lt.simulate(policy, one, horizon=200, paths=50_000, seed=9) for one in family.members]
+    true = np.mean([out.exceedance(50.0).value for out in outs])
+    assert 0.5 * search.reach < true < 1.5 * search.reach
+    assert max(out.exceedance(50.0).value for out in outs) > 2.0 * true  # control: members differ
+
+
+def test_an_exact_chance_that_a_search_has_no_time_for_uses_the_room_below_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search that counts keeps away from the limit; the confirmation is exact, and shows the room."""
+    search_only(monkeypatch, "UCB + LightTailed", "EvenSplit")
+    whole = Question.exact_chance
+
+    def slow(self: Question, policy: lt.Policy, problem: lt.Bandit, seconds: float) -> Estimate | None:
+        return whole(self, policy, problem, seconds) if seconds >= confirm.EXACT_SECONDS else None
+
+    monkeypatch.setattr(Question, "exact_chance", slow)
+    monkeypatch.setattr(edges, "why_no_exact", lambda task, seconds: "it takes long")
+    asked = {"horizon": HORIZON, "loss": LOSS, "chance": 0.01, "seed": 1, "effort": 0.05}
+    found = lt.plan(PROBLEM, **asked)
+    assert found.choice.source == "exact"
+    assert 0.01 * edges.EXACT_AIM / edges.EXACT_NEAR <= found.choice.chance.value <= 0.01
+    monkeypatch.setattr(choosing, "closer", lambda *asked: [])  # control
+    before = lt.plan(PROBLEM, **asked)
+    assert before.choice.chance.value < 0.01 * edges.EXACT_AIM / edges.EXACT_NEAR
+    assert before.choice.mean_loss.value > found.choice.mean_loss.value
+
+
+def test_a_short_search_aims_at_what_the_whole_plan_can_confirm() -> None:
+    short = search_of(limit=0.03)
+    assert replace(short, proof=20.0 * short.budget).reach > 1.1 * short.reach
+
+
+def test_one_problem_that_breaks_the_limit_decides() -> None:
+    """The limits of several problems as one: the chance of the worst is at least every lower limit."""
+    search = search_of(limit=1e-3)
+    confirmation = Confirmation(search.question, search.bench, 1e6)
+    vague = Confirmed(Estimate(3e-3, 0.0, 0.1, 0.95), "simulated paths", PROBLEM)
+    clear = Confirmed(Estimate(2.9e-3, 2.5e-3, 3.3e-3, 0.95), "simulated paths", lt.Bandit([0.3, 0.8]))
+    both = confirmation._together(lt.UCB(lt.Standard(1.0)), [vague, clear], False, 1e6).chance
+    assert (both.value, both.low, both.high) == (3e-3, 2.5e-3, 0.1)
+
+
+def test_what_if_of_an_average_is_an_average() -> None:
+    """In a world that is as planned, the chance is the one that was planned with."""
+    family, policy = lt.Family.gaps(0.2, 1.0, 2, members=8), lt.UCB(lt.LightTailed(0.1))
+    bench, worst = Bench(200, 1, 2), lt.Bandit([0.0, -0.2])
+    chances = []
+    for everywhere in (False, True):
+        question = Question(family, 200, 20.0, 0.1, everywhere)
+        same = sensitivity._misjudged(question, policy, worst, bench, "all", lambda problem, _: problem, 1.0)
+        assert same is not None
+        chances.append(same.chance)
+    outs = [lt.simulate(policy, one, horizon=200, paths=20_000, seed=9) for one in family.members]
+    average = float(np.mean([out.exceedance(20.0).value for out in outs]))
+    assert chances[0].low < average < chances[0].high
+    assert not chances[1].low < average < chances[1].high  # control: the worst problem
 
 
 def test_so_few_paths_that_nothing_can_be_shown_are_no_error() -> None:
@@ -223,7 +294,7 @@ def test_a_policy_that_is_seen_to_keep_the_limit_is_not_below_the_guessed_edge()
 def test_a_small_limit_is_used_up_and_kept() -> None:
     """The chance of the choice, by the exact law, is within the limit, and not much below it."""
     assert search_of().with_edges
-    assert not replace(search_of(), question=replace(search_of().question, everywhere=False)).with_edges
+    assert not replace(search_of(), question=replace(search_of().question, loss=math.nan)).with_edges
     plan = lt.plan(
         PROBLEM,
         horizon=HORIZON,

@@ -141,6 +141,11 @@ class Family:
         )
 
     @property
+    def single(self) -> bool:
+        """Whether the family is one problem."""
+        return len(self.members) == 1 and self.low is None
+
+    @property
     def arms(self) -> int:
         """The number of arms."""
         return self.members[0].arms

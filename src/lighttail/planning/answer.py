@@ -93,7 +93,8 @@ class Plan:
     few paths can tell. likely_loss: if the smallest loss was asked for, the loss that the choice reaches with
     this chance by our estimate, which no interval covers; otherwise nan. frontier: every policy of the
     search. misjudged: the choice in another world than planned for. rivals: whether, if no policy meets the
-    limit, another one may come as near as the choice.
+    limit, another one may come as near as the choice. made_by: the call that gives the same numbers again;
+    what the family and the policies were called there is not known.
     """
 
     family: Family
@@ -116,6 +117,7 @@ class Plan:
     asked_for_horizon: bool = False
     likely_loss: float = math.nan
     rivals: bool = False
+    made_by: str = ""
     shown_as: ClassVar[str] = "plan"  # the kind of its report
 
     @property
@@ -123,11 +125,6 @@ class Plan:
         """What is lost."""
         coins = all(member.noise.outcomes == (0.0, 1.0) for member in self.family.members)
         return " conversions" if coins else ""
-
-    @property
-    def _one(self) -> bool:
-        """Whether the family is a single problem."""
-        return len(self.family.members) == 1 and self.family.low is None
 
     def sentence(self) -> str:
         """The answer in words."""
@@ -173,7 +170,7 @@ class Plan:
 
     def _where(self) -> str:
         """Where the chance of the choice was confirmed, after a space; empty if there is one problem."""
-        if self._one:
+        if self.family.single:
             return ""
         if self.over == "average":
             return f" on average over {counted(len(self.family.members), 'problem')} of the family"
@@ -242,16 +239,6 @@ class Plan:
 
         columns, *rows = self._rows()
         return table("", columns, rows, self.sentence())
-
-    @property
-    def made_by(self) -> str:
-        """The call that gives the same numbers again; what the family was called there is not known."""
-        loss = None if self.asked_for_loss else self.loss
-        late = "".join(f", {name}={value!r}" for name, value in self.course.said().items())
-        return (
-            f"plan(family, horizon={self.horizon}, loss={loss!r}, chance={self.limit!r}, over={self.over!r}"
-            f"{late}, seed={self.seed})"
-        )
 
     def to_dict(self, command: str = "") -> dict[str, Any]:
         """For JSON. command: the command that made the plan, if it was not a call of `plan`."""

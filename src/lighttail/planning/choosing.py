@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Sequence
 
 from lighttail.outcomes.estimates import Estimate
-from lighttail.planning.confirm import Confirmation, Confirmed
-from lighttail.planning.edges import again, sure
-from lighttail.planning.question import Score
-from lighttail.planning.search import ROUNDS, SUSPECTS, Search, boundary, expected_pulls
+from lighttail.planning.confirm import EXACT, EXACT_SECONDS, Confirmation, Confirmed
+from lighttail.planning.edges import again, closer, sure
+from lighttail.planning.question import SUSPECTS, Score
+from lighttail.planning.search import ROUNDS, Search, boundary, expected_pulls
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -37,7 +37,7 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
         if score.candidate.policy not in seen and search.seen_less(score) and _likely(search, [score]):
             seen.add(score.candidate.policy)
             order = _by_mean([*_likely(search, [search.seen_more(score)]), *order], tried, last)
-            order = order or (_safer(search, tried[0][0], last) if tried else _nearest(search))
+            order = order or (_safer(search, tried) if tried else _nearest(search))
             continue
         if better := _by_mean(_likely(search, search.further(score)), tried):
             unlikely = not _likely(search, [score])  # then the order is that of chances
@@ -50,7 +50,7 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
             continue
         answer = confirmation.chance(score.candidate.policy, score.watched)
         if answer.chance.high <= question.limit:
-            return score, answer
+            return _closer(search, confirmation, score, answer)
         tried.append((score, answer))
         at_edge = search.at_edge(score.candidate.policy)
         if at_edge and moved.count(score.candidate.curve) < MOVES + RETRIES:
@@ -64,7 +64,7 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
             last |= {one.candidate.policy for one in alike}
             order = sorted(order, key=lambda one: one.candidate.policy in last)  # otherwise as before
         if not order and len(tried) < ATTEMPTS:
-            order = _safer(search, tried[0][0], {one.candidate.policy for one, _ in tried})
+            order = _safer(search, tried)
     best = min(tried, key=_nearness)
     failed = {score.candidate.curve for score, _ in tried}
     if _clearly_nearer(search, best[1], failed):
@@ -74,6 +74,23 @@ def confirmed(search: Search, confirmation: Confirmation, ranked: list[Score]) -
                 return score, answer
             tried.append((score, answer))
     return _nearest_of(confirmation, tried)
+
+
+def _closer(
+    search: Search, confirmation: Confirmation, score: Score, answer: Confirmed
+) -> tuple[Score, Confirmed]:
+    """The choice or, if the search counted its chance in the one problem there is and the exact chance leaves
+    room below the limit, the policy beside it that uses the room, if its mean loss is lower."""
+    policy = score.candidate.policy
+    if answer.source != EXACT or not search.question.family.single or not search.at_edge(policy):
+        return score, answer
+    if sure(search.known.get((policy, answer.worst), answer.chance)):
+        return score, answer
+    for new in closer(search, score, answer.worst, answer.chance, EXACT_SECONDS):
+        found = confirmation.chance(new.candidate.policy, new.watched)
+        if new.mean < score.mean and found.chance.high <= search.question.limit:
+            return new, found
+    return score, answer
 
 
 def _nearest_of(
@@ -132,7 +149,7 @@ def _moved(search: Search, confirmation: Confirmation, score: Score) -> list[Sco
     """The policy at the edge of the same curve in a worse problem, if there is a worse problem: one that a
     scan found for another policy, or one that the scan for this policy finds."""
     policy, limit = score.candidate.policy, search.question.limit
-    if not search.at_edge(policy):
+    if not (search.question.everywhere and search.at_edge(policy)):
         return []
     if policy not in confirmation.scanned:
         for problem in dict.fromkeys(found[0] for found in confirmation.scanned.values()):
@@ -160,8 +177,8 @@ def _anew(
     that explores nearly as much is confirmed in the same problems as the policy before."""
     one, found = score.candidate, again(search, score, worst, chance, failed)
     found = [new for new in found if new.chance.value <= search.question.limit]
-    if search.curves[one.curve].whole:  # whose worst problems jump from policy to policy
-        return found
+    if search.curves[one.curve].whole or not search.question.everywhere:
+        return found  # the worst problems jump from policy to policy, or there is no worst problem
     suspects = list(dict.fromkeys([worst, *confirmation.suspects(one.policy, score.watched)]))[:SUSPECTS]
     for new in found:
         if 1.0 / ALIKE <= new.candidate.scale / one.scale <= ALIKE:
@@ -211,14 +228,13 @@ def _nearest(search: Search, without: Collection[int] = ()) -> list[Score]:
     return found
 
 
-def _safer(search: Search, first: Score, tried: set[Policy]) -> list[Score]:
-    """Policies of the same curve that explore more."""
-    one = first.candidate
+def _safer(search: Search, tried: Sequence[tuple[Score, Confirmed]]) -> list[Score]:
+    """Policies of the curve that was tried first that explore more."""
+    one, known = tried[0][0].candidate, {score.candidate.policy for score, _ in tried}
     if math.isnan(one.scale):
         return []
-    curve = search.curves[one.curve]
-    new = curve.candidates(one.curve, [one.scale * step for step in SAFER])
-    new = [candidate for candidate in new if candidate.policy not in tried]
+    new = search.curves[one.curve].candidates(one.curve, [one.scale * step for step in SAFER])
+    new = [candidate for candidate in new if candidate.policy not in known]
     if not new:
         return []
     scores = search.score(new, search.sized(ROUNDS[2]), len(ROUNDS) + 9, "search, safer policies")

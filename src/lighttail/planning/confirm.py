@@ -20,8 +20,8 @@ from lighttail.outcomes.estimates import Estimate
 from lighttail.planning.bench import Bench, Play
 from lighttail.planning.edges import look
 from lighttail.planning.jumps import moved_to_jumps, problems_at_jumps
-from lighttail.planning.question import EXACT_SCAN, LEVEL, Question, worst_first
-from lighttail.planning.search import FIRST_TAIL, SUSPECTS, confirming, members_of
+from lighttail.planning.question import EXACT_SCAN, LEVEL, SUSPECTS, Question, worst_first
+from lighttail.planning.search import FIRST_TAIL, confirming, members_of
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.records import Floats
@@ -48,7 +48,8 @@ EXACT_SECONDS, EXACT_QUICK = 2.0, 0.05  # for an exact chance that is stated, an
 POLISHED = 80  # exact chances, at most, in problems beside the worst one
 FINE_STEPS = (0.12, 0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
 BETWEEN = 1e-3  # relative: what the chance may be higher by between two such problems (docs/planning.md)
-INNER = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
+INNER = 2 * (1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST)))  # looks within a run at weighted paths, whose
+# number doubles, and at plain paths that may replace them, at most
 SCAN = 900  # the stage of the random numbers with which they are found
 EXACT = "exact"  # the source of an answer
 FRESH = 1_000  # stages from here on are not those of a search
@@ -84,7 +85,8 @@ class Confirmation:
     so far, by all choices. weighted: whether the chances of a policy are too small to be counted. counted:
     the paths with which a look counts; 0 if it weights them. dear: how many times longer a pull takes.
     scanned: the problems in which a choice is confirmed. looked: what looks said, which chooses these
-    problems and is not stated. played: the losses of scans.
+    problems and is not stated. played: the losses of scans. states: whether answers will be stated, so that
+    exact chances are sought beside the worst problem, too, which may take minutes.
     """
 
     question: Question
@@ -97,6 +99,7 @@ class Confirmation:
     scanned: dict[Policy, list[Bandit]] = field(default_factory=dict)
     looked: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
     played: dict[Any, Floats] = field(default_factory=dict)
+    states: bool = True
 
     @property
     def tail(self) -> float:
@@ -248,7 +251,7 @@ class Confirmation:
         going to be stated is sought beside the worst problem, too."""
         worst = max(answers, key=lambda answer: (answer.chance.value, answer.chance.high))
         within = worst.chance.high <= self.question.limit
-        if worst.source == EXACT and (within or not decide):
+        if self.states and worst.source == EXACT and (within or not decide):
             exact = {answer.worst: answer for answer in answers if answer.source == EXACT}
             known = sorted(exact, key=lambda problem: -exact[problem].chance.value)
             seconds = EXACT_SECONDS if within else EXACT_QUICK
@@ -258,7 +261,7 @@ class Confirmation:
             answers = [*answers, *beside]
             worst = max(worst, *answers, key=lambda answer: answer.chance.value)
         high = max(worst.chance.high, *(answer.chance.high for answer in answers))
-        low = min(worst.chance.low, worst.chance.value)
+        low = min(worst.chance.value, max(answer.chance.low for answer in (worst, *answers)))
         chance = Estimate(worst.chance.value, low, high, LEVEL)
         nominal = any(answer.nominal for answer in answers)
         widest = max((worst, *answers), key=lambda answer: answer.chance.high)

@@ -62,11 +62,23 @@ class Looked:
 
 
 def look(
-    question: Question, bench: Bench, policy: Policy, problem: Bandit, counted: int = 0
+    question: Question,
+    bench: Bench,
+    policy: Policy,
+    problem: Bandit,
+    counted: int = 0,
+    seconds: float = EXACT_SCAN,
 ) -> tuple[Estimate, int]:
     """The chance of losing the limit, and the pulls that were played: exactly, by counting this number of
-    paths or, if it is 0, by weighted paths."""
-    exact = question.exact_chance(policy, problem, EXACT_SCAN)
+    paths or, if it is 0, by weighted paths. If the average over the family is asked for, paths of all
+    members are counted. seconds: for an exact chance."""
+    if not question.everywhere:
+        members = question.family.members
+        each = math.ceil(counted / len(members))
+        plays = [Play(policy, member, each, STAGE, place) for place, member in enumerate(members)]
+        lost = np.concatenate([bench.losses_here(play) for play in plays])
+        return question.chance(lost), lost.size * question.horizon
+    exact = question.exact_chance(policy, problem, seconds)
     if exact is not None:
         return exact, 0
     if counted:
@@ -100,7 +112,8 @@ def has_edge(search: Search, turn: int, rare: bool) -> bool:
 def has_exact_edge(search: Search, turn: int) -> bool:
     """Whether an exact law says quickly where a curve crosses the limit. (That one problem cannot lose the
     limit at all says nothing of other problems.)"""
-    return search.question.straight and not why_no_exact(_middle(search, turn), EXACT_SCAN)
+    question = search.question
+    return question.everywhere and question.straight and not why_no_exact(_middle(search, turn), EXACT_SCAN)
 
 
 def _middle(search: Search, turn: int) -> Task:
@@ -178,6 +191,8 @@ def bearable(search: Search, scores: Sequence[Score]) -> list[Score]:
     Too much of it fails where gaps are wide: each score is tried where an even split loses most.
     """
     question = search.question
+    if not question.everywhere:  # the members with wide gaps are part of the average
+        return list(scores)
     pool = question.able([*question.edges(), *question.family.members])
     widest = max(pool, key=lambda problem: even_split(problem.means, question.horizon))
     plays = [Play(score.candidate.policy, widest, WIDE, STAGE + 1) for score in scores]
@@ -244,7 +259,7 @@ def beyond(search: Search, at_edges: Sequence[Score]) -> list[Score]:
             best |= {one.candidate.curve: one for one in better}
             going = [one.candidate.curve for one in better]
     moved = [best[turn].candidate for turn in best if best[turn] is not edge[turn]]
-    looks = [_looked(search, one, edge[one.curve].watched[0]) for one in moved]
+    looks = [_looked(search, one, judge_of(search, edge[one.curve])) for one in moved]
     return _scored(search, [one for one in looks if one.chance.value <= _enough(search, one.chance)])
 
 
@@ -260,7 +275,7 @@ def _stepped(search: Search, edge: Score, best: Score, factor: float) -> list[Ca
     aim, near = aim_of(search, edge.chance)
     if edge.chance.value > aim / near:
         return []
-    chance = _looked(search, new[0], edge.watched[0]).chance
+    chance = _looked(search, new[0], judge_of(search, edge)).chance
     return new if chance.value <= _enough(search, chance) else []
 
 
@@ -290,14 +305,19 @@ def _enough(search: Search, chance: Estimate) -> float:
     question, (aim, near) = search.question, aim_of(search, chance)
     if not sure(chance):
         return min(question.limit, float(near**0.25) * aim)
-    alone = len(question.family.members) == 1 and question.family.low is None
-    return question.limit / (1.0 + EXACT_ERROR) if alone else aim
+    return question.limit / (1.0 + EXACT_ERROR) if question.family.single else aim
 
 
 def walk(
-    search: Search, turn: int, scale: float, problem: Bandit, before: Sequence[Looked] = ()
+    search: Search,
+    turn: int,
+    scale: float,
+    problem: Bandit,
+    before: Sequence[Looked] = (),
+    seconds: float = EXACT_SCAN,
 ) -> list[Looked]:
-    """Looks along a curve, each nearer to its edge. before: looks that were taken already."""
+    """Looks along a curve, each nearer to its edge. before: looks that were taken already. seconds: for an
+    exact chance."""
     seen = list(before)
     curve, least = search.curves[turn], cheapest_at(search, turn)
     if curve.whole and has_exact_edge(search, turn):  # all of its policies are looked at
@@ -313,7 +333,7 @@ def walk(
         new = curve.candidates(turn, (min(curve.most, max(curve.least, scale)),))
         if not new or new[0].policy in {one.candidate.policy for one in seen}:
             break
-        chance, pulls = look(search.question, search.bench, new[0].policy, problem, search.counted)
+        chance, pulls = look(search.question, search.bench, new[0].policy, problem, search.counted, seconds)
         seen.append(Looked(new[0], problem, chance, pulls))
         aim, near = aim_of(search, chance)
         if chance.value <= aim and (chance.value >= aim / near or scale <= least):
@@ -368,6 +388,12 @@ def guess(search: Search, turn: int) -> float:
     return max(min([float(places[int(np.argmax(likely))]), *keeping]), cheapest_at(search, turn))
 
 
+def judge_of(search: Search, score: Score) -> Bandit:
+    """The problem in which the chance of a policy is looked at; the first one stands for all members if the
+    average is asked for."""
+    return score.watched[0] if search.question.everywhere else search.members[0]
+
+
 def on_curve(search: Search, turn: int) -> list[Score]:
     """The scores of a curve by scale."""
     mine = [score for score in search.scores.values() if score.candidate.curve == turn]
@@ -389,6 +415,8 @@ def mean_at(search: Search, turn: int, scale: float) -> float:
 def worst_at(search: Search, turn: int, scale: float) -> Bandit:
     """The problem in which the policies of a curve, from WIDER times below a scale to LEAP times above, lost
     the limit most often, together: near the edge alone there are too few hits to tell."""
+    if not search.question.everywhere:
+        return search.members[0]
     near = [
         score for score in on_curve(search, turn) if 1.0 / WIDER < score.candidate.scale / scale < 1.01 * LEAP
     ]
@@ -406,12 +434,26 @@ def worst_at(search: Search, turn: int, scale: float) -> Bandit:
     return max(order, key=hits_per_path)
 
 
+def closer(search: Search, score: Score, problem: Bandit, chance: Estimate, seconds: float) -> list[Score]:
+    """The policy of the same curve that comes nearer to the limit, by exact chances that a search has no time
+    for; none if the policy comes as near as can be. chance: of the policy, exact."""
+    one, (aim, near) = score.candidate, aim_of(search, chance)
+    if chance.value >= aim / near:
+        return []
+    seen = [Looked(one, problem, chance, 0)]
+    seen = walk(search, one.curve, following(seen, aim / math.sqrt(near)), problem, seen, seconds)
+    search.bench.count(sum(each.pulls for each in seen), "search, the limit itself")
+    found = allowed_first(search, [each for each in seen if sure(each.chance)])
+    return _scored(search, [found]) if found.candidate != one else []
+
+
 def again(
     search: Search, score: Score, problem: Bandit, chance: Estimate, failed: bool = False
 ) -> list[Score]:
     """The edge of the same curve in another problem, in which the chance of a policy turned out higher.
     failed: the chance was not confirmed to be within the limit, so that it counts as one above."""
     one = score.candidate
+    problem = problem if search.question.everywhere else judge_of(search, score)
     search.scores[one] = replace(score, chance=chance, watched=(problem, *score.watched))  # for the frontier
     above = max(chance.value, search.question.limit * (1.0 + 1e-6))
     known = replace(chance, value=above, high=max(above, chance.high)) if failed else chance

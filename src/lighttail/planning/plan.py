@@ -28,10 +28,9 @@ from lighttail.planning.search import (
     CONFIRM,
     FIRST_TAIL,
     ROUNDS,
-    SUSPECTS,
     Search,
     check_effort,
-    confirming,
+    confirming_paths,
     expected_pulls,
 )
 from lighttail.planning.sensitivity import sensitivity
@@ -45,6 +44,9 @@ MEAN_PATHS = 2048  # for the mean loss of a choice
 SHORT = 0.05  # of the budget, for each horizon that is tried
 LONGEST = 10**7  # pulls of an experiment: a plan plays some ten thousand paths
 NEAR = 1.1  # ratio of two horizons that are not told apart
+HARDLY_ENOUGH = (
+    0.25  # of the paths of a confirmation: if no fewer show a chance without hits, few chances pass
+)
 LONGER = 6  # plans for longer and longer horizons, at most
 PROMISED_AGAIN = 4.0  # times as many pulls for the promise of the best policy
 PROMISES = 3  # curves whose best policies are asked for the smallest loss that they can promise
@@ -98,8 +100,17 @@ def plan(
     asked = partial(_asked, family, chance, over, policies, also, delay, batch)
     bench = partial(_bench, seed, threads)
     if horizon is None or loss_per_pull is not None:
-        return _shortest(family, horizon, loss, loss_per_pull, asked, bench, effort, progress)
-    return _planned(*asked(horizon, loss), bench, effort, progress)[0]
+        found = _shortest(family, horizon, loss, loss_per_pull, asked, bench, effort, progress)
+    else:
+        found = _planned(*asked(horizon, loss), bench, effort, progress)[0]
+    given = {
+        **{"horizon": horizon, "loss": loss, "loss_per_pull": loss_per_pull, "chance": chance, "over": over},
+        **{"delay": delay, "batch": batch, "effort": effort, "seed": seed},
+    }
+    usual = {"loss": None, "loss_per_pull": None, "delay": None, "batch": None, "effort": 1.0}
+    said = [f"{name}={value!r}" for name, value in given.items() if usual.get(name, ...) != value]
+    named = [f"{name}={name}" for name, value in (("policies", policies), ("also", also)) if value]
+    return replace(found, made_by=f"plan({', '.join(['family', *said, *named])})")
 
 
 def _planned(
@@ -121,7 +132,7 @@ def _planned(
         bench = bench_of(question, course, report)
         bench.expect(expected)
         search = Search(question, curves, bench, budget)
-        confirmation = _confirmation(search, budget, looks)
+        confirmation = _confirmation(search, looks)
         ranked = search.run()
         if question.asks_for_loss:
             found = _smallest_loss(search, confirmation, ranked)
@@ -130,12 +141,12 @@ def _planned(
         return found, confirmation.looks
 
 
-def _confirmation(search: Search, budget: float, looks: int = 0) -> Confirmation:
-    """What confirms the choices of a search. budget: of a plan, of which each choice has its part."""
+def _confirmation(search: Search, looks: int = 0) -> Confirmation:
+    """What confirms the choices of a search."""
     return Confirmation(
         search.question,
         search.bench,
-        CONFIRM * budget,
+        CONFIRM * (search.proof or search.budget),
         looks,
         search.weighted,
         search.counted,
@@ -144,28 +155,43 @@ def _confirmation(search: Search, budget: float, looks: int = 0) -> Confirmation
     )
 
 
-def _check_enough(question: Question, budget: float, purpose: str) -> None:
-    """Refuse an effort with which no chance could be shown to be within the limit by counting paths: more are
-    needed than hit the limit by luck."""
-    problems = SUSPECTS if question.everywhere and len(question.family.members) > 1 else 1
-    paths = confirming(question, CONFIRM * budget) / (problems * question.horizon)
+def _lacking(question: Question, budget: float) -> float:
+    """How many times more paths than those of a confirmation are needed to show by counting that a chance is
+    within the limit: more than hit the limit by luck."""
     needed = -math.log(FIRST_TAIL / (PROMISES + 1) ** 2) / question.limit
-    if paths < needed:
-        least = budget / BUDGET * needed / paths
+    return needed / confirming_paths(question, budget)
+
+
+def _check_enough(question: Question, budget: float, purpose: str) -> None:
+    """Refuse an effort with which no chance could be shown to be within the limit by counting paths."""
+    if (lacking := _lacking(question, budget)) > 1.0:
+        least = budget / BUDGET * lacking
         raise refuse("effort", budget / BUDGET, f"at least {above(least):g} {purpose}")
 
 
 def _check_sight(question: Question, course: Course) -> None:
     """Refuse rewards that all become known too late for any decision."""
-    for field, first in (("batch", course.batch), ("delay", course.delay.shortest)):
-        if blind(question, first):
-            allowed = f"below {question.horizon:,}, the horizon: no reward would become known in time"
-            raise refuse(field, int(first) if math.isfinite(first) else first, allowed)
+    horizon, first = question.horizon, course.delay.shortest
+    alone = "otherwise no reward would become known before the last decision"
+    for field, value, most in (("batch", course.batch, horizon - 1), ("delay", first, horizon - 2)):
+        if value > most:
+            allowed = f"at most {most:,} with {horizon:,} pulls: {alone}"
+            raise refuse(field, int(value) if math.isfinite(value) else value, allowed)
+    if informed(course) > horizon:
+        allowed = f"smaller with {horizon:,} pulls in batches of {course.batch:,}: {alone}"
+        raise refuse("delay", int(first), allowed)
 
 
-def blind(question: Question, first: float) -> bool:
-    """Whether the first reward becomes known after the last decision, if it does so after `first` pulls."""
-    return first >= question.horizon - 1
+def informed(course: Course) -> float:
+    """The first decision, from 1, for which a reward may be known: the reward of the first pull is known
+    after `delay` more pulls, and a batch of decisions sees what is known when it begins.
+
+    >>> from lighttail.delays import FixedDelay
+    >>> informed(Course()), informed(Course(FixedDelay(5))), informed(Course(FixedDelay(5), batch=4))
+    (2, 7, 9)
+    """
+    first = course.delay.shortest
+    return 1 + course.batch * math.ceil((first + 1) / course.batch) if math.isfinite(first) else first
 
 
 def _shortest(
@@ -192,29 +218,36 @@ def _shortest(
     most = family.most_lost(1)
     if not share < most * (1.0 - 1e-9):
         raise refuse("loss_per_pull", per_pull, f"below {most:g}, the largest gap")
+    budget = BUDGET * check_effort(effort)
+
+    def too_long(pulls: int) -> bool:
+        """Whether the effort is hardly enough to confirm a chance with this number of pulls."""
+        question = asked(pulls, share * pulls)[0]
+        return question.by_counting and _lacking(question, budget) > HARDLY_ENOUGH
 
     @cache
     def enough(pulls: int) -> bool:
         question, course, curves = asked(pulls, share * pulls)
-        if blind(question, max(course.batch, course.delay.shortest)):
+        if informed(course) > pulls:
             return False
-        budget = BUDGET * check_effort(effort)
-        if not (question.straight and question.everywhere):
+        if question.by_counting:
             _check_enough(question, budget, f"to confirm this chance with {pulls:,} pulls")
         expected = expected_pulls(question, SHORT * budget)
         with parts_reporter(progress, expected, "pulls") as report:
             bench = bench_of(question, course, report and partial(_tried, report, pulls)).apart(pulls)
             bench.expect(expected)
             quick = [curve for curve in curves if curve.dear == 1]  # slow policies are left to the plan
-            search = Search(question, quick or curves, bench, SHORT * budget)
+            search = Search(question, quick or curves, bench, SHORT * budget, budget)
             ranked = search.run()
             if not any(score.likely(question.limit) for score in ranked):
                 return False
-            _, answer = confirmed(search, _confirmation(search, budget), ranked)
+            _, answer = confirmed(search, replace(_confirmation(search), states=False), ranked)
             return answer.chance.high <= question.limit
 
     alike = (family.sigma / share) ** 2  # pulls of an arm until a gap of this size is as large as the error
     low, high = 0, round(min(LONGEST / 2, max(8 * family.arms, 32, alike)))
+    halves = (high >> turn for turn in range(high.bit_length()) if high >> turn >= 2 * family.arms)
+    high = next((pulls for pulls in halves if not too_long(pulls)), high)
     while enough(high) and high > 2 * family.arms:
         low, high = 0, max(2 * family.arms, high // 2)
     while not enough(high):
@@ -228,7 +261,7 @@ def _shortest(
     looks = 0
     for _ in range(LONGER):
         found, looks = _planned(*asked(high, share * high), bench_of, effort, progress, looks)
-        if found.met:
+        if found.met or NEAR * high > LONGEST:
             break
         high = math.ceil(NEAR * high)
     return replace(found, asked_for_horizon=True)
@@ -264,7 +297,7 @@ def _asked(
     limit = number("chance", chance)
     if not 0.0 < limit < 1.0:
         raise refuse("chance", chance, "a number above 0 and below 1")
-    everywhere = one_of("over", over, ("everywhere", "average")) == "everywhere"
+    everywhere = one_of("over", over, ("everywhere", "average")) == "everywhere" or family.single
     most = family.most_lost(pulls)
     if most == 0.0:
         raise refuse("family", family, "a family in which some arm is worse than another", verb="be")
@@ -316,7 +349,7 @@ def _made(
     asks_for_loss: bool = False,
 ) -> Plan:
     """The plan around a choice. A cheaper policy that turns out to be within the limit is the choice."""
-    question, bench = search.question, search.bench
+    question, bench, points = search.question, search.bench, frontier(search, asks_for_loss)
     choice = _option(search, confirmation, score.candidate, answer)
     cheapest = _cheapest(search, confirmation, choice, score.candidate)
     if _within(cheapest, question.limit) and cheapest.mean_loss.value < choice.mean_loss.value:
@@ -337,7 +370,7 @@ def _made(
         cheapest,
         even,
         promised,
-        frontier(search, asks_for_loss),
+        points,
         misjudged,
         bench.course,
         bench.seed,
@@ -417,7 +450,8 @@ def _smallest_loss(search: Search, confirmation: Confirmation, ranked: list[Scor
     asked = replace(search.question, loss=loss)
     known = replace(confirmation, question=asked, scanned={}, looked={}, played={})
     found = _made(replace(search, question=asked), known, score, answer, asks_for_loss=True)
-    return replace(found, smallest_loss=loss, likely_loss=again.likely)
+    likely = again.likely if found.choice.policy == score.candidate.policy else math.nan
+    return replace(found, smallest_loss=loss, likely_loss=likely)
 
 
 def frontier(search: Search, asks_for_loss: bool = False) -> tuple[Point, ...]:

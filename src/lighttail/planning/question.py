@@ -21,6 +21,7 @@ from lighttail.tails.known import exact_at
 from lighttail.tails.task import Task
 
 LEVEL = 0.95
+SUSPECTS = 3  # problems in which a choice is confirmed
 HIGH = 0.96  # the quantile by which tails are compared while few paths were played
 EXACT_SCAN = 0.3  # seconds for an exact chance in a scan
 EXACT_ERROR = 1e-5  # relative error of an exact chance
@@ -43,6 +44,18 @@ class Question:
     known: dict[tuple[Policy, Bandit], float] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
+
+    @property
+    def by_counting(self) -> bool:
+        """Whether chances can only be counted: for late rewards, and for averages, there are no exact laws
+        and no weighted paths."""
+        return not (self.straight and self.everywhere)
+
+    @property
+    def confirmed_in(self) -> int:
+        """In how many problems a choice is confirmed, at most; on average, the paths of all members count
+        together."""
+        return SUSPECTS if self.everywhere and not self.family.single else 1
 
     @property
     def asks_for_loss(self) -> bool:

@@ -35,8 +35,7 @@ EXACT_SECONDS = 0.15  # for the exact chance of one candidate
 CLOSE = 2.0  # standard errors within which two means may be equal
 BUDGET = 2e9  # pulls of a search, about
 CONFIRM = 0.25  # of the budget, to confirm one choice
-CONFIRM_LATE = 4.0  # times more if rewards come late
-SUSPECTS = 3  # problems in which a choice is confirmed
+CONFIRM_COUNTED = 4.0  # times more if chances can only be counted
 LATER_LOOK = 4  # the number of the look that mostly confirms a choice, about
 HARDLY = 0.1  # of the limit: a smaller chance is not aimed at
 FIRST_TAIL = (1.0 - LEVEL) / 2.0 * 6.0 / math.pi**2  # the share of the error of a first look, on each side
@@ -62,6 +61,7 @@ ROUNDS = (
     SearchRound(64, 2, 4096, 5, exact=True),
 )
 FEW = 12.0  # hits at the limit in the last round below which chances are not counted
+WANTED, AT_MOST = 24.0, 0.125  # hits at the limit in a look that can only count, and its most, of the budget
 RARE_PULLS = 8e8  # of all looks of weighted paths, about
 BASE = 200_000  # paths of all rounds together, about
 COUNTED = 2  # rounds with all policies if the edges of curves are sought
@@ -72,16 +72,18 @@ MEANS = SearchRound(128, 1, 64, 0, exact=True)  # for the mean losses at the edg
 class Search:
     """The state of a search: the latest score of every candidate, and the problems watched per curve.
 
-    known: chances that need not be counted. orders: the problems to look at first, for some candidates.
-    counts: the hits and the paths of the latest round in each problem. left: the curves whose edges were not
-    sought, with a guess of the edge and of the mean loss there. waiting: the policies without an edge
-    that were left out after the first rounds.
+    budget: pulls of the search, about. proof: the budget of the plan that confirms what is found; 0 if it is
+    the same. known: chances that need not be counted. orders: the problems to look at first, for some
+    candidates. counts: the hits and the paths of the latest round in each problem. left: the curves whose
+    edges were not sought, with a guess of the edge and of the mean loss there. waiting: the policies without
+    an edge that were left out after the first rounds.
     """
 
     question: Question
     curves: Sequence[Curve]
     bench: Bench
     budget: float = BUDGET
+    proof: float = 0.0
     scores: dict[Candidate, Score] = field(default_factory=dict)
     watched: dict[int, tuple[Bandit, ...]] = field(default_factory=dict)
     known: dict[tuple[Policy, Bandit], Estimate] = field(default_factory=dict)
@@ -95,6 +97,8 @@ class Search:
         alive = [one for turn, curve in enumerate(self.curves) for one in curve.candidates(turn)]
         if self.question.everywhere:
             self._probe()
+        else:  # the first member stands for all of them
+            self.watched = dict.fromkeys(range(len(self.curves)), self.members[:1])
         if not self.with_edges:
             return self.ranked(self._rounds(alive, 0, len(ROUNDS)))
         self._rounds(alive, 0, COUNTED)
@@ -115,23 +119,26 @@ class Search:
     def with_edges(self) -> frozenset[int]:
         """The curves whose edges can be found."""
         question, rare = self.question, not self.counted
-        if not question.everywhere or question.asks_for_loss or (rare and not question.straight):
+        if question.asks_for_loss or (rare and question.by_counting):
             return frozenset()
         return frozenset(turn for turn in range(len(self.curves)) if has_edge(self, turn, rare))
 
     @cached_property
     def counted(self) -> int:
-        """The paths with which a look counts a chance; 0 if chances are too rare to be counted."""
-        paths = self.sized(ROUNDS[-1]).hits
-        return paths if paths * self.question.limit >= FEW else 0
+        """The paths with which a look counts a chance, more if chances can only be counted; 0 if chances are
+        too rare."""
+        question, paths = self.question, self.sized(ROUNDS[-1]).hits
+        if question.by_counting:
+            affordable = self.budget * AT_MOST / question.horizon
+            paths = max(paths, int(min(WANTED / question.limit, affordable)))
+        return paths if paths * question.limit >= FEW else 0
 
     @cached_property
     def reach(self) -> float:
         """The chance that fresh paths will probably show to be within the limit, if they are counted: in each
         of the problems that look worst, and after a few looks. With very few paths nothing can be shown."""
         question = self.question
-        problems = SUSPECTS if question.everywhere and len(question.family.members) > 1 else 1
-        paths = max(1, int(confirming(question, CONFIRM * self.budget) / (problems * question.horizon)))
+        paths = max(1, int(confirming_paths(question, self.proof or self.budget)))
         return max(HARDLY * question.limit, reachable(question.limit, paths, FIRST_TAIL / LATER_LOOK**2))
 
     def weighted(self, policy: Policy) -> bool:
@@ -258,6 +265,8 @@ class Search:
         exact: dict[tuple[Candidate, Bandit], Estimate] = {}
         for one in candidates:
             paths, hits = (fewer(count, self.curves[one.curve]) for count in (asked.paths, asked.hits))
+            if not self.question.everywhere:  # the paths of the members say the chance, too
+                paths = max(paths, math.ceil(asked.watched * hits / len(members)))
             plays += members_of(one.policy, members, paths, stage)
             look = self._look(one, asked.watched)
             for problem in look:
@@ -309,9 +318,10 @@ class Search:
         if not question.everywhere:
             pooled = np.concatenate(of_members)
             members = worst_first(question, self.members, of_members)
-            chance, promised = question.chance(pooled), question.promised(pooled)
-            high = float(np.quantile(pooled, HIGH))
-            return Score(one, mean, error, chance, promised, high, pooled.size, tuple(members[:WATCHED]))
+            looked = self.known.get((one.policy, self.members[0]))
+            chance, paths = (question.chance(pooled), pooled.size) if looked is None else (looked, 0)
+            promised, high = question.promised(pooled), float(np.quantile(pooled, HIGH))
+            return Score(one, mean, error, chance, promised, high, paths, tuple(members[:WATCHED]))
         unknown = [problem for problem in look if problem not in known]
         chances = known | {
             problem: question.chance(lost) for problem, lost in zip(unknown, drawn, strict=True)
@@ -385,15 +395,19 @@ def expected_pulls(question: Question, budget: float) -> int:
     weighted paths if chances are rare, which cost the same however small the effort is."""
     paths = BASE * factor_of(question, budget)
     rare = round(factor_of(question, budget) * ROUNDS[-1].hits) * question.limit < FEW
-    if question.straight:
+    if not question.by_counting:
         return int(1.5 * paths * question.horizon + (RARE_PULLS if rare else 0.0))
     return int(2.5 * (paths * question.horizon + confirming(question, CONFIRM * budget)))
 
 
 def confirming(question: Question, budget: float) -> float:
-    """The pulls with which one choice is confirmed, at most. Late rewards have no exact laws and no weighted
-    paths, so that many paths must be counted."""
-    return budget if question.straight else CONFIRM_LATE * budget
+    """The pulls with which one choice is confirmed, at most."""
+    return CONFIRM_COUNTED * budget if question.by_counting else budget
+
+
+def confirming_paths(question: Question, budget: float) -> float:
+    """The paths, in each of its problems, with which one choice is confirmed, at most."""
+    return confirming(question, CONFIRM * budget) / (question.confirmed_in * question.horizon)
 
 
 def factor_of(question: Question, budget: float) -> float:

@@ -16,7 +16,7 @@ from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
 PATHS = 384  # over all members, at least two per member
-HITS = 1024  # paths in the worst problem
+HITS = 1024  # paths for the chance
 STAGE = 2_000
 SPREADS = ("sigma", "scale")  # fields by which a noise says how large it is
 FACTORS = (0.5, 2.0)
@@ -34,7 +34,8 @@ class Misjudged:
 
 
 def sensitivity(question: Question, policy: Policy, worst: Bandit, bench: Bench) -> tuple[Misjudged, ...]:
-    """The mean loss over the family and the chance in the worst problem, for each misjudgement."""
+    """The mean loss over the family, and the chance in the worst problem or on average, for each
+    misjudgement."""
     found = []
     for what, change in (("the noise", louder), ("the gaps", wider), ("the horizon", None)):
         for factor in FACTORS:
@@ -83,13 +84,15 @@ def _misjudged(
             return None
         changed = [problem for problem in made if problem is not None]
         what = "the rates" if what == "the noise" and worst.noise.outcomes == (0.0, 1.0) else what
-    plays = members_of(policy, changed[:-1], max(2, PATHS // (len(changed) - 1)), STAGE)
-    plays.append(Play(policy, changed[-1], HITS, STAGE))
+    paths = PATHS if question.everywhere else HITS
+    plays = members_of(policy, changed[:-1], max(2, paths // (len(changed) - 1)), STAGE)
+    plays += [Play(policy, changed[-1], HITS, STAGE)] if question.everywhere else []
     there = replace(bench, horizon=horizon, pulls=0, playing=0.0, report=None, ready={})
     losses = there.losses(plays, "sensitivity")
     bench.count(there.pulls, "sensitivity")
     bench.playing += there.playing
     most = max(problem.most_lost(horizon) for problem in changed)
     asked = replace(question, horizon=horizon, loss=loss)
-    lost = mean(np.concatenate(losses[:-1]), (0.0, most), LEVEL)
-    return Misjudged(what, factor, lost, asked.chance(losses[-1]), loss)
+    of_members = np.concatenate(losses[: len(changed) - 1])
+    chance = asked.chance(losses[-1] if question.everywhere else of_members)
+    return Misjudged(what, factor, mean(of_members, (0.0, most), LEVEL), chance, loss)

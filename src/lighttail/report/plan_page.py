@@ -149,7 +149,7 @@ def _misjudged(plan: Plan) -> str:
 
 def _confirmed(plan: Plan) -> str:
     done = f"{name_of(plan)} was {'confirmed' if plan.met else 'estimated'}"
-    if plan.over == "average" or (len(plan.family.members) == 1 and plan.family.low is None):
+    if plan.over == "average" or plan.family.single:
         return f"{done} in the same way"
     many = counted(plan.choice.confirmed_in, "problem")
     return f"{done} in {many} in which it looks worst, not in the whole family"

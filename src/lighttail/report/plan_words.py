@@ -73,7 +73,7 @@ def limit_words(plan: Plan) -> str:
     """Where the limit is asked for, and where the plan confirms it."""
     asked = f"a loss of {amount(plan.loss)}{plan.unit} or more with a chance of at most {chance(plan.limit)}"
     count = len(plan.family.members)
-    if count == 1 and plan.family.low is None:
+    if plan.family.single:
         return f"The limit is {asked}."
     if plan.over == "average":
         return f"The limit is {asked}, on average over these {count} problems."
@@ -89,7 +89,7 @@ def limit_words(plan: Plan) -> str:
 def notes(plan: Plan) -> list[str]:
     """What a reader of the table must know: what a loss is, whose chances these are, and what is assumed."""
     lost = EXPLAINED["pseudo_regret"]
-    several = len(plan.family.members) > 1 or plan.family.low is not None
+    several = not plan.family.single
     where = (
         "of each policy on average over the family"
         if plan.over == "average"
@@ -121,7 +121,7 @@ def name_of(plan: Plan) -> str:
 
 def worst_words(plan: Plan) -> str:
     """The problem in which the choice is at its worst; empty if there is one problem alone."""
-    if len(plan.family.members) == 1 and plan.family.low is None:
+    if plan.family.single:
         return ""
     worst = plan.choice.worst
     means = ", ".join(f"{mean:.4g}" for mean in worst.means)
@@ -132,7 +132,8 @@ def run_parts(plan: Plan) -> list[tuple[str, list[str]]]:
     """How to run the choice in a live experiment: sentences, each with its lines. If no policy keeps the
     limit, one sentence says that there is no such line."""
     if not plan.met:
-        return [("No policy keeps the limit, so this plan has no line that starts a live experiment.", [])]
+        none = "No policy was confirmed to keep the limit"
+        return [(f"{none}, so this plan has no line that starts a live experiment.", [])]
     parts = [("Run this policy in a live experiment, in Python:", live_lines(plan))]
     beyond = " (rewards have the limits of the data, and the server refuses others: widen them if need be)"
     filled = "Or behind HTTP: start the server, and open the form, in which all of this is filled in"
