@@ -168,7 +168,7 @@ def forecast_from(
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
     seed = fresh_seed() if seed is None else check_seed(seed)
     use = usable_processors() if threads is None else whole("threads", threads, 1)
-    believed = _limits(between)
+    believed = believed_limits(between)
     if heard is None:
         rows = zip(start.counts[1], start.counts[2], strict=True)
         heard = [Heard(int(times), float(total)) for times, total in rows]
@@ -244,7 +244,7 @@ def _widest(evidence: Evidence, between: Any, means: Floats, known: bool) -> flo
     return float(high - low)
 
 
-def _limits(between: Any) -> tuple[float, float] | None:
+def believed_limits(between: Any) -> tuple[float, float] | None:
     """Two rising numbers, or None."""
     if between is None:
         return None

@@ -6,7 +6,6 @@ A piece is a Parquet file. The same paths give the same bytes, and a file has a 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
 import re
@@ -287,14 +286,9 @@ def formulas_digest(policy: Policy, problem: Problem, course: Course = STRAIGHT)
     """A digest of the formulas of the policy, its bonus, the noise, the actions and the delay, and of the
     kernels."""
     from lighttail.kernels.build import digest
+    from lighttail.kernels.errors import formulas_of, parts_of
 
-    parts = [policy, getattr(policy, "bonus", None), problem.noise, getattr(problem, "actions", None)]
-    formulas = {}
-    for part in [*parts, course.delay] if course.late else parts:
-        for name in dir(type(part)):
-            function = inspect.getattr_static(type(part), name)
-            if isinstance(function, staticmethod) and not name.startswith("_"):
-                formulas[f"{type(part).__qualname__}.{name}"] = function.__func__
+    formulas = formulas_of(*parts_of(policy, problem), course.delay if course.late else None)
     if not policy.linear:  # the rule of a policy may have more functions than its class shows
         formulas |= {f"rule.{name}": part for name, part in policy.rule()._asdict().items() if callable(part)}
     return digest(*(formulas[name] for name in sorted(formulas)))
