@@ -10,9 +10,9 @@ from hashlib import blake2b
 from typing import Any
 
 from lighttail.checks import BadInput, fraction, known_word, number, one_of, positive, refuse
+from lighttail.online.base import Label
 from lighttail.online.player import Player
 from lighttail.online.state import checked_reward, fields_of
-from lighttail.online.trials import Label
 
 LATE = ("ignore", "amend")
 THEN = ("warn", "pause")
