@@ -25,6 +25,7 @@ from lighttail.inference.sequences import parts_of_error
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate, finite
 from lighttail.outcomes.format import amount, chance, chance_limits, interval, outward, probability, rounded
+from lighttail.outcomes.losing import check_loss
 from lighttail.problems import Bandit
 from lighttail.records import Floats
 from lighttail.running.continued import Window, continued
@@ -229,10 +230,8 @@ def _range(evidence: Evidence, between: tuple[float, float] | None) -> tuple[flo
 
 def _check_loss(loss: float, horizon: int, low: float, high: float, any_loss: bool) -> None:
     """Refuse a loss that no policy can lose. Limits that exclude one another are refused elsewhere."""
-    most = horizon * (high - low)
-    if 0.0 <= most * (1.0 + 1e-9) < loss and not any_loss:
-        why = f"because no policy can lose more in {horizon:,} pulls with means from {low:g} to {high:g}"
-        raise refuse("loss", loss, f"at most {most:g}, {why}")
+    if low <= high and not any_loss:
+        check_loss("loss", loss, horizon * (high - low), horizon, f" with means from {low:g} to {high:g}")
 
 
 def _widest(evidence: Evidence, between: Any, means: Floats, known: bool) -> float:
