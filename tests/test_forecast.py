@@ -218,6 +218,7 @@ def test_a_known_problem_says_what_can_be_lost() -> None:
         ({"loss": 0.0}, "loss must be"),
         ({"loss": 1e6}, "loss must be at most 300, because no policy can lose more"),
         ({"paths": 5}, "paths must be"),
+        ({"threads": 10**5}, "threads must be a whole number of at most 10000"),
         ({"between": (0.4, 0.2)}, "between must be two numbers"),
         ({"evidence": "coins"}, "rewards must be BoundedRewards"),
         ({"evidence": BoundedRewards(0.0, 0.2)}, "the sum of the rewards of 'A' must be"),

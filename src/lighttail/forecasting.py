@@ -29,7 +29,7 @@ from lighttail.outcomes.losing import check_loss
 from lighttail.problems import Bandit
 from lighttail.records import Floats
 from lighttail.running.continued import Window, continued
-from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
+from lighttail.running.prepare import check_problem, check_seed, check_threads
 
 __all__ = ["Forecast", "forecast_from"]
 
@@ -167,9 +167,7 @@ def forecast_from(
         raise refuse("problem", problem, f"a Bandit with {len(arms)} arms, or left out")
     horizon = whole("horizon", horizon, max(1, start.rounds), f", the pulls so far ({start.rounds:,})")
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
-    seed = fresh_seed() if seed is None else check_seed(seed)
-    use = usable_processors() if threads is None else whole("threads", threads, 1)
-    believed = believed_limits(between)
+    seed, use, believed = check_seed(seed), check_threads(threads), believed_limits(between)
     if heard is None:
         rows = zip(start.counts[1], start.counts[2], strict=True)
         heard = [Heard(int(times), float(total)) for times, total in rows]
