@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import lighttail as lt
-from lighttail.cli.plan import ARMS, HORIZON, LOSS
+from lighttail.cli.options import ARM_COUNT
+from lighttail.cli.plan import HORIZON, LOSS
 from lighttail.running.prepare import usable_processors
 from lighttail.tails import play
 
@@ -15,7 +16,7 @@ MOST = 60.0  # seconds on two processors
 
 
 def web_test(horizon: int, effort: float) -> lt.Plan:
-    family = lt.Family.rates(0.03, 0.05, arms=ARMS)
+    family = lt.Family.rates(0.03, 0.05, arms=ARM_COUNT)
     loss = LOSS * horizon / HORIZON
     return lt.plan(family, horizon=horizon, loss=loss, chance=0.001, seed=1, effort=effort)
 

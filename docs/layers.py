@@ -48,11 +48,11 @@ def picture() -> str:
 
 
 def table() -> str:
-    """Every room with what its docstring says, the highest layer first."""
+    """Every room with what its docstring says. A room imports from the rooms below it alone."""
     rows = [
         f"| {layer} | `{room}` | {purpose(room).rstrip('.')} |"
         for layer, rooms in reversed(LAYERS.items())
-        for room in rooms
+        for room in reversed(rooms)
     ]
     return "\n".join([BEGIN, "| layer | room | what it holds |", "|---|---|---|", *rows, END])
 

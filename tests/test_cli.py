@@ -203,7 +203,7 @@ BAD = {
     "huge means": (["--means", "1e308,-1e308"], "means must be so small"),
     "huge loss": (
         ["--loss", "301"],
-        "loss must be at most 300, because no policy can lose more than 300 in 500 pulls, but is 301",
+        "loss must be at most 300, because no policy can lose more in 500 pulls, but is 301",
     ),
     "two losses": (
         ["--loss", "30", "--threshold", "0.1"],
@@ -264,8 +264,11 @@ SIZES = {
         ["tail", "--means", LONG_LIST, "--horizon", "3000"],
         "the number of arms must be at most 1,000 for a tail, but is 1998",
     ),
-    "regrets": (["tail", "--regret", LONG_LIST], "the number of losses must be at most 100, but is 1998"),
-    "bound regrets": (["bound", "--regret", LONG_LIST], "the number of losses must be at most 100"),
+    "regrets": (
+        ["tail", "--regret", LONG_LIST],
+        "loss must be a number, or a list of 1 to 1,000 numbers",
+    ),
+    "bound regrets": (["bound", "--regret", LONG_LIST], "loss must be a number, or a list of 1 to 1,000"),
     "dim": (
         ["compare", "--linear", "--dim", "1e12"],
         "dim must be a whole number of at most 100000, but is 1000",

@@ -272,7 +272,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"threshold": float("nan")}, "threshold must be a finite number above 0"),
     (
         {"threshold": 300.1},
-        "threshold must be at most 300, because no policy can lose more than 300 in 500 p",
+        "threshold must be at most 300, because no policy can lose more in 500 pulls, but is 300.1",
     ),
     ({"threshold": 1.0, "problem": EQUAL}, "threshold must be left out where all arms are equally good"),
     ({"kind": "loss"}, "kind must be 'pseudo_regret' or 'regret', but is 'loss'"),

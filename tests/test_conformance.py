@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from cases import BONUSES, MORE_BONUSES, MORE_POLICIES, NOISES, POLICIES, name, 
 from scipy import stats
 
 import lighttail as lt
+from lighttail.noises.formulas import scaled_reward
 from lighttail.random.streams import block_generator
 
 Z = 5.0  # standard errors
@@ -323,3 +325,44 @@ def test_rewards_follow_the_law_they_are_named_after(noise: lt.Noise, law: Any, 
     rewards = [noise.reward(noise.shock(rng, *world), 1, *world) for _ in range(100_000)]
     assert stats.kstest(rewards, law.cdf).pvalue > 1e-4
     assert stats.kstest(rewards, wider.cdf).pvalue < 1e-4  # negative control
+
+
+@dataclass(frozen=True)
+class Forgetful(lt.Laplace):
+    """A class with a `reward` of its own inherits no facts."""
+
+    reward = staticmethod(scaled_reward)
+
+
+def true_of(noise: lt.Noise) -> dict[str, bool]:
+    """By trying: whether other means in `world` move the rewards, and whether sigma = 0 leaves no noise."""
+    means, other = (0.2, 0.6), (0.9, 0.1)
+
+    def rewards(of: lt.Noise, world: tuple[Any, ...]) -> list[float]:
+        rng = block_generator(5, 0)
+        return [of.reward(of.shock(rng, *world), arm, *world) for arm in (0, 1) * 50]
+
+    first, *rest = noise.world(means)
+    moved = rewards(noise, (np.array(other), *rest)) == rewards(noise, noise.world(other))
+    still = without_sigma(noise)
+    certain = rewards(still, still.world(means)) == list(means) * 50
+    return {"moves": np.array_equal(first, means) and moved, "certain": certain, "states_sd": True}
+
+
+def without_sigma(noise: Any) -> Any:
+    return replace(noise, sigma=0.0) if hasattr(noise, "sigma") else noise
+
+
+def stated(noise: lt.Noise) -> dict[str, bool]:
+    return {"moves": noise.moves, "certain": without_sigma(noise).certain, "states_sd": noise.states_sd}
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=name)
+def test_every_noise_states_the_facts_that_are_true(noise: lt.Noise) -> None:
+    assert stated(noise) == true_of(noise)
+
+
+def test_a_noise_that_forgets_a_fact_is_noticed() -> None:
+    """Negative control."""
+    assert true_of(Forgetful()) == {"moves": True, "certain": True, "states_sd": True}
+    assert stated(Forgetful()) == {"moves": False, "certain": False, "states_sd": False}

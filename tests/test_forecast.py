@@ -207,7 +207,7 @@ def test_a_known_problem_says_what_can_be_lost() -> None:
     found = experiment.forecast(loss=2000, problem=known, paths=100, seed=1)
     assert found.most == 20.0 * HORIZON >= found.losses[-1]
     assert found.mean_loss.low <= found.mean_loss.value <= found.mean_loss.high
-    with pytest.raises(BadInput, match="loss must be at most 6000, because no policy can lose more"):
+    with pytest.raises(BadInput, match="loss must be at most 6,000, because no policy can lose more"):
         experiment.forecast(loss=6001, problem=known, paths=100, seed=1)
 
 
@@ -218,6 +218,7 @@ def test_a_known_problem_says_what_can_be_lost() -> None:
         ({"loss": 0.0}, "loss must be"),
         ({"loss": 1e6}, "loss must be at most 300, because no policy can lose more"),
         ({"paths": 5}, "paths must be"),
+        ({"threads": 10**5}, "threads must be a whole number of at most 10000"),
         ({"between": (0.4, 0.2)}, "between must be two numbers"),
         ({"evidence": "coins"}, "rewards must be BoundedRewards"),
         ({"evidence": BoundedRewards(0.0, 0.2)}, "the sum of the rewards of 'A' must be"),

@@ -17,10 +17,10 @@ from lighttail.noises.tilts import BernoulliTilt, GaussianTilt
 from lighttail.tails import weighted
 from lighttail.tails.ladder import ladder
 from lighttail.tails.mixture import Routes
-from lighttail.tails.plan import TiltPlan, derived, plan_of
 from lighttail.tails.play import play_paths, whole_blocks
 from lighttail.tails.routes import rate
 from lighttail.tails.task import Effort, Task
+from lighttail.tails.tilting import Tilting, derived, tilting_of
 from lighttail.tails.tilts import tilts_of
 from lighttail.tails.weighted import Weights, bernstein
 
@@ -48,12 +48,12 @@ def effort(seed: int = 1) -> Effort:
     return Effort(0.05, 0.95, seed, 10**9, 2, False)
 
 
-def both_plans(task: Task) -> TiltPlan:
+def both_plans(task: Task) -> Tilting:
     """The plan of an importance run that has no bound on its weights: routes and ladder."""
     first, (second, _) = derived(task), ladder(task, effort())
     assert first is not None
     assert second is not None
-    return plan_of(task, [replace(first, log_bound=math.nan), second])
+    return tilting_of(task, [replace(first, log_bound=math.nan), second])
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def one_plan(monkeypatch) -> None:
     monkeypatch.setattr(weighted, "derived", cache(weighted.derived))
 
 
-def weights_of(task: Task, plan: TiltPlan, paths: int, seed: int = 1, whole: bool = False) -> np.ndarray:
+def weights_of(task: Task, plan: Tilting, paths: int, seed: int = 1, whole: bool = False) -> np.ndarray:
     """Log weights of at least that many paths; with `whole` all paths run to the end and count."""
     if whole:
         task = replace(task, kind="regret", regret=-1e9)
@@ -155,7 +155,7 @@ def test_no_weight_exceeds_its_bound(policy, noise) -> None:
         problem = lt.Bandit([low + gap, low], noise)
         loss = gap * rng.integers(2, horizon // 2)
         task = Task(policy, problem, horizon, loss, "pseudo_regret")
-        plan = plan_of(task, [derived(task)])
+        plan = tilting_of(task, [derived(task)])
         log_weight = weights_of(task, plan, 20_000, seed=int(rng.integers(1000)))
         assert plan.tight
         assert log_weight.max() <= plan.log_bound + 1e-9

@@ -19,9 +19,9 @@ import lighttail as lt
 from lighttail.kernels import skip_kernel_for, tilted_skip
 from lighttail.tails import play
 from lighttail.tails.mixture import Mixture
-from lighttail.tails.plan import derived, plan_of
 from lighttail.tails.play import play_paths, whole_blocks
 from lighttail.tails.task import TailEstimate, Task
+from lighttail.tails.tilting import derived, tilting_of
 from lighttail.tails.weighted import Weights
 
 BONUSES = [lt.Standard(0.4), lt.LightTailed(0.1), lt.ArmOptimal(0.2, 0.2)]
@@ -240,7 +240,7 @@ def weights(task: Task, played: Any, paths: int, noise: lt.Noise | None = None) 
     """Log weights of at least that many paths of the derived plan, as if it were to skip ahead."""
     found = derived(task)
     assert found is not None
-    plan = plan_of(task, [replace(found, caps=np.full(found.caps.shape, math.inf))])
+    plan = tilting_of(task, [replace(found, caps=np.full(found.caps.shape, math.inf))])
     task = replace(task, problem=lt.Bandit(task.problem.means, noise or task.problem.noise))
     count = whole_blocks(paths, task.horizon, played)
     settings: Any = {"played": played, "rarity": plan.rarity}

@@ -322,15 +322,15 @@ BAD = {
     "loss below 0": (["--loss", "-1"], "loss must be a finite number above 0, but is -1.0"),
     "loss above all": (
         ["--loss", "9,80000", "--horizon", "4000"],
-        "loss must be at most 2,400, the loss of pulling the worst arm 4,000 times, but is 80,000",
+        "loss must be at most 2,400, because no policy can lose more in 4,000 pulls, but is 80,000",
     ),
     "nothing to lose": (
         ["--loss", "9", "--means", "0.5,0.5"],
-        "loss must be left out where all arms are equally good: nothing can be lost, but is 9.0",
+        "loss must be left out where all arms are equally good: nothing can be lost, but is 9",
     ),
     "regret above all": (
         ["--regret", "81", "--horizon", "100", "--noise", "bernoulli", "--kind", "regret"],
-        "regret must be at most 80, the regret if all 100 rewards are as small as they can be, but is 81",
+        "no policy can lose more in 100 pulls even if every reward is the smallest possible, but is 81",
     ),
     "kind": (["--kind", "pseudo"], "kind must be one of pseudo-regret, regret, but is 'pseudo'"),
     "policy": (["--policy", "ubc:standard:1"], "did you mean 'ucb'?"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import NOISES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -238,11 +239,7 @@ def test_limits_hold_for_huge_samples(n: int) -> None:
 
 
 def test_every_noise_knows_its_standard_deviation() -> None:
-    means = (0.3, 0.5, 0.8)
-    data = {"A": [0.0, 1.0, 5.0], "B": [2.0, 2.0]}
-    noises = [lt.Gaussian(2.0), lt.Uniform(0.7), lt.Laplace(1.5), lt.Bernoulli(), lt.StudentT(5.0, 2.0)]
-    for noise, of in [
-        *((noise, means) for noise in noises),
-        (lt.Bandit.from_samples(data).noise, (2.0, 2.0)),
-    ]:
+    data = lt.Bandit.from_samples({"A": [0.0, 1.0, 5.0], "B": [2.0, 2.0]}).noise
+    for noise, of in [*((noise, (0.3, 0.5, 0.8)) for noise in NOISES), (data, (2.0, 2.0))]:
         assert noise.sd(of) == pytest.approx(lt.Noise.sd(noise, of), rel=0.2)  # z = 4 of 1,000 draws
+        assert noise.sd(of) != pytest.approx(1.5 * lt.Noise.sd(noise, of), rel=0.2)  # negative control

@@ -111,7 +111,7 @@ WRONG: tuple[tuple[dict[str, Any], str, str], ...] = (
     (
         {"rewards": {"low": 0, "high": 2}, "risk": {"loss": 1001, "chance": 0.1, "then": "warn"}},
         "settings.risk.loss",
-        "at most 1000, because no policy can lose more in 500 pulls with settings.rewards (0 to 2)",
+        "at most 1,000, because no policy can lose more in 500 pulls with settings.rewards (0 to 2)",
     ),
 )
 

@@ -95,6 +95,7 @@ def test_a_noise_takes_the_numbers_of_its_own_fields(monkeypatch: pytest.MonkeyP
     for text, sigma, said in (
         ("skewed:1:2:3", None, "noise must be skewed or studentt:DF or skewed:SKEW:REACH, but is"),
         ("gaussian:1", None, "noise must be gaussian or studentt:DF or skewed:SKEW:REACH, but is"),
+        ("laplace:1", None, "; sigma=1.0 says how large it is"),
         ("bernoulli:0.2", None, "sigma must be left out with bernoulli noise, but is '0.2'"),
         ("bernoulli", 2.0, "sigma must be left out with bernoulli noise, but is 2.0"),
         ("studentt:x", None, "df must be a number, but is 'x'"),

@@ -15,7 +15,7 @@ from lighttail.delays import DelayLike
 from lighttail.gpu.run import Device, check_device
 from lighttail.outcomes.comparison import Comparison, comparison_of
 from lighttail.outcomes.growth import Growth
-from lighttail.outcomes.losing import Lost, check_lost
+from lighttail.outcomes.losing import Lost, check_loss, check_lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.outcomes.verdict import FEW
 from lighttail.policies import Policy
@@ -120,16 +120,10 @@ def check_threshold(threshold: Any, problem: Problem, horizon: int, kind: Lost, 
     """
     if threshold is None:
         return problem.default_threshold(horizon)
-    loss = positive("threshold", threshold) * unit
-    most = problem.most_lost(horizon)
-    if kind == "pseudo_regret" and loss > most * (1.0 + 1e-9):
-        if most == 0.0:
-            raise refuse(
-                "threshold", threshold, "left out where all arms are equally good: nothing can be lost"
-            )
-        why = f"because no policy can lose more than {most:.6g} in {horizon:,} pulls"
-        raise refuse("threshold", threshold, f"at most {most / unit:.6g}, {why}")
-    return positive("threshold * horizon", loss)
+    loss = positive("threshold", threshold)
+    if kind == "pseudo_regret":
+        check_loss("threshold", loss, problem.most_lost(horizon), horizon, unit=unit)
+    return positive("threshold * horizon", loss * unit)
 
 
 def default_words(problem: Problem) -> tuple[str, ...]:

@@ -25,10 +25,11 @@ from lighttail.inference.sequences import parts_of_error
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate, finite
 from lighttail.outcomes.format import amount, chance, chance_limits, interval, outward, probability, rounded
+from lighttail.outcomes.losing import check_loss
 from lighttail.problems import Bandit
 from lighttail.records import Floats
 from lighttail.running.continued import Window, continued
-from lighttail.running.prepare import check_problem, check_seed, fresh_seed, usable_processors
+from lighttail.running.prepare import check_problem, check_seed, check_threads
 
 __all__ = ["Forecast", "forecast_from"]
 
@@ -166,9 +167,7 @@ def forecast_from(
         raise refuse("problem", problem, f"a Bandit with {len(arms)} arms, or left out")
     horizon = whole("horizon", horizon, max(1, start.rounds), f", the pulls so far ({start.rounds:,})")
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
-    seed = fresh_seed() if seed is None else check_seed(seed)
-    use = usable_processors() if threads is None else whole("threads", threads, 1)
-    believed = _limits(between)
+    seed, use, believed = check_seed(seed), check_threads(threads), believed_limits(between)
     if heard is None:
         rows = zip(start.counts[1], start.counts[2], strict=True)
         heard = [Heard(int(times), float(total)) for times, total in rows]
@@ -229,10 +228,8 @@ def _range(evidence: Evidence, between: tuple[float, float] | None) -> tuple[flo
 
 def _check_loss(loss: float, horizon: int, low: float, high: float, any_loss: bool) -> None:
     """Refuse a loss that no policy can lose. Limits that exclude one another are refused elsewhere."""
-    most = horizon * (high - low)
-    if 0.0 <= most * (1.0 + 1e-9) < loss and not any_loss:
-        why = f"because no policy can lose more in {horizon:,} pulls with means from {low:g} to {high:g}"
-        raise refuse("loss", loss, f"at most {most:g}, {why}")
+    if low <= high and not any_loss:
+        check_loss("loss", loss, horizon * (high - low), horizon, f" with means from {low:g} to {high:g}")
 
 
 def _widest(evidence: Evidence, between: Any, means: Floats, known: bool) -> float:
@@ -244,7 +241,7 @@ def _widest(evidence: Evidence, between: Any, means: Floats, known: bool) -> flo
     return float(high - low)
 
 
-def _limits(between: Any) -> tuple[float, float] | None:
+def believed_limits(between: Any) -> tuple[float, float] | None:
     """Two rising numbers, or None."""
     if between is None:
         return None

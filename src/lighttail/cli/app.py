@@ -135,7 +135,7 @@ def _ending(error: Exception) -> tuple[int | None, str]:
 
 def _option(argument: Argument) -> str:
     """An argument in the words of the command line: --keep law for keep='law', --rebuild for rebuild=True."""
-    words = "" if argument.values == (True,) else " or ".join(map(str, argument.values))
+    words = "" if argument.values[0] is True else " or ".join(map(str, argument.values))
     return f"--{argument.name.replace('_', '-')} {words}".strip() if argument.name else words
 
 

@@ -24,6 +24,7 @@ from lighttail.reading.words import (
     BY_FIELDS,
     DELAYS,
     FORMS,
+    in_units,
     in_units_of_noise,
     noise_forms,
     parse_noise,
@@ -35,10 +36,12 @@ from lighttail.system.files import output_folder
 LONGEST_LINE = 1000  # letters
 HERE = loader(lambda name: Path(name).expanduser(), Path())  # how files that a command names are loaded
 ARMS = {"means": "0.2,0.8", "noise": "gaussian"}  # the problem if no option names another
+ARM_COUNT = 3  # if no option lists the arms or says how many there are
 TAKEN_FOR_TRUE = (  # printed under every answer that comes from --data
     "The observed means are taken for the true means here; "
     "`lighttail plan --data` counts how uncertain they are."
 )
+DEFAULT_POLICY = "ucb:lighttailed:0.2{s}"  # {s}: see `in_units`
 UNREPEATED = ("threads", "as_json")  # options that change neither the numbers nor the files
 POLICY_WORDS = (
     f"ucb:BONUS:KAPPA, se:BONUS:KAPPA (BONUS: {', '.join(BONUSES)}; "
@@ -107,6 +110,14 @@ ArmColumn = Annotated[
 RewardColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="With --data: the column of the rewards.", show_default="reward"),
+]
+NumberOfArms = Annotated[
+    int | None,
+    whole_option("arms", help="The number of arms, if no option lists them.", show_default=str(ARM_COUNT)),
+]
+OnePolicy = Annotated[  # a list, so that a second policy is refused and does not replace the first
+    list[str] | None,
+    typer.Option("--policy", help=f"{POLICY_WORDS}.", show_default=DEFAULT_POLICY.format(s="s")),
 ]
 DelayWord = Annotated[
     str | None,
@@ -180,6 +191,14 @@ def kind_from(text: str) -> Lost:
     word = text.replace("_", "-")
     known_word("kind", word, KINDS)
     return KINDS[word]
+
+
+def policy_word(words: list[str] | None, problem: Bandit) -> str:
+    """The words of the one policy that the option names, or of the default policy."""
+    if words and len(words) > 1:
+        raise refuse("policy", words, "given once")
+    (word,) = words or in_units([DEFAULT_POLICY], problem.sigma)
+    return word
 
 
 def left_out(when: str, **options: Any) -> None:

@@ -21,7 +21,7 @@ from lighttail.reading.numbers import parse_range
 from lighttail.reading.words import parse_course, parse_noise
 from lighttail.report import write_report
 
-ARMS, HORIZON = 3, 20_000
+HORIZON = 20_000
 RATES, LOSS = "3%..5%", 150.0  # the web test, if no option describes another problem
 OWN_NAMES = {  # the words of the command line for arguments of `plan`
     "loss": "lose-at-most",
@@ -64,10 +64,7 @@ def plan(
     ] = None,
     arm_column: opt.ArmColumn = None,
     reward_column: opt.RewardColumn = None,
-    arms: Annotated[
-        int | None,
-        opt.whole_option("arms", help="With --rates or --gaps: the number of arms.", show_default=str(ARMS)),
-    ] = None,
+    arms: opt.NumberOfArms = None,
     noise: Annotated[
         str | None,
         typer.Option(
@@ -159,7 +156,7 @@ def plan(
     wait, group = parse_course(delay, batch, never)
     filled = {**described, "horizon": pulls, "lose_at_most": loss}
     if arms is None and described["means"] is None and described.get("data") is None:
-        filled["arms"] = ARMS
+        filled["arms"] = opt.ARM_COUNT
     command = opt.command_again(context, **filled)
     with opt.report_folder(out, as_json), _own_names():
         found = plan_experiment(
@@ -207,7 +204,7 @@ def family_from(described: dict[str, Any], **rest: Any) -> Family:
 def _rates(text: str, arms: int | None) -> Family:
     low, high = parse_range("rates", text)
     try:
-        return Family.rates(low, high, ARMS if arms is None else arms)
+        return Family.rates(low, high, opt.ARM_COUNT if arms is None else arms)
     except BadInput as error:
         if error.field not in ("low", "high"):
             raise
@@ -219,7 +216,7 @@ def _gaps(text: str, arms: int | None, noise: str | None, sigma: float | None) -
     low, high = parse_range("gaps", text)
     law = parse_noise(opt.ARMS["noise"] if noise is None else noise, sigma, opt.HERE)
     try:
-        return Family.gaps(low, high, ARMS if arms is None else arms, noise=law)
+        return Family.gaps(low, high, opt.ARM_COUNT if arms is None else arms, noise=law)
     except BadInput as error:
         raise (error.renamed("gaps") if error.field in ("low", "high") else error) from None
 

@@ -22,6 +22,7 @@ from lighttail.cli.options import (
     whole_option,
 )
 from lighttail.outcomes.format import counted
+from lighttail.outcomes.losing import out_of_reach
 from lighttail.system.memory import in_bytes
 from lighttail.system.progress import parts_reporter
 
@@ -97,7 +98,7 @@ def _say_out_of_reach(study: Any) -> None:
         return
     losses = {one.name: one.problem.worst_loss(1000) / 1000 for one in study.problems}  # for every sigma
     for name, loss in losses.items():
-        if study.threshold > loss:
+        if out_of_reach(study.threshold, loss):
             print_line(
                 f"threshold {study.threshold:g} is out of reach with problem {name!r}: "
                 f"always taking the worst choice loses {loss:.3g} per round"

@@ -12,25 +12,16 @@ import typer
 from lighttail.checks import BadInput, known_word, positive, refuse
 from lighttail.cli import options as opt
 from lighttail.cli.app import app
-from lighttail.outcomes.format import amount
-from lighttail.outcomes.losing import EXPLAINED, Lost, event, noun
+from lighttail.outcomes.losing import EXPLAINED, Lost, check_loss, event, noun
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.reading.numbers import parse_numbers
-from lighttail.reading.words import in_units, parse_course
+from lighttail.reading.words import parse_course
 from lighttail.running.prepare import check_settings
 from lighttail.tails.rare import METHODS
+from lighttail.tails.task import MOST_PLANNED
 
-MOST_LOSSES = 100  # of one command, each with an estimate of its own
-MOST_TAIL_PULLS = 10**7  # per path: the plan for a rare event looks at every pull
-ROUNDING = 1e-9  # relative: what the rounding of means may add to the largest loss
 MOST_TAIL_ARMS = 1000  # the plan for a rare event looks at every arm
-DEFAULT_POLICY = "ucb:lighttailed:0.2{s}"  # {s}: see `in_units`
-
-PolicyWords = Annotated[  # a list, so that a second policy is refused and does not replace the first
-    list[str] | None,
-    typer.Option("--policy", help=f"{opt.POLICY_WORDS}.", show_default=DEFAULT_POLICY.format(s="s")),
-]
 Loss = Annotated[
     str | None,
     typer.Option(
@@ -52,7 +43,7 @@ def tail(
     data: opt.Data = None,
     arm_column: opt.ArmColumn = None,
     reward_column: opt.RewardColumn = None,
-    policy: PolicyWords = None,
+    policy: opt.OnePolicy = None,
     delay: opt.DelayWord = None,
     never: opt.Never = None,
     batch: opt.Batch = None,
@@ -79,11 +70,11 @@ def tail(
     which = opt.kind_from(kind)
     known_word("method", method, METHODS)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
-    word = _policy_word(policy, problem)
+    word = opt.policy_word(policy, problem)
     player, regrets = _asked(problem, word, horizon, loss, which)
     check_settings(player, problem, horizon, paths=1, seed=seed, threads=1 if threads is None else threads)
-    if horizon > MOST_TAIL_PULLS:
-        raise refuse("horizon", horizon, f"at most {MOST_TAIL_PULLS:,} for a tail")
+    if horizon > MOST_PLANNED:
+        raise refuse("horizon", horizon, f"at most {MOST_PLANNED:,} for a tail")
     if problem.arms > MOST_TAIL_ARMS:
         raise refuse("the number of arms", problem.arms, f"at most {MOST_TAIL_ARMS:,} for a tail")
     wait, group = parse_course(delay, batch, never)
@@ -138,7 +129,7 @@ def bound(
     data: opt.Data = None,
     arm_column: opt.ArmColumn = None,
     reward_column: opt.RewardColumn = None,
-    policy: PolicyWords = None,
+    policy: opt.OnePolicy = None,
     horizon: opt.Horizon = 500,
     loss: Loss = None,
     kind: opt.KindWord = "pseudo-regret",
@@ -159,7 +150,7 @@ def bound(
 
     which = opt.kind_from(kind)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
-    word = _policy_word(policy, problem)
+    word = opt.policy_word(policy, problem)
     player, regrets = _asked(problem, word, horizon, loss, which)
     check_settings(player, problem, horizon, paths=1, seed=None, threads=1)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
@@ -200,14 +191,6 @@ def _show_bounds(
     screen.print(EXPLAINED[kind])
 
 
-def _policy_word(words: list[str] | None, problem: Bandit) -> str:
-    """The words of the policy that the option names, or of the default policy."""
-    if words and len(words) > 1:
-        raise refuse("policy", words, "given once")
-    (word,) = words or in_units([DEFAULT_POLICY], problem.sigma)
-    return word
-
-
 def _asked(
     problem: Bandit, word: str, horizon: int, loss: str | None, kind: Lost
 ) -> tuple[Policy, list[float] | None]:
@@ -218,8 +201,6 @@ def _asked(
     from lighttail.tails.curve import asked_regrets
 
     losses = parse_numbers(noun(kind), loss)
-    if len(losses) > MOST_LOSSES:
-        raise refuse("the number of losses", len(losses), f"at most {MOST_LOSSES}")
     try:
         asked_regrets(losses, problem, horizon)
     except BadInput as error:
@@ -230,15 +211,10 @@ def _asked(
 
 
 def _check_loss(problem: Bandit, horizon: int, loss: float, kind: Lost) -> None:
-    """Refuse a loss that no policy can lose. The regret of a lucky run may be negative, the loss may not."""
+    """Refuse a loss that no policy can lose, which Python answers with a chance of 0. The regret of a lucky
+    run may be negative, the loss may not."""
     if kind == "pseudo_regret":
-        positive("loss", loss)
-        most, why = problem.most_lost(horizon), f"the loss of pulling the worst arm {horizon:,} times"
-        if most == 0.0:
-            raise refuse("loss", loss, "left out where all arms are equally good: nothing can be lost")
-    else:
-        span = problem.noise.span(problem.means)
-        most = math.inf if span is None else (max(problem.means) - span[0]) * horizon
-        why = f"the regret if all {horizon:,} rewards are as small as they can be"
-    if loss > most + ROUNDING * abs(most):
-        raise refuse(noun(kind), loss, f"at most {amount(most)}, {why}", found=f"is {amount(loss)}")
+        check_loss("loss", positive("loss", loss), problem.most_lost(horizon), horizon)
+    elif (span := problem.noise.span(problem.means)) is not None:
+        most = (max(problem.means) - span[0]) * horizon
+        check_loss("regret", loss, most, horizon, " even if every reward is the smallest possible")

@@ -25,7 +25,8 @@ def watch(
     loss: Annotated[float | None, number_option("loss", help="The loss whose chance is asked for.")] = None,
     horizon: Annotated[int | None, whole_option("horizon", help="The pulls at the end.")] = None,
     rewards: Annotated[
-        str | None, typer.Option(metavar="LOW..HIGH", help="The limits of all rewards.  [default: 0..1]")
+        str | None,
+        typer.Option(metavar="LOW..HIGH", help="The limits of all rewards.", show_default="0..1"),
     ] = None,
     seed: Annotated[int | None, whole_option("seed", help="The seed of the forecast.")] = None,
 ) -> None:

@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lighttail.checks import BadInput, numbers, refuse
+from lighttail.checks import BadInput
 from lighttail.dashboard.history import MOST_ARMS, OTHERS, Spans
 from lighttail.dashboard.words import View
+from lighttail.forecasting import believed_limits
 from lighttail.inference import BoundedRewards, Evidence, Limits, contradiction, lead
 from lighttail.online import Experiment
 from lighttail.online.overview import Overview, overview
@@ -186,7 +187,8 @@ def experiment_view(
     now = overview(experiment)
     evidence = BoundedRewards() if rewards is None else rewards
     end = experiment.horizon if horizon is None else horizon
-    means = _between(more.get("between"))
+    ends = believed_limits(more.get("between"))
+    means = None if ends is None else {"low": ends[0], "high": ends[1]}
     asked = default_loss(end, evidence, means) if loss is None else loss
     risk = risk_view(asked, end)
     if end is None or asked is None:
@@ -217,16 +219,6 @@ def experiment_view(
         "history": {"traffic": _traffic(now), "by": [], "events": [], "trials": [], "checks": []},
         "risk": risk,
     }
-
-
-def _between(limits: Any) -> View | None:
-    if limits is None:
-        return None
-    allowed = "two numbers, the lower one first"
-    low, high = numbers("between", limits, 2, allowed, 2)
-    if not low < high:
-        raise refuse("between", limits, allowed)
-    return {"low": low, "high": high}
 
 
 def _traffic(now: Overview) -> View:

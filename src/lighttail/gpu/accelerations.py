@@ -31,7 +31,7 @@ def _ucb(policy: UCB, arms: int, real: Any) -> Unrolled:
     if bonus.changes_with_time():
         return Unrolled(kernels.moving_index_paths, formulas)
     if arms < MANY:
-        return Unrolled(kernels.fixed_index_paths, formulas)
+        return Unrolled(kernels.index_paths, formulas)
     return Unrolled(kernels.tree_paths, formulas, kernels.tree_threads(arms, real))
 
 

@@ -9,6 +9,7 @@ found by a select and not by an address (`selects`).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,17 +42,7 @@ def selects(arms: int) -> tuple[Any, Any]:
     return get, put
 
 
-def fixed_index_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
-    """UCB with a radius that does not change with time."""
-    return index_paths(arms, real, False, draws, formulas)
-
-
-def moving_index_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
-    """UCB with a radius that changes with time."""
-    return index_paths(arms, real, True, draws, formulas)
-
-
-def index_paths(arms: int, real: Any, moving: bool, draws: Any, formulas: Any) -> Any:
+def index_paths(arms: int, real: Any, draws: Any, formulas: Any, moving: bool = False) -> Any:
     """UCB with any bonus: the argmax of mean + radius; an arm that was never pulled comes first."""
     radius, clock, shock, reward = formulas
     _, uniform = draws
@@ -98,6 +89,9 @@ def index_paths(arms: int, real: Any, moving: bool, draws: Any, formulas: Any) -
         return close(sums, counts, pulls, place)
 
     return play
+
+
+moving_index_paths = partial(index_paths, moving=True)  # one object, by which kernels are kept
 
 
 def tree_threads(arms: int, real: Any) -> int:

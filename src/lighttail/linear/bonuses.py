@@ -19,15 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import ClassVar
 
+from lighttail.bonuses import same_time
 from lighttail.checks import BadInput, accept, fraction, non_negative, positive, refuse
 from lighttail.members import FAILURES, Tuned, check_static
 
 SCALED = ("kappa", "beta", "sigma")  # the names of fields that grow with the noise
-
-
-def same_round(t: float, growth: float, ridge: float, *params: float) -> float:
-    """The default clock: the round t itself."""
-    return t
 
 
 class LinearBonus(Tuned):
@@ -36,7 +32,7 @@ class LinearBonus(Tuned):
     needs_horizon: ClassVar[bool] = False
     light_tailed: ClassVar[bool] = False  # whether a theorem makes a large regret exponentially unlikely
     radius: ClassVar[Callable[..., float]]
-    clock: ClassVar[Callable[..., float]] = staticmethod(same_round)
+    clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
 
     def __init_subclass__(cls) -> None:
         check_static(cls, ("radius", "clock"))

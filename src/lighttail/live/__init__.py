@@ -1,4 +1,4 @@
-"""The service: experiments that several programs share, where every reward counts exactly once
+"""The service: many such experiments in a journal that programs share; every reward counts exactly once
 (docs/live.md)"""
 
 from lighttail.live.desk import Desk

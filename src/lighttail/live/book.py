@@ -18,8 +18,8 @@ from lighttail.live.hearing import Hearing
 from lighttail.live.journal import BINDING, Event
 from lighttail.live.ledger import FALLBACK, HOLDOUT, RETURN, SEEN, TO_POLICY, Ledger, OpenTrial
 from lighttail.live.settings import Settings, place_of, read_settings
+from lighttail.online.base import Label
 from lighttail.online.player import ArmPlayer, Player, player_for
-from lighttail.online.trials import Label
 from lighttail.reading.words import parse_policy
 
 APART = {"holdout": HOLDOUT, "fallback": FALLBACK}

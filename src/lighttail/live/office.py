@@ -19,7 +19,7 @@ from lighttail.live.memory import MemoryJournal
 from lighttail.live.requests import Look, Ticket, shown_label
 from lighttail.live.worker import Timers
 from lighttail.live.writer import Writer
-from lighttail.online.trials import check_names
+from lighttail.online.base import check_names
 from lighttail.reading.words import names_own
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")

@@ -21,8 +21,8 @@ from lighttail.live.book import Book
 from lighttail.live.errors import conflict
 from lighttail.live.hearing import WINDOW_PARTS
 from lighttail.live.settings import Settings
+from lighttail.online.base import Label
 from lighttail.online.player import ArmPlayer
-from lighttail.online.trials import Label
 from lighttail.records import Floats
 from lighttail.running.continued import Window
 

@@ -15,7 +15,7 @@ from lighttail.live.ledger import OpenTrial
 from lighttail.live.requests import Ask, Change, Look, Note, Request, Served, Tell, Told
 from lighttail.live.settings import place_of
 from lighttail.live.writer import Past
-from lighttail.online.trials import Label
+from lighttail.online.base import Label
 
 _new = tuple.__new__  # faster than calling `Served`
 MOST_CLOSED = 2_000  # trials that one commit closes because their window is over

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from lighttail.checks import array_of, refuse, whole
 from lighttail.live.alarms import Found
 from lighttail.live.errors import unavailable
+from lighttail.online.base import Label, check_name
 from lighttail.online.state import LARGEST, checked_about, checked_reward
-from lighttail.online.trials import Label, check_name
 
 MOST_AT_ONCE = 1_000  # trials per ask, and rewards per tell
 LONGEST_TEXT = 200  # characters of a key, a unit, or the name of an arm

@@ -10,9 +10,10 @@ from hashlib import blake2b
 from typing import Any
 
 from lighttail.checks import BadInput, fraction, known_word, number, one_of, positive, refuse
+from lighttail.online.base import Label
 from lighttail.online.player import Player
 from lighttail.online.state import checked_reward, fields_of
-from lighttail.online.trials import Label
+from lighttail.outcomes.losing import check_loss
 
 LATE = ("ignore", "amend")
 THEN = ("warn", "pause")
@@ -82,11 +83,9 @@ class Settings:
         if self.risk is None or horizon is None or not spans:
             return
         low, high = max(span[0] for span in spans), min(span[1] for span in spans)
-        most = horizon * (high - low)
-        if 0.0 < most * (1.0 + 1e-9) < self.risk["loss"]:
-            said = f"settings.{'rewards' if self.means is None else 'means'} ({low:g} to {high:g})"
-            why = f"because no policy can lose more in {horizon:,} pulls with {said}"
-            raise refuse("settings.risk.loss", self.risk["loss"], f"at most {most:g}, {why}")
+        if low < high:
+            said = f" with settings.{'rewards' if self.means is None else 'means'} ({low:g} to {high:g})"
+            check_loss("settings.risk.loss", self.risk["loss"], horizon * (high - low), horizon, said)
 
     def in_holdout(self, experiment: str, unit: str) -> bool:
         """Whether a unit is in the holdout: a hash of unit and experiment decides, so nothing is

@@ -39,11 +39,7 @@ def student_shock(rng: Any, means: Floats, scale: float, df: float) -> float:
     return radius * math.cos(TURN * v)
 
 
-def scaled_reward(shock: float, arm: int, means: Floats, scale: float) -> float:
-    return means[arm] + scale * shock  # type: ignore[no-any-return]
-
-
-def student_reward(shock: float, arm: int, means: Floats, scale: float, df: float) -> float:
+def scaled_reward(shock: float, arm: int, means: Floats, scale: float, *more: float) -> float:
     return means[arm] + scale * shock  # type: ignore[no-any-return]
 
 

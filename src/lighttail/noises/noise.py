@@ -34,7 +34,6 @@ from lighttail.noises.formulas import (
     normal_total,
     sample_reward,
     scaled_reward,
-    student_reward,
     student_shock,
     uniform_reward,
     uniform_shock,
@@ -284,7 +283,7 @@ class StudentT(Noise):
     df: float = 3.0
     sigma: float = 1.0
     shock = staticmethod(student_shock)
-    reward = staticmethod(student_reward)
+    reward = staticmethod(scaled_reward)
     moves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Policies in a live experiment, which runs in plain Python and NumPy without compilation."""
+"""One experiment inside your own process: policies in plain Python and NumPy, without compilation."""
 
 from lighttail.online.experiment import Experiment, Trial
 from lighttail.online.linear import LinearExperiment, LinearTrial

@@ -11,9 +11,7 @@ import numpy as np
 
 from lighttail.checks import refuse, whole
 from lighttail.course import Beginning
-from lighttail.online.standing import Standing, plain_rows
-from lighttail.online.state import checked_about, checked_reward, fields_of, listed
-from lighttail.online.trials import (
+from lighttail.online.base import (
     ABOUT,
     HISTORY,
     MOST_AT_ONCE,
@@ -25,6 +23,8 @@ from lighttail.online.trials import (
     known_horizon,
     or_nan,
 )
+from lighttail.online.standing import Standing, plain_rows
+from lighttail.online.state import checked_about, checked_reward, fields_of, listed
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
 from lighttail.policies.rehearsal import try_out

@@ -18,8 +18,7 @@ from lighttail.checks import refuse, whole
 from lighttail.linear.actions import LONGEST, check_rows
 from lighttail.linear.convex import MOST_DIM, ConvexSet
 from lighttail.linear.policies import TIE, LinearPolicy, root_of, solved
-from lighttail.online.state import checked_about, checked_reward, fields_of, listed, row_of, square_of
-from lighttail.online.trials import (
+from lighttail.online.base import (
     HISTORY,
     MOST_AT_ONCE,
     MOST_NAMES,
@@ -30,6 +29,7 @@ from lighttail.online.trials import (
     or_nan,
     row_names,
 )
+from lighttail.online.state import checked_about, checked_reward, fields_of, listed, row_of, square_of
 from lighttail.policies.policy import ROUNDING
 from lighttail.random.streams import uniform
 from lighttail.records import Floats

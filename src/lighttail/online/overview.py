@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lighttail.inference import BoundedRewards, Evidence, lead
-from lighttail.online.trials import Label
+from lighttail.online.base import Label
 from lighttail.outcomes.format import aligned, counted, rounded
 
 if TYPE_CHECKING:

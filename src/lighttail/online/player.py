@@ -15,10 +15,10 @@ import numpy as np
 
 from lighttail.checks import EXACT, number, refuse, whole
 from lighttail.linear.policies import LinearPolicy
+from lighttail.online.base import Label, row_names
 from lighttail.online.experiment import Experiment
 from lighttail.online.linear import LinearExperiment
 from lighttail.online.state import decode_generator, encode_generator, fields_of, row_of, square_of
-from lighttail.online.trials import Label, row_names
 from lighttail.policies import Policy
 
 Memo = tuple[float, ...]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lighttail.outcomes.comparison import Comparison, Entry
 from lighttail.outcomes.format import amount, chance, chance_limits, outward, rounded
 from lighttail.outcomes.growth import HARDLY, POWER, ROOT, UNKNOWN
-from lighttail.outcomes.losing import event
+from lighttail.outcomes.losing import event, out_of_reach
 from lighttail.problems import Problem
 
 MANY = 6  # policies that a sentence names, at most
@@ -21,7 +21,7 @@ def verdict(comparison: Comparison) -> str:
         lost = "no choice of arms loses anything" if comparison.kind == "pseudo_regret" else "only luck loses"
         return f"All arms are equally good, so {lost}."
     most = comparison.problem.most_lost(comparison.horizon)
-    if comparison.kind == "pseudo_regret" and comparison.threshold > most * (1.0 + 1e-9):
+    if comparison.kind == "pseudo_regret" and out_of_reach(comparison.threshold, most):
         asked, largest = amount(comparison.threshold), amount(most)
         return f"No policy can lose {asked} here, because the largest possible loss is {largest}."
     if comparison.paths < FEW:

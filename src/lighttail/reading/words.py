@@ -18,7 +18,7 @@ from typing import Any
 
 from lighttail import linear, policies
 from lighttail.bonuses import AnyTime, ArmOptimal, Bonus, Eqo, LightTailed, Moss, Standard, TwoPart
-from lighttail.checks import BadInput, either, known_word, refuse, shown, whole
+from lighttail.checks import Argument, BadInput, either, known_word, refuse, shown, whole
 from lighttail.delays import Delay, FixedDelay, GeometricDelay, ObservedDelays, UniformDelay
 from lighttail.linear import LinearBandit, LinearBonus, LinearUCB
 from lighttail.linear.actions import MOST_ACTIONS
@@ -210,7 +210,9 @@ def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) ->
         raise refuse("sigma", given, f"left out with {word} noise")
     if len(rest) > len(numbers):
         longer = [form for form in noise_forms() if ":" in form]
-        raise refuse("noise", text, " or ".join((word, *longer)))
+        size = Argument("sigma", (parse_number("sigma", rest[-1]),))
+        more = "" if sigma is not None else ("; ", size, " says how large it is")
+        raise refuse("noise", text, " or ".join((word, *longer)), more=more)
     named = {name.lower(): parse_number(name.lower(), one) for name, one in zip(numbers, rest, strict=False)}
     return NOISES[word](**named) if sigma is None else NOISES[word](**named, sigma=sigma)
 

@@ -128,8 +128,7 @@ def check_settings(
     count = whole("paths", paths, 1, most=MOST_COUNTED)
     if kept == "paths" and count > MOST_PATHS:
         raise refuse("paths", paths, (f"at most {MOST_PATHS}, or {MOST_COUNTED} with ", KEEP_LAW))
-    use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
-    chosen = fresh_seed() if seed is None else check_seed(seed)
+    use, chosen = check_threads(threads), check_seed(seed)
     check_memory(problem, pulls, count, kept, together, use)
     return Checked(pulls, count, chosen, use, kept)
 
@@ -182,8 +181,16 @@ def check_played(
         raise refuse("paths * horizon", paths * horizon, allowed)
 
 
+def check_threads(threads: Any) -> int:
+    """The number of threads; all usable processors if it is None."""
+    return usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
+
+
 def check_seed(seed: Any) -> int:
-    """The seed as an int. Raises BadInput unless it is a whole number from 0 on with at most 4,096 bits."""
+    """The seed as an int; a fresh one if it is None. A seed is a whole number from 0 on, of 4,096 bits at
+    most."""
+    if seed is None:
+        return fresh_seed()
     if (found := whole("seed", seed, 0)) >= MOST_SEED:
         raise refuse("seed", seed, f"a whole number of at most {MOST_SEED.bit_length() - 1} bits")
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from typing import Any
 
 from fastapi import FastAPI
@@ -25,7 +24,7 @@ from lighttail.server.answers import Answer, json_answer
 from lighttail.server.forecasts import outlook_module
 from lighttail.server.gate import HEADERS
 from lighttail.server.guard import Sessions, token_cookie, tokens_of
-from lighttail.server.looks import MOST_KEPT, Asked, Histories, Outlooks
+from lighttail.server.looks import Asked, Histories, Outlooks, keep
 from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Routes
 from lighttail.server.visits import PageRoute, Visit, go_to, page_answer
 
@@ -45,8 +44,8 @@ class Dashboard:
         self.routes, self.sessions = routes, sessions
         self.histories = Histories(routes.office.journal)
         self.outlooks = Outlooks(routes.forecast)
-        self._kept: OrderedDict[str, tuple[int, float, View]] = OrderedDict()
-        self._shown: OrderedDict[Any, tuple[float, asyncio.Task[Panels]]] = OrderedDict()
+        self._kept: dict[str, tuple[int, float, View]] = {}
+        self._shown: dict[Any, tuple[float, asyncio.Task[Panels]]] = {}
 
     # Views
 
@@ -85,10 +84,7 @@ class Dashboard:
         about = (tries, heard, evidence, summary["retired"], why, first, between)
         made = await run_in_threadpool(arms_view, *about)
         made["old_alone"] = why is None and summary["settings"].get("window") is not None
-        self._kept[name] = (summary["seq"], now, made)
-        self._kept.move_to_end(name)
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
+        keep(self._kept, name, (summary["seq"], now, made))
         return made
 
     def _dated(self, view: View) -> View:
@@ -167,10 +163,8 @@ class Dashboard:
         """The view and its panels; many people who look at once see the same."""
         kept = self._shown.get(asked)
         if kept is None or (kept[1].done() and time.monotonic() - kept[0] > MOMENT):
-            kept = self._shown[asked] = (time.monotonic(), asyncio.create_task(self._make_panels(*asked)))
-            self._shown.move_to_end(asked)
-            if len(self._shown) > MOST_KEPT:
-                self._shown.popitem(last=False)
+            kept = (time.monotonic(), asyncio.create_task(self._make_panels(*asked)))
+            keep(self._shown, asked, kept)
         return await asyncio.shield(kept[1])
 
     async def _make_panels(self, name: str, loss: float | None, horizon: int | None) -> Panels:

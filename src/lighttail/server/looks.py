@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -16,11 +15,19 @@ from lighttail.live.errors import UNAVAILABLE, status_of
 from lighttail.live.journal import PAGE, Reader, event_of
 
 AT_MOST = 0.3  # seconds per look for events that were not read yet
-MOST_KEPT = 200  # histories, and questions
+MOST_KEPT = 200  # histories, questions, views and panels, each
 LEAST_PAUSE = 2.0  # seconds between two forecasts of the same question
 PAUSE = 3.0  # times as long as the last forecast took
 LONGEST_PAUSE = 20.0  # seconds between two forecasts, at most, unless one takes longer
 LONGEST_KEPT = 60.0  # seconds: trials become older than the window, although no event says so
+
+
+def keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+    """Keep a value as the newest one, and forget the oldest one if there are too many."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > MOST_KEPT:
+        del kept[next(iter(kept))]
 
 
 class Histories:
@@ -29,16 +36,14 @@ class Histories:
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self._known: OrderedDict[str, tuple[History, Lock]] = OrderedDict()
+        self._known: dict[str, tuple[History, Lock]] = {}
         self._lock = Lock()
 
     def look(self, name: str, at_most: float = AT_MOST) -> View:
         """The history up to now, or as far as it could be read in `at_most` seconds."""
         with self._lock:
-            history, lock = self._known.setdefault(name, (History(), Lock()))
-            self._known.move_to_end(name)
-            if len(self._known) > MOST_KEPT:
-                self._known.popitem(last=False)
+            history, lock = known = self._known.get(name) or (History(), Lock())
+            keep(self._known, name, known)
         if not lock.acquire(blocking=False):  # somebody reads: wait, and be content with what was read
             with lock:
                 return history.to_plain()
@@ -80,7 +85,7 @@ class Outlooks:
 
     def __init__(self, ask: Any) -> None:
         self._ask = ask
-        self._made: OrderedDict[Asked, _Made] = OrderedDict()
+        self._made: dict[Asked, _Made] = {}
         self._running: dict[Asked, asyncio.Task[None]] = {}
 
     async def look(self, asked: Asked, seq: int, patience: float = 0.0) -> View:
@@ -117,10 +122,7 @@ class Outlooks:
         finally:
             self._running.pop(asked, None)
         ended = time.monotonic()
-        self._made[asked] = _Made(seq, forecast, why, ended, ended - begun, passing)
-        self._made.move_to_end(asked)
-        if len(self._made) > MOST_KEPT:
-            self._made.popitem(last=False)
+        keep(self._made, asked, _Made(seq, forecast, why, ended, ended - begun, passing))
 
     def close(self) -> None:
         """End the forecasts that nobody will see."""

@@ -6,7 +6,6 @@ A piece is a Parquet file. The same paths give the same bytes, and a file has a 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
 import re
@@ -57,12 +56,12 @@ Listed = dict[tuple[str, int], dict[str, Any]]  # by `asked_text` and seed: what
 
 
 class Way(NamedTuple):
-    """How the paths of a cell are played. block: paths per block. size: paths per whole piece. probe: as in
-    `Cell`, but empty if it is known. where: the machine, if this is a GPU. precision: on a GPU."""
+    """How the paths of a cell are played. block: paths per block. per_piece: paths per whole piece. probe: as
+    in `Cell`, but empty if it is known. where: the machine, if this is a GPU. precision: on a GPU."""
 
     method: Played
     block: int
-    size: int
+    per_piece: int
     probe: bytes
     where: dict[str, Any]
     precision: Precision | None = None
@@ -131,8 +130,8 @@ class Cell:
 
     @property
     def pieces(self) -> list[Piece]:
-        size = self.way.size
-        return [Piece(self, first, min(self.paths, first + size)) for first in range(0, self.paths, size)]
+        step = self.way.per_piece
+        return [Piece(self, first, min(self.paths, first + step)) for first in range(0, self.paths, step)]
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ def cells_of(
         for named in study.policies_on(setting).items()
         for cell in _of_all_seeds(study, setting, horizon, named, device, shown, listed or {})
     ]
-    if sum(math.ceil(cell.paths / cell.way.size) for cell in cells) > MOST_PIECES:
+    if sum(math.ceil(cell.paths / cell.way.per_piece) for cell in cells) > MOST_PIECES:
         raise refuse("paths", study.paths, f"so few that the study has at most {MOST_PIECES:,} files")
     return cells
 
@@ -214,7 +213,7 @@ def _of_all_seeds(
         else:
             way = _on_gpu(policy, problem, horizon)
     played = asked | way.where
-    played |= {"method": way.method, "block_paths": way.block, "piece_paths": way.size}
+    played |= {"method": way.method, "block_paths": way.block, "piece_paths": way.per_piece}
     cells = []
     for seed, one in zip(study.seeds, known, strict=True):
         probe = None if "probe" in one else way.probe
@@ -245,8 +244,8 @@ def _on_gpu(policy: Policy, problem: Any, horizon: int) -> Way:
     precision = precision_for(None, problem, horizon)
     short = min(horizon, PROBE_PULLS + problem.opening)
     probe = device_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision).tobytes()
-    size = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))
-    return Way("step", 1, size, probe, used_device(precision) | {"sources": device_sources()}, precision)
+    per_piece = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))
+    return Way("step", 1, per_piece, probe, used_device(precision) | {"sources": device_sources()}, precision)
 
 
 def asked_for(policy: Policy, setting: StudyProblem, horizon: int, device: str) -> dict[str, Any]:
@@ -287,14 +286,9 @@ def formulas_digest(policy: Policy, problem: Problem, course: Course = STRAIGHT)
     """A digest of the formulas of the policy, its bonus, the noise, the actions and the delay, and of the
     kernels."""
     from lighttail.kernels.build import digest
+    from lighttail.kernels.errors import formulas_of, parts_of
 
-    parts = [policy, getattr(policy, "bonus", None), problem.noise, getattr(problem, "actions", None)]
-    formulas = {}
-    for part in [*parts, course.delay] if course.late else parts:
-        for name in dir(type(part)):
-            function = inspect.getattr_static(type(part), name)
-            if isinstance(function, staticmethod) and not name.startswith("_"):
-                formulas[f"{type(part).__qualname__}.{name}"] = function.__func__
+    formulas = formulas_of(*parts_of(policy, problem), course.delay if course.late else None)
     if not policy.linear:  # the rule of a policy may have more functions than its class shows
         formulas |= {f"rule.{name}": part for name, part in policy.rule()._asdict().items() if callable(part)}
     return digest(*(formulas[name] for name in sorted(formulas)))

@@ -158,7 +158,7 @@ class _Pieces:
     def missing(self) -> list[Piece]:
         """The first piece of every cell, then the second, so that an unfinished study can be compared."""
         missing = [piece for cell in self.cells for piece in cell.pieces if piece not in self.found]
-        return sorted(missing, key=lambda piece: piece.first // piece.cell.way.size)
+        return sorted(missing, key=lambda piece: piece.first // piece.cell.way.per_piece)
 
     def done(self, piece: Piece, part: Part) -> None:
         """Keep the piece that a task returned."""

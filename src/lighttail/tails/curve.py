@@ -214,7 +214,7 @@ def asked_regrets(regret: Any, problem: Bandit, horizon: int) -> tuple[float, ..
     listed = isinstance(regret, (list, tuple)) or (isinstance(regret, np.ndarray) and regret.ndim == 1)
     several = regret if listed else [regret]
     if not 1 <= len(several) <= MOST_ASKED:
-        raise refuse("regret", regret, f"at least one number, and at most {MOST_ASKED}")
+        raise refuse("regret", regret, f"a number, or a list of 1 to {MOST_ASKED:,} numbers")
     return tuple(sorted({asked_regret(x) for x in several}))
 
 

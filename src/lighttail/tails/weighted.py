@@ -20,10 +20,10 @@ from lighttail.records import Floats
 from lighttail.system.progress import compiling, noted
 from lighttail.tails.ladder import alike, ladder
 from lighttail.tails.luck import draws_for_itself
-from lighttail.tails.plan import TiltPlan, derived, plan_of, uncapped
 from lighttail.tails.play import Paths, choose_played, play_paths, whole_blocks
 from lighttail.tails.splitting import split
 from lighttail.tails.task import Diagnostics, Effort, TailEstimate, Task, certainly
+from lighttail.tails.tilting import Tilting, derived, tilting_of, uncapped
 
 FIRST = 4096  # paths before the first look
 LARGEST = 700.0  # the logarithm of a number that a float still holds
@@ -51,15 +51,15 @@ class Weights:
     pulls: int
 
     @classmethod
-    def of(cls, paths: Paths, plan: TiltPlan) -> Weights:
-        groups = np.searchsorted(plan.mixture.groups, paths.own, side="right") - 1
+    def of(cls, paths: Paths, tilting: Tilting) -> Weights:
+        groups = np.searchsorted(tilting.mixture.groups, paths.own, side="right") - 1
         with np.errstate(invalid="ignore"):
             whole = -np.logaddexp.reduce(paths.log_parts, axis=1)
         hit = np.isfinite(paths.log_parts).any(axis=1)
-        alone = np.empty((hit.size, plan.plans))
-        for g in range(plan.plans):
-            first, last = plan.mixture.groups[g : g + 2]
-            share = float(np.logaddexp.reduce(plan.mixture.log_p[first:last]))
+        alone = np.empty((hit.size, tilting.plans))
+        for g in range(tilting.plans):
+            first, last = tilting.mixture.groups[g : g + 2]
+            share = float(np.logaddexp.reduce(tilting.mixture.log_p[first:last]))
             alone[:, g] = np.where(hit, share - paths.log_parts[:, g], -math.inf)
         return cls(np.where(hit, whole, -math.inf), groups, alone, int(paths.rounds.sum()))
 
@@ -94,7 +94,7 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
     if first is None and task.every_way_counted:  # nothing leads to the event
         return certainly(0.0, effort.level)
     if first is not None and not math.isnan(first.log_bound):
-        alone = plan_of(task, [first])
+        alone = tilting_of(task, [first])
         found = _run(task, alone, effort, may_change, 0)
         if found is None or found.reached or not _useless_bound(found, alone):
             return found
@@ -107,17 +107,17 @@ def importance(task: Task, effort: Effort, may_change: bool) -> TailEstimate | N
     plans += [] if second is None else [uncapped(task, second)]
     if not plans:
         return None
-    return _run(task, plan_of(task, plans), effort, may_change, spent, AFRESH, third=not known)
+    return _run(task, tilting_of(task, plans), effort, may_change, spent, AFRESH, third=not known)
 
 
-def _useless_bound(found: TailEstimate, plan: TiltPlan) -> bool:
+def _useless_bound(found: TailEstimate, tilting: Tilting) -> bool:
     """Whether the bound on the weights is so much above the value that the estimate is no better for it."""
-    return found.value <= 0.0 or plan.log_bound - math.log(found.value) > math.log(MOST_WEIGHTS / 100.0)
+    return found.value <= 0.0 or tilting.log_bound - math.log(found.value) > math.log(MOST_WEIGHTS / 100.0)
 
 
 def _run(
     task: Task,
-    plan: TiltPlan,
+    tilting: Tilting,
     effort: Effort,
     may_change: bool,
     spent: int,
@@ -130,25 +130,25 @@ def _run(
     is asked, too, if the two plans do not confirm each other.
     """
     with compiling(str(task.policy), effort.progress is not False):  # pilots compile a kernel
-        played, work = choose_played(task, plan.mixture, plan.rarity)
+        played, work = choose_played(task, tilting.mixture, tilting.rarity)
     size = whole_blocks(1, task.horizon, played)
     paths = whole_blocks(min(FIRST, max(1, int(effort.most_pulls / work))), task.horizon, played)
-    settings: Any = {"played": played, "rarity": plan.rarity}
+    settings: Any = {"played": played, "rarity": tilting.rarity}
     sample: Weights | None = None
     looks = done = precise_at = 0
     while True:
         first = block + done // size
-        more = play_paths(task, plan.mixture, effort, paths - done, first=first, **settings)
-        fresh = Weights.of(more, plan)
+        more = play_paths(task, tilting.mixture, effort, paths - done, first=first, **settings)
+        fresh = Weights.of(more, tilting)
         sample = fresh if sample is None else sample.joined(fresh)
         looks, done = looks + 1, paths
         per_path = sample.pulls / paths if played == "step" else work  # in pulls
         if may_change and looks == 1 and _plain_is_cheaper(sample, per_path, work):
             return None
         most, limit = most_paths(effort, max(1e-9, per_path))
-        found = _estimate(task, sample, plan, looks, most, effort, played, spent)
+        found = _estimate(task, sample, tilting, looks, most, effort, played, spent)
         error = found.diagnostics.relative_error / effort.relative_error
-        vague = _vagueness(sample, found.value) if plan.plans > 1 else 0.0
+        vague = _vagueness(sample, found.value) if tilting.plans > 1 else 0.0
         precise_at = precise_at or (paths if error <= 1.0 else 0)
         if precise_at:  # only the opinions need more paths, which are limited
             most = min(most, max(CONFIRM * precise_at, AT_LEAST))
@@ -160,7 +160,7 @@ def _run(
     if third and _may_be_confirmed(task, found):
         witness, more_pulls = _witness(task, effort, sample.pulls + spent)
         spent += more_pulls
-        found = _estimate(task, sample, plan, looks, most, effort, played, spent, witness)
+        found = _estimate(task, sample, tilting, looks, most, effort, played, spent, witness)
     about = found.diagnostics
     short = error > 1.0 and not about.doubt
     return replace(found, diagnostics=replace(about, stopped=limit)) if short else found
@@ -214,7 +214,7 @@ def _scaled(log_weight: Floats, log_bound: float) -> tuple[Floats, float]:
 def _estimate(
     task: Task,
     sample: Weights,
-    plan: TiltPlan,
+    tilting: Tilting,
     looks: int,
     most: int,
     effort: Effort,
@@ -228,12 +228,12 @@ def _estimate(
     untilted paths, or alone would need more paths than are allowed, then UNSEEN times the largest weight
     seen replaces the bound, no weight's share may exceed the wanted error, and two plans must agree.
     """
-    weights, unit = _scaled(sample.log_weight, plan.log_bound)
+    weights, unit = _scaled(sample.log_weight, tilting.log_bound)
     scale, hits = math.exp(unit), int(np.count_nonzero(weights))
-    beyond = plan.log_bound - unit > LARGEST  # the bound in these units is beyond any float
-    bound = math.exp(min(LARGEST, plan.log_bound - unit))
+    beyond = tilting.log_bound - unit > LARGEST  # the bound in these units is beyond any float
+    bound = math.exp(min(LARGEST, tilting.log_bound - unit))
     mean, largest = float(weights.mean()), float(weights.max())
-    helps = plan.tight and not beyond and 4.0 * bound <= effort.relative_error * mean * most
+    helps = tilting.tight and not beyond and 4.0 * bound <= effort.relative_error * mean * most
     end = bound if helps or not hits else min(bound, UNSEEN * largest)
     guess = statistics.mean(weights, (0.0, end), effort.level)
     share, error, kurtosis, whole = math.nan, math.inf, math.nan, (-math.inf, math.inf)
@@ -246,17 +246,17 @@ def _estimate(
     # Each look has its share of the risk, so that stopping at a look that seems good does no harm.
     slip = (1.0 - effort.level) / (looks * (looks + 1))
     reach = bernstein(weights, bound, slip)
-    top = bernstein(np.zeros(weights.size), math.exp(plan.log_bound), slip) if beyond else 0.0
+    top = bernstein(np.zeros(weights.size), math.exp(tilting.log_bound), slip) if beyond else 0.0
     sure = max(0.0, mean - reach) * scale, min(1.0, (mean + reach) * scale + top)
-    doubt = "" if helps else _doubt(task, sample, plan, hits, share, whole, witness)
+    doubt = "" if helps else _doubt(task, sample, tilting, hits, share, whole, witness)
     if doubt:
         sure = sure[0], max(sure[0], min(sure[1], known_limit(task)))
-    heard = (sample.opinions() if plan.plans > 1 else []) + ([] if witness is None else [witness])
+    heard = (sample.opinions() if tilting.plans > 1 else []) + ([] if witness is None else [witness])
     about = Diagnostics(
         hits=hits,
         largest_share=share,
         kurtosis=kurtosis,
-        weight_bound=math.exp(plan.log_bound),
+        weight_bound=math.exp(tilting.log_bound),
         relative_error=error,
         sure_low=sure[0],
         sure_high=max(sys.float_info.min, sure[1]),
@@ -295,7 +295,7 @@ def _witness(task: Task, effort: Effort, spent: int) -> tuple[Opinion, int]:
 def _doubt(
     task: Task,
     sample: Weights,
-    plan: TiltPlan,
+    tilting: Tilting,
     hits: int,
     share: float,
     whole: Opinion,
@@ -306,12 +306,12 @@ def _doubt(
         return "no path met the event"
     if share > SHARE:
         return f"one path makes up {share:.1%} of the estimate"
-    if plan.tight:
+    if tilting.tight:
         return "the bound on the weights is too far above the estimate for this number of paths"
     if draws_for_itself(task.policy, task.problem, task.horizon):  # all plans miss its own luck
         return "neither plan tilts what the policy itself draws"
     apart = "there is only one plan, and nothing to compare it with"
-    if plan.plans > 1:
+    if tilting.plans > 1:
         apart = _difference(*sample.opinions())
     return "" if witness is not None and not _difference(whole, witness) else apart
 

@@ -1,4 +1,4 @@
-"""The first plan of weighted paths: the routes that are derived for a policy, as a mixture of tilted laws."""
+"""Tilted laws from which weighted paths are drawn: the routes of one or two plans, put into one mixture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUTES: dict[str, Callable[[Task], Routes | None]] = {  # by the policy's `plays
 
 
 @dataclass(frozen=True)
-class TiltPlan:
+class Tilting:
     """A mixture of one or two plans. No weight exceeds exp(log_bound).
 
     tight: whether the bound comes from the routes and not from untilted paths. rarity: about -ln of
@@ -42,12 +42,12 @@ class TiltPlan:
         return int(self.mixture.groups.size) - 1 - (not self.tight)
 
 
-def plan_of(task: Task, found: list[Routes]) -> TiltPlan:
+def tilting_of(task: Task, found: list[Routes]) -> Tilting:
     """The routes as one mixture, with untilted paths unless the routes bound every weight."""
     tight = len(found) == 1 and not math.isnan(found[0].log_bound)
     mixture = mixed(task.problem, task.family, found, 0.0 if tight else DEFENCE)
     bound = found[0].log_bound if tight else -math.log(DEFENCE)
-    return TiltPlan(mixture, bound, tight, found[0].rarity)
+    return Tilting(mixture, bound, tight, found[0].rarity)
 
 
 def derived(task: Task) -> Routes | None:
