@@ -411,7 +411,7 @@ def test_grids_and_reachable_chances() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"loss": 61.0}, "loss must be at most 60, the loss of pulling the worst arm 100 times, but is 61"),
+        ({"loss": 61.0}, "loss must be at most 60, because no policy can lose more in 100 pulls, but is 61"),
         ({"loss": -1.0}, "loss must be"),
         ({"chance": 0.0}, "chance must be a number above 0 and below 1, but is 0"),
         ({"chance": 1.5}, "chance must be a number above 0 and below 1, but is 1.5"),

@@ -313,7 +313,7 @@ SENTENCES = {
     "--rates 3..5": "rates must be a rate from 0 to 1, but is 3.0; three percent is written as 3%",
     "--rates=-1%..5%": "rates must be a rate from 0 to 1, but is -0.01",
     "--gaps=-1..5": "gaps must be a gap of 0 or more, but is -1.0",
-    "--lose-at-most 500": "lose-at-most must be at most 400, the loss of pulling the worst arm 20,000 times",
+    "--lose-at-most 500": "lose-at-most must be at most 400, because no policy can lose more in 20,000 pulls",
     "--lose-at-most 0": "lose-at-most must be a finite number above 0, but is 0.0",
     "--chance 0": "chance must be a number above 0 and below 1, but is 0.0",
     "--chance 150%": "chance must be a number above 0 and below 1, but is 1.5",

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.checks import number, one_of, positive, refuse, whole
+from lighttail.checks import number, one_of, positive, refuse
 from lighttail.course import Course, check_course
 from lighttail.delays import DelayLike
 from lighttail.families import Family, family_of
 from lighttail.outcomes.estimates import Estimate
-from lighttail.outcomes.format import amount
+from lighttail.outcomes.losing import check_loss
 from lighttail.outcomes.verdict import even_split
 from lighttail.planning.answer import Option, Over, Plan, Point
 from lighttail.planning.bench import Bench
@@ -37,7 +37,7 @@ from lighttail.planning.sensitivity import sensitivity
 from lighttail.policies import EvenSplit, Policy
 from lighttail.problems import Bandit
 from lighttail.reading.words import policy_words
-from lighttail.running.prepare import MOST_THREADS, check_seed, check_settings, fresh_seed, usable_processors
+from lighttail.running.prepare import check_seed, check_settings, check_threads
 from lighttail.system.progress import parts_reporter
 
 MEAN_PATHS = 2048  # for the mean loss of a choice
@@ -96,7 +96,7 @@ def plan(
     >>> found.met, found.choice.chance.high <= 0.01
     (True, True)
     """
-    seed = fresh_seed() if seed is None else check_seed(seed)
+    seed = check_seed(seed)
     asked = partial(_asked, family, chance, over, policies, also, delay, batch)
     bench = partial(_bench, seed, threads)
     if horizon is None or loss_per_pull is not None:
@@ -273,8 +273,7 @@ def _tried(report: Callable[..., None], pulls: int, part: str, *counts: int) -> 
 
 
 def _bench(seed: int, threads: Any, question: Question, course: Course, report: Any = None) -> Bench:
-    use = usable_processors() if threads is None else whole("threads", threads, 1, most=MOST_THREADS)
-    return Bench(question.horizon, seed, use, course, report)
+    return Bench(question.horizon, seed, check_threads(threads), course, report)
 
 
 def _asked(
@@ -302,9 +301,8 @@ def _asked(
     if most == 0.0:
         raise refuse("family", family, "a family in which some arm is worse than another", verb="be")
     lost = math.nan if loss is None else positive("loss", loss)
-    if lost > most * (1.0 + 1e-9):
-        allowed = f"at most {amount(most)}, the loss of pulling the worst arm {pulls:,} times"
-        raise refuse("loss", loss, allowed)
+    if loss is not None:
+        check_loss("loss", lost, most, pulls)
     sigma = family.sigma
     if policies is None and not sigma > 0.0:
         raise refuse("family", family, "a family whose rewards are random")
