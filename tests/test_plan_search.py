@@ -405,7 +405,7 @@ def test_few_lucky_paths_leave_no_other_policy_out() -> None:
     assert search.ranked([shown, dear]) == [shown, dear]  # which may be needed if the first is not confirmed
 
 
-def test_the_chance_has_two_hills_and_both_are_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chance_has_several_hills_and_all_are_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one arm near the best the chance is at most 0.0029, with three 0.0045, at another gap; at the gap
     of the lower hill three arms have 0.0017. The control climbs from the worst problem of a scan alone."""
     family = lt.Family.gaps(0.175, 1.75, 4, noise=lt.Gaussian(0.644))
@@ -421,6 +421,17 @@ def test_the_chance_has_two_hills_and_both_are_climbed(monkeypatch: pytest.Monke
     assert len(set(climbed.worst.means)) == 2
     monkeypatch.setattr(confirm, "hills", lambda problems: problems[:1])
     assert found().chance.high < truth
+
+
+def test_there_is_a_hill_for_each_number_of_arms_near_the_best() -> None:
+    """With four arms the chance may be highest with one, two or three arms near the best."""
+    two, lower_two, three, one = (
+        lt.Bandit(means) for means in ([0, -1, -1, -3], [0, -2, -2, -3], [0, -2, -2, -2], [0, -1, -3, -3])
+    )
+    assert confirm.hills([two, lower_two, three, one]) == [two, three, one]
+    assert confirm.hills([one, two]) == [one, two]
+    more = [lt.Bandit([0] + [-1] * near + [-2] * (6 - near)) for near in range(1, 7)]
+    assert confirm.hills(more) == more[: confirm.SUSPECTS]
 
 
 @pytest.mark.slow

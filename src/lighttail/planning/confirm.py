@@ -46,6 +46,7 @@ MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS, EXACT_QUICK = 2.0, 0.05  # for an exact chance that is stated, and for one of a quick scan
 POLISHED = 80  # exact chances, at most, in problems beside the worst one
+HIGH = 0.25  # of the highest exact chance: beside a problem whose chance is lower, no highest one is sought
 FINE_STEPS = (0.12, 0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
 BETWEEN = 1e-3  # relative: what the chance may be higher by between two such problems (docs/planning.md)
 INNER = 2 * (1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST)))  # looks within a run at weighted paths, whose
@@ -255,7 +256,8 @@ class Confirmation:
             exact = {answer.worst: answer for answer in answers if answer.source == EXACT}
             known = sorted(exact, key=lambda problem: -exact[problem].chance.value)
             seconds = EXACT_SECONDS if within else EXACT_QUICK
-            tops = [self._polished(policy, exact[top], seconds) for top in hills(known)]
+            tall = [top for top in hills(known) if exact[top].chance.value >= HIGH * worst.chance.value]
+            tops = [self._polished(policy, exact[top], seconds) for top in tall]
             worst = max(tops, key=lambda answer: answer.chance.value)
             beside = self._beside_exact(policy, worst.worst, decide, budget) if within else []
             answers = [*answers, *beside]
@@ -447,15 +449,15 @@ class Confirmation:
 
 
 def hills(problems: Sequence[Bandit]) -> list[Bandit]:
-    """Of problems, the worst first: the worst, and the worst of the other kind, if there is any.
+    """Of problems, the worst first: the worst with each number of arms that are like the second-best one.
 
-    If one arm alone comes near the best, the chance has a maximum at one gap, and if several arms do, at
-    another one, with lower chances between the two. A climb from the one does not find the other.
+    The chance has a maximum for each such number, at a gap of its own, with lower chances between them. A
+    climb from one does not find the others. With many arms, only the worst of these problems count.
     """
-    kinds: dict[bool, Bandit] = {}
+    kinds: dict[int, Bandit] = {}
     for problem in problems:
-        kinds.setdefault(runners_up(problem) == 1, problem)
-    return list(kinds.values())
+        kinds.setdefault(runners_up(problem), problem)
+    return list(kinds.values())[:SUSPECTS]
 
 
 def stated(found: TailEstimate, limit: float) -> tuple[Estimate, bool]:
