@@ -12,7 +12,7 @@ import pytest
 from battery import Verdict, battery, draw, judge, summary, truths
 
 import lighttail as lt
-from lighttail.tails import elimination_routes, index_routes, mixture, plan, routes, weighted
+from lighttail.tails import elimination_routes, index_routes, mixture, routes, tilting, weighted
 from lighttail.tails.task import TailEstimate
 
 pytestmark = pytest.mark.slow
@@ -95,7 +95,7 @@ def last_caps(parts: list[Any]) -> Any:
 routes_table, real_mixed, real_together = routes.table_of, mixture.mixed, mixture.together
 FAULTS = {
     "two-sided levels": [(index_routes, "table_of", two_sided), (elimination_routes, "table_of", two_sided)],
-    "a common mean": [(plan, "mixed", common_mean)],
+    "a common mean": [(tilting, "mixed", common_mean)],
     "one part's caps": [(index_routes, "together", last_caps), (elimination_routes, "together", last_caps)],
 }
 

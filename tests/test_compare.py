@@ -7,6 +7,7 @@ import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from lighttail.checks import BadInput
 from lighttail.compare import default_words, told_apart
 from lighttail.outcomes.comparison import comparison_of
 from lighttail.outcomes.losing import EXPLAINED
-from lighttail.outcomes.verdict import even_split, no_better_than_even
+from lighttail.outcomes.verdict import _rank, even_split, no_better_than_even
 from lighttail.reading.words import parse_policy
 
 compare_module = importlib.import_module("lighttail.compare")  # the name is the function's
@@ -329,3 +330,32 @@ def test_dir_shows_the_public_names_alone() -> None:
     assert dir(lt) == sorted([*lt.__all__, "__version__"])
     assert "report" in vars(lt)  # negative control: a module that importing the names loads
     assert all(hasattr(lt, name) for name in dir(lt))
+
+
+def entry_of(value: float, high: float, source: str = "simulated paths") -> Any:
+    return SimpleNamespace(chance=lt.Estimate(value, 0.0, high, 0.95), chance_source=source)
+
+
+def test_a_policy_of_which_no_path_lost_ranks_below_those_of_which_some_did() -> None:
+    """Its upper limit may be above the estimate of another policy; an exact chance may be below the limit."""
+    none, some, exact = entry_of(0.0, 0.0012), entry_of(0.001, 0.003), entry_of(0.0005, 0.0005, "exact")
+    entries = [none, some, exact]
+    assert _rank(none, entries) < _rank(some, entries) == 0.001
+    assert _rank(exact, entries) < _rank(none, entries)
+    assert _rank(none, [none, exact]) == 0.0012
+    assert _rank(entry_of(0.0, 0.0, "exact"), entries) == 0.0
+
+
+def test_a_chance_that_is_exactly_none_is_no_upper_limit() -> None:
+    comparison = lt.compare(
+        [lt.EvenSplit(), lt.UCB(lt.LightTailed(0.2))],
+        lt.Bandit([0.04, 0.05], lt.Bernoulli()),
+        horizon=200,
+        paths=200,
+        seed=1,
+        threshold=1.5,
+        growth=False,
+    )
+    assert comparison[lt.EvenSplit()].chance.high == 0.0
+    assert "is lowest, 0 % (exact), for EvenSplit" in comparison.verdict()
+    assert "< 0 %" not in str(comparison)

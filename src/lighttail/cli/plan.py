@@ -259,7 +259,7 @@ def _own_names() -> Iterator[None]:
 
 
 def _show(found: Plan, path: Path) -> None:
-    from lighttail.report.plan_words import COLUMNS, closer_look, notes, rows, run_parts
+    from lighttail.report.plan_words import COLUMNS, closer_look, closer_words, notes, rows, run_parts
     from lighttail.report.terminal import plain_table
 
     screen = opt.console()
@@ -275,6 +275,6 @@ def _show(found: Plan, path: Path) -> None:
         for line in lines:
             print(f"    {line}")
     if closer_look(found):
-        screen.print("This command estimates its chance again, in the worst problem that was found:")
+        screen.print(f"{closer_words(found)}:")
         print(f"    {closer_look(found)}")  # one line, which can be copied
     print(f"Report: {path}")

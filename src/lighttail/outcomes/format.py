@@ -71,10 +71,12 @@ def probability(estimate: Estimate) -> tuple[str, str]:
     ('0.012 %', '[0.000045, 0.093] %')
     >>> probability(Estimate(4e-7, 0.0, 1.21e-6, 0.95))
     ('4.0e-07', '[0, 1.3e-06]')
+    >>> probability(Estimate(0.0, 0.0, 0.001, 0.95)), probability(Estimate(0.0, 0.0, 0.0, 0.95))
+    (('< 0.1 %', ''), ('0 %', ''))
     """
     value = estimate.value
     if value == 0.0:
-        return f"< {outward(estimate.high)}", ""
+        return (f"< {outward(estimate.high)}" if estimate.high > 0.0 else chance(0.0)), ""
     low, high = outward(estimate.low, up=False, like=value), outward(estimate.high, like=value)
     if value < POWERS:
         return chance(value), f"[{low}, {high}]"

@@ -33,12 +33,12 @@ def verdict(comparison: Comparison) -> str:
 def _chances(comparison: Comparison) -> str:
     """The lowest and the highest chance of losing the threshold or more, with their limits."""
     entries, lost = comparison.entries, event(comparison.kind, comparison.threshold)
-    values = [_known(entry) for entry in entries]
-    lowest = [entry for entry in entries if _known(entry) == min(values)]
+    values = [_rank(entry, entries) for entry in entries]
+    lowest = [entry for entry, value in zip(entries, values, strict=True) if value == min(values)]
     if len(lowest) == len(entries):
         each = f"({lowest[0].chance_source} of each policy)"
         return f"The chance of {lost} is {_limits(lowest[0])} for {listed(lowest)} {each}."
-    highest = [entry for entry in entries if _known(entry) == max(values)]
+    highest = [entry for entry, value in zip(entries, values, strict=True) if value == max(values)]
     return (
         f"The chance of {lost} is lowest, {_limits(lowest[0])}, for {listed(lowest)}, "
         f"and highest, {_limits(highest[0])}, for {listed(highest)}."
@@ -60,14 +60,18 @@ def _growths(comparison: Comparison) -> str:
     return f"{grows} {'; it '.join(parts)}. {rest}".rstrip()
 
 
-def _known(entry: Entry) -> float:
-    """The chance by which policies are ranked: the upper limit, if no path was counted."""
-    return entry.chance.value or entry.chance.high
+def _rank(entry: Entry, entries: Sequence[Entry]) -> float:
+    """The chance by which policies are ranked. If no path lost so much, this is the upper limit; but such a
+    policy ranks below those of which as many paths were played and some of them lost so much."""
+    if entry.chance.value > 0.0:
+        return entry.chance.value
+    alike = (other.chance.value for other in entries if other.chance_source == entry.chance_source)
+    return min([entry.chance.high, *(math.nextafter(value, 0.0) for value in alike if value > 0.0)])
 
 
 def _limits(entry: Entry) -> str:
     found = entry.chance
-    if found.value == 0.0:
+    if found.value == 0.0 < found.high:
         return f"below {outward(found.high)}"
     if entry.chance_source == "exact":
         return f"{chance(found.value)} (exact)"
@@ -112,7 +116,7 @@ def no_better_than_even(entry: Entry, problem: Problem, horizon: int) -> bool:
 def listed(entries: Sequence[Entry]) -> str:
     """'A', 'A and B', 'A, B and C'; for many policies, their number and the three that lose most often."""
     if len(entries) > MANY:
-        worst = sorted(entries, key=_known, reverse=True)[:3]
+        worst = sorted(entries, key=lambda entry: _rank(entry, entries), reverse=True)[:3]
         return f"{len(entries)} policies ({'; '.join(entry.label for entry in worst)}; ...)"
     *others, last = (entry.label for entry in entries)
     return f"{', '.join(others)} and {last}" if others else last

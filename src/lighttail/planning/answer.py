@@ -187,11 +187,13 @@ class Plan:
         other = self.cheapest
         if other.policy == self.choice.policy:
             return "by our estimates, no policy that was tried loses less on average"
-        return (
-            f"by our estimates, the cheapest policy without the limit, {other.label}, loses "
+        cheapest = f"by our estimates, the cheapest policy without the limit, {other.label}, loses "
+        cheapest += (
             f"{rounded(other.mean_loss.value)} on average but {amount(self.loss)} or more with a chance of "
-            f"{in_percent(other.chance.value)}"
         )
+        if other.chance.value > self.limit:
+            return f"{cheapest}{in_percent(other.chance.value)}"
+        return f"{cheapest}up to {outward(other.chance.high)}: it was not shown to keep the limit"
 
     def help(self) -> str:
         """What would help if no policy meets the limit."""

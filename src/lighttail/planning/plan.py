@@ -456,7 +456,8 @@ def frontier(search: Search, asks_for_loss: bool = False) -> tuple[Point, ...]:
     """Every policy of the search; dominated: another has both a lower mean loss and no higher chance, or no
     larger loss that can be promised if that is asked for."""
     scores = list(search.scores.values())
-    risks = [score.promised if asks_for_loss else score.chance.value for score in scores]
+    seen = (score.chance.value or score.chance.high for score in scores)  # as high as a picture shows them
+    risks = [score.promised for score in scores] if asks_for_loss else list(seen)
     found = []
     for score, risk in zip(scores, risks, strict=True):
         beaten = any(

@@ -95,4 +95,7 @@ def _misjudged(
     asked = replace(question, horizon=horizon, loss=loss)
     of_members = np.concatenate(losses[: len(changed) - 1])
     chance = asked.chance(losses[-1] if question.everywhere else of_members)
+    judged = changed[-1:] if question.everywhere else changed[:-1]
+    if all(problem.most_lost(horizon) < loss - question.slack for problem in judged):
+        chance = Estimate(0.0, 0.0, 0.0, LEVEL)  # nobody can lose so much there
     return Misjudged(what, factor, mean(of_members, (0.0, most), LEVEL), chance, loss)

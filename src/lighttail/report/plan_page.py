@@ -15,9 +15,11 @@ from lighttail.report.plan_words import (
     MISJUDGED,
     NOMINAL,
     closer_look,
+    closer_words,
     family_words,
     limit_words,
     misjudged_rows,
+    misjudged_words,
     name_of,
     rows,
     run_parts,
@@ -53,7 +55,7 @@ def page(plan: Plan, command: str, frontier: bytes, losses: bytes, above: str = 
 <p>{unbroken(_over_family(plan))}</p>
 <h2>If the problem was misjudged</h2>
 {_table(MISJUDGED, misjudged_rows(plan), 1)}
-<p>{unbroken(_misjudged(plan))}</p>
+<p>{unbroken(misjudged_words(plan))}</p>
 <h2>How the numbers were made</h2>
 <p>{unbroken(_made(plan))}</p>
 <h2>Made by</h2>
@@ -94,11 +96,7 @@ def _closer(plan: Plan) -> str:
     command = closer_look(plan)
     if not command:
         return ""
-    return (
-        "<p>This command estimates its chance again, in the worst problem that was found, and draws the "
-        "tail:</p>"
-        f"<pre>{code(command)}</pre>"
-    )
+    return f"<p>{closer_words(plan)}, and draws the tail:</p><pre>{code(command)}</pre>"
 
 
 def _frontier_caption(plan: Plan) -> str:
@@ -134,16 +132,8 @@ def _over_family(plan: Plan) -> str:
     if plan.over == "average" or len(plan.family.members) == 1:
         return ""
     return (
-        "These runs are spread over all problems that stand for the family, so that large losses are rarer "
-        "here than in the worst problem, whose chance the table shows."
-    )
-
-
-def _misjudged(plan: Plan) -> str:
-    return (
-        f"The {name_of(plan)}, {plan.choice.label}, is played in a world other than the one planned for. The "
-        "limit grows with the horizon. If the gaps are larger, there is more to lose, so that a larger "
-        "chance is no fault of the policy alone."
+        "These runs are few, and spread over all problems that stand for the family. The table shows the "
+        "chance in the worst problem, from more runs or without any."
     )
 
 

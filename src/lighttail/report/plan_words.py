@@ -257,6 +257,29 @@ def python_words(policy: object) -> str:
     return re.sub(r"\b([A-Z]\w*)\(", named, repr(policy))
 
 
+def closer_words(plan: Plan) -> str:
+    """What `closer_look` estimates."""
+    if plan.over == "average" and not plan.family.single:
+        return "This command estimates its chance in the worst of these problems alone, not on average"
+    return "This command estimates its chance again, in the worst problem that was found"
+
+
+def misjudged_words(plan: Plan) -> str:
+    """What the table of misjudgements shows."""
+    where = (
+        "on average over the changed problems"
+        if plan.over == "average"
+        else "in the problem that is the worst as planned, changed in the same way (0 % if nobody can lose "
+        "so much there); another problem may then be worse"
+    )
+    one = "" if plan.family.single else f" Chances are those {where}."
+    return (
+        f"The {name_of(plan)}, {plan.choice.label}, is played in a world other than the one planned for."
+        f"{one} The limit grows with the horizon. If the gaps are larger, there is more to lose, so that a "
+        "larger chance is no fault of the policy alone."
+    )
+
+
 def closer_look(plan: Plan) -> str:
     """A command that estimates the choice's chance in its worst problem; empty if no command can say it."""
     one, noise = plan.choice, noise_words(plan.choice.worst.noise)
