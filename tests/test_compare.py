@@ -354,7 +354,6 @@ def test_a_chance_that_is_exactly_none_is_no_upper_limit() -> None:
         paths=200,
         seed=1,
         threshold=1.5,
-        growth=False,
     )
     assert comparison[lt.EvenSplit()].chance.high == 0.0
     assert "is lowest, 0 % (exact), for EvenSplit" in comparison.verdict()
