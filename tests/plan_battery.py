@@ -62,6 +62,11 @@ class Case(NamedTuple):
     over: str
     late: dict[str, int]
 
+    def plan(self, seed: int, effort: float) -> lt.Plan:
+        """The plan that is judged."""
+        asked: dict[str, Any] = {"horizon": self.horizon, "loss": self.loss, "chance": self.limit}
+        return lt.plan(self.family, **asked, over=self.over, seed=seed, effort=effort, **self.late)  # type: ignore[arg-type]
+
     def exact(self, policy: lt.Policy, problem: lt.Bandit, seconds: float) -> float | None:
         """The exact chance, if it can be had in this time and rewards come at once."""
         if self.late:
@@ -241,16 +246,7 @@ def coverage(
         asked = f"{turn}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}, {case.over}"
         asked += f", {case.late}: " if case.late else ": "
         print(asked, end="", flush=True)
-        found = lt.plan(
-            case.family,
-            horizon=case.horizon,
-            loss=case.loss,
-            chance=case.limit,
-            over=case.over,  # type: ignore[arg-type]
-            seed=turn,
-            effort=effort,
-            **case.late,  # type: ignore[arg-type]
-        )
+        found = case.plan(turn, effort)
         if not found.met:
             print("not met", flush=True)
             continue
@@ -294,15 +290,7 @@ def optimality(
     found = []
     for turn, case in part(drawn(seed), count, skip):
         print(f"{turn}: {case.family}, T={case.horizon}, {case.loss:g}, {case.limit:g}: ", end="", flush=True)
-        plan = lt.plan(
-            case.family,
-            horizon=case.horizon,
-            loss=case.loss,
-            chance=case.limit,
-            over=case.over,  # type: ignore[arg-type]
-            seed=turn,
-            effort=effort,
-        )
+        plan = case.plan(turn, effort)
         fresh = Fresh(40_000, 10**6 + turn, device)
         rival = best_of_grid(case, plan.choice.worst, fresh)
         if not plan.met and rival is None:

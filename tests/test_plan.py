@@ -277,6 +277,30 @@ def test_the_search_for_the_length_says_which_length_it_tries() -> None:
     assert any(not part.startswith("are ") for part, _ in told)  # the plan itself
 
 
+def test_a_mark_of_few_runs_without_a_large_loss_makes_no_other_mark_grey(found: lt.Plan) -> None:
+    """Where no run lost so much, the risk is the upper limit, as it is drawn."""
+
+    def risk(point: Any) -> float:
+        return float(point.chance.value or point.chance.high)
+
+    changed = 0
+    for point in found.frontier:
+        cheaper = [one for one in found.frontier if one.mean < point.mean - point.error - one.error]
+        assert any(risk(one) <= risk(point) for one in cheaper) == point.dominated
+        changed += any(one.chance.value <= point.chance.value for one in cheaper) != point.dominated
+    assert changed  # control: by the chances alone, other marks were grey
+
+
+def test_a_cheaper_policy_is_named_with_what_is_known_of_its_chance(found: lt.Plan) -> None:
+    for value, said in (
+        (0.5, "a chance of 50 %"),
+        (0.005, "a chance of up to 60 %: it was not shown to keep"),
+    ):
+        chance = Estimate(value, 0.001, 0.6, 0.95)
+        other = replace(found.cheapest, policy=lt.EvenSplit(), chance=chance)
+        assert said in replace(found, cheapest=other).sentence()
+
+
 @pytest.mark.parametrize(
     ("delay", "batch"),
     [(0, 1), (0, 11), (0, 12), (10, 1), (11, 1), (4, 6), (5, 6), (6, 6), (3, 8)],
@@ -349,15 +373,7 @@ def test_limits_hold_on_random_families() -> None:
     wrong = []
     quick = (case for case in cases(5) if _alone(case) or (case.horizon <= 120 and case.family.arms <= 3))
     for turn, case in enumerate(islice(quick, 6)):
-        plan = lt.plan(
-            case.family,
-            horizon=case.horizon,
-            loss=case.loss,
-            chance=case.limit,
-            over=case.over,  # type: ignore[arg-type]
-            seed=turn,
-            effort=QUICK,
-        )
+        plan = case.plan(turn, QUICK)
         if plan.met:
             truth = highest(
                 case, plan.choice.policy, plan.choice.worst, Fresh(100_000, turn), plan.choice.chance.high

@@ -187,6 +187,15 @@ def test_what_if_of_an_average_is_an_average() -> None:
     assert not chances[1].low < average < chances[1].high  # control: the worst problem
 
 
+def test_what_nobody_can_lose_has_no_chance() -> None:
+    """With gaps half as large, 60 cannot be lost in 200 pulls; with gaps twice as large, it can."""
+    problem = lt.Bandit([0.0, -0.5])
+    question = Question(family_of(problem), 200, 60.0, 0.01, True)
+    cases = sensitivity.sensitivity(question, lt.UCB(lt.LightTailed(0.1)), problem, Bench(200, 1, 2))
+    highs = {one.factor: one.chance.high for one in cases if one.what == "the gaps"}
+    assert highs[0.5] == 0.0 < highs[2.0]
+
+
 def test_so_few_paths_that_nothing_can_be_shown_are_no_error() -> None:
     """The aim of a counted edge stays above 0."""
     search = replace(search_of(limit=0.03), budget=1e4)

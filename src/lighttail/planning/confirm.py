@@ -46,11 +46,11 @@ MOST_PATHS = 1e15  # of a look: far more than any budget
 MORE = 4  # times as many paths in the next look
 EXACT_SECONDS, EXACT_QUICK = 2.0, 0.05  # for an exact chance that is stated, and for one of a quick scan
 POLISHED = 80  # exact chances, at most, in problems beside the worst one
-HIGH = 0.25  # of the highest exact chance: beside a problem whose chance is lower, no highest one is sought
+TALL = 0.25  # of the highest exact chance: beside a problem whose chance is lower, no worse one is sought
 FINE_STEPS = (0.12, 0.06, 0.03, 0.015, 0.0075)  # shares by which these problems differ from the worst one
 BETWEEN = 1e-3  # relative: what the chance may be higher by between two such problems (docs/planning.md)
-INNER = 2 * (1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST)))  # looks within a run at weighted paths, whose
-# number doubles, and at plain paths that may replace them, at most
+DOUBLED = 1 + math.ceil(math.log2(MOST_WEIGHTS / FIRST))  # looks within a run, whose paths double, at most
+INNER = 2 * DOUBLED  # the same if plain paths replace the weighted ones
 SCAN = 900  # the stage of the random numbers with which they are found
 EXACT = "exact"  # the source of an answer
 FRESH = 1_000  # stages from here on are not those of a search
@@ -256,7 +256,7 @@ class Confirmation:
             exact = {answer.worst: answer for answer in answers if answer.source == EXACT}
             known = sorted(exact, key=lambda problem: -exact[problem].chance.value)
             seconds = EXACT_SECONDS if within else EXACT_QUICK
-            tall = [top for top in hills(known) if exact[top].chance.value >= HIGH * worst.chance.value]
+            tall = [top for top in hills(known) if exact[top].chance.value >= TALL * worst.chance.value]
             tops = [self._polished(policy, exact[top], seconds) for top in tall]
             worst = max(tops, key=lambda answer: answer.chance.value)
             beside = self._beside_exact(policy, worst.worst, decide, budget) if within else []

@@ -132,8 +132,8 @@ def _over_family(plan: Plan) -> str:
     if plan.over == "average" or len(plan.family.members) == 1:
         return ""
     return (
-        "These runs are few, and spread over all problems that stand for the family. The table shows the "
-        "chance in the worst problem, from more runs or without any."
+        "These runs are few, and spread over all problems that stand for the family. The chance in the table "
+        "is that in the worst problem, and comes from other runs or from an exact law."
     )
 
 
