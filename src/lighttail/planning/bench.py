@@ -80,7 +80,7 @@ class Bench:
         def parts() -> Any:
             for play, room in zip(plays, kept, strict=True):
                 job = self._job(play)
-                player, step = block_player(job), max(1, PART // (job.size * self.horizon))
+                player, step = block_player(job), max(1, PART // (job.per_block * self.horizon))
                 for first in range(0, job.blocks, step):
                     yield SomeBlocks(job, player, room, first, min(job.blocks, first + step))
 
@@ -106,7 +106,7 @@ class Bench:
         begin = time.thread_time()
         for block in range(part.first, part.until):
             rows = part.job.rows(block, block + 1)
-            part.kept.fill(part.player, part.job.size, self._stop, block, rows.stop)
+            part.kept.fill(part.player, part.job.per_block, self._stop, block, rows.stop)
         self._check_plays()
         return time.thread_time() - begin
 

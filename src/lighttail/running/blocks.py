@@ -52,9 +52,9 @@ class Part(NamedTuple):
 class Job:
     """One simulation, after every check and every choice.
 
-    size: paths per block. keep: "paths" or "law". For workers: `probe` has the first outcomes of the caller,
-    and `flag` is a file of the caller, which is empty until nobody wants the results any more. A worker on
-    another machine does not see this file.
+    per_block: paths per block. keep: "paths" or "law". For workers: `probe` has the first outcomes of the
+    caller, and `flag` is a file of the caller, which is empty until nobody wants the results any more. A
+    worker on another machine does not see this file.
     """
 
     policy: Policy
@@ -63,7 +63,7 @@ class Job:
     paths: int
     seed: int
     method: Played
-    size: int
+    per_block: int
     keep: Keep = "paths"
     course: Course = STRAIGHT
     probe: bytes = b""
@@ -71,11 +71,11 @@ class Job:
 
     @property
     def blocks(self) -> int:
-        return math.ceil(self.paths / self.size)
+        return math.ceil(self.paths / self.per_block)
 
     def rows(self, first: int, until: int) -> slice:
         """The paths of blocks first to until - 1."""
-        return slice(first * self.size, min(self.paths, until * self.size))
+        return slice(first * self.per_block, min(self.paths, until * self.per_block))
 
 
 def block_paths(horizon: int, method: str = "step", dear: int = 1) -> int:
@@ -179,7 +179,7 @@ def play_blocks(job: bytes, first: int, until: int, attempt: int) -> Part:
     start = time.thread_time()
     with _watched(todo.flag) as stop:
         for block in range(first, until):
-            kept.fill(play_block, todo.size, stop, block, todo.rows(block, block + 1).stop)
+            kept.fill(play_block, todo.per_block, stop, block, todo.rows(block, block + 1).stop)
             if stop[0]:
                 raise RuntimeError("nobody wants these blocks any more")
     return Part(kept.content(), time.thread_time() - start, worker_name())

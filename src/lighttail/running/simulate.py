@@ -118,8 +118,8 @@ def simulate(
             del settings["block_paths"]  # a path has a stream of its own there
         elif executor is None:
             stop = np.zeros(1, dtype=np.int64)
-            fill = partial(kept.fill, ready.play_block, job.size, stop)
-            run_blocks(fill, job.size, job.paths, ready.threads, stop, report)
+            fill = partial(kept.fill, ready.play_block, job.per_block, stop)
+            run_blocks(fill, job.per_block, job.paths, ready.threads, stop, report)
         else:
             run_tasks(executor, job, kept.put, report)
     return kept.outcome(settings | job.course.said())
