@@ -19,8 +19,8 @@ SOURCES = Path(lt.__file__).parent
 
 # From the lowest layer to the highest: a module imports from those before it alone.
 LAYERS = {
-    "Ground": ("checks", "members", "system", "random", "rehearsal", "records"),
-    "Formulas": ("noises", "rules", "delays", "bonuses", "policies", "course"),
+    "Ground": ("checks", "members", "system", "random", "records"),
+    "Formulas": ("noises", "rules", "delays", "bonuses", "policies", "course", "rehearsal"),
     "Problems": ("problems", "families", "linear", "reading"),
     "Machinery": ("kernels", "outcomes", "gpu"),
     "Simulation": ("running",),

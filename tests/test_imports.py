@@ -20,7 +20,7 @@ HEAVY = {
 FORMULA_FILES = [
     "rules.py",
     "bonuses.py",
-    *(f"policies/{file.name}" for file in (SOURCES / "policies").glob("*.py") if file.stem != "rehearsal"),
+    *(f"policies/{file.name}" for file in (SOURCES / "policies").glob("*.py")),
 ]
 PLAIN_MODULES = {
     "__future__",

@@ -19,9 +19,9 @@ from lighttail.outcomes.losing import Lost, check_loss, check_lost
 from lighttail.outcomes.outcome import Outcome
 from lighttail.outcomes.verdict import FEW
 from lighttail.policies import Policy
-from lighttail.policies.rehearsal import try_out
 from lighttail.problems import Problem
 from lighttail.reading.words import in_units, parse_policy
+from lighttail.rehearsal import try_out
 from lighttail.running.kept import Keep
 from lighttail.running.pool import check_executor, check_travels
 from lighttail.running.prepare import (

@@ -15,6 +15,11 @@ from lighttail.checks import number, refuse
 FAILURES = (ArithmeticError, LookupError, TypeError, ValueError)  # of a formula where it has no value
 
 
+def shipped(part: object) -> bool:
+    """Whether lighttail defines the class of a policy, a bonus or a noise."""
+    return type(part).__module__.startswith("lighttail.")
+
+
 def check_static(cls: type, names: tuple[str, ...]) -> None:
     """Raise TypeError if a class has one of these formulas, but not as a static method."""
     for name in names:
@@ -24,10 +29,10 @@ def check_static(cls: type, names: tuple[str, ...]) -> None:
 
 
 @cache
-def check_takes(place: str, function: Callable[..., Any], takes: str, count: int | None = None) -> None:
+def check_takes(what: str, function: Callable[..., Any], takes: str, count: int | None = None) -> None:
     """Raise BadInput if a function cannot take the arguments that it is given.
 
-    place: the function's name in a message, such as "index of Mine". takes: the arguments, such as
+    what: the function in a message, such as "index of Mine". takes: the arguments, such as
     "n, mean, clock, *params". count: how many arguments these are; None if only the named ones are known.
 
     >>> check_takes("index of Mine", lambda n: n, "n, clock", 2)
@@ -43,7 +48,7 @@ def check_takes(place: str, function: Callable[..., Any], takes: str, count: int
     except TypeError:
         bare = inspect.Signature([one.replace(annotation=one.empty) for one in signature.parameters.values()])
         allowed = f"({takes})" if count is None else f"({takes}), here {count} arguments"
-        raise refuse(place, None, allowed, verb="take", found=f"takes {bare}") from None
+        raise refuse(what, None, allowed, verb="take", found=f"takes {bare}") from None
 
 
 @cache

@@ -27,7 +27,7 @@ from lighttail.online.standing import Standing, plain_rows
 from lighttail.online.state import checked_about, checked_reward, fields_of, listed
 from lighttail.policies import Policy
 from lighttail.policies.policy import Pull
-from lighttail.policies.rehearsal import try_out
+from lighttail.rehearsal import try_out
 
 RETIRED = "retired"  # the field with the places of retired arms
 JOINED = "joined"  # the field with the number of arms that were added

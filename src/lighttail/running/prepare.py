@@ -16,11 +16,12 @@ import numpy as np
 from lighttail.checks import Argument, one_of, refuse, whole
 from lighttail.course import check_course
 from lighttail.gpu.run import Device, Precision, check_device, precision_for
+from lighttail.members import shipped
 from lighttail.outcomes.law import layout_of
 from lighttail.policies import Policy
-from lighttail.policies.rehearsal import shipped, try_out
 from lighttail.problems import Bandit, Problem
 from lighttail.random.streams import block_generator, draws_made
+from lighttail.rehearsal import try_out
 from lighttail.running.blocks import Job, Method, Played, block_paths, block_player
 from lighttail.running.kept import COUNTERS, Keep, KeptLaw, KeptPaths, PlayBlock, kept_as
 from lighttail.running.pool import check_executor, check_travels

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from lighttail.checks import BadInput, refuse
 from lighttail.linear import LinearPolicy
+from lighttail.members import shipped
 from lighttail.noises import Noise
 from lighttail.noises.formulas import normal_shock, scaled_reward
 from lighttail.policies import Policy
-from lighttail.policies.rehearsal import shipped
 
 POLICY = {"text": str, "label": str, "linear": bool, "light_tailed": bool}
 NOISE = {"text": str, "name": str, "sub_gaussian": (float, int, type(None)), "sd": (float, int)}

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lighttail.checks import BadInput, refuse
+from lighttail.members import shipped
 from lighttail.policies import Policy
-from lighttail.policies.rehearsal import shipped
 from lighttail.problems import Bandit, has_arms
 from lighttail.records import Floats, Ints
 from lighttail.tails.groups import COINS

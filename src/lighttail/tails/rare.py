@@ -26,8 +26,8 @@ from lighttail.delays import DelayLike
 from lighttail.outcomes import estimates as statistics
 from lighttail.outcomes.losing import Lost, check_lost
 from lighttail.policies import Policy
-from lighttail.policies.rehearsal import try_out
 from lighttail.problems import MOST_SUM, Problem
+from lighttail.rehearsal import try_out
 from lighttail.running.blocks import compiled_in_sentences
 from lighttail.running.prepare import Progress, check_settings, fitting_paths, work_of
 from lighttail.running.simulate import simulate

@@ -18,7 +18,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.policies.rehearsal import shipped
+from lighttail.members import shipped
 from lighttail.problems import Bandit
 from lighttail.records import Floats
 from lighttail.tails.groups import COINS, LOST

@@ -14,8 +14,8 @@ import numpy as np
 
 from lighttail.bounds import guarantee
 from lighttail.checks import BadInput
+from lighttail.members import shipped
 from lighttail.outcomes import estimates as statistics
-from lighttail.policies.rehearsal import shipped
 from lighttail.records import Floats
 from lighttail.system.progress import compiling, noted
 from lighttail.tails.ladder import alike, ladder
