@@ -94,7 +94,7 @@ class BadInput(ValueError):
         self.shown = None if unnamed else shown(value)
         self._verb, self._allowed, self._more = verb, allowed, more
         self._found = f"is {self.shown}" if found is None else found
-        self._frames: tuple[tuple[str, int], ...] = ()  # (the place before the text, the longest text)
+        self._frames: tuple[tuple[str, int], ...] = ()  # (what stands before the text, the longest text)
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -102,8 +102,8 @@ class BadInput(ValueError):
         if self._found and not self.message:
             text += f", but {self._found}"
         text += _spelled(self._more)
-        for place, most in self._frames:
-            text = f"{place}: {text if len(text) <= most else f'{text[:most]} ...'}"
+        for where, most in self._frames:
+            text = f"{where}: {text if len(text) <= most else f'{text[:most]} ...'}"
         return text
 
     @property
@@ -121,9 +121,9 @@ class BadInput(ValueError):
         """The same error with another name of the field."""
         return self._changed(field=field)
 
-    def within(self, place: str, most: int = sys.maxsize) -> Self:
-        """The same error after "place: ", with the rest of the text cut after `most` characters."""
-        return self._changed(_frames=(*self._frames, (place, most)))
+    def within(self, where: str, most: int = sys.maxsize) -> Self:
+        """The same error after "where: ", with the rest of the text cut after `most` characters."""
+        return self._changed(_frames=(*self._frames, (where, most)))
 
     def adding(self, *more: str | Argument) -> Self:
         """The same error with more words at the end of the sentence."""
@@ -254,36 +254,22 @@ def number(field: str, value: Any, allowed: str = "a finite number") -> float:
     raise refuse(field, value, allowed)
 
 
-def positive(field: str, value: Any) -> float:
-    """`value` as a finite float above 0."""
-    allowed = "a finite number above 0"
-    if (found := number(field, value, allowed)) <= 0.0:
-        raise refuse(field, value, allowed)
-    return found
+def _number_where(fits: Callable[[float], bool], allowed: str) -> Callable[[str, Any], float]:
+    """A check of a number, which returns a finite float; 0.0 for -0.0."""
+
+    def check(field: str, value: Any) -> float:
+        if not fits(found := number(field, value, allowed)):
+            raise refuse(field, value, allowed)
+        return abs(found)
+
+    return check
 
 
-def non_negative(field: str, value: Any) -> float:
-    """`value` as a finite float, 0 or more."""
-    allowed = "a finite number, 0 or more"
-    if (found := number(field, value, allowed)) < 0.0:
-        raise refuse(field, value, allowed)
-    return abs(found)  # -0.0 is 0.0
-
-
-def fraction(field: str, value: Any) -> float:
-    """`value` as a float strictly between 0 and 1."""
-    allowed = "a number strictly between 0 and 1"
-    if not 0.0 < (found := number(field, value, allowed)) < 1.0:
-        raise refuse(field, value, allowed)
-    return found
-
-
-def confidence(field: str, value: Any) -> float:
-    """`value` as a confidence level."""
-    allowed = "a number from 0.5 up to but not including 1"
-    if not 0.5 <= (found := number(field, value, allowed)) < 1.0:
-        raise refuse(field, value, allowed)
-    return found
+positive = _number_where(lambda x: x > 0.0, "a finite number above 0")
+non_negative = _number_where(lambda x: x >= 0.0, "a finite number, 0 or more")
+fraction = _number_where(lambda x: 0.0 < x < 1.0, "a number strictly between 0 and 1")
+chance = _number_where(lambda x: 0.0 <= x <= 1.0, "a chance from 0 to 1")
+confidence = _number_where(lambda x: 0.5 <= x < 1.0, "a number from 0.5 up to but not including 1")
 
 
 def whole(field: str, value: Any, least: int, why: str = "", most: int | None = None) -> int:
@@ -313,13 +299,6 @@ def numbers(field: str, values: Any, least: int, allowed: str, most: int) -> tup
     return tuple(number(f"{field}[{place}]", value) for place, value in enumerate(several))
 
 
-def _length(values: Any) -> int:
-    try:
-        return len(values)
-    except Exception:  # from the list class of another library
-        return 0
-
-
 def size_of(values: Any) -> int:
     """The length of a list; the largest one that Python knows if the list is longer.
 
@@ -334,7 +313,10 @@ def size_of(values: Any) -> int:
 
 def array_of(field: str, values: Any, allowed: str) -> npt.NDArray[np.float64]:
     """`values` as a new array of floats of any shape. Texts and truth values are refused."""
-    size = 0 if hasattr(values, "__array__") or not hasattr(values, "__len__") else _length(values)
+    try:
+        size = 0 if hasattr(values, "__array__") else len(values)
+    except Exception:  # it has no length, or is the list class of another library
+        size = 0
     if size > MOST_LISTED:
         raise refuse(f"the length of {field}", size, f"at most {MOST_LISTED} where it is not an array")
     try:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.checks import accept, array_of, non_negative, number, refuse, whole
+from lighttail.checks import accept, array_of, chance, non_negative, refuse, whole
 from lighttail.random.streams import uniform
 
 LONGEST = 10**9  # the longest fixed, uniform or observed delay, in pulls
@@ -51,13 +51,6 @@ def wait(rng: Any, never: float, law: float, low: float, high: float, delays: An
     return delays[int(uniform(rng) * len(delays))]  # type: ignore[no-any-return]
 
 
-def _chance(field: str, value: Any) -> float:
-    checked = number(field, value, "a chance from 0 to 1")
-    if not 0.0 <= checked <= 1.0:
-        raise refuse(field, value, "a chance from 0 to 1")
-    return checked
-
-
 class Delay(ABC):
     """The members that every delay has. `never` is the chance that a reward never becomes known."""
 
@@ -77,13 +70,13 @@ class Delay(ABC):
         """The shortest delay, in pulls, of a reward that becomes known."""
         return 0.0
 
+    @abstractmethod
     def short(self) -> str:
         """The delay in a title, such as "delay 2,000"; empty if every reward is known at once."""
-        return f"delay {self!r}"
 
+    @abstractmethod
     def late(self) -> str:
         """The end of the sentence "Every reward becomes known ..."; empty if rewards are known at once."""
-        return f"after {self!r}"
 
     def words(self) -> str:
         """The delay in one or two sentences; empty if every reward is known at once.
@@ -110,7 +103,7 @@ class FixedDelay(Delay):
     never: float = 0.0
 
     def __post_init__(self) -> None:
-        accept(self, pulls=lambda field, value: whole(field, value, 0, most=LONGEST), never=_chance)
+        accept(self, pulls=lambda field, value: whole(field, value, 0, most=LONGEST), never=chance)
 
     def params(self) -> tuple[Any, ...]:
         return self.never, FIXED, float(self.pulls), 0.0, NO_DELAYS
@@ -144,7 +137,7 @@ class UniformDelay(Delay):
     def __post_init__(self) -> None:
         accept(self, low=lambda field, value: whole(field, value, 0, most=LONGEST))
         least = ", the value of low"
-        accept(self, high=lambda field, value: whole(field, value, self.low, least, LONGEST), never=_chance)
+        accept(self, high=lambda field, value: whole(field, value, self.low, least, LONGEST), never=chance)
 
     def params(self) -> tuple[Any, ...]:
         return self.never, UNIFORM, float(self.low), float(self.high), NO_DELAYS
@@ -175,7 +168,7 @@ class GeometricDelay(Delay):
     never: float = 0.0
 
     def __post_init__(self) -> None:
-        accept(self, mean=non_negative, never=_chance)
+        accept(self, mean=non_negative, never=chance)
         if self.mean > LONGEST:
             raise refuse("mean", self.mean, f"at most {LONGEST} pulls")
 
@@ -207,7 +200,7 @@ class ObservedDelays(Delay):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delays", _observations(self.delays))
-        accept(self, never=_chance)
+        accept(self, never=chance)
 
     def params(self) -> tuple[Any, ...]:
         return self.never, OBSERVED, 0.0, 0.0, self.delays
