@@ -198,7 +198,7 @@ def test_counts_give_what_the_observations_would(
     ]:
         for end in ("value", "low", "high"):
             assert getattr(ours, end) == pytest.approx(getattr(theirs, end), rel=1e-9, abs=1e-9)
-    assert statistics.interpolated(sample, q) == pytest.approx(np.quantile(plain, q), rel=1e-12, abs=1e-12)
+    assert sample.interpolated(q) == pytest.approx(np.quantile(plain, q), rel=1e-12, abs=1e-12)
 
 
 def test_a_bin_that_x_cuts_counts_by_its_share_and_widens_the_interval() -> None:

@@ -84,6 +84,21 @@ class Sample:
         share = (rank - 0.5 - (self._up_to[place] - self.counts[place])) / self.counts[place]
         return float(self.low[place] + share * (self.high[place] - self.low[place]))
 
+    def interpolated(self, q: float) -> float:
+        """The q-quantile of the sample itself, interpolated between order statistics as in NumPy."""
+        rank = (self.size - 1) * q
+        before, after = (self.at(1 + round_(rank)) for round_ in (math.floor, math.ceil))
+        return before + (after - before) * (rank - math.floor(rank))
+
+    def histogram(self, edges: Floats) -> Floats:
+        """The share of all observations in each bin; those beyond the edges count in the first or last bin.
+
+        >>> print(sample_of(np.array([0.2, 0.3, 1.5, 9.0])).histogram(np.array([0.0, 1.0, 2.0, 3.0])))
+        [0.5  0.25 0.25]
+        """
+        inside = np.clip(self.value, edges[0], edges[-1])
+        return np.histogram(inside, edges, weights=self.counts)[0] / self.size
+
     def mirrored(self, origin: float = 0.0) -> Sample:
         """The sample of origin - x for each observation x."""
         value = origin - self.value[::-1]

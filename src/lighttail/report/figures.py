@@ -16,10 +16,10 @@ import numpy as np
 
 from lighttail.course import STRAIGHT, Course
 from lighttail.outcomes.comparison import Comparison, Entry, uncovered
-from lighttail.outcomes.estimates import histogram, interpolated, survival_curve
+from lighttail.outcomes.estimates import survival_curve
 from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import noun
-from lighttail.outcomes.tally import Values
+from lighttail.outcomes.tally import Values, sample_of
 from lighttail.problems import Problem
 from lighttail.records import Floats
 
@@ -131,7 +131,7 @@ def _draw_survival(axes: Axes, comparison: Comparison, styled: Styled) -> None:
     axes.set_yscale("log")
     axes.set_ylim(0.3 / comparison.paths, 1.3)
     # Leave out the 2 % of the paths with the least loss, where the curves are flat.
-    left = min(interpolated(entry.outcome.sample(entry.kind), 0.02) for entry in comparison.entries)
+    left = min(entry.outcome.sample(entry.kind).interpolated(0.02) for entry in comparison.entries)
     if left < axes.get_xlim()[1]:
         axes.set_xlim(left=left)
     _mark_threshold(axes, comparison, f"{noun(comparison.kind)} {amount(comparison.threshold)}")
@@ -182,7 +182,7 @@ def _draw_histogram(axes: Axes, entry: Entry, look: dict[str, Any], edges: Float
 def draw_bars(axes: Axes, values: Values, edges: Floats, colour: str, light_tailed: bool) -> None:
     """The share of the values in each bin: filled bars for a light-tailed policy, otherwise hatched ones."""
     fill: Any = {"facecolor": colour} if light_tailed else {"facecolor": "white", "hatch": "/////"}
-    axes.stairs(histogram(values, edges), edges, fill=True, edgecolor=colour, linewidth=0.8, **fill)
+    axes.stairs(sample_of(values).histogram(edges), edges, fill=True, edgecolor=colour, linewidth=0.8, **fill)
 
 
 def _mark_threshold(axes: Axes, comparison: Comparison, text: str) -> None:
