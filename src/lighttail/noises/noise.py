@@ -20,24 +20,7 @@ import numpy as np
 
 from lighttail.checks import accept, non_negative, number, refuse, shown
 from lighttail.members import check_static, place_of
-from lighttail.noises.formulas import (
-    bernoulli_clear,
-    bernoulli_part,
-    bernoulli_proxy,
-    bernoulli_reward,
-    bernoulli_total,
-    laplace_shock,
-    normal_clear,
-    normal_part,
-    normal_proxy,
-    normal_shock,
-    normal_total,
-    sample_reward,
-    scaled_reward,
-    student_shock,
-    uniform_reward,
-    uniform_shock,
-)
+from lighttail.noises import formulas
 from lighttail.noises.tilts import BernoulliTilt, GaussianTilt, Tilts
 from lighttail.random.streams import block_generator
 from lighttail.records import Floats
@@ -167,7 +150,20 @@ def rewards_drawn(noise: Noise, means: tuple[float, ...], arms: range) -> Floats
     return np.array([[kind.reward(shock, arm, *world) for shock in shocks] for arm in arms])
 
 
-def _size(means: tuple[float, ...]) -> float:
+# Members of several noises. Each class states them for itself, because it inherits no facts.
+def _sigma(noise: Any, means: tuple[float, ...] = ()) -> float:
+    return noise.sigma  # type: ignore[no-any-return]
+
+
+def _has_no_sigma(noise: Any) -> bool:
+    return noise.sigma == 0.0  # type: ignore[no-any-return]
+
+
+def _scaled_world(noise: Any, means: tuple[float, ...]) -> tuple[Any, ...]:
+    return np.array(means), noise.sigma
+
+
+def _largest(noise: Any, means: tuple[float, ...]) -> float:
     return max(map(abs, means), default=0.0)
 
 
@@ -176,40 +172,22 @@ class Gaussian(Noise):
     """Normal noise with standard deviation sigma. With sigma = 0 every reward is the mean of its arm."""
 
     sigma: float = 1.0
-    shock = staticmethod(normal_shock)
-    reward = staticmethod(scaled_reward)
-    total = staticmethod(normal_total)
-    part = staticmethod(normal_part)
-    clear = staticmethod(normal_clear)
-    proxy = staticmethod(normal_proxy)
+    shock = staticmethod(formulas.normal_shock)
+    reward = staticmethod(formulas.scaled_reward)
+    total = staticmethod(formulas.normal_total)
+    part = staticmethod(formulas.normal_part)
+    clear = staticmethod(formulas.normal_clear)
+    proxy = staticmethod(formulas.normal_proxy)
     moves: ClassVar[bool] = True
+    sub_gaussian = normal = property(_sigma)
+    certain = property(_has_no_sigma)
+    world, sd, single = _scaled_world, _sigma, _largest
 
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
 
-    @property
-    def sub_gaussian(self) -> float:  # type: ignore[override]
-        return self.sigma
-
-    @property
-    def normal(self) -> float:  # type: ignore[override]
-        return self.sigma
-
-    @property
-    def certain(self) -> bool:  # type: ignore[override]
-        return self.sigma == 0.0
-
     def tilt(self) -> Tilts | None:
         return GaussianTilt(self.sigma) if self.sigma > 0.0 else None
-
-    def single(self, means: tuple[float, ...]) -> float:
-        return _size(means)
-
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        return np.array(means), self.sigma
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return self.sigma
 
 
 @dataclass(frozen=True)
@@ -217,33 +195,22 @@ class Uniform(Noise):
     """Uniform noise with standard deviation sigma: on [-sqrt(3) sigma, sqrt(3) sigma]."""
 
     sigma: float = 1.0
-    shock = staticmethod(uniform_shock)
-    reward = staticmethod(uniform_reward)
+    shock = staticmethod(formulas.uniform_shock)
+    reward = staticmethod(formulas.uniform_reward)
     moves: ClassVar[bool] = True
+    sub_gaussian = property(_sigma)  # of a uniform law: its standard deviation
+    certain = property(_has_no_sigma)
+    sd, single = _sigma, _largest
 
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
-
-    @property
-    def sub_gaussian(self) -> float:  # type: ignore[override]
-        return self.sigma  # a uniform law is sub-Gaussian with its own standard deviation
 
     def span(self, means: tuple[float, ...]) -> tuple[float, float]:
         reach = math.sqrt(3.0) * self.sigma
         return min(means) - reach, max(means) + reach
 
-    @property
-    def certain(self) -> bool:  # type: ignore[override]
-        return self.sigma == 0.0
-
-    def single(self, means: tuple[float, ...]) -> float:
-        return _size(means)
-
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), math.sqrt(3.0) * self.sigma
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return self.sigma
 
 
 @dataclass(frozen=True)
@@ -255,22 +222,14 @@ class Laplace(Noise):
     """
 
     sigma: float = 1.0
-    shock = staticmethod(laplace_shock)
-    reward = staticmethod(scaled_reward)
+    shock = staticmethod(formulas.laplace_shock)
+    reward = staticmethod(formulas.scaled_reward)
     moves: ClassVar[bool] = True
+    certain = property(_has_no_sigma)
+    world, sd = _scaled_world, _sigma
 
     def __post_init__(self) -> None:
         accept(self, sigma=non_negative)
-
-    @property
-    def certain(self) -> bool:  # type: ignore[override]
-        return self.sigma == 0.0
-
-    def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
-        return np.array(means), self.sigma
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return self.sigma
 
 
 @dataclass(frozen=True)
@@ -282,24 +241,20 @@ class StudentT(Noise):
 
     df: float = 3.0
     sigma: float = 1.0
-    shock = staticmethod(student_shock)
-    reward = staticmethod(scaled_reward)
+    shock = staticmethod(formulas.student_shock)
+    reward = staticmethod(formulas.scaled_reward)
     moves: ClassVar[bool] = True
+    certain = property(_has_no_sigma)
+    sd = _sigma
 
     def __post_init__(self) -> None:
-        if number("df", self.df, "a finite number above 2, so that the variance exists") <= 2:
-            raise refuse("df", self.df, "a finite number above 2, so that the variance exists")
+        allowed = "a finite number above 2, so that the variance exists"
+        if number("df", self.df, allowed) <= 2:
+            raise refuse("df", self.df, allowed)
         accept(self, df=number, sigma=non_negative)
-
-    @property
-    def certain(self) -> bool:  # type: ignore[override]
-        return self.sigma == 0.0
 
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return np.array(means), self.sigma * math.sqrt((self.df - 2.0) / self.df), self.df
-
-    def sd(self, means: tuple[float, ...]) -> float:
-        return self.sigma
 
 
 @dataclass(frozen=True)
@@ -310,12 +265,12 @@ class Bernoulli(Noise):
     outcomes: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
     mean_range: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
     moves: ClassVar[bool] = True
-    shock = staticmethod(uniform_shock)
-    reward = staticmethod(bernoulli_reward)
-    total = staticmethod(bernoulli_total)
-    part = staticmethod(bernoulli_part)
-    clear = staticmethod(bernoulli_clear)
-    proxy = staticmethod(bernoulli_proxy)
+    shock = staticmethod(formulas.uniform_shock)
+    reward = staticmethod(formulas.bernoulli_reward)
+    total = staticmethod(formulas.bernoulli_total)
+    part = staticmethod(formulas.bernoulli_part)
+    clear = staticmethod(formulas.bernoulli_clear)
+    proxy = staticmethod(formulas.bernoulli_proxy)
 
     def span(self, means: tuple[float, ...]) -> tuple[float, float]:
         return 0.0, 1.0
@@ -326,7 +281,7 @@ class Bernoulli(Noise):
     def single(self, means: tuple[float, ...]) -> float | None:
         """None if a mean is so near 0 or 1 that the steps of a uniform number of 23 bits matter."""
         rare = any(0.0 < min(mean, 1.0 - mean) < RARE for mean in means)
-        return None if rare else _size(means)
+        return None if rare else _largest(self, means)
 
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         return (np.array(means),)
@@ -343,8 +298,8 @@ class Resampled(Noise):
     """
 
     samples: tuple[Floats, ...]
-    shock = staticmethod(uniform_shock)
-    reward = staticmethod(sample_reward)
+    shock = staticmethod(formulas.uniform_shock)
+    reward = staticmethod(formulas.sample_reward)
 
     @property
     def sub_gaussian(self) -> float:  # type: ignore[override]
@@ -355,7 +310,7 @@ class Resampled(Noise):
         return min(float(v.min()) for v in self.samples), max(float(v.max()) for v in self.samples)
 
     def single(self, means: tuple[float, ...]) -> float:
-        return _size(self.span(means))
+        return _largest(self, self.span(means))
 
     def world(self, means: tuple[float, ...]) -> tuple[Any, ...]:
         starts = np.cumsum([0, *(len(values) for values in self.samples)], dtype=np.int64)
