@@ -68,7 +68,7 @@ def place_of(cls: type, name: str) -> float:
 
 
 class Tuned(ABC):
-    """The members that policies and bonuses share: their name, and their tuning for the level of a noise."""
+    """The members that policies and bonuses share: their name, and their tuning for a noise."""
 
     @classmethod
     @abstractmethod
@@ -89,9 +89,9 @@ class Tuned(ABC):
         >>> lt.UCB(lt.LightTailed(0.2)).for_noise(lt.Bandit([0.1, 0.2], lt.Bernoulli()))
         UCB(bonus=LightTailed(kappa=0.08000000000000002))
         """
-        level = noise_level(noise)
-        given = {name: getattr(self, name) for name in self.in_units_of_noise()}
-        scaled = {name: value * level for name, value in given.items() if value is not None}
+        sigma = sigma_of(noise)
+        fields_ = {name: getattr(self, name) for name in self.in_units_of_noise()}
+        scaled = {name: value * sigma for name, value in fields_.items() if value is not None}
         return replace(self, **scaled) if scaled else self  # type: ignore[type-var]
 
     def __str__(self) -> str:
@@ -100,18 +100,18 @@ class Tuned(ABC):
         return f"{type(self).__name__}({', '.join(texts)})"
 
 
-def noise_level(noise: Any) -> float:
-    """The level of a noise as a float above 0.
+def sigma_of(noise: Any) -> float:
+    """The strength of a noise as a float above 0.
 
     noise: a number, or a problem, whose noise is the standard deviation of a reward of its noisiest arm
         (`Problem.sigma`): sqrt(p (1 - p)) for conversions at the rate p.
 
-    >>> noise_level(2)
+    >>> sigma_of(2)
     2.0
     """
     allowed = "a finite number above 0, or a problem whose noise is such a number"
     of_problem = hasattr(noise, "noise") and hasattr(noise, "sigma")
-    level = number("noise", noise.sigma if of_problem else noise, allowed)
-    if level <= 0.0:
-        raise refuse("noise", level, allowed)
-    return level
+    sigma = number("noise", noise.sigma if of_problem else noise, allowed)
+    if sigma <= 0.0:
+        raise refuse("noise", sigma, allowed)
+    return sigma

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 from lighttail.bonuses import Bonus
 from lighttail.checks import refuse
-from lighttail.members import noise_level
 from lighttail.policies.policy import IndexPolicy, Policy, State
 from lighttail.rules import Rule, elimination_rule, index_of_radius, rule_of_radius
 
@@ -29,7 +28,7 @@ class _BonusPolicy(Policy):
         return self.bonus.needs_horizon
 
     def for_noise(self, noise: Any) -> Self:
-        return replace(self, bonus=self.bonus.for_noise(noise_level(noise)))
+        return replace(self, bonus=self.bonus.for_noise(noise))
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return tuple(float(value) for value in self.bonus.params(horizon, arms))

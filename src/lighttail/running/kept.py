@@ -36,9 +36,9 @@ class KeptPaths:
         except MemoryError:
             raise refuse("paths", paths, "so few that reward and pulls fit into memory") from None
 
-    def fill(self, play: PlayBlock, size: int, stop: Any, block: int, until: int) -> int:
-        """Play a block, the paths block * size to until - 1, into their rows; returns their number."""
-        begin = block * size
+    def fill(self, play: PlayBlock, per_block: int, stop: Any, block: int, until: int) -> int:
+        """Play a block, the paths block * per_block to until - 1, into their rows; returns their number."""
+        begin = block * per_block
         play(block, self.record.rows(slice(begin - self.first, until - self.first)), stop)
         return until - begin
 
@@ -75,9 +75,9 @@ class KeptLaw:
             self.idle.put(law)
         self.counting: Any = None  # on a GPU
 
-    def fill(self, play: PlayBlock, size: int, stop: Any, block: int, until: int) -> int:
+    def fill(self, play: PlayBlock, per_block: int, stop: Any, block: int, until: int) -> int:
         """Play a block and count its paths; returns their number."""
-        record = self.problem.room(until - block * size)
+        record = self.problem.room(until - block * per_block)
         play(block, record, stop)
         if not stop[0]:  # otherwise the block may be incomplete
             law = self.idle.get()
@@ -85,7 +85,7 @@ class KeptLaw:
                 law.add(record)
             finally:
                 self.idle.put(law)
-        return until - block * size
+        return record.paths
 
     def content(self) -> Law:
         """The result of a task."""

@@ -42,7 +42,7 @@ class BlocksFailed(RuntimeError):
 
 
 def work_on(
-    place: AbstractContextManager[Any],
+    opened: AbstractContextManager[Any],
     tasks: Iterable[T],
     send: Callable[[Any, T, int], Future[R]],
     done: Callable[[T, R], None],
@@ -52,7 +52,7 @@ def work_on(
     failed: Callable[[T, BaseException], Exception] | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Do all tasks on the executor that `place` opens.
+    """Do all tasks on the executor that `opened` gives.
 
     send(executor, task, attempt): submits a task. done(task, result): takes the result of a task.
     window(): the number of tasks in flight, at most; the next task is made when there is room for it.
@@ -62,7 +62,7 @@ def work_on(
     first error is raised as it is. over(): whether no further task may begin; called at every turn.
     """
     following, running = iter(tasks), dict[Future[R], tuple[T, int]]()
-    with postponed_interrupts() as ask, place as executor:
+    with postponed_interrupts() as ask, opened as executor:
         try:
             while True:
                 ask()
@@ -137,27 +137,24 @@ def threads_of(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def run_blocks(
-    play: Callable[[int, int], int], size: int, paths: int, threads: int, stop: Any, report: Report
+    play: Callable[[int, int], int], per_block: int, paths: int, threads: int, stop: Any, report: Report
 ) -> None:
-    """Play all blocks of `size` paths each on threads; an early end sets the kernels' `stop`.
+    """Play all blocks of paths on threads; an early end sets the kernels' `stop`.
 
-    play(block, until) plays the paths block * size to until - 1 and returns the number of these paths.
+    play(block, until) plays the paths block * per_block to until - 1 and returns the number of these paths.
     """
-    blocks, finished = math.ceil(paths / size), 0
+    blocks, finished = math.ceil(paths / per_block), 0
 
     def send(pool: Any, block: int, attempt: int) -> Future[int]:
-        return pool.submit(play, block, min(paths, (block + 1) * size))  # type: ignore[no-any-return]
+        return pool.submit(play, block, min(paths, (block + 1) * per_block))  # type: ignore[no-any-return]
 
     def done(block: int, played: int) -> None:
         nonlocal finished
         finished += played
         report(finished, paths)
 
-    def halt() -> None:
-        stop[0] = 1
-
-    place = threads_of(min(threads, blocks))
-    work_on(place, range(blocks), send, done, window=lambda: AHEAD * threads, halt=halt)
+    pool = threads_of(min(threads, blocks))
+    work_on(pool, range(blocks), send, done, window=lambda: AHEAD * threads, halt=lambda: stop.fill(1))
 
 
 @dataclass

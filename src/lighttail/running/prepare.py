@@ -72,21 +72,21 @@ def prepare(
     keep: Keep,
     progress: bool | Progress,
     where: tuple[Any, int | None, Device, Precision | None],
-    late: tuple[Any, Any, Any],
+    delays: tuple[Any, Any, Any],
 ) -> Prepared:
     """Check the settings of `simulate` before any work, and choose everything that follows from them.
 
-    where: executor, threads, device and precision. late: delay, batch and start.
+    where: executor, threads, device and precision. delays: delay, batch and start.
     """
     executor, threads, device, precision = where
     if executor is not None:
         check_executor(executor, threads)
     horizon, paths, seed, use, keep = check_settings(policy, problem, horizon, paths, seed, threads, keep)
-    course = check_course(policy, problem, horizon, *late)
-    waits = course.late
+    course = check_course(policy, problem, horizon, *delays)
+    late = course.late
     if not problem.linear:
-        try_out(policy, horizon, problem.size, waits)
-    method = check_method(policy, problem, horizon, method, waits)
+        try_out(policy, horizon, problem.size, late)
+    method = check_method(policy, problem, horizon, method, late)
     if precision is not None or not isinstance(device, str) or device != "cpu":
         device, precision = check_device(device, problem, horizon, precision, method, executor, threads)
     if executor is not None:
@@ -99,8 +99,8 @@ def prepare(
     with compiling(str(policy), progress is not False):
         played = choose_method(policy, problem, horizon, method)
         check_long(problem, horizon, played)
-        size = block_paths(horizon, played, problem.dear)
-        job = Job(policy, problem, horizon, paths, seed, played, size, keep, course)
+        per_block = block_paths(horizon, played, problem.dear)
+        job = Job(policy, problem, horizon, paths, seed, played, per_block, keep, course)
         return Prepared(job, kept, use, progress, block_player(job))
 
 
@@ -125,13 +125,13 @@ def check_settings(
     """
     check_policy("policy", policy)
     pulls = check_problem(problem).check(policy, horizon)
-    kept: Any = one_of("keep", keep, get_args(Keep))
+    what: Any = one_of("keep", keep, get_args(Keep))
     count = whole("paths", paths, 1, most=MOST_COUNTED)
-    if kept == "paths" and count > MOST_PATHS:
+    if what == "paths" and count > MOST_PATHS:
         raise refuse("paths", paths, (f"at most {MOST_PATHS}, or {MOST_COUNTED} with ", KEEP_LAW))
     use, chosen = check_threads(threads), check_seed(seed)
-    check_memory(problem, pulls, count, kept, together, use)
-    return Checked(pulls, count, chosen, use, kept)
+    check_memory(problem, pulls, count, what, together, use)
+    return Checked(pulls, count, chosen, use, what)
 
 
 def check_policy(field: str, policy: Any) -> None:
@@ -157,15 +157,9 @@ class Checked(NamedTuple):
     keep: Keep
 
 
-def fresh_seed() -> int:
-    entropy: Any = np.random.SeedSequence().entropy
-    return int(entropy)
-
-
 def check_long(problem: Problem, horizon: int, method: Method) -> None:
     """Raise BadInput if a path would take too long: no number of processors can share the pulls of a path."""
-    if method == "step" and horizon > problem.most_steps:
-        most = problem.most_steps
+    if method == "step" and horizon > (most := problem.most_steps):
         raise refuse("horizon", horizon, f"at most {most} where every pull is played, which takes hours")
 
 
@@ -191,35 +185,36 @@ def check_seed(seed: Any) -> int:
     """The seed as an int; a fresh one if it is None. A seed is a whole number from 0 on, of 4,096 bits at
     most."""
     if seed is None:
-        return fresh_seed()
-    if (found := whole("seed", seed, 0)) >= MOST_SEED:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    if (chosen := whole("seed", seed, 0)) >= MOST_SEED:
         raise refuse("seed", seed, f"a whole number of at most {MOST_SEED.bit_length() - 1} bits")
-    return found
+    return chosen
 
 
 def check_progress(progress: Any) -> Any:
     """The argument `progress`, if it is a truth value or a function; otherwise raises BadInput."""
-    if callable(progress) or isinstance(progress, (bool, np.bool_)):
-        return progress if callable(progress) else bool(progress)
+    if callable(progress):
+        return progress
+    if isinstance(progress, (bool, np.bool_)):
+        return bool(progress)
     raise refuse("progress", progress, "True, False or a function")
 
 
 def check_memory(problem: Any, horizon: int, paths: int, keep: Keep, together: int, threads: int = 1) -> None:
     """Raise BadInput if the rewards, the pulls and the copies that estimates make do not fit into memory."""
-    kept, free = bytes_of(problem, paths) * together, free_memory()
+    of_paths, free = bytes_of(problem, paths) * together, free_memory()
     if (work := threads * problem.bytes) > free:
         about = f"about {in_bytes(work)}, of which {in_bytes(free)} are free"
         raise refuse("the dimension", problem.size, f"so small that its matrices fit into memory ({about})")
-    if keep == "paths" and kept <= free:
+    if keep == "paths" and of_paths <= free:
         return
-    counted = layout_of(problem, horizon).bytes * (together + COUNTERS)
-    need = counted if keep == "law" else kept
-    if need <= free:
+    of_law = layout_of(problem, horizon).bytes * (together + COUNTERS)
+    if keep == "law" and of_law <= free:
         return
-    about = f"about {in_bytes(need)}, of which {in_bytes(free)} are free"
+    about = f"about {in_bytes(of_law if keep == 'law' else of_paths)}, of which {in_bytes(free)} are free"
     if keep == "law":
         raise refuse("horizon", horizon, f"so short that the law of the pulls fits into memory ({about})")
-    few, hint = f"so few that their outcomes fit into memory ({about}; ", f" needs {in_bytes(counted)}"
+    few, hint = f"so few that their outcomes fit into memory ({about}; ", f" needs {in_bytes(of_law)}"
     raise refuse("paths", paths, (few, KEEP_LAW, f"{hint} whatever the paths)"))
 
 
@@ -231,11 +226,6 @@ def bytes_of(problem: Problem, paths: int) -> int:
 def fitting_paths(problem: Problem) -> int:
     """The number of paths of one policy that fit into memory."""
     return int(min(1e18, free_memory() / bytes_of(problem, 1)))
-
-
-def fits_memory(problem: Problem, paths: int, together: int) -> bool:
-    """Whether the paths of `together` policies fit into memory."""
-    return bytes_of(problem, paths) * together <= free_memory()
 
 
 def check_method(policy: Any, problem: Any, horizon: int, method: Any, late: bool = False) -> Method:

@@ -108,8 +108,8 @@ def simulate(
     >>> round(out.mean().value, 2)
     12.37
     """
-    where, late = (executor, threads, device, precision), (delay, batch, start)
-    ready = prepare(policy, problem, horizon, paths, seed, method, keep, progress, where, late)
+    where, delays = (executor, threads, device, precision), (delay, batch, start)
+    ready = prepare(policy, problem, horizon, paths, seed, method, keep, progress, where, delays)
     job, kept = ready.job, ready.kept
     settings = settings_of(policy, problem, job.horizon, job.paths, job.seed, job.method, job.keep)
     with reporter(ready.progress, settings["policy_label"], job.paths) as report:

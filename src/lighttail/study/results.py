@@ -15,7 +15,7 @@ from lighttail.outcomes.outcome import Outcome
 from lighttail.outcomes.verdict import FEW
 from lighttail.records import Record
 from lighttail.running.kept import Keep, kept_as
-from lighttail.running.prepare import fits_memory
+from lighttail.running.prepare import fitting_paths
 from lighttail.study.cells import decode, sha256
 from lighttail.study.file import Study, StudyProblem, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
@@ -160,7 +160,7 @@ class Results:
             raise DamagedStudy(
                 f"{self.path} is damaged: its copy of the data of {setting.name!r} is not what was played"
             )
-        keep: Keep = "paths" if fits_memory(problem, paths, together) else "law"
+        keep: Keep = "paths" if paths * together <= fitting_paths(problem) else "law"
         settings = {
             **{key: played[key] for key in ("policy", "problem", "horizon", "method", "block_paths")},
             "policy_label": policy,

@@ -81,7 +81,7 @@ def leftovers(folder: Path) -> list[Path]:
 def output_folder(field: str, path: Path) -> Iterator[Path]:
     """A folder that can be written. It is created if it is missing, and removed again if it stays empty."""
     try:
-        missing = [place for place in (path, *path.parents) if not place.exists()]
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         NamedTemporaryFile(dir=path, prefix=".is.writable.").close()
     except OSError as error:
@@ -89,16 +89,16 @@ def output_folder(field: str, path: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
-        for place in missing:
-            if place.is_dir() and not _remove_empty(place):
+        for folder in missing:
+            if folder.is_dir() and not _remove_empty(folder):
                 break
 
 
-def _remove_empty(place: Path) -> bool:
+def _remove_empty(folder: Path) -> bool:
     """Remove a folder that contains no files. Returns whether the folder was removed."""
-    inside = [_remove_empty(entry) if entry.is_dir() else False for entry in place.iterdir()]
+    inside = [_remove_empty(entry) if entry.is_dir() else False for entry in folder.iterdir()]
     if all(inside):
-        place.rmdir()
+        folder.rmdir()
     return all(inside)
 
 

@@ -9,9 +9,9 @@ MEMINFO = Path("/proc/meminfo")
 # The files with the limit, the use and the details of a container's memory, in both versions of Linux's
 # control groups.
 GROUPS = (
-    tuple(Path("/sys/fs/cgroup") / f"memory.{name}" for name in ("max", "current", "stat")),
+    tuple(Path("/sys/fs/cgroup", f"memory.{name}") for name in ("max", "current", "stat")),
     tuple(
-        Path("/sys/fs/cgroup/memory") / f"memory.{name}"
+        Path("/sys/fs/cgroup/memory", f"memory.{name}")
         for name in ("limit_in_bytes", "usage_in_bytes", "stat")
     ),
 )
@@ -43,13 +43,13 @@ def _cached(details: Path) -> int:
         return 0
 
 
-def in_bytes(size: float) -> str:
+def in_bytes(count: float) -> str:
     """A number of bytes with a unit.
 
     >>> in_bytes(1.5e9), in_bytes(2e7), in_bytes(1.6e11)
     ('1.5 GB', '20 MB', '160 GB')
     """
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
-        if size >= unit:
-            return f"{size / unit:.2g} {name}" if size < 100 * unit else f"{size / unit:.0f} {name}"
-    return f"{max(1.0, size / 1e3):.0f} kB"
+        if count >= unit:
+            return f"{count / unit:.2g} {name}" if count < 100 * unit else f"{count / unit:.0f} {name}"
+    return f"{max(1.0, count / 1e3):.0f} kB"
