@@ -77,25 +77,25 @@ class Bonus(Tuned):
         params, name = len(self.params(horizon, arms)), type(self).__name__
         check_takes(f"clock of {name}", type(self).clock, "t, *params", 1 + params)
         check_takes(f"radius of {name}", type(self).radius, "n, clock, *params", 2 + params)
-        place = f"the radius of {self!r}"
+        what = f"the radius of {self!r}"
         try:
             for n, t, radius in self.sample(horizon, arms):
                 if not math.isfinite(radius):
-                    raise refuse(f"{place} at n={n:g}, t={t:g}", radius, "a finite number")
+                    raise refuse(f"{what} at n={n:g}, t={t:g}", radius, "a finite number")
         except BadInput:
             raise
         except FAILURES as error:
-            raise refuse(place, str(error), "a finite number") from None
+            raise refuse(what, str(error), "a finite number") from None
 
     def finite_radius(self, n: float, clock: float, params: tuple[float, ...]) -> float:
         """The radius in plain Python. Raises BadInput unless it is a finite number: `check` tries some n."""
         try:
-            found: float | str = float(self.radius(n, clock, *params))
+            radius: float | str = float(self.radius(n, clock, *params))
         except FAILURES as error:
-            found = str(error)
-        if isinstance(found, str) or not math.isfinite(found):
-            raise refuse(f"the radius of {self!r} at n={n:g}", found, "a finite number")
-        return found
+            radius = str(error)
+        if isinstance(radius, str) or not math.isfinite(radius):
+            raise refuse(f"the radius of {self!r} at n={n:g}", radius, "a finite number")
+        return radius
 
     def check_concave(self, horizon: float, arms: int) -> None:
         """Raise BadInput if the bonus declares `concave = True` and n * radius(n) is not concave in n, or if
@@ -119,8 +119,8 @@ class Bonus(Tuned):
                     raise self._not_concave(f"n * radius of {self!r} at n={b:g}, t={t:g}", at_b, chord)
 
     @staticmethod
-    def _not_concave(place: str, value: float, least: float) -> BadInput:
-        return refuse(place, value, f"at least {least} for a bonus that declares concave = True")
+    def _not_concave(what: str, value: float, least: float) -> BadInput:
+        return refuse(what, value, f"at least {least} for a bonus that declares concave = True")
 
     @classmethod
     def changes_with_time(cls) -> bool:
@@ -130,7 +130,17 @@ class Bonus(Tuned):
 
 
 @dataclass(frozen=True)
-class Standard(Bonus):
+class _KappaBonus(Bonus):
+    """A bonus with the one number `kappa`, which is above 0."""
+
+    kappa: float
+
+    def __post_init__(self) -> None:
+        accept(self, kappa=positive)
+
+
+@dataclass(frozen=True)
+class Standard(_KappaBonus):
     """The classical bonus: radius(n) = kappa * sqrt(ln T / n) (eq. rad:standard).
 
     The regret of a policy with this bonus has a heavy tail: the chance of a linear regret falls only
@@ -144,10 +154,6 @@ class Standard(Bonus):
     """
 
     concave: ClassVar[bool] = True
-    kappa: float
-
-    def __post_init__(self) -> None:
-        accept(self, kappa=positive)
 
     @staticmethod
     def radius(n: float, clock: float, scale: float) -> float:
@@ -158,7 +164,7 @@ class Standard(Bonus):
 
 
 @dataclass(frozen=True)
-class LightTailed(Bonus):
+class LightTailed(_KappaBonus):
     """The paper's bonus: radius(n) = kappa * sqrt(T ln T) / n (eq. rad:new).
 
     The chance of a large regret is exponentially small for every kappa > 0 and every level of
@@ -173,10 +179,6 @@ class LightTailed(Bonus):
 
     light_tailed: ClassVar[bool] = True
     concave: ClassVar[bool] = True
-    kappa: float
-
-    def __post_init__(self) -> None:
-        accept(self, kappa=positive)
 
     @staticmethod
     def radius(n: float, clock: float, scale: float) -> float:
@@ -224,7 +226,7 @@ class ArmOptimal(Bonus):
 
 
 @dataclass(frozen=True)
-class AnyTime(Bonus):
+class AnyTime(_KappaBonus):
     """The paper's light-tailed bonus that needs no horizon (Thm any-time):
 
     radius_t(n) = kappa * sqrt(t * max(1, ln(K t))) / (n * sqrt K).
@@ -242,10 +244,6 @@ class AnyTime(Bonus):
     needs_horizon: ClassVar[bool] = False
     light_tailed: ClassVar[bool] = True
     concave: ClassVar[bool] = True
-    kappa: float
-
-    def __post_init__(self) -> None:
-        accept(self, kappa=positive)
 
     @staticmethod
     def clock(t: float, scale: float, arms: float) -> float:
@@ -261,7 +259,7 @@ class AnyTime(Bonus):
 
 
 @dataclass(frozen=True)
-class Moss(Bonus):
+class Moss(_KappaBonus):
     """The bonus of MOSS: radius(n) = kappa * sqrt(max(0, ln(T / (K n))) / n) (Audibert & Bubeck 2009).
 
     The mean regret in the worst case has the best order in T and K. The tail of the regret is as heavy as
@@ -278,9 +276,6 @@ class Moss(Bonus):
     concave: ClassVar[bool] = True
     kappa: float = 1.0
 
-    def __post_init__(self) -> None:
-        accept(self, kappa=positive)
-
     @staticmethod
     def radius(n: float, clock: float, kappa: float, share: float) -> float:
         return kappa * math.sqrt(max(0.0, math.log(share / n)) / n)
@@ -295,7 +290,7 @@ class Moss(Bonus):
 
 
 @dataclass(frozen=True)
-class Eqo(Bonus):
+class Eqo(_KappaBonus):
     """A light-tailed bonus without a logarithm: radius(n) = kappa * sqrt(T / K) / n (Lee & Oh 2026).
 
     "Exploration via quasi-optimism": with chance 1 - delta the regret is of order sqrt(K T) ln(1 / delta),
@@ -310,10 +305,6 @@ class Eqo(Bonus):
 
     light_tailed: ClassVar[bool] = True
     concave: ClassVar[bool] = True
-    kappa: float
-
-    def __post_init__(self) -> None:
-        accept(self, kappa=positive)
 
     @staticmethod
     def radius(n: float, clock: float, scale: float) -> float:

@@ -117,17 +117,6 @@ class Problem(ABC):
         return self.noise.is_sub_gaussian
 
     @property
-    def opening(self) -> int:
-        """The number of pulls with which a path may begin whatever the policy learns: one per arm."""
-        return 0
-
-    @property
-    def numbers(self) -> tuple[Any, ...]:
-        """The numbers by which a worker checks, besides the first pulls of two paths, that its problem is the
-        caller's problem."""
-        return ()
-
-    @property
     def products(self) -> int:
         """The number of multiplications per pull; 0 if they do not determine the time of a pull."""
         return 0
@@ -178,12 +167,12 @@ def _largest_reward(noise: Noise, means: tuple[float, ...]) -> float:
     kind = type(noise)
     if not shipped(noise):
         return try_noise(noise, means)
-    given = (means, kind.shock, kind.reward, kind.world)
+    tried = (means, kind.shock, kind.reward, kind.world)
     for known, with_these, largest in _tried:
-        if known() is noise and all(map(operator.is_, given, with_these)):
+        if known() is noise and all(map(operator.is_, tried, with_these)):
             return largest
     largest = try_noise(noise, means)
-    _tried[:] = [(weakref.ref(noise), given, largest)]
+    _tried[:] = [(weakref.ref(noise), tried, largest)]
     return largest
 
 
@@ -241,8 +230,7 @@ class Bandit(Problem):
         return cls([_mean(values) for values in arrays], noise=Resampled(arrays), labels=labels)
 
     def check_sums(self, horizon: int) -> None:
-        size = max(*map(abs, self.means), *self.gaps)
-        if math.isinf(size * (horizon + self.arms)):
+        if math.isinf(max(self.reach, *self.gaps) * (horizon + self.arms)):
             raise refuse("means", self.means, f"so small that {horizon} pulls add up to a finite number")
 
     def check_horizon(self, horizon: Any) -> int:
@@ -271,20 +259,12 @@ class Bandit(Problem):
         return repr(Bandit(self.means, self.noise))
 
     @property
-    def numbers(self) -> tuple[Any, ...]:
-        return self.world()
-
-    @property
     def arms(self) -> int:
         """The number of arms."""
         return len(self.means)
 
     @property
     def size(self) -> int:
-        return self.arms
-
-    @property
-    def opening(self) -> int:
         return self.arms
 
     @property
@@ -311,10 +291,10 @@ def _check_means(means: Any) -> tuple[float, ...]:
 
 def _check_labels(labels: Any, arms: int) -> tuple[str, ...]:
     allowed = f"{arms} different names, one per arm"
+    names: tuple[str, ...] = ()
     try:
-        names = (
-            () if isinstance(labels, UNORDERED) else tuple(str(label) for label in islice(labels, arms + 1))
-        )
+        if not isinstance(labels, UNORDERED):
+            names = tuple(str(label) for label in islice(labels, arms + 1))
     except Exception:  # `labels` cannot be iterated over, or a label cannot be converted to text
         raise refuse("labels", labels, allowed) from None
     if not names and not isinstance(labels, (str, bytes)):

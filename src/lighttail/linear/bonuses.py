@@ -48,7 +48,7 @@ class LinearBonus(Tuned):
 
     def check(self, horizon: float, dim: int, ridge: float) -> None:
         """Raise BadInput if the radius is not a finite number for every sampled width z and round t."""
-        place = f"the radius of {self!r}"
+        what = f"the radius of {self!r}"
         last = horizon if math.isfinite(horizon) else 1e6
         try:
             params = self.params(horizon, dim)
@@ -57,11 +57,11 @@ class LinearBonus(Tuned):
                 for z in (0.0, 1.0 / (1.0 + t), 0.5 / ridge, 1.0 / ridge):
                     value = float(self.radius(z, clock, *params))
                     if not math.isfinite(value):
-                        raise refuse(f"{place} at z={z:g}, t={t:g}", value, "a finite number")
+                        raise refuse(f"{what} at z={z:g}, t={t:g}", value, "a finite number")
         except BadInput:
             raise
         except FAILURES as error:
-            raise refuse(place, str(error), "a finite number") from None
+            raise refuse(what, str(error), "a finite number") from None
 
     def __str__(self) -> str:
         return super().__str__().removeprefix("Linear")

@@ -116,8 +116,8 @@ class SuccessiveElimination(_BonusPolicy):
         super().check(horizon, arms)
         for n, t, radius in self.bonus.sample(horizon, arms):
             if radius < 0.0:
-                place = f"the radius of {self.bonus!r} at n={n:g}, t={t:g}"
-                raise refuse(place, radius, "0 or more with elimination")
+                what = f"the radius of {self.bonus!r} at n={n:g}, t={t:g}"
+                raise refuse(what, radius, "0 or more with elimination")
 
     @property
     def light_tailed(self) -> bool:  # type: ignore[override]

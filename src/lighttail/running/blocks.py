@@ -150,7 +150,8 @@ def probe_of(
     """The bits of the first pulls of two paths, and the fingerprint. A worker with other formulas, versions
     or mathematical functions has another probe, and is found before its results are mixed with others."""
     begun = 0 if course.start is None else course.start.rounds
-    short, record = min(horizon, begun + PROBE_PULLS + problem.opening), problem.room(PROBE_PATHS)
+    opening = 0 if problem.linear else problem.size  # every arm is pulled once, whatever the policy learns
+    short, record = min(horizon, begun + PROBE_PULLS + opening), problem.room(PROBE_PATHS)
     job = Job(policy, problem, short, PROBE_PATHS, 0, method, PROBE_PATHS, course=course)
     block_player(job)(0, record, np.zeros(1, dtype=np.int64))
     return record.tobytes() + fingerprint(policy, problem, horizon)
@@ -159,7 +160,7 @@ def probe_of(
 def fingerprint(policy: Policy, problem: Problem, horizon: int) -> bytes:
     """The numbers that the kernels receive, and samples of the bonus up to the horizon, as text."""
     numbers: list[Any] = [policy.params(horizon, problem.size)]
-    for part in problem.numbers:
+    for part in () if problem.linear else problem.world():  # the actions may fill a file
         numbers.append(hashlib.sha256(part.tobytes()).hexdigest() if isinstance(part, np.ndarray) else part)
     bonus: Any = getattr(policy, "bonus", None)
     if hasattr(bonus, "sample"):

@@ -242,7 +242,7 @@ def _on_cpu(
 def _on_gpu(policy: Policy, problem: Any, horizon: int) -> Way:
     """On a GPU every path has its own stream of random numbers, so that a block is one path."""
     precision = precision_for(None, problem, horizon)
-    short = min(horizon, PROBE_PULLS + problem.opening)
+    short = min(horizon, PROBE_PULLS + problem.size)
     probe = device_paths(policy, problem, short, (0, PROBE_PATHS), 0, precision).tobytes()
     per_piece = min(PIECE_NUMBERS // (1 + problem.size), PIECE_LAUNCHES * launch_paths(horizon))
     return Way("step", 1, per_piece, probe, used_device(precision) | {"sources": device_sources()}, precision)
