@@ -32,13 +32,13 @@ def amount(loss: float) -> str:
     return f"{loss:,.6g}" if abs(loss) < 999_999.5 else f"{loss:,.15g}"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
-    """A number of things. many: the plural, if it is not the singular with an s.
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """A number of things. plural: if it is not the singular with an s.
 
     >>> counted(1, "policy", "policies"), counted(2000, "file")
     ('1 policy', '2,000 files')
     """
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -58,13 +58,13 @@ class Growth:
     def exponents(self) -> tuple[float, float]:
         """b1 from T/4 to T/2 and b2 from T/2 to T, where P falls like T^-b."""
         first, middle, last = (log.value for log in self._logs)
-        (early, late) = self._steps
+        early, late = self._steps
         return (first - middle) / early, (middle - last) / late
 
     @cached_property
     def ratio(self) -> Estimate:
         """b2 / b1 with its 95 % limits, among the multiples of 0.01 up to 4."""
-        (b1, b2) = self.exponents
+        b1, b2 = self.exponents
         value = b2 / b1 if b1 > 0.0 else math.nan
         low = max((step for step in STEPS if self._difference(step)[0] > 0.0), default=-math.inf)
         high = min((step for step in STEPS if self._difference(step)[1] < 0.0), default=math.inf)
@@ -158,10 +158,10 @@ def horizons_of(horizon: int) -> tuple[int, ...]:
     return tuple(horizon // share for share in SHARES)
 
 
-def _log(found: Estimate) -> _Log:
+def _log(estimate: Estimate) -> _Log:
     """If no path was counted, the upper limit stands for the chance, which may be any amount lower."""
-    if found.high <= 0.0:
+    if estimate.high <= 0.0:
         return _Log(-math.inf, math.inf, math.inf)
-    high = math.log(found.high)
-    value = math.log(found.value) if found.value > 0.0 else high
-    return _Log(value, value - math.log(found.low) if found.low > 0.0 else math.inf, high - value)
+    high = math.log(estimate.high)
+    value = math.log(estimate.value) if estimate.value > 0.0 else high
+    return _Log(value, value - math.log(estimate.low) if estimate.low > 0.0 else math.inf, high - value)

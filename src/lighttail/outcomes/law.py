@@ -124,7 +124,7 @@ class Law:
     lattice: int64[steps + 1], the number of paths per pseudo regret, in steps; empty if there are no factors.
     regret: the tally of the regret. pseudo_regret: its tally, if there is no lattice.
     cost: the tally of -reward, if the actions change; otherwise the reward is best - regret.
-    noise, best: float64[2], the smallest and the largest pseudo regret - regret, and the smallest and the
+    luck, best: float64[2], the smallest and the largest pseudo regret - regret, and the smallest and the
         largest mean reward of always choosing best.
     paths: the number of paths.
     """
@@ -135,18 +135,18 @@ class Law:
     regret: Tally
     pseudo_regret: Tally | None
     cost: Tally | None
-    noise: Floats = field(default_factory=lambda: np.array([math.inf, -math.inf]))
+    luck: Floats = field(default_factory=lambda: np.array([math.inf, -math.inf]))
     best: Floats = field(default_factory=lambda: np.array([math.inf, -math.inf]))
     paths: int = 0
 
     @classmethod
     def empty(cls, layout: Layout) -> Law:
         """The law of no paths."""
-        places = max(layout.factors) * layout.horizon + 1 if layout.factors else 0
+        steps = max(layout.factors) * layout.horizon + 1 if layout.factors else 0
         return cls(
             layout,
             np.zeros((len(layout.gaps), layout.pull_bins), dtype=np.int64),
-            np.zeros(places, dtype=np.int64),
+            np.zeros(steps, dtype=np.int64),
             Tally(layout.unit),
             None if layout.factors else Tally(layout.small),
             None if layout.gaps else Tally(layout.unit),
@@ -162,8 +162,8 @@ class Law:
             self.pseudo_regret.add(np.ascontiguousarray(lost))
         if self.cost is not None:
             self.cost.add(-reward)
-        noise = lost - regret
-        self.widen(noise.min(), noise.max(), np.min(best), np.max(best))
+        luck = lost - regret
+        self.widen(luck.min(), luck.max(), np.min(best), np.max(best))
         self.paths += reward.size
 
     def _counted(self, pulls: Ints) -> Floats:
@@ -182,12 +182,12 @@ class Law:
         self.lattice += other.lattice
         for mine, theirs in zip(self._tallies(), other._tallies(), strict=True):
             mine[1].merge(theirs[1])
-        self.widen(*other.noise, *other.best)
+        self.widen(*other.luck, *other.best)
         self.paths += other.paths
 
     def widen(self, least: float, most: float, worst: float, best: float) -> None:
-        """Extend the ranges of the noise and of the best mean reward to these values."""
-        self.noise[:] = min(self.noise[0], least), max(self.noise[1], most)
+        """Extend the ranges of the luck and of the best mean reward to these values."""
+        self.luck[:] = min(self.luck[0], least), max(self.luck[1], most)
         self.best[:] = min(self.best[0], worst), max(self.best[1], best)
 
     def _tallies(self) -> Iterator[tuple[str, Tally]]:
@@ -212,35 +212,35 @@ class Law:
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The whole law: entries for JSON, and arrays. It has only the counts above 0, with their bins."""
-        about: dict[str, Any] = {"layout": asdict(self.layout), "paths": self.paths}
-        arrays: dict[str, Any] = {"noise": self.noise, "best": self.best}
+        header: dict[str, Any] = {"layout": asdict(self.layout), "paths": self.paths}
+        arrays: dict[str, Any] = {"noise": self.luck, "best": self.best}
         counts = {"pulls": self.pulls.ravel(), "lattice": self.lattice}
         for name, tally in self._tallies():
             tally.settle()
             counts[name] = tally.counts
             arrays[f"{name}_top"] = tally.top
-            about[name] = [hex(tally.total), hex(tally.squares)]
+            header[name] = [hex(tally.total), hex(tally.squares)]
         for name, many in counts.items():
             arrays[f"{name}_bins"] = np.flatnonzero(many)
             arrays[f"{name}_counts"] = many[arrays[f"{name}_bins"]]
         for name, tally in self._tallies():
             bins = arrays[f"{name}_bins"]
             arrays[f"{name}_low"], arrays[f"{name}_high"] = tally.low[bins], tally.high[bins]
-        return about, arrays
+        return header, arrays
 
     @classmethod
-    def from_state(cls, about: dict[str, Any], arrays: Any) -> Law:
+    def from_state(cls, header: dict[str, Any], arrays: Any) -> Law:
         """The law whose `state` this is."""
-        places: dict[str, Any] = {**about["layout"]}
-        places |= {name: tuple(places[name]) for name in ("gaps", "factors")}  # JSON has lists only
-        law = cls.empty(Layout(**places))
-        law.paths = about["paths"]
+        layout: dict[str, Any] = {**header["layout"]}
+        layout |= {name: tuple(layout[name]) for name in ("gaps", "factors")}  # JSON has lists only
+        law = cls.empty(Layout(**layout))
+        law.paths = header["paths"]
         law.widen(*arrays["noise"], *arrays["best"])
         counts = {"pulls": law.pulls.reshape(-1), "lattice": law.lattice}
         for name, tally in law._tallies():
             counts[name] = tally.counts
             tally.top = np.array(arrays[f"{name}_top"])
-            tally.total, tally.squares = (int(text, 16) for text in about[name])
+            tally.total, tally.squares = (int(text, 16) for text in header[name])
             bins = arrays[f"{name}_bins"]
             tally.low[bins], tally.high[bins] = arrays[f"{name}_low"], arrays[f"{name}_high"]
             tally.settle()

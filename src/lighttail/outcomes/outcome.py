@@ -46,9 +46,9 @@ def rounding(x: float, kind: Kind, means: Floats, horizon: int) -> float:
     return 1e-9 * (abs(x) + float(np.min(gaps, where=gaps > 0.0, initial=np.inf) if gaps.any() else 0.0))
 
 
-def of_sums(size: float, horizon: int) -> float:
-    """How much rounding may take from a sum of `horizon` rewards: one last digit of `size` per reward."""
-    return 4.0 * float(np.finfo(np.float64).eps) * math.sqrt(horizon) * size
+def of_sums(magnitude: float, horizon: int) -> float:
+    """How much rounding may take from a sum of `horizon` rewards: a last digit of `magnitude` per reward."""
+    return 4.0 * float(np.finfo(np.float64).eps) * math.sqrt(horizon) * magnitude
 
 
 class NotKept(BadInput, AttributeError):
@@ -58,12 +58,12 @@ class NotKept(BadInput, AttributeError):
 class Spans(NamedTuple):
     """What the ranges of regret and reward follow from.
 
-    noise: the smallest and the largest pseudo regret - regret of a path.
+    luck: the smallest and the largest pseudo regret - regret of a path.
     best: the smallest and the largest average reward of the best arm, or of the best action of every round.
     most: the largest possible pseudo regret.
     """
 
-    noise: tuple[float, float]
+    luck: tuple[float, float]
     best: tuple[float, float]
     most: float
 
@@ -144,11 +144,11 @@ class Outcome(ABC):
         """Write one .npz file, either all of it or nothing, with a digest of its contents."""
         path = file_path("path", path)
         more, arrays = self._parts()
-        about = {"format": FORMAT, "horizon": self.horizon, "labels": self.labels, "settings": self.settings}
-        about |= more
-        about["digest"] = _digest(about, arrays)
+        header = {"format": FORMAT, "horizon": self.horizon, "labels": self.labels, "settings": self.settings}
+        header |= more
+        header["digest"] = _digest(header, arrays)
         with whole_file(path) as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+            np.savez_compressed(file, about=np.array(json.dumps(header)), **arrays)
         return path
 
     @classmethod
@@ -163,22 +163,22 @@ class Outcome(ABC):
         try:
             with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file}
-            about = json.loads(str(arrays.pop("about")))
-            if about["format"] != FORMAT:
-                raise refuse("its format", about["format"], str(FORMAT))
-            digest = about.pop("digest", None)
-            if digest is not None and digest != _digest(about, arrays):
+            header = json.loads(str(arrays.pop("about")))
+            if header["format"] != FORMAT:
+                raise refuse("its format", header["format"], str(FORMAT))
+            digest = header.pop("digest", None)
+            if digest is not None and digest != _digest(header, arrays):
                 raise BadInput("its digest does not match its contents", field="digest", value=digest)
-            found = _loaded(about, arrays)
+            outcome = _loaded(header, arrays)
         except FileNotFoundError:
             raise
         except BadInput as error:
             raise error.within(foreign) from None
         except Exception:  # whatever a reader of damaged bytes may raise
             raise BadInput(foreign, field="path", value=str(path)) from None
-        if not isinstance(found, cls):
-            raise refuse("keep", found.keep, repr(cls.keep)).within(_named(path))
-        return found
+        if not isinstance(outcome, cls):
+            raise refuse("keep", outcome.keep, repr(cls.keep)).within(_named(path))
+        return outcome
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -188,10 +188,10 @@ class Outcome(ABC):
         from lighttail.outcomes.format import interval
         from lighttail.outcomes.notebook import Cell, table
 
-        told: tuple[Kind, ...] = ("pseudo_regret", "regret", "reward")
+        kinds: tuple[Kind, ...] = ("pseudo_regret", "regret", "reward")
         rows: list[tuple[Cell, ...]] = [
             (kind.replace("_", " "), *map(interval, (self.mean(kind), self.std(kind), self.cvar(0.99, kind))))
-            for kind in told
+            for kind in kinds
         ]
         name = self.settings.get("policy_label", type(self).__name__)
         title = f"{name}: {self.paths:,} paths of {self.horizon:,} pulls; 95 % intervals in brackets"
@@ -218,12 +218,12 @@ class Outcome(ABC):
         """The range of an outcome, for the limits of means.
 
         The pseudo regret lies between 0 and the largest possible. The regret is the pseudo regret minus the
-        sum of the noise, whose range is taken from the paths.
+        sum of the luck, whose range is taken from the paths.
         """
-        noise, best, most = self._spans()
+        luck, best, most = self._spans()
         if kind == "pseudo_regret":
             return 0.0, most
-        low, high = -max(0.0, noise[1]), most + max(0.0, -noise[0])
+        low, high = -max(0.0, luck[1]), most + max(0.0, -luck[0])
         return (low, high) if kind == "regret" else (best[0] - high, best[1] - low)
 
 
@@ -297,8 +297,8 @@ class PathsOutcome(Outcome):
         return sample_of(getattr(self, kind))
 
     def _spans(self) -> Spans:
-        noise, best = self.pseudo_regret - self.regret, self._losses[1]
-        ends = float(noise.min()), float(noise.max())
+        luck, best = self.pseudo_regret - self.regret, self._losses[1]
+        ends = float(luck.min()), float(luck.max())
         return Spans(ends, (float(np.min(best)), float(np.max(best))), self.most)
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -330,12 +330,12 @@ class LawOutcome(Outcome):
         return self.law.sample(kind)
 
     def _spans(self) -> Spans:
-        noise, best = self.law.noise.tolist(), self.law.best.tolist()
-        return Spans((noise[0], noise[1]), (best[0], best[1]), self.law.layout.most)
+        luck, best = self.law.luck.tolist(), self.law.best.tolist()
+        return Spans(tuple(luck), tuple(best), self.law.layout.most)
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        about, arrays = self.law.state()
-        return {"law": about}, {**arrays, "means": self.means}
+        header, arrays = self.law.state()
+        return {"law": header}, {**arrays, "means": self.means}
 
     if not TYPE_CHECKING:  # a type checker knows by itself that there are no such attributes
 
@@ -357,9 +357,9 @@ def _known(kind: Any) -> Kind:
     return one_of("kind", kind, get_args(Kind))  # type: ignore[return-value]
 
 
-def _digest(about: dict[str, Any], arrays: dict[str, Any]) -> str:
+def _digest(header: dict[str, Any], arrays: dict[str, Any]) -> str:
     """The digest of a file's contents, which do not include the digest."""
-    content = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    content = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         content.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
@@ -371,16 +371,16 @@ def _named(path: Path) -> str:
     return text if len(text := str(path)) <= LONGEST_PATH else f"...{text[3 - LONGEST_PATH :]}"
 
 
-def _loaded(about: dict[str, Any], arrays: dict[str, Any]) -> Outcome:
+def _loaded(header: dict[str, Any], arrays: dict[str, Any]) -> Outcome:
     """An outcome from the contents of a file; an error if they do not fit together."""
-    labels, horizon = tuple(map(str, about["labels"])), whole("horizon", about["horizon"], 1)
-    means = np.zeros(0) if "most" in about else arrays.pop("means")
-    settings = dict(about["settings"])
-    if "law" in about:
-        return LawOutcome(Law.from_state(about["law"], arrays), means, labels, horizon, settings)
+    labels, horizon = tuple(map(str, header["labels"])), whole("horizon", header["horizon"], 1)
+    means = np.zeros(0) if "most" in header else arrays.pop("means")
+    settings = dict(header["settings"])
+    if "law" in header:
+        return LawOutcome(Law.from_state(header["law"], arrays), means, labels, horizon, settings)
     record: Record
-    if "most" in about:
-        most = number("most", about["most"])
+    if "most" in header:
+        most = number("most", header["most"])
         record = from_columns({name: arrays[name] for name in ("reward", "best", "lost")})
         fits = True
     else:

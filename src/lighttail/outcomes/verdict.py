@@ -47,17 +47,14 @@ def _chances(comparison: Comparison) -> str:
 
 def _growths(comparison: Comparison) -> str:
     """How the chance falls as the experiment grows, for all policies of which this was asked."""
-    parts = []
-    for answer in (POWER, ROOT, HARDLY):
+    falls = {}
+    for answer in (POWER, ROOT, HARDLY, UNKNOWN):
         named = [entry for entry in comparison.entries if entry.growth and entry.growth.answer == answer]
         if named:
-            parts.append(f"{answer} for {listed(named)}")
-    unknown = [entry for entry in comparison.entries if entry.growth and entry.growth.answer == UNKNOWN]
-    rest = f"How this chance falls {UNKNOWN} for {listed(unknown)}." if unknown else ""
-    if not parts:
-        return rest
+            falls[answer] = f"{answer} for {listed(named)}"
+    unknown = f"How this chance falls {falls.pop(UNKNOWN)}." if UNKNOWN in falls else ""
     grows = "As the experiment grows, and the threshold with it, this chance"
-    return f"{grows} {'; it '.join(parts)}. {rest}".rstrip()
+    return f"{grows} {'; it '.join(falls.values())}. {unknown}".rstrip() if falls else unknown
 
 
 def _rank(entry: Entry, entries: Sequence[Entry]) -> float:
@@ -70,12 +67,11 @@ def _rank(entry: Entry, entries: Sequence[Entry]) -> float:
 
 
 def _limits(entry: Entry) -> str:
-    found = entry.chance
-    if found.value == 0.0 < found.high:
-        return f"below {outward(found.high)}"
-    if entry.chance_source == "exact":
-        return f"{chance(found.value)} (exact)"
-    return f"{chance(found.value)} ({chance_limits(found.value, found.low, found.high)})"
+    value, low, high = entry.chance.value, entry.chance.low, entry.chance.high
+    if value == 0.0 < high:
+        return f"below {outward(high)}"
+    limits = "exact" if entry.chance_source == "exact" else chance_limits(value, low, high)
+    return f"{chance(value)} ({limits})"
 
 
 def _no_better(comparison: Comparison) -> str:
