@@ -18,6 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ class FixedDelay(Delay):
     never: float = 0.0
 
     def __post_init__(self) -> None:
-        accept(self, pulls=lambda field, value: whole(field, value, 0, most=LONGEST), never=chance)
+        accept(self, pulls=partial(whole, least=0, most=LONGEST), never=chance)
 
     def params(self) -> tuple[Any, ...]:
         return self.never, FIXED, float(self.pulls), 0.0, NO_DELAYS
@@ -135,9 +136,9 @@ class UniformDelay(Delay):
     never: float = 0.0
 
     def __post_init__(self) -> None:
-        accept(self, low=lambda field, value: whole(field, value, 0, most=LONGEST))
-        least = ", the value of low"
-        accept(self, high=lambda field, value: whole(field, value, self.low, least, LONGEST), never=chance)
+        accept(self, low=partial(whole, least=0, most=LONGEST))
+        high = partial(whole, least=self.low, why=", the value of low", most=LONGEST)
+        accept(self, high=high, never=chance)
 
     def params(self) -> tuple[Any, ...]:
         return self.never, UNIFORM, float(self.low), float(self.high), NO_DELAYS
@@ -199,8 +200,7 @@ class ObservedDelays(Delay):
     never: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delays", _observations(self.delays))
-        accept(self, never=chance)
+        accept(self, delays=_observations, never=chance)
 
     def params(self) -> tuple[Any, ...]:
         return self.never, OBSERVED, 0.0, 0.0, self.delays
@@ -239,7 +239,7 @@ class ObservedDelays(Delay):
         return f"ObservedDelays({len(self.delays)} delays, digest {self.digest}, never={self.never})"
 
 
-def _observations(values: Any) -> npt.NDArray[np.float64]:
+def _observations(field: str, values: Any) -> npt.NDArray[np.float64]:
     allowed = "a list of whole numbers of pulls, 0 or more, or infinity for a reward that never came"
     delays = array_of("delay", values, allowed)
     known = delays[np.isfinite(delays)]

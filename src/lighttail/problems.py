@@ -206,9 +206,7 @@ class Bandit(Problem):
             raise refuse("noise", noise, "a noise such as Gaussian(1.0)")
         checked = _check_means(means)
         noise.check(checked)
-        object.__setattr__(self, "means", checked)
-        object.__setattr__(self, "noise", noise)
-        object.__setattr__(self, "labels", _check_labels(labels, len(checked)))
+        vars(self).update(means=checked, noise=noise, labels=_check_labels(labels, len(checked)))
 
     @classmethod
     def from_samples(cls, samples: Mapping[str, Sequence[float] | Floats]) -> Bandit:

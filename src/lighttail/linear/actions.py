@@ -14,14 +14,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from lighttail.checks import array_of, file_path, refuse, refuse_file, whole
+from lighttail.checks import accept, array_of, file_path, refuse, refuse_file, whole
 from lighttail.random.streams import standard_normal, uniform
 from lighttail.records import Floats
 
@@ -41,9 +41,9 @@ def normal_row(rng: Any, actions: Any, row: int) -> float:
     return square
 
 
-def resize_row(actions: Any, row: int, square: float, size: float) -> None:
-    """Scale a row, whose sum of squares is known, to the length `size`."""
-    scale = size / math.sqrt(square) if square > 0.0 else 0.0
+def resize_row(actions: Any, row: int, square: float, length: float) -> None:
+    """Scale a row, whose sum of squares is known, to this length."""
+    scale = length / math.sqrt(square) if square > 0.0 else 0.0
     for column in range(actions.shape[1]):
         actions[row, column] *= scale
 
@@ -95,7 +95,7 @@ class _RandomActions(Actions):
     higher: ClassVar[int]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", whole("count", self.count, 2, most=MOST_ACTIONS))
+        accept(self, count=partial(whole, least=2, most=MOST_ACTIONS))
 
     def source(self, dim: int) -> tuple[Any, ...]:
         return (1.0 / dim,)
@@ -112,19 +112,16 @@ class _RandomActions(Actions):
         x^2 has the law Beta(1/2, (d + higher - 1)/2). With F the distribution function of x,
         E max = 1 - the integral of F^count over [-1, 1], and E min = -E max by symmetry.
         """
-        return 2.0 * float(np.linalg.norm(theta)) * horizon * self._highest(theta.size)
-
-    def _highest(self, dim: int) -> float:
-        """The mean of the largest of `count` coordinates."""
-        freedom = (dim + self.higher - 1) / 2.0
-        if freedom == 0.0:
-            return 1.0 - 2.0 ** (1 - self.count)  # the sphere in one dimension has the points -1 and 1
         from scipy.special import betainc
 
+        freedom = (theta.size + self.higher - 1) / 2.0
+        if freedom == 0.0:  # the sphere in one dimension has the points -1 and 1
+            return self.most_lost(theta, horizon) * (1.0 - 2.0 ** (1 - self.count))
         angles = np.pi * ((np.arange(NODES) + 0.5) / NODES - 0.5)
         x = np.sin(angles)  # the points lie closer at both ends, where F^count changes most
         below = 0.5 + 0.5 * np.sign(x) * betainc(0.5, freedom, x * x)
-        return 1.0 - float(np.sum(np.cos(angles) * below**self.count)) * np.pi / NODES
+        highest = 1.0 - float(np.sum(np.cos(angles) * below**self.count)) * np.pi / NODES
+        return self.most_lost(theta, horizon) * highest
 
 
 @dataclass(frozen=True)
@@ -301,10 +298,10 @@ def check_rows(array: npt.NDArray[Any]) -> None:
         raise refuse("actions", array.shape, "at least one action of at least one number")
     first = 0
     for part in _parts(array):
-        size = np.abs(part)
+        magnitude = np.abs(part)
         for bad, allowed in (
-            (~(size <= LONGEST), "a finite number of at most 1e50"),
-            (size.max(axis=-1) == 0.0, "a row that is not all zeros"),
+            (~(magnitude <= LONGEST), "a finite number of at most 1e50"),
+            (magnitude.max(axis=-1) == 0.0, "a row that is not all zeros"),
         ):
             if bad.any():
                 place = np.argwhere(bad)[0].tolist()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,9 +97,7 @@ class BallSet(ConvexSet):
     starts: int = 32
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", whole("dim", self.dim, 1, most=MOST_DIM))
-        object.__setattr__(self, "starts", whole("starts", self.starts, 0, most=MOST_STARTS))
-        accept(self, radius=positive)
+        accept(self, dim=partial(whole, least=1, most=MOST_DIM), starts=_starts, radius=positive)
 
     def furthest(self, directions: Floats) -> Floats:
         length = np.linalg.norm(directions, axis=1, keepdims=True)
@@ -127,9 +126,7 @@ class BoxSet(ConvexSet):
         first, last = _corner("low", low), _corner("high", high)
         if len(first) != len(last) or any(a >= b for a, b in zip(first, last, strict=True)):
             raise refuse("high", last, f"as long as low and above it, entry by entry ({shown(list(first))})")
-        object.__setattr__(self, "low", first)
-        object.__setattr__(self, "high", last)
-        object.__setattr__(self, "starts", whole("starts", starts, 0, most=MOST_STARTS))
+        vars(self).update(low=first, high=last, starts=_starts("starts", starts))
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -139,5 +136,5 @@ class BoxSet(ConvexSet):
         return np.where(directions >= 0.0, np.array(self.high), np.array(self.low))
 
 
-def _corner(field: str, values: Any) -> tuple[float, ...]:
-    return numbers(field, values, 1, "a list of at least one number", MOST_DIM)
+_starts = partial(whole, least=0, most=MOST_STARTS)
+_corner = partial(numbers, least=1, allowed="a list of at least one number", most=MOST_DIM)

@@ -57,9 +57,7 @@ class LinearBandit(Problem):
         checked = numbers("theta", theta, 1, "a list of at least one number", MOST_DIM)
         source = as_actions(actions)
         source.check(len(checked))
-        object.__setattr__(self, "theta", checked)
-        object.__setattr__(self, "actions", source)
-        object.__setattr__(self, "noise", noise)
+        vars(self).update(theta=checked, actions=source, noise=noise)
         self.check_sums(1)
         _check_means(noise, np.array(checked), source)
         if not self.within_theorem:
