@@ -15,9 +15,9 @@ from lighttail.checks import number, refuse
 FAILURES = (ArithmeticError, LookupError, TypeError, ValueError)  # of a formula where it has no value
 
 
-def shipped(part: object) -> bool:
+def shipped(owner: object) -> bool:
     """Whether lighttail defines the class of a policy, a bonus or a noise."""
-    return type(part).__module__.startswith("lighttail.")
+    return type(owner).__module__.startswith("lighttail.")
 
 
 def check_static(cls: type, names: tuple[str, ...]) -> None:

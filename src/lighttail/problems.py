@@ -57,7 +57,7 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def given(self) -> tuple[str, tuple[float, ...]]:
+    def means_field(self) -> tuple[str, tuple[float, ...]]:
         """The name and the value of the field that determines the means, for messages."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Problem(ABC):
         0.196
         """
         if not self.noise.states_sd:  # draws of functions that may be wrong: a trial refuses them
-            check_finite(self.noise, _largest_reward(self.noise, self.given[1]))
+            check_finite(self.noise, _largest_reward(self.noise, self.means_field[1]))
         return self.noise.sd(self.means)
 
     @property
@@ -142,7 +142,7 @@ class Problem(ABC):
 
     def _check_squares(self, horizon: int) -> None:
         """Raise BadInput if the square of a sum of rewards may be too large for a float."""
-        (field, value), noise = self.given, self.noise
+        (field, value), noise = self.means_field, self.noise
         allowed = f"so small that {horizon} pulls add up to less than {MOST_SUM:g}"
         if self.reach * (horizon + 1) > MOST_SUM:
             raise refuse(field, value, allowed)
@@ -270,7 +270,7 @@ class Bandit(Problem):
         return max(map(abs, self.means))
 
     @property
-    def given(self) -> tuple[str, tuple[float, ...]]:
+    def means_field(self) -> tuple[str, tuple[float, ...]]:
         return "means", self.means
 
     @property

@@ -102,7 +102,7 @@ class LinearBandit(Problem):
         return self.dim
 
     @property
-    def given(self) -> tuple[str, tuple[float, ...]]:
+    def means_field(self) -> tuple[str, tuple[float, ...]]:
         return "theta", self.theta
 
     def check_horizon(self, horizon: Any) -> int:

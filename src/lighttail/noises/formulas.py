@@ -27,8 +27,8 @@ def uniform_shock(rng: Any, *world: Any) -> float:
 def laplace_shock(rng: Any, *world: Any) -> float:
     """A draw of the Laplace law with standard deviation 1, by the inverse of its distribution function."""
     u = uniform(rng) - 0.5
-    size = -math.log(max(1.0 - 2.0 * abs(u), 1e-16)) / math.sqrt(2.0)
-    return size if u >= 0.0 else -size
+    magnitude = -math.log(max(1.0 - 2.0 * abs(u), 1e-16)) / math.sqrt(2.0)
+    return magnitude if u >= 0.0 else -magnitude
 
 
 def student_shock(rng: Any, means: Floats, scale: float, df: float) -> float:

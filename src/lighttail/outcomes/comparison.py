@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     import pandas
 
 
+def _estimated(name: str, *share: float) -> cached_property[Estimate]:
+    """An estimate of the outcome of an entry, made once: a method of the outcome by its name."""
+    return cached_property(lambda entry: getattr(entry.outcome, name)(*share, entry.kind))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Entry:
     """One policy of a comparison: its outcome, and the estimates that the table shows.
@@ -39,21 +44,10 @@ class Entry:
     kind: Lost = "pseudo_regret"
     growth: Growth | None = None
 
-    @cached_property
-    def mean(self) -> Estimate:
-        return self.outcome.mean(self.kind)
-
-    @cached_property
-    def quantile_95(self) -> Estimate:
-        return self.outcome.quantile(0.95, self.kind)
-
-    @cached_property
-    def quantile_99(self) -> Estimate:
-        return self.outcome.quantile(0.99, self.kind)
-
-    @cached_property
-    def cvar_99(self) -> Estimate:
-        return self.outcome.cvar(0.99, self.kind)
+    mean = _estimated("mean")
+    quantile_95 = _estimated("quantile", 0.95)
+    quantile_99 = _estimated("quantile", 0.99)
+    cvar_99 = _estimated("cvar", 0.99)
 
     @cached_property
     def exceedance(self) -> Estimate:

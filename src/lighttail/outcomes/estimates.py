@@ -128,11 +128,11 @@ def exceedance(values: Values, x: float, level: float) -> Estimate:
     return Estimate(value, *_limits_between(hits, most, sample.size, level), level)
 
 
-def survival_curve(values: Values, points: int = 400) -> tuple[Floats, Floats, Floats, Floats]:
-    """x, P(value >= x) and its Clopper-Pearson limits, at up to `points` order statistics."""
+def survival_curve(values: Values) -> tuple[Floats, Floats, Floats, Floats]:
+    """x, P(value >= x) and its Clopper-Pearson limits, at up to 400 order statistics."""
     sample = values if isinstance(values, Sample) else sample_of(np.sort(values))
     n = sample.size
-    ranks = np.unique(np.round(np.geomspace(1, n, points)).astype(np.int64))[::-1]
+    ranks = np.unique(np.round(np.geomspace(1, n, 400)).astype(np.int64))[::-1]
     x = np.array([sample.at(n + 1 - rank) for rank in ranks.tolist()])
     low, high = proportion_limits(ranks, n, 0.95)
     return x, ranks / n, low, high

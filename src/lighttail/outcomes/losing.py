@@ -27,10 +27,10 @@ def out_of_reach(loss: float, most: float) -> bool:
     return loss > most + ROUNDING * abs(most)
 
 
-def check_loss(field: str, loss: float, most: float, pulls: int, given: str = "", unit: float = 1.0) -> None:
+def check_loss(field: str, loss: float, most: float, pulls: int, limit: str = "", unit: float = 1.0) -> None:
     """Raise BadInput if no policy can lose this much.
 
-    most: the largest possible loss in these pulls. given: what else limits it, such as " with means from 0 to
+    most: the largest possible loss in these pulls. limit: what else limits it, such as " with means from 0 to
     1". unit: the loss that a value of 1 stands for.
     """
     if not out_of_reach(loss * unit, most):
@@ -38,7 +38,7 @@ def check_loss(field: str, loss: float, most: float, pulls: int, given: str = ""
     if most == 0.0:
         raise refuse(field, loss, "left out where all arms are equally good: nothing can be lost")
     more = "more" if unit == 1.0 else f"more than {amount(most)}"
-    why = f"because no policy can lose {more} in {pulls:,} pulls{given}"
+    why = f"because no policy can lose {more} in {pulls:,} pulls{limit}"
     raise refuse(field, loss, f"at most {amount(most / unit)}, {why}", found=f"is {amount(loss)}")
 
 

@@ -92,13 +92,13 @@ def _upper_limit(points: Floats, counts: Ints | None, tail: float) -> float:
         sigmas = -float(ndtri(min(max(limit(log_distance)[1], LEAST), 0.5)))
         return math.log(max(sigmas, LEAST) / wanted)
 
-    place = min(highest, math.log(math.sqrt(n) * deviation / wanted))  # the root of a very large sample
+    here = min(highest, math.log(math.sqrt(n) * deviation / wanted))  # the root of a very large sample
     low, high = lowest, highest
     for stride in STRIDES:  # past the root
-        off = too_far(place)
-        low, high = (place, high) if off > 0.0 else (low, place)
-        place += stride * off
-        if not low < place < high or lowest < low < high < highest:
+        off = too_far(here)
+        low, high = (here, high) if off > 0.0 else (low, here)
+        here += stride * off
+        if not low < here < high or lowest < low < high < highest:
             break
     root = brentq(too_far, low, high, xtol=1e-10)
     found = min(top, top + spread * limit(root)[0])

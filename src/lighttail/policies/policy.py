@@ -121,29 +121,26 @@ class Policy(Tuned):
         return {}
 
     def _lacks(self, name: str) -> BadInput:
-        mine = type(self).__name__
-        page = f"; {PAGE} shows one"
-        return refuse(
-            "policy", self, f"a static method {name}", verb="have", found=f"{mine} has none", more=page
-        )
+        method, found = f"a static method {name}", f"{type(self).__name__} has none"
+        return refuse("policy", self, method, verb="have", found=found, more=f"; {PAGE} shows one")
 
     def check_notes(self, state: State) -> None:
         """Raise BadInput if the pulls of a saved state cannot have led to its notes; by default, never."""
         return
 
 
-def is_sum(value: float, terms: list[float], times: float = 0.0, size: float = 0.0) -> bool:
+def is_sum(value: float, terms: list[float], times: float = 0.0, moved: float = 0.0) -> bool:
     """Whether a value is the sum of these terms, apart from the rounding errors of adding them in any order.
 
     The tolerance allows for 16 more additions, because the last bits of a term may differ from one machine to
-    another. times, size: how many terms were replaced, and the sum of the sizes of the old and the new terms.
+    another. times, moved: how many terms were replaced, and the sum of the sizes of old and new terms.
     """
     largest = max(map(abs, terms), default=0.0)
     if not math.isfinite(largest):
         return False
     scale = 1.0 if largest < HUGE else 2.0**-64
     parts = [scale * term for term in terms]
-    slack = ROUNDING * (len(parts) + 16 + 2.0 * times) * (math.fsum(map(abs, parts)) + scale * size)
+    slack = ROUNDING * (len(parts) + 16 + 2.0 * times) * (math.fsum(map(abs, parts)) + scale * moved)
     return abs(scale * value - math.fsum(parts)) <= slack
 
 

@@ -128,8 +128,8 @@ def in_sentences(policy: Policy, problem: Problem) -> Iterator[None]:
         with compiled_in_sentences(policy, problem):
             yield
     except IndexError:
-        place = f"the members of {policy} and of the noise"
-        raise refuse(place, None, "within their arrays", verb="stay", found="did not") from None
+        members = f"the members of {policy} and of the noise"
+        raise refuse(members, None, "within their arrays", verb="stay", found="did not") from None
 
 
 @contextmanager

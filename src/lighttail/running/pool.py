@@ -291,15 +291,15 @@ def check_travels(**parts: Any) -> None:
             raise refuse(name, part, f"one that pickle can send to the workers ({error})") from None
 
 
-def to_bytes(part: Any) -> bytes:
-    """The part as bytes. A class from a user's file is sent with the file. Whatever else only this process
+def to_bytes(value: Any) -> bytes:
+    """The value as bytes. A class from a user's file is sent with the file. Whatever else only this process
     can import is sent by value if cloudpickle is installed."""
     with suppress(Exception):
-        plain = own.pickled(part)
+        plain = own.pickled(value)
         if b"__main__" not in plain:
             return plain
     try:
         import cloudpickle
     except ImportError:
-        return pickle.dumps(part)
-    return cloudpickle.dumps(part)  # type: ignore[no-any-return]
+        return pickle.dumps(value)
+    return cloudpickle.dumps(value)  # type: ignore[no-any-return]
