@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from lighttail.checks import BadInput, accept, non_negative, positive, refuse
-from lighttail.members import FAILURES, Tuned, check_static, check_takes, reads
+from lighttail.members import FAILURES, Tuned, check_radii, check_static, check_takes, reads
 
 
 def same_time(t: float, *params: float) -> float:
@@ -77,15 +77,8 @@ class Bonus(Tuned):
         params, name = len(self.params(horizon, arms)), type(self).__name__
         check_takes(f"clock of {name}", type(self).clock, "t, *params", 1 + params)
         check_takes(f"radius of {name}", type(self).radius, "n, clock, *params", 2 + params)
-        what = f"the radius of {self!r}"
-        try:
-            for n, t, radius in self.sample(horizon, arms):
-                if not math.isfinite(radius):
-                    raise refuse(f"{what} at n={n:g}, t={t:g}", radius, "a finite number")
-        except BadInput:
-            raise
-        except FAILURES as error:
-            raise refuse(what, str(error), "a finite number") from None
+        radii = ((f"n={n:g}, t={t:g}", radius) for n, t, radius in self.sample(horizon, arms))
+        check_radii(f"the radius of {self!r}", radii)
 
     def finite_radius(self, n: float, clock: float, params: tuple[float, ...]) -> float:
         """The radius in plain Python. Raises BadInput unless it is a finite number: `check` tries some n."""

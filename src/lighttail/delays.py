@@ -119,9 +119,7 @@ class FixedDelay(Delay):
     def longest(self) -> float:
         return float(self.pulls)
 
-    @property
-    def shortest(self) -> float:
-        return float(self.pulls)
+    shortest = longest
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Self
 
-from lighttail.checks import number, refuse
+from lighttail.checks import BadInput, number, refuse
 
 FAILURES = (ArithmeticError, LookupError, TypeError, ValueError)  # of a formula where it has no value
 
@@ -18,6 +18,21 @@ FAILURES = (ArithmeticError, LookupError, TypeError, ValueError)  # of a formula
 def shipped(owner: object) -> bool:
     """Whether lighttail defines the class of a policy, a bonus or a noise."""
     return type(owner).__module__.startswith("lighttail.")
+
+
+def check_radii(what: str, radii: Iterator[tuple[str, float]]) -> None:
+    """Raise BadInput if a radius is not a finite number, or cannot be computed.
+
+    what: the radius in a message. radii: where each radius is, and its value, computed when it is asked for.
+    """
+    try:
+        for where, radius in radii:
+            if not math.isfinite(radius):
+                raise refuse(f"{what} at {where}", radius, "a finite number")
+    except BadInput:
+        raise
+    except FAILURES as error:
+        raise refuse(what, str(error), "a finite number") from None
 
 
 def check_static(cls: type, names: tuple[str, ...]) -> None:

@@ -15,13 +15,13 @@ V - ln det V0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import ClassVar
 
 from lighttail.bonuses import same_time
-from lighttail.checks import BadInput, accept, fraction, non_negative, positive, refuse
-from lighttail.members import FAILURES, Tuned, check_static
+from lighttail.checks import accept, fraction, non_negative, positive
+from lighttail.members import Tuned, check_radii, check_static
 
 SCALED = ("kappa", "beta", "sigma")  # the names of fields that grow with the noise
 
@@ -48,20 +48,16 @@ class LinearBonus(Tuned):
 
     def check(self, horizon: float, dim: int, ridge: float) -> None:
         """Raise BadInput if the radius is not a finite number for every sampled width z and round t."""
-        what = f"the radius of {self!r}"
         last = horizon if math.isfinite(horizon) else 1e6
-        try:
+
+        def radii() -> Iterator[tuple[str, float]]:
             params = self.params(horizon, dim)
             for t in (1.0, min(2.0, last), math.sqrt(last), last):
                 clock = self.clock(t, dim * math.log(1.0 + t / (dim * ridge)), ridge, *params)
                 for z in (0.0, 1.0 / (1.0 + t), 0.5 / ridge, 1.0 / ridge):
-                    value = float(self.radius(z, clock, *params))
-                    if not math.isfinite(value):
-                        raise refuse(f"{what} at z={z:g}, t={t:g}", value, "a finite number")
-        except BadInput:
-            raise
-        except FAILURES as error:
-            raise refuse(what, str(error), "a finite number") from None
+                    yield f"z={z:g}, t={t:g}", float(self.radius(z, clock, *params))
+
+        check_radii(f"the radius of {self!r}", radii())
 
     def __str__(self) -> str:
         return super().__str__().removeprefix("Linear")

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from lighttail.checks import refuse
-from lighttail.noises import PILOT_ARMS, Noise, rewards_drawn
+from lighttail.noises.noise import PILOT_ARMS, Noise, rewards_drawn
 from lighttail.noises.tilts import Tilts
 
 SMALLEST = 1e-100  # the smallest unit of rewards: squares of rewards and of their sums are floats
