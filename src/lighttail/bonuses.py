@@ -102,18 +102,16 @@ class Bonus(Tuned):
         for t, line in lines.items():
             for n, value in line:
                 if value < least[n] - slack:
-                    raise self._not_concave(
-                        f"radius of {self!r} at n={n:g}, t={t:g}", value / n, least[n] / n
-                    )
+                    raise self._not_concave("radius", n, t, value / n, least[n] / n)
                 least[n] = value
             for (a, at_a), (b, at_b), (c, at_c) in zip(line, line[1:], line[2:], strict=False):
                 chord = at_a + (at_c - at_a) * (b - a) / (c - a)
                 if at_b < chord - slack and not a <= bend < c:
-                    raise self._not_concave(f"n * radius of {self!r} at n={b:g}, t={t:g}", at_b, chord)
+                    raise self._not_concave("n * radius", b, t, at_b, chord)
 
-    @staticmethod
-    def _not_concave(what: str, value: float, least: float) -> BadInput:
-        return refuse(what, value, f"at least {least} for a bonus that declares concave = True")
+    def _not_concave(self, name: str, n: float, t: float, value: float, least: float) -> BadInput:
+        allowed = f"at least {least} for a bonus that declares concave = True"
+        return refuse(f"{name} of {self!r} at n={n:g}, t={t:g}", value, allowed)
 
     @classmethod
     def changes_with_time(cls) -> bool:

@@ -175,13 +175,7 @@ def _spelled(words: Words, spell: Callable[[Argument], str] = str) -> str:
 
 
 def refuse(
-    field: str,
-    value: object,
-    allowed: Words,
-    *,
-    verb: str = "be",
-    found: str | None = None,
-    more: Words = "",
+    field: str, value: object, allowed: Words, *, verb: str = "be", found: str | None = None, more: Words = ""
 ) -> BadInput:
     """The error for a bad value, in the same words everywhere.
 

@@ -244,10 +244,9 @@ class ContextActions(_ArrayActions):
 
     def check(self, dim: int, horizon: int | None = None) -> None:
         super().check(dim)
-        if horizon is not None and horizon > len(self.values):
-            raise refuse(
-                "horizon", horizon, f"at most {len(self.values)}, the rounds for which actions are given"
-            )
+        rounds = len(self.values)
+        if horizon is not None and horizon > rounds:
+            raise refuse("horizon", horizon, f"at most {rounds}, the rounds for which actions are given")
 
     def __reduce__(self) -> Any:
         """Pickle contexts that fill a file by the path of the file, which may be larger than the memory."""

@@ -159,11 +159,9 @@ class Comparison:
 
     def title(self) -> str:
         """The title of the table."""
-        title = (
-            f"{noun(self.kind).capitalize()} after {self.horizon:,} pulls, {self.paths:,} paths, {self.seeds}"
-        )
+        played = f"{self.horizon:,} pulls, {self.paths:,} paths, {self.seeds}"
         late = f"\n{self.course.words()}" if self.course.late else ""
-        return f"{title}; 95 % intervals in brackets{late}"
+        return f"{noun(self.kind).capitalize()} after {played}; 95 % intervals in brackets{late}"
 
     def headings(self) -> list[str]:
         """The headings of the columns with numbers."""
@@ -271,10 +269,10 @@ def uncovered(problem: Problem, course: Course = STRAIGHT) -> str:
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the table with three numbers per estimate."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Estimate):
-            found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            flat |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
         else:
-            found[name] = value
-    return found
+            flat[name] = value
+    return flat

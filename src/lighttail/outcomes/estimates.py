@@ -190,9 +190,8 @@ def std(values: Values, ends: tuple[float, float], level: float) -> Estimate:
     furthest = max((end - centre) ** 2 for end in ends)
     low, high = mean_limits(squares, (0.0, furthest), level)
     off = max(abs(limit - centre) for limit in mean_limits(sample, ends, level))
-    return _holding(
-        math.sqrt(_mean_of(squares)), math.sqrt(max(0.0, low - off * off)), math.sqrt(high), level
-    )
+    low = max(0.0, low - off * off)
+    return _holding(math.sqrt(_mean_of(squares)), math.sqrt(low), math.sqrt(high), level)
 
 
 def _squares(sample: Sample, centre: float) -> Sample:

@@ -22,12 +22,7 @@ ROOT = "falls exponentially in the square root of T"
 HARDLY = "hardly falls"
 UNKNOWN = "cannot be told from these paths"
 # The chance falls ...
-SHORT = {
-    POWER: "like T⁻ᵇ or slower",
-    ROOT: "like exp(−√T)",
-    HARDLY: "hardly",
-    UNKNOWN: "not told",
-}
+SHORT = {POWER: "like T⁻ᵇ or slower", ROOT: "like exp(−√T)", HARDLY: "hardly", UNKNOWN: "not told"}
 
 
 class _Log(NamedTuple):

@@ -56,7 +56,6 @@ class Layout:
 
     @property
     def pull_bins(self) -> int:
-        """The number of bins of the pulls of one arm."""
         return -(-(self.horizon + 1) // self.width)
 
     @property
@@ -141,7 +140,6 @@ class Law:
 
     @classmethod
     def empty(cls, layout: Layout) -> Law:
-        """The law of no paths."""
         steps = max(layout.factors) * layout.horizon + 1 if layout.factors else 0
         return cls(
             layout,
@@ -153,7 +151,6 @@ class Law:
         )
 
     def add(self, record: Record) -> None:
-        """Add a block of paths."""
         reward = record.reward
         lost, best = record.losses(self._counted, self.layout.best)
         regret = best - reward

@@ -23,9 +23,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *b
     """
     caption = f'<caption style="{TEXT}; caption-side: top">{escape(title)}</caption>' if title else ""
     head = "".join(_cell("th", place, name, f"; border-bottom: {LINE}") for place, name in enumerate(columns))
-    body = "".join(
-        f"<tr>{''.join(_cell('td', place, cell) for place, cell in enumerate(row))}</tr>" for row in rows
-    )
+    lines = ("".join(_cell("td", place, cell) for place, cell in enumerate(row)) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
     paragraphs = "".join(f"<p>{escape(text)}</p>" for text in below if text)
     return (
         f'<div><table style="border-collapse: collapse; font-variant-numeric: tabular-nums">{caption}'

@@ -286,9 +286,8 @@ class PathsOutcome(Outcome):
             import pandas
         except ImportError:
             raise ImportError("to_frame needs pandas: pip install pandas") from None
-        columns: dict[str, Any] = {
-            kind: getattr(self, kind) for kind in ("reward", "regret", "pseudo_regret")
-        }
+        kinds = ("reward", "regret", "pseudo_regret")
+        columns: dict[str, Any] = {kind: getattr(self, kind) for kind in kinds}
         if self.pulls is not None:
             columns |= {f"pulls {label}": self.pulls[:, arm] for arm, label in enumerate(self.labels)}
         return pandas.DataFrame(columns)

@@ -198,11 +198,9 @@ class Tally:
 
     @property
     def size(self) -> int:
-        """The number of values."""
         return int(self.counts.sum())
 
     def add(self, values: Floats) -> None:
-        """Add the values of a block."""
         from lighttail.kernels.tally import value_counter  # imports numba
 
         above = np.empty(values.size)
@@ -234,7 +232,6 @@ class Tally:
             self.bar = float(self.top[0])
 
     def merge(self, other: Tally) -> None:
-        """Add the values of another tally."""
         other.settle()
         self.counts += other.counts
         self.total += other.total

@@ -62,9 +62,8 @@ class ThompsonSampling(Policy):
         except OverflowError:
             weight = math.inf
         if not 0.0 < weight < math.inf:
-            raise refuse(
-                "kappa / prior_sd", self.kappa / self.prior_sd, "a ratio whose square is a float above 0"
-            )
+            allowed = "a ratio whose square is a float above 0"
+            raise refuse("kappa / prior_sd", self.kappa / self.prior_sd, allowed)
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return self.kappa, (self.kappa / self.prior_sd) ** 2, self.prior_mean

@@ -43,7 +43,6 @@ class KeptPaths:
         return until - begin
 
     def content(self) -> Record:
-        """The result of a task."""
         return self.record
 
     def put(self, first: int, content: Record) -> None:
@@ -88,7 +87,6 @@ class KeptLaw:
         return record.paths
 
     def content(self) -> Law:
-        """The result of a task."""
         whole, *others = self.laws
         for law in others:
             whole.merge(law)

@@ -185,7 +185,6 @@ class Tasks:
             yield self.next()
 
     def heard(self, part: Part, blocks: int) -> None:
-        """Learn from a result."""
         self.workers.add(part.worker)
         self.played += blocks
         self.took += part.seconds
@@ -242,7 +241,6 @@ def submit(executor: Any, job: Job, message: bytes, blocks: tuple[int, int], att
 def failure(
     job: Job, blocks: tuple[int, int], error: BaseException, what: str = f"failed {TRIES} times"
 ) -> BlocksFailed:
-    """The error for blocks that could not be played."""
     first, last = blocks[0], blocks[1] - 1
     which = f"block {first}" if first == last else f"blocks {first} to {last}"
     cause = " ".join(str(error).split())

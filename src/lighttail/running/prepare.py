@@ -135,13 +135,11 @@ def check_settings(
 
 
 def check_policy(field: str, policy: Any) -> None:
-    """Raise BadInput if this is no policy."""
     if not isinstance(policy, Policy):
         raise refuse(field, policy, "a policy such as UCB(LightTailed(kappa=0.2))")
 
 
 def check_problem(problem: Any) -> Problem:
-    """Raise BadInput if this is no problem."""
     if not isinstance(problem, Problem):
         raise refuse("problem", problem, "a problem such as Bandit([0.2, 0.8])")
     return problem

@@ -48,9 +48,8 @@ def installed_parts() -> list[str]:
     for extra, names in EXTRAS.items():
         there = versions_line({name: found[name] for name in names if found[name]})
         whole = all(found[name] for name in names)
-        lines.append(
-            f"{extra}: {there}" if whole else f'{extra}: not installed (pip install "lighttail[{extra}]")'
-        )
+        missing = f'not installed (pip install "lighttail[{extra}]")'
+        lines.append(f"{extra}: {there if whole else missing}")
     return lines
 
 
