@@ -144,7 +144,7 @@ class Standard(_KappaBonus):
     0.9972
     """
 
-    concave: ClassVar[bool] = True
+    concave = True
 
     @staticmethod
     def radius(n: float, clock: float, scale: float) -> float:
@@ -168,8 +168,8 @@ class LightTailed(_KappaBonus):
     2.7872
     """
 
-    light_tailed: ClassVar[bool] = True
-    concave: ClassVar[bool] = True
+    light_tailed = True
+    concave = True
 
     @staticmethod
     def radius(n: float, clock: float, scale: float) -> float:
@@ -193,8 +193,8 @@ class ArmOptimal(Bonus):
     2.7872
     """
 
-    light_tailed: ClassVar[bool] = True
-    concave: ClassVar[bool] = True
+    light_tailed = True
+    concave = True
     kappa: float
     floor: float
 
@@ -232,9 +232,9 @@ class AnyTime(_KappaBonus):
     0.8138
     """
 
-    needs_horizon: ClassVar[bool] = False
-    light_tailed: ClassVar[bool] = True
-    concave: ClassVar[bool] = True
+    needs_horizon = False
+    light_tailed = True
+    concave = True
 
     @staticmethod
     def clock(t: float, scale: float, arms: float) -> float:
@@ -264,7 +264,7 @@ class Moss(_KappaBonus):
     1.0168
     """
 
-    concave: ClassVar[bool] = True
+    concave = True
     kappa: float = 1.0
 
     @staticmethod
@@ -294,8 +294,8 @@ class Eqo(_KappaBonus):
     1.9764
     """
 
-    light_tailed: ClassVar[bool] = True
-    concave: ClassVar[bool] = True
+    light_tailed = True
+    concave = True
 
     @staticmethod
     def radius(n: float, clock: float, scale: float) -> float:
@@ -323,10 +323,10 @@ class TwoPart(Bonus):
     0.7359
     """
 
-    needs_horizon: ClassVar[bool] = False
-    light_tailed: ClassVar[bool] = True
-    concave: ClassVar[bool] = True
-    unscaled: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    needs_horizon = False
+    light_tailed = True
+    concave = True
+    unscaled = ("alpha", "beta")
     kappa: float
     cap: float
     alpha: float = 0.5

@@ -147,12 +147,11 @@ class Problem(ABC):
         if self.reach * (horizon + 1) > MOST_SUM:
             raise refuse(field, value, allowed)
         largest = _largest_reward(noise, value)
-        if math.isinf(largest) and not noise.states_sd:  # `sd` is then measured, from rewards like these
+        if not noise.states_sd:  # `sd` is then measured, from rewards like these
             check_finite(noise, largest)
         if not FAR * noise.sd(self.means) * horizon <= MOST_SUM:
             raise refuse("noise", noise, allowed)
-        if math.isinf(largest):
-            check_finite(noise, largest)
+        check_finite(noise, largest)
 
 
 _tried: list[tuple[Any, tuple[Any, ...], float]] = []  # the latest trial of a shipped noise
@@ -196,7 +195,7 @@ class Bandit(Problem):
     means: tuple[float, ...]
     noise: Noise
     labels: tuple[str, ...]
-    policies: ClassVar[str] = "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit"
+    policies = "for arms, such as UCB(LightTailed(kappa=0.2)), with a Bandit"
 
     def __init__(
         self, means: Sequence[float] | Floats, noise: Noise | None = None, labels: Sequence[str] = ()

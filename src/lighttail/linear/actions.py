@@ -132,7 +132,7 @@ class SphereActions(_RandomActions):
     1.86
     """
 
-    higher: ClassVar[int] = 0
+    higher = 0
 
     @staticmethod
     def fill(rng: Any, t: int, actions: Any, power: float) -> None:
@@ -145,7 +145,7 @@ class SphereActions(_RandomActions):
 class BallActions(_RandomActions):
     """In each round `count` new points of the unit ball, uniform and independent."""
 
-    higher: ClassVar[int] = 2
+    higher = 2
 
     @staticmethod
     def fill(rng: Any, t: int, actions: Any, power: float) -> None:
@@ -210,7 +210,7 @@ class _ArrayActions(Actions):
 class FixedActions(_ArrayActions):
     """The same A actions of d numbers in every round: an array A x d."""
 
-    fixed: ClassVar[bool] = True
+    fixed = True
 
     @staticmethod
     def fill(rng: Any, t: int, actions: Any, points: Any) -> None:

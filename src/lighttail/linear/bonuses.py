@@ -79,7 +79,7 @@ class LinearLightTailed(LinearBonus):
     1.25
     """
 
-    light_tailed: ClassVar[bool] = True
+    light_tailed = True
     kappa: float
 
     def __post_init__(self) -> None:

@@ -21,10 +21,10 @@ TIE = 1e-9  # indices are tied if they differ by less than this share of their t
 class LinearPolicy(Policy):
     """The members that every linear policy has. The second argument of its methods is the dimension."""
 
-    needs_horizon: ClassVar[bool] = False
+    needs_horizon = False
     draws: ClassVar[bool] = False  # whether the best action for a draw of theta is taken
     ridge: float
-    linear: ClassVar[bool] = True
+    linear = True
 
     @abstractmethod
     def params(self, horizon: float, dim: int) -> tuple[float, ...]:
@@ -90,8 +90,8 @@ class LinearThompson(LinearPolicy):
     (1.0, 0.5)
     """
 
-    draws: ClassVar[bool] = True
-    scaled: ClassVar[tuple[str, ...]] = ("scale",)
+    draws = True
+    scaled = ("scale",)
     scale: float
     ridge: float = 1.0
 

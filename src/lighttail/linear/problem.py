@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,13 +41,11 @@ class LinearBandit(Problem):
     theta: tuple[float, ...]
     actions: Actions
     noise: Noise
-    independent: ClassVar[bool] = False
-    linear: ClassVar[bool] = True
-    policies: ClassVar[str] = (
-        "a linear one, such as LinearUCB(LinearLightTailed(kappa=0.2)), with a LinearBandit"
-    )
-    dear: ClassVar[int] = 32
-    most_steps: ClassVar[int] = 10**10
+    independent = False
+    linear = True
+    policies = "a linear one, such as LinearUCB(LinearLightTailed(kappa=0.2)), with a LinearBandit"
+    dear = 32
+    most_steps = 10**10
 
     def __init__(self, theta: Sequence[float] | Floats, actions: Any, noise: Noise | None = None) -> None:
         noise = Gaussian(1.0) if noise is None else noise

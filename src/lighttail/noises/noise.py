@@ -178,7 +178,7 @@ class Gaussian(Noise):
     part = staticmethod(formulas.normal_part)
     clear = staticmethod(formulas.normal_clear)
     proxy = staticmethod(formulas.normal_proxy)
-    moves: ClassVar[bool] = True
+    moves = True
     sub_gaussian = normal = property(_sigma)
     certain = property(_has_no_sigma)
     world, sd, single = _scaled_world, _sigma, _largest
@@ -197,7 +197,7 @@ class Uniform(Noise):
     sigma: float = 1.0
     shock = staticmethod(formulas.uniform_shock)
     reward = staticmethod(formulas.uniform_reward)
-    moves: ClassVar[bool] = True
+    moves = True
     sub_gaussian = property(_sigma)  # of a uniform law: its standard deviation
     certain = property(_has_no_sigma)
     sd, single = _sigma, _largest
@@ -224,7 +224,7 @@ class Laplace(Noise):
     sigma: float = 1.0
     shock = staticmethod(formulas.laplace_shock)
     reward = staticmethod(formulas.scaled_reward)
-    moves: ClassVar[bool] = True
+    moves = True
     certain = property(_has_no_sigma)
     world, sd = _scaled_world, _sigma
 
@@ -243,7 +243,7 @@ class StudentT(Noise):
     sigma: float = 1.0
     shock = staticmethod(formulas.student_shock)
     reward = staticmethod(formulas.scaled_reward)
-    moves: ClassVar[bool] = True
+    moves = True
     certain = property(_has_no_sigma)
     sd = _sigma
 
@@ -261,10 +261,10 @@ class StudentT(Noise):
 class Bernoulli(Noise):
     """Rewards of 0 or 1: a reward is 1 with the arm's mean as probability, otherwise 0."""
 
-    sub_gaussian: ClassVar[float | None] = 0.5  # Hoeffding's lemma
-    outcomes: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
-    mean_range: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
-    moves: ClassVar[bool] = True
+    sub_gaussian = 0.5  # Hoeffding's lemma
+    outcomes = (0.0, 1.0)
+    mean_range = (0.0, 1.0)
+    moves = True
     shock = staticmethod(formulas.uniform_shock)
     reward = staticmethod(formulas.bernoulli_reward)
     total = staticmethod(formulas.bernoulli_total)

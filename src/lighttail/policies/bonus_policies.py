@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from lighttail.bonuses import Bonus
 from lighttail.checks import refuse
@@ -49,11 +49,11 @@ class UCB(_BonusPolicy, IndexPolicy):
     'UCB + LightTailed(0.2)'
     """
 
-    plays_by: ClassVar[str] = "radius"
-    pulls_every_arm_first: ClassVar[bool] = True
-    draws_for_itself: ClassVar[bool | None] = False
-    amendable: ClassVar[bool] = True
-    arms_may_change: ClassVar[bool] = True
+    plays_by = "radius"
+    pulls_every_arm_first = True
+    draws_for_itself = False
+    amendable = True
+    arms_may_change = True
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -99,9 +99,9 @@ class SuccessiveElimination(_BonusPolicy):
     'SE + LightTailed(0.1)'
     """
 
-    plays_by: ClassVar[str] = "phases"
-    pulls_every_arm_first: ClassVar[bool] = True
-    draws_for_itself: ClassVar[bool | None] = False
+    plays_by = "phases"
+    pulls_every_arm_first = True
+    draws_for_itself = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from lighttail.checks import accept, number, one_of, positive, refuse
 from lighttail.policies.policy import Policy, State, is_sum
@@ -43,9 +43,9 @@ class Exp3IX(Policy):
     (0.04687, 0.02344, 1.0)
     """
 
-    draws_for_itself: ClassVar[bool | None] = True
-    notes: ClassVar[int] = 2
-    memo: ClassVar[int] = 1
+    draws_for_itself = True
+    notes = 2
+    memo = 1
     estimator: Literal["loss", "reward"] = "loss"
     upper: float | None = None
     eta: float | None = None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 from lighttail.checks import accept, non_negative, positive, refuse
 from lighttail.policies.policy import IndexPolicy, Policy
@@ -87,9 +87,9 @@ class KlUcb(IndexPolicy):
     0.7847
     """
 
-    needs_horizon: ClassVar[bool] = False
-    pulls_every_arm_first: ClassVar[bool] = True  # no index is infinite
-    scaled: ClassVar[tuple[str, ...]] = ("sigma",)
+    needs_horizon = False
+    pulls_every_arm_first = True  # no index is infinite
+    scaled = ("sigma",)
     c: float = 0.0
     sigma: float | None = None
 
@@ -148,10 +148,10 @@ class Imed(Policy):
     3.1254
     """
 
-    needs_horizon: ClassVar[bool] = False
-    scaled: ClassVar[tuple[str, ...]] = ("sigma",)
-    amendable: ClassVar[bool] = True
-    arms_may_change: ClassVar[bool] = True
+    needs_horizon = False
+    scaled = ("sigma",)
+    amendable = True
+    arms_may_change = True
     sigma: float | None = None
 
     def __post_init__(self) -> None:
@@ -238,7 +238,7 @@ class BayesUcb(IndexPolicy):
     0.6604
     """
 
-    pulls_every_arm_first: ClassVar[bool] = True  # no index is infinite
+    pulls_every_arm_first = True  # no index is infinite
     c: float = 0.0
 
     def __post_init__(self) -> None:

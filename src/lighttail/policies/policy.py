@@ -154,11 +154,11 @@ class IndexPolicy(Policy):
     are broken at random.
     """
 
-    plays_by: ClassVar[str] = "index"
+    plays_by = "index"
     # pulls_every_arm_first is not stated: if the index of a pulled arm is infinite, it ties with new arms.
-    draws_for_itself: ClassVar[bool | None] = False
-    amendable: ClassVar[bool] = True
-    arms_may_change: ClassVar[bool] = True
+    draws_for_itself = False
+    amendable = True
+    arms_may_change = True
     index: ClassVar[Callable[..., float]]
     clock: ClassVar[Callable[..., float]] = staticmethod(same_time)
 

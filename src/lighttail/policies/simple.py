@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from lighttail.checks import accept, positive, refuse, whole, whole_float
 from lighttail.policies.policy import Policy, State
@@ -43,9 +43,9 @@ class EpsilonGreedy(Policy):
     0.4
     """
 
-    needs_horizon: ClassVar[bool] = False
-    notes: ClassVar[int] = 1
-    amendable: ClassVar[bool] = True
+    needs_horizon = False
+    notes = 1
+    amendable = True
     c: float
     d: float
 
@@ -95,8 +95,8 @@ class ExploreThenCommit(Policy):
     20.45 [19.17, 21.87]
     """
 
-    needs_horizon: ClassVar[bool] = False
-    notes: ClassVar[int] = 1
+    needs_horizon = False
+    notes = 1
     settled = staticmethod(committed)
     m: int
 
@@ -154,9 +154,9 @@ class EvenSplit(Policy):
     150.0
     """
 
-    needs_horizon: ClassVar[bool] = False
-    amendable: ClassVar[bool] = True
-    turns: ClassVar[float | None] = math.inf
+    needs_horizon = False
+    amendable = True
+    turns = math.inf
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return ()

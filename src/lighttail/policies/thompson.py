@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from lighttail.checks import accept, number, positive, refuse
 from lighttail.policies.policy import Policy
@@ -45,12 +45,12 @@ class ThompsonSampling(Policy):
     (0.431, 0.3714)
     """
 
-    needs_horizon: ClassVar[bool] = False
-    plays_by: ClassVar[str] = "posterior"
-    draws_for_itself: ClassVar[bool | None] = True
-    scaled: ClassVar[tuple[str, ...]] = ("kappa",)  # the prior is about the means, not about the noise
-    amendable: ClassVar[bool] = True
-    arms_may_change: ClassVar[bool] = True
+    needs_horizon = False
+    plays_by = "posterior"
+    draws_for_itself = True
+    scaled = ("kappa",)  # the prior is about the means, not about the noise
+    amendable = True
+    arms_may_change = True
     kappa: float
     prior_mean: float = 0.0
     prior_sd: float = 1.0
@@ -122,9 +122,9 @@ class BetaThompson(Policy):
     6.97 [6.713, 7.304]
     """
 
-    amendable: ClassVar[bool] = True
-    arms_may_change: ClassVar[bool] = True
-    needs_horizon: ClassVar[bool] = False
+    amendable = True
+    arms_may_change = True
+    needs_horizon = False
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return ()
@@ -159,11 +159,11 @@ class InflatedThompson(Policy):
     0.8839
     """
 
-    needs_horizon: ClassVar[bool] = False
-    notes: ClassVar[int] = 1
-    scaled: ClassVar[tuple[str, ...]] = ("kappa",)
-    amendable: ClassVar[bool] = True
-    arms_may_change: ClassVar[bool] = True
+    needs_horizon = False
+    notes = 1
+    scaled = ("kappa",)
+    amendable = True
+    arms_may_change = True
     kappa: float
 
     def __post_init__(self) -> None:
