@@ -16,7 +16,7 @@ from lighttail.checks import BadInput
 POLICY, PROBLEM = lt.UCB(lt.LightTailed(0.2)), lt.Bandit([0.2, 0.8])
 ON_THE_WAY = ("running", "outcomes")  # prepare, play blocks on a pool, keep, outcome, statistics
 MOST_ON_THE_WAY = 8  # files of these rooms that `simulate` and then an estimate enter
-MOST_FILES = 26  # with those of the problem, the policy, noise, bonus, what these share, checks and kernel
+MOST_FILES = 25  # with those of the problem, the policy, noise, bonus, what these share, checks and kernel
 MOST_ENTERED = {  # a thread that plays a block enters `kept` and `blocks` once more
     "running/simulate.py": 1,
     "running/prepare.py": 1,

@@ -147,11 +147,12 @@ class Problem(ABC):
         if self.reach * (horizon + 1) > MOST_SUM:
             raise refuse(field, value, allowed)
         largest = _largest_reward(noise, value)
-        if not noise.states_sd:  # `sd` is then measured, from rewards like these
+        if math.isinf(largest) and not noise.states_sd:  # `sd` is then measured, from rewards like these
             check_finite(noise, largest)
         if not FAR * noise.sd(self.means) * horizon <= MOST_SUM:
             raise refuse("noise", noise, allowed)
-        check_finite(noise, largest)
+        if math.isinf(largest):
+            check_finite(noise, largest)
 
 
 _tried: list[tuple[Any, tuple[Any, ...], float]] = []  # the latest trial of a shipped noise

@@ -84,7 +84,7 @@ def prepare(
     horizon, paths, seed, use, keep = check_settings(policy, problem, horizon, paths, seed, threads, keep)
     course = check_course(policy, problem, horizon, *delays)
     late = course.late
-    if not problem.linear:
+    if not problem.linear and not shipped(policy):
         try_out(policy, horizon, problem.size, late)
     method = check_method(policy, problem, horizon, method, late)
     if precision is not None or not isinstance(device, str) or device != "cpu":

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Report = Callable[[int, int], None]  # takes (done, total)
 ReportPart = Callable[..., None]  # takes (part, done), where `done` counts all parts, and a new total if any
@@ -16,17 +16,18 @@ FIRST, EVERY = 10.0, 30.0  # in a file or a pipe: seconds before the first line,
 ANEW = 0.5  # in a notebook: seconds before the line is written, and between two states of the line
 
 
-@contextmanager
-def reporter(progress: bool | Report, label: str, total: int) -> Iterator[Report]:
+def reporter(progress: bool | Report, label: str, total: int) -> AbstractContextManager[Report]:
     """A function that takes (done, total): the user's, the one of a display, or one that does nothing."""
     if callable(progress):
-        yield progress
-    elif progress:
-        with display(total) as update:
-            update(label, 0)
-            yield lambda done, total: update(label, done)
-    else:
-        yield lambda done, total: None
+        return nullcontext(progress)
+    return _labelled(label, total) if progress else nullcontext(lambda done, total: None)
+
+
+@contextmanager
+def _labelled(label: str, total: int) -> Iterator[Report]:
+    with display(total) as update:
+        update(label, 0)
+        yield lambda done, total: update(label, done)
 
 
 @contextmanager
@@ -135,15 +136,18 @@ def compiling(label: str, shown: bool) -> AbstractContextManager[None]:
     return noted(f"compiling {label} (first run only)", shown)
 
 
-@contextmanager
-def noted(text: str, shown: bool) -> Iterator[None]:
+def noted(text: str, shown: bool) -> AbstractContextManager[None]:
     """Print `text` on stderr if the work within this context takes longer than PATIENCE, or than FIRST if
     stderr is a file or a pipe."""
+    return _after_a_while(text) if shown else nullcontext()
+
+
+@contextmanager
+def _after_a_while(text: str) -> Iterator[None]:
     patience = PATIENCE if sys.stderr.isatty() or in_notebook() else FIRST
     note = threading.Timer(patience, print, (f"lighttail: {text}",), {"file": sys.stderr, "flush": True})
     note.daemon = True
-    if shown:
-        note.start()
+    note.start()
     try:
         yield
     finally:
