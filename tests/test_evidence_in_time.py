@@ -413,7 +413,7 @@ def test_a_page_asks_again_after_a_refusal_that_is_soon_over(monkeypatch: Any) -
             await outlooks.look(asked, 7, 1.0)
             await asyncio.sleep(0.01)
             assert len(answers) == left
-        monkeypatch.setattr(looks, "LONGEST_KEPT", 0.0)
+        monkeypatch.setattr(looks, "OLDEST", 0.0)
         await outlooks.look(asked, 7, 1.0)
         await asyncio.sleep(0.01)
         assert not answers

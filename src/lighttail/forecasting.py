@@ -191,14 +191,13 @@ def forecast_from(
         candidates = means[:1]
     losses = np.sort(play(means, seed))
     worst, worst_means = _worst(play, candidates, loss, paths, seed)
-    tried = start.counts[0]
     return Forecast(
         loss=loss,
         horizon=horizon,
         pulls=start.rounds,
         losses=losses,
         most=_widest(evidence, between, means, problem is not None) * horizon,
-        so_far=_so_far(tried, means, limits),
+        so_far=_so_far(start.counts[0], means, limits),
         worst=worst,
         worst_means=dict(zip(arms, worst_means.tolist(), strict=True)),
     )
@@ -270,7 +269,7 @@ def _so_far(tried: Floats, means: Floats, limits: list[tuple[float, float]]) -> 
     top = low.max()
     least = float((tried * np.maximum(0.0, top - high)).sum())
     most = 0.0
-    for arm in range(tried.size):
+    for arm in range(len(limits)):
         corner = low.copy()
         corner[arm] = high[arm]
         losing = (tried > 0.0) & (corner < corner.max())  # limits may be infinite, and 0 times them is nan
@@ -282,23 +281,22 @@ def _candidates(limits: list[tuple[float, float]], means: Floats, between: Any, 
     """Problems within the limits, of which the worst is sought: one arm is raised towards its upper limit,
     and the others keep their posterior means, are at their lower limits, or are below the raised arm by gaps
     that are hard to see."""
-    middle, spread = means.mean(axis=0), means.std(axis=0)
-    low = np.array([max(one[0], m - 6.0 * s) for one, m, s in zip(limits, middle, spread, strict=True)])
-    high = np.array([min(one[1], m + 6.0 * s) for one, m, s in zip(limits, middle, spread, strict=True)])
+    middle, far = means.mean(axis=0), 6.0 * means.std(axis=0)
+    low, high = np.array(limits).T
+    low, high = np.maximum(low, middle - far), np.minimum(high, middle + far)
     if between is not None:
         low, high = np.clip(low, *between), np.clip(high, *between)
     middle = np.clip(middle, low, high)
-    raised = np.argsort(-high)[:MOST_RAISED]
-    found = []
-    for arm in raised:
+    problems = []
+    for arm in np.argsort(-high)[:MOST_RAISED]:
         for share in RISES:
             top = middle[arm] + share * (high[arm] - middle[arm])
             near = [np.clip(np.full(low.size, top - gap * least_gap), low, high) for gap in GAPS]
             for others in (middle, low, *near):
                 candidate = others.copy()
                 candidate[arm] = top
-                found.append(candidate)
-    return np.array(found)
+                problems.append(candidate)
+    return np.array(problems)
 
 
 def _worst(play: Play, candidates: Floats, loss: float, paths: int, seed: int) -> tuple[Estimate, Floats]:
@@ -306,9 +304,8 @@ def _worst(play: Play, candidates: Floats, loss: float, paths: int, seed: int) -
     for stage in (1, 2):
         each = _each(paths, len(candidates))
         candidates = _ranked(play, candidates, loss, each, _another(seed, stage))[:AGAIN]
-    chosen = candidates[0]
-    again = play(np.tile(chosen, (max(FEWEST, paths // CONFIRMED), 1)), _another(seed, 3))
-    return estimates.exceedance(np.sort(again), loss, LEVEL), chosen
+    again = play(np.tile(candidates[0], (max(FEWEST, paths // CONFIRMED), 1)), _another(seed, 3))
+    return estimates.exceedance(np.sort(again), loss, LEVEL), candidates[0]
 
 
 def _each(paths: int, candidates: int) -> int:

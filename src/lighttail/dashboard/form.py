@@ -25,13 +25,9 @@ class Field(NamedTuple):
 FIELDS = (
     Field("name", "Name", "Letters, digits, '.', '_' and '-'.", "name"),
     Field("arms", "Arms", "One per line, at least two.", "arms", "lines"),
-    Field(
-        "policy",
-        "Policy",
-        "As on the command line; lighttail plan recommends one. ucb:anytime:0.1 needs no horizon and suits "
-        "rewards of 0 or 1: its number is kappa, in units of the reward.",
-        "policy",
-    ),
+    Field("policy", "Policy",
+          "As on the command line; lighttail plan recommends one. ucb:anytime:0.1 needs no horizon and suits "
+          "rewards of 0 or 1: its number is kappa, in units of the reward.", "policy"),
     Field("horizon", "Horizon (pulls)",
           "How many pulls there will be; optional with some policies.", "horizon",
           "whole"),
@@ -66,6 +62,7 @@ FIELDS = (
           "settings.late", "choice"),
 )  # fmt: skip
 KNOWN = tuple(field.name for field in FIELDS)
+ALSO = {"arms": ("the number of arms", "arm"), "policy": ("bonus", "kappa")}  # what an error may name, too
 CHOICES = {"then": ("warn", "pause"), "late": ("amend", "ignore")}
 READ = {"whole": parse_whole, "number": parse_number, "share": parse_share}
 
@@ -86,11 +83,11 @@ def body_of(values: Mapping[str, str]) -> View:
             value = READ[field.kind](field.path, value)
         if value in ("", []) and field.name not in ("name", "policy"):
             continue
-        place, *parts = field.path.split(".")[::-1]
+        *outer, last = field.path.split(".")
         inside = body
-        for part in reversed(parts):
+        for part in outer:
             inside = inside.setdefault(part, {})
-        inside[place] = value
+        inside[last] = value
     settings = body.get("settings", {})
     if settings.get("risk", {}).keys() == {"then"}:  # the choice has a value although nobody wants a limit
         del settings["risk"]
@@ -130,36 +127,26 @@ def errors_of(error: BadInput) -> dict[str, str]:
     return {name or "": error.sentence}
 
 
-ALSO = {
-    "arms": ("the number of arms", "arm"),
-    "policy": ("bonus", "kappa"),
-}
-
-
 def from_link(query: Mapping[str, str]) -> View:
     """The values of a form that a link fills in: `/?policy=ts:0.5&arms=A,B&horizon=1000`.
 
     >>> from_link({"arms": "A,B", "policy": "ts:0.5", "more": "x"})
     {'arms': 'A\\nB', 'policy': 'ts:0.5'}
     """
-    found = {name: query[name] for name in KNOWN if name in query}
-    if "arms" in found and "\n" not in found["arms"]:
-        found["arms"] = found["arms"].replace(",", "\n")
-    return found
+    values = {name: query[name] for name in KNOWN if name in query}
+    if "arms" in values and "\n" not in values["arms"]:
+        values["arms"] = values["arms"].replace(",", "\n")
+    return values
 
 
 def create_form(form: View) -> Html:
     """The form. form: `values` by field, and `errors` by field; the error "" is about no single field."""
     values, errors = form.get("values", {}), form.get("errors", {})
-    head = None
-    if errors:
-        said = errors.get("") or "The experiment was not begun: see the field below."
-        head = el("p", said, class_="error", role="alert")
+    said = errors.get("") or "The experiment was not begun: see the field below."
+    head = el("p", said, class_="error", role="alert") if errors else None
     rows = [_row(field, values.get(field.name, ""), errors.get(field.name)) for field in FIELDS]
-    button = el("button", "Begin the experiment", class_="main")
-    return el(
-        "form", head, rows, button, method="post", action="/experiments", class_="create", novalidate=True
-    )
+    parts = html(head, rows, el("button", "Begin the experiment", class_="main"))
+    return el("form", parts, method="post", action="/experiments", class_="create", novalidate=True)
 
 
 def _row(field: Field, value: str, error: str | None) -> Html:
@@ -181,7 +168,5 @@ def _row(field: Field, value: str, error: str | None) -> Html:
         mode = "decimal" if field.kind in READ else None
         control = el("input", value=value, inputmode=mode, autocomplete="off", spellcheck="false", **common)
     said = el("p", error, class_="error", id=f"e-{field.name}") if error else None
-    parts = html(
-        el("label", field.label, for_=id), control, said, el("p", field.help, class_="help", id=about)
-    )
-    return el("div", parts, class_="field wrong" if error else "field")
+    parts = (el("label", field.label, for_=id), control, said, el("p", field.help, class_="help", id=about))
+    return el("div", *parts, class_="field wrong" if error else "field")

@@ -66,16 +66,15 @@ def el(name: str, /, *parts: Any, **attributes: Any) -> Html:
     return Html(f"<{name}{said}>{html(*parts)}</{name}>")
 
 
+def note(*parts: Any) -> Html:
+    """A paragraph in small letters."""
+    return el("p", *parts, class_="note")
+
+
 def table(caption: str, heads: list[str], rows: list[list[Any]], hidden: bool = False) -> Html:
     """A table whose first column names the rows. hidden: whether the caption is for screen readers alone."""
     head = el("tr", [el("th", one, scope="col") for one in heads])
     body = [el("tr", el("th", row[0], scope="row"), [el("td", cell) for cell in row[1:]]) for row in rows]
     said = el("caption", caption, class_="unseen" if hidden else None)
-    return el(
-        "div",
-        el("table", said, el("thead", head), el("tbody", body)),
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label=caption,
-    )
+    whole = el("table", said, el("thead", head), el("tbody", body))
+    return el("div", whole, class_="scroll", tabindex="0", role="region", aria_label=caption)

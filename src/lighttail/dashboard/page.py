@@ -7,7 +7,7 @@ from typing import Any
 
 from lighttail.dashboard.charts import when
 from lighttail.dashboard.form import create_form
-from lighttail.dashboard.html import Html, el, html, table
+from lighttail.dashboard.html import Html, el, html, note, table
 from lighttail.dashboard.panels import panels
 from lighttail.dashboard.words import View, sentence
 
@@ -63,22 +63,15 @@ def experiment_page(view: View, manage: bool, signed: bool, asked: View) -> str:
     reader wrote them, and the sentence `error` if they cannot be used."""
     made = panels(view)
     name = view["name"]
-    top = el(
-        "div",
-        el("h1", el("bdi", name), " ", _live("status", made)),
-        as_of(view.get("now")),
-        class_="title",
-    )
+    head = el("h1", el("bdi", name), " ", _live("status", made["status"], "span"))
     content = html(
-        top,
-        el("div", made["alarm"], data_part="alarm", aria_live="polite"),
-        _live("sum", made, "div"),
-        el("div", controls(name, view["status"], manage), data_part="controls"),
-        section("risk", html(loss_form(asked), _live("risk", made, "div"))),
-        *(section(part, _live(part, made, "div")) for part in TITLES if part != "risk"),
-        el(
-            "noscript", el("p", "Without JavaScript this page does not update: load it again.", class_="note")
-        ),
+        el("div", head, as_of(view.get("now")), class_="title"),
+        _live("alarm", made["alarm"], aria_live="polite"),
+        _live("sum", made["sum"]),
+        _live("controls", controls(name, view["status"], manage)),
+        section("risk", html(loss_form(asked), _live("risk", made["risk"]))),
+        *(section(part, _live(part, made[part])) for part in TITLES if part != "risk"),
+        el("noscript", note("Without JavaScript this page does not update: load it again.")),
     )
     whole = el("article", content, data_feed=f"/experiments/{name}/parts")
     return frame(str(name), whole, signed, script=True)
@@ -90,46 +83,41 @@ def as_of(now: float | None) -> Html:
     return el("p", said, class_="note", id="fresh", role="status")
 
 
-def _live(part: str, made: dict[str, Html], name: str = "span") -> Html:
-    return el(name, made[part], data_part=part)
+def _live(part: str, content: Html, name: str = "div", **more: str) -> Html:
+    """What the script replaces."""
+    return el(name, content, data_part=part, **more)
 
 
 def section(part: str, content: Html) -> Html:
     """A panel with its heading."""
-    return el(
-        "section", el("h2", TITLES[part], id=f"h-{part}"), content, aria_labelledby=f"h-{part}", class_=part
-    )
+    head = el("h2", TITLES[part], id=f"h-{part}")
+    return el("section", head, content, aria_labelledby=f"h-{part}", class_=part)
 
 
 def loss_form(asked: View) -> Html:
     """The fields for the loss and the end that the forecast is about."""
-    error = asked.get("error")
+    shape = {"inputmode": "decimal", "size": "8", "autocomplete": "off"}
     fields = [
-        el(
-            "label",
-            said,
-            el(
-                "input",
-                name=name,
-                value="" if asked.get(name) is None else asked[name],
-                inputmode="decimal",
-                size="8",
-                autocomplete="off",
-                aria_describedby="loss-error" if error else None,
-            ),
-        )
+        (said, {"name": name, "value": "" if asked.get(name) is None else asked[name], **shape})
         for name, said in (("loss", "Loss X "), ("horizon", "Pulls at the end "))
     ]
-    said = el("p", error, class_="error", id="loss-error", role="alert") if error else None
-    return el("form", fields, el("button", "Forecast"), said, method="get", class_="ask")
+    return _short_form(fields, "Forecast", asked.get("error"), "loss-error", method="get")
+
+
+def _short_form(fields: list[tuple[str, View]], button: str, error: str | None, id: str, **more: str) -> Html:
+    """A form on one line. fields: what stands before each, and its attributes. id: of the error."""
+    about = id if error else None
+    typed = [el("label", said, el("input", **shape, aria_describedby=about)) for said, shape in fields]
+    wrong = el("p", error, class_="error", id=id, role="alert") if error else None
+    return el("form", typed, el("button", button), wrong, **more, class_="ask")
 
 
 def controls(name: str, status: str, manage: bool) -> Html:
     """Buttons that ask before they change anything."""
     if status == "stopped":
-        return el("p", "The experiment was stopped for good.", class_="note")
+        return note("The experiment was stopped for good.")
     if not manage:
-        return el("p", "Your key may look, and not pause or stop.", class_="note")
+        return note("Your key may look, and not pause or stop.")
     kinds = ("resume" if status == "paused" else "pause", "stop")
     return el("div", [_control(name, kind) for kind in kinds], class_="controls")
 
@@ -138,57 +126,44 @@ def _control(name: str, kind: str) -> Html:
     """A button, and the question that it opens: a popover, which needs no script."""
     word, meaning = CHANGES[kind]
     box, head = f"box-{kind}", f"head-{kind}"
-    question = el(
-        "div",
+    yes = el("button", f"Yes, {kind}", class_=kind)
+    parts = [
         el("h2", f"{word} {name}?", id=head),
         el("p", meaning),
-        el(
-            "form",
-            el("button", f"Yes, {kind}", class_=kind),
-            method="post",
-            action=f"/experiments/{name}/{kind}",
-        ),
+        el("form", yes, method="post", action=f"/experiments/{name}/{kind}"),
         el("button", "No, leave it", type="button", popovertarget=box, popovertargetaction="hide"),
-        id=box,
-        popover="auto",
-        role="dialog",
-        aria_labelledby=head,
-        class_="question",
+    ]
+    question = el(
+        "div", parts, id=box, popover="auto", role="dialog", aria_labelledby=head, class_="question"
     )
     button = el("button", f"{word} …", type="button", popovertarget=box, class_=kind, aria_haspopup="dialog")
     return html(button, question)
 
 
-def experiments_table(found: list[View]) -> Html:
+def experiments_table(summaries: list[View]) -> Html:
     """All experiments."""
+    if not summaries:
+        return note("There is no experiment yet.")
     rows = [
         [
             el("a", el("bdi", one["name"]), href=f"/experiments/{one['name']}"),
-            one["policy"],
-            one["arms"],
-            one["tries"],
+            *(one[field] for field in ("policy", "arms", "tries")),
             el("span", one["status"], class_=f"status {one['status']}"),
             el("strong", one["alarm"], class_="alarm") if one["alarm"] else "none",
         ]
-        for one in found
+        for one in summaries
     ]
     heads = ["experiment", "policy", "arms", "pulls", "status", "alarm"]
-    if not rows:
-        return el("p", "There is no experiment yet.", class_="note")
     return table("All experiments", heads, rows, hidden=True)
 
 
 def list_page(listed: Html, now: float, form: View, manage: bool, signed: bool) -> str:
     """All experiments, and the form for another one. form: its values and errors (`create_form`)."""
-    begin = (
-        create_form(form)
-        if manage
-        else el("p", "Your key may look, and not begin experiments.", class_="note")
-    )
+    begin = create_form(form) if manage else note("Your key may look, and not begin experiments.")
     content = html(
         el("h1", "Experiments"),
         as_of(now),
-        el("div", listed, data_part="list"),
+        _live("list", listed),
         el("section", el("h2", "Begin an experiment", id="h-form"), begin, aria_labelledby="h-form"),
     )
     return frame("Experiments", el("div", content, data_feed="/parts"), signed, script=True)
@@ -196,34 +171,14 @@ def list_page(listed: Html, now: float, form: View, manage: bool, signed: bool) 
 
 def login_page(error: str | None = None) -> str:
     """The page that takes a key."""
+    key = {"name": "key", "type": "password", "autocomplete": "current-password", "required": True}
     content = html(
         el("h1", "A key is needed"),
         el("p", "This server has keys. ", el("code", "lighttail keys add NAME --role manage --keys FILE")),
-        el(
-            "form",
-            el(
-                "label",
-                "Key ",
-                el(
-                    "input",
-                    name="key",
-                    type="password",
-                    autocomplete="current-password",
-                    required=True,
-                    aria_describedby="key-error" if error else None,
-                ),
-            ),
-            el("button", "Enter"),
-            el("p", error, class_="error", id="key-error", role="alert") if error else None,
-            method="post",
-            action="/login",
-            class_="ask",
-        ),
-        el(
-            "p",
+        _short_form([("Key ", key)], "Enter", error, "key-error", method="post", action="/login"),
+        note(
             "The browser does not keep the key, but a cookie that stands for the key for a week and that no "
-            "script can read.",
-            class_="note",
+            "script can read."
         ),
     )
     return frame("A key is needed", content)

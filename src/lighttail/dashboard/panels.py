@@ -8,7 +8,7 @@ from typing import Any
 
 from lighttail.dashboard.charts import law_chart, means_chart, traffic_chart, when
 from lighttail.dashboard.history import BYS, OTHERS
-from lighttail.dashboard.html import Html, el, html, table
+from lighttail.dashboard.html import Html, el, html, note, table
 from lighttail.dashboard.words import (
     WRONG_SHARES,
     View,
@@ -52,6 +52,17 @@ WHY_WORST = (
     "plan promised for the whole experiment."
 )
 IN_AVERAGE = "; the doubt about the means is in the average"
+MANY_OPEN = (
+    "Most trials have no reward. Means are those of the rewards that were told: if only successes are told, "
+    "they are far too high. Tell failures too, or set a window and a default, which close such trials."
+)
+COUNTED = {
+    "open": "open trials, without a reward so far",
+    "told": "rewards that were told",
+    "defaulted": "trials that the window closed",
+    "late": "late rewards, kept and not counted",
+    "amended": "late rewards that replaced the default",
+}
 HOW = {
     "tell": "told",
     "default": "closed by the window",
@@ -63,7 +74,7 @@ HOW = {
 def panels(view: View) -> dict[str, Html]:
     """The content of every panel, by its name."""
     return {
-        "status": status(view),
+        "status": el("span", view["status"], class_=f"status {view['status']}"),
         "alarm": html(alarm(view)),
         "sum": el("p", sentence(view), class_="sum"),
         "risk": risk(view),
@@ -75,14 +86,9 @@ def panels(view: View) -> dict[str, Html]:
     }
 
 
-def status(view: View) -> Html:
-    """One word."""
-    return el("span", view["status"], class_=f"status {view['status']}")
-
-
 def alarm(view: View) -> Html | None:
     """The alarm that is on, or the newest note of an alarm since somebody resumed or changed the settings."""
-    if is_on(view["alarm"]):
+    if view["alarm"] is not None and view["alarm"].get("state") == "on":
         return _stressed(view["alarm"])
     for event in view["history"]["events"]:
         if event["kind"] in ("resume", "settings", "create"):
@@ -91,11 +97,6 @@ def alarm(view: View) -> Html | None:
             over = event.get("about") == "settings.means" and view["contradiction"] is None
             return None if over else _stressed(event)
     return None
-
-
-def is_on(found: View | None) -> bool:
-    """Whether there is an alarm that is not over."""
-    return found is not None and found.get("state") == "on"
 
 
 def _stressed(event: View) -> Html:
@@ -115,25 +116,22 @@ def risk(view: View) -> Html:
     if found is None:
         said = asked["why"] or "The forecast is being made; it takes some seconds."
         return el("p", said, class_="note", role=None if asked["why"] else "status")
-    loss, end = exactly(found["loss"]), f"{found['horizon']:,}"
-    old = made_after(view)
+    loss, end, old = exactly(found["loss"]), f"{found['horizon']:,}", made_after(view)
+    lost = found["so_far"]
     when_lost = f"Lost in the first {old}, on average" if old else "Lost so far, on average"
-    lost = so_far(found["so_far"], view["means_between"] is not None)
-    pair = el(
-        "div",
-        _answer("On average over what the rewards say", found["chance"], IN_AVERAGE),
-        _answer("On the worst problem found that the rewards do not exclude", found["worst"], "", "medium"),
-        _card(when_lost, number(found["so_far"]["value"]), lost, "medium"),
-        class_="answers",
-    )
+    between = so_far(lost, view["means_between"] is not None)
+    average, worst = ((chance_of(one), chance_range(one)) for one in (found["chance"], found["worst"]))
+    cards = [
+        _card("On average over what the rewards say", average[0], average[1] + IN_AVERAGE, "large"),
+        _card("On the worst problem found that the rewards do not exclude", *worst, "medium"),
+        _card(when_lost, number(lost["value"]), between, "medium"),
+    ]
+    law = f"The loss after {end} pulls, in units of reward (the scale of the shares is logarithmic)"
     parts: list[Any] = [
         el("p", f"{the_chance(view)} of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
-        pair,
-        el("p", WHY_WORST, class_="note"),
-        _figure(
-            law_chart(found),
-            f"The loss after {end} pulls, in units of reward (the scale of the shares is logarithmic)",
-        ),
+        el("div", cards, class_="answers"),
+        note(WHY_WORST),
+        _figure(law_chart(found), law),
     ]
     if (limit := limit_words(view)) is not None:
         parts.append(el("p", limit[0], class_="warning" if limit[1] else "kept"))
@@ -142,22 +140,16 @@ def risk(view: View) -> Html:
     parts.append(el("p", f"{said}, the error of the simulation alone)."))
     if means := found["worst"].get("means"):
         shown = ", ".join(f"{arm} {rounded(mean)}" for arm, mean in list(means.items())[:10])
-        parts.append(el("p", f"The means of the worst problem found: {shown}.", class_="note"))
+        parts.append(note(f"The means of the worst problem found: {shown}."))
     if view["means_between"] is None:
-        parts.append(el("p", NO_MEANS, class_="note"))
+        parts.append(note(NO_MEANS))
     if not old and asked["at"] is not None and asked["at"] != view["seq"]:
-        parts.append(el("p", "Something happened since this forecast; a newer one follows.", class_="note"))
+        parts.append(note("Something happened since this forecast; a newer one follows."))
     return html(*parts)
 
 
-def _answer(name: str, estimate: View, more: str = "", size: str = "large") -> Html:
-    return _card(name, chance_of(estimate), chance_range(estimate) + more, size)
-
-
-def _card(name: str, value: str, note: str, size: str) -> Html:
-    return el(
-        "div", el("p", name, class_="answer-name"), el("p", value, class_=size), el("p", note, class_="note")
-    )
+def _card(name: str, value: str, about: str, letters: str) -> Html:
+    return el("div", el("p", name, class_="answer-name"), el("p", value, class_=letters), note(about))
 
 
 def _figure(chart: Html | None, caption: str) -> Html | None:
@@ -172,14 +164,12 @@ def arms(view: View) -> Html:
     if view["arms"] is None:
         estimate = ", ".join(number(one) for one in (view["estimate"] or [])[:20])
         return el("p", f"The actions change at every ask. The estimate of the policy is ({estimate}).")
-    rows = [
-        _arm_row(el("bdi", one["arm"]), one, _limits_of(one, view["no_limits"] is None))
-        for one in view["arms"]
-    ]
+    known = view["no_limits"] is None
+    rows = [_arm_row(el("bdi", one["arm"]), one, _limits_of(one, known)) for one in view["arms"]]
     for name, ones in view["apart"].items():
         rows += [_arm_row(html(el("bdi", one["arm"]), f" ({name})"), one, "–") for one in ones]
     heads = ["arm", "pulls", "rewards", "mean", "95 % limits"]
-    chart = means_chart(view["arms"]) if view["no_limits"] is None else None
+    chart = means_chart(view["arms"]) if known else None
     parts = [
         _figure(chart, "The mean reward of each arm, with limits that hold at all times"),
         table("The arms in numbers", heads, rows),
@@ -187,21 +177,19 @@ def arms(view: View) -> Html:
     ]
     if view["apart"]:
         said = f"The policy does not see the trials of the {' and of the '.join(view['apart'])}."
-        parts.append(el("p", said, class_="note"))
-    if view["no_limits"]:
+        parts.append(note(said))
+    if not known:
         parts.append(el("p", f"There are no limits: {view['no_limits']}.", class_="warning"))
     elif view["rewards"].get("amended"):
         parts.append(el("p", NOT_FINAL, class_="warning"))
     else:
         held = "The limits hold however often you look, as long as "
-        parts.append(el("p", f"{held}{view['rewards_are']}, and the means do not change.", class_="note"))
+        parts.append(note(f"{held}{view['rewards_are']}, and the means do not change."))
     if view.get("old_alone"):
-        said = (
-            f"Trials younger than the window ({lasting(view['settings']['window'])}) are not evidence yet: "
-        )
-        parts.append(el("p", said + "good news comes before bad news.", class_="note"))
+        young = f"Trials younger than the window ({lasting(view['settings']['window'])})"
+        parts.append(note(f"{young} are not evidence yet: good news comes before bad news."))
     if (more := view["arms_count"] - len(view["arms"])) > 0:
-        parts.append(el("p", f"{more:,} more arms have fewer pulls.", class_="note"))
+        parts.append(note(f"{more:,} more arms have fewer pulls."))
     return html(*parts)
 
 
@@ -217,9 +205,8 @@ def _limits_of(one: View, known: bool) -> Html:
 
 
 def _shown(view: View) -> Html | None:
-    if view["best"] is None:
+    if (best := view["best"]) is None:
         return None
-    best = view["best"]
     rows = [
         el(
             "li",
@@ -241,28 +228,25 @@ def _shown(view: View) -> Html | None:
 def traffic(view: View) -> Html:
     """Trials per arm over time, split by who chose the arm; and a table with the sums."""
     past = view["history"]
-    if past["traffic"]["start"] is None:
-        return el("p", "No trial was asked yet.", class_="note")
-    used = {by for span in past["traffic"]["spans"] for _, by, _ in span}
-    keys = [
-        el("li", el("span", "", class_=f"swatch by-{by}"), f"{by}: {WHY[by]}") for by in BYS if by in used
-    ]
+    over_time = past["traffic"]
+    if over_time["start"] is None:
+        return note("No trial was asked yet.")
+    used = {by for span in over_time["spans"] for _, by, _ in span}
+    shown = [by for by in BYS if by in used]
+    keys = [el("li", el("span", "", class_=f"swatch by-{by}"), f"{by}: {WHY[by]}") for by in shown]
     sums: dict[str, dict[str, int]] = {}
     for arm, by, count in past["by"]:
         sums.setdefault(arm, {})[by] = count
-    shown = [by for by in BYS if by in used]
-    order = [arm for arm in (*past["traffic"]["arms"], OTHERS) if arm in sums]
+    order = [arm for arm in (*over_time["arms"], OTHERS) if arm in sums]
     rows = [[el("bdi", arm), *(f"{sums[arm].get(by, 0):,}" for by in shown)] for arm in order]
-    timed = past["traffic"]["unit"] == "seconds"
+    timed = over_time["unit"] == "seconds"
     caption = "Trials per arm over time; the colour says who chose the arm" if timed else "Pulls per arm"
     behind = view["seq"] - past["seq"] if view["seq"] is not None else 0
     return html(
-        _figure(traffic_chart(past["traffic"]), caption),
+        _figure(traffic_chart(over_time), caption),
         el("ul", keys, class_="keys") if timed else None,
         table("Trials by arm and by who chose it", ["arm", *shown], rows) if rows else None,
-        el("p", f"{behind:,} events of the journal are still being read.", class_="note")
-        if behind > 0
-        else None,
+        note(f"{behind:,} events of the journal are still being read.") if behind > 0 else None,
     )
 
 
@@ -271,59 +255,40 @@ def traffic(view: View) -> Html:
 
 def rewards(view: View) -> Html:
     """Open, late and defaulted rewards, and whether shares of traffic are right."""
-    names = {
-        "open": "open trials, without a reward so far",
-        "told": "rewards that were told",
-        "defaulted": "trials that the window closed",
-        "late": "late rewards, kept and not counted",
-        "amended": "late rewards that replaced the default",
-    }
-    found = view["rewards"]
-    rows = [[said, f"{found[name]:,}"] for name, said in names.items() if name in found]
+    counts = view["rewards"]
+    rows = [[said, f"{counts[name]:,}"] for name, said in COUNTED.items() if name in counts]
     past = view["history"]
     parts: list[Any] = [table("Rewards in numbers", ["what", "how many"], rows, hidden=True)]
     if view["time"] is not None and past.get("last_ask") is not None:
         last = past.get("last_reward")
         came = html("The last reward came at ", when(last, seconds=True), ".") if last is not None else None
-        if last is None and not found["told"]:
+        if last is None and not counts["told"]:
             came = html("No reward has come yet.")
         asked = when(past["last_ask"], seconds=True)
         parts.append(el("p", "The last trial was asked at ", asked, ". ", came))
-    if view["settings"].get("window") is not None and found["open"]:
-        said = f"A trial stays open for {lasting(view['settings']['window'])} at most."
-        parts.append(el("p", said, class_="note"))
-    elif found["open"] > found["told"]:
+    if view["settings"].get("window") is not None and counts["open"]:
+        parts.append(note(f"A trial stays open for {lasting(view['settings']['window'])} at most."))
+    elif counts["open"] > counts["told"]:
         parts.append(el("p", MANY_OPEN, class_="warning"))
     return html(*parts, [_share_check(one) for one in past["checks"]])
 
 
-MANY_OPEN = (
-    "Most trials have no reward. Means are those of the rewards that were told: if only successes are told, "
-    "they are far too high. Tell failures too, or set a window and a default, which close such trials."
-)
-
-
-def _share_check(one: View) -> Html:
-    total = sum(one["counts"])
-    floors = one["what"] == "floors"
-    what = "Shares of the floors" if floors else "Share of the holdout, among units"
-    rows = [
-        [
-            el("bdi", group),
-            f"{count:,}",
-            f"{100 * count / total:.3g} %" if total else "–",
-            f"{100 * due:.3g} %",
-        ]
-        for group, count, due in zip(one["groups"], one["counts"], one["shares"], strict=True)
-    ]
+def _share_check(check: View) -> Html:
+    total, p = sum(check["counts"]), check["p"]
+    floors = check["what"] == "floors"
     heads = [*(("who chose", "trials") if floors else ("group", "units")), "share", "should be"]
+    rows = []
+    for group, count, due in zip(check["groups"], check["counts"], check["shares"], strict=True):
+        share = f"{100 * count / total:.3g} %" if total else "–"
+        rows.append([el("bdi", group), f"{count:,}", share, f"{100 * due:.3g} %"])
+    verdict = note(f"The counts do not contradict what the shares should be (p = {p:.2g}).")
     if not total:
-        return html(table(what, heads, rows), el("p", "There is nothing to check yet.", class_="note"))
-    if one["p"] < WRONG_SHARES:
-        verdict = f"The shares are wrong (p = {one['p']:.1g}): look for a fault before you believe a mean."
-        return html(table(what, heads, rows), el("p", verdict, class_="warning"))
-    verdict = f"The counts do not contradict what the shares should be (p = {one['p']:.2g})."
-    return html(table(what, heads, rows), el("p", verdict, class_="note"))
+        verdict = note("There is nothing to check yet.")
+    elif p < WRONG_SHARES:
+        wrong = f"The shares are wrong (p = {p:.1g}): look for a fault before you believe a mean."
+        verdict = el("p", wrong, class_="warning")
+    what = "Shares of the floors" if floors else "Share of the holdout, among units"
+    return html(table(what, heads, rows), verdict)
 
 
 # What happened
@@ -332,31 +297,21 @@ def _share_check(one: View) -> Html:
 def events(view: View) -> Html:
     """The last events that are no trials, and the last trials."""
     past = view["history"]
-    listed = [
-        el(
-            "li",
-            when(event["time"]),
-            " ",
-            el("strong", event_words(event)) if _is_alarm(event) else event_words(event),
-            class_="alarm" if _is_alarm(event) else None,
-        )
-        for event in past["events"]
-    ]
+    listed = []
+    for event in past["events"]:
+        rings = event["kind"] == "alarm" and event.get("state") != "over"
+        said = el("strong", event_words(event)) if rings else event_words(event)
+        listed.append(el("li", when(event["time"]), " ", said, class_="alarm" if rings else None))
     rows = [
         [one["id"], when(one["time"]), el("bdi", one["arm"]), one["by"], el("bdi", one["unit"]), _reward(one)]
         for one in past["trials"]
     ]
     heads = ["trial", "asked", "arm", "chosen by", "unit", "reward"]
+    last = table("The last trials", heads, rows, hidden=True)
     return html(
-        el("ol", listed, class_="events") if listed else el("p", "Nothing is recorded.", class_="note"),
-        el("details", el("summary", "The last trials"), table("The last trials", heads, rows, hidden=True))
-        if rows
-        else None,
+        el("ol", listed, class_="events") if listed else note("Nothing is recorded."),
+        el("details", el("summary", "The last trials"), last) if rows else None,
     )
-
-
-def _is_alarm(event: View) -> bool:
-    return bool(event["kind"] == "alarm" and event.get("state") != "over")
 
 
 def _reward(trial: View) -> str:
@@ -365,21 +320,13 @@ def _reward(trial: View) -> str:
 
 def settings(view: View) -> Html:
     """The settings, in words and as JSON."""
-    found = view["settings"]
-    rows = [
-        ["policy", view["policy"]],
-        ["horizon", "none" if view["horizon"] is None else f"{view['horizon']:,}"],
-    ]
-    said = {"window": lasting(found["window"])} if found.get("window") is not None else {}
-    rows += [[name, plainly(value)] for name, value in {**found, **said}.items()]
+    known, horizon = view["settings"], view["horizon"]
+    said = {"window": lasting(known["window"])} if known.get("window") is not None else {}
+    rows = [["policy", view["policy"]], ["horizon", "none" if horizon is None else f"{horizon:,}"]]
+    rows += [[name, plainly(value)] for name, value in {**known, **said}.items()]
+    lines = json.dumps(known, indent=1).splitlines()
+    plain = el("pre", Html("\n".join(map(html, lines))))  # as lines, whose ends are no hidden signs
     return html(
         table("The settings", ["setting", "value"], rows, hidden=True),
-        el("details", el("summary", "As JSON"), el("pre", _lines(json.dumps(found, indent=1))))
-        if found
-        else None,
+        el("details", el("summary", "As JSON"), plain) if known else None,
     )
-
-
-def _lines(text: str) -> Html:
-    """A text of several lines, in which the ends of lines are no hidden signs."""
-    return Html("\n".join(map(html, text.splitlines())))

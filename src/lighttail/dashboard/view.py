@@ -12,8 +12,10 @@ from lighttail.dashboard.history import MOST_ARMS, OTHERS, Spans
 from lighttail.dashboard.words import View
 from lighttail.forecasting import believed_limits
 from lighttail.inference import BoundedRewards, Evidence, Limits, contradiction, lead
+from lighttail.inference.evidence import Heard
 from lighttail.online import Experiment
 from lighttail.online.overview import Overview, overview
+from lighttail.outcomes.estimates import finite
 
 DEFAULT_PART = 0.05  # of the largest possible loss: the loss that a page asks about if nobody names one
 MOST_SHOWN = 200  # arms in a view
@@ -55,7 +57,7 @@ def arms_view(
     rows = [
         {
             **{"arm": str(arm), "tries": int(count), "heard": int(heard[arm][0])},
-            **_limits(limits.get(arm, Limits(_mean(*heard[arm]), -math.inf, math.inf))),
+            **_limits(limits.get(arm, Limits(Heard(*heard[arm]).mean, -math.inf, math.inf))),
             "retired": arm in retired,
         }
         for arm, count in tries.items()
@@ -74,12 +76,8 @@ def arms_view(
     }
 
 
-def _mean(times: int, total: float) -> float:
-    return total / times if times else math.nan
-
-
-def _limits(found: Limits) -> View:
-    return {name: value if math.isfinite(value) else None for name, value in found._asdict().items()}
+def _limits(limits: Limits) -> View:
+    return {name: finite(value) for name, value in limits._asdict().items()}
 
 
 def _said(evidence: Evidence) -> str:
@@ -108,6 +106,11 @@ def default_loss(
     return float(f"{DEFAULT_PART * horizon * min(spans):.0e}")
 
 
+def status_word(summary: View) -> str:
+    """Where an experiment of the service stands."""
+    return "stopped" if summary["stopped"] else "paused" if summary["paused"] else "running"
+
+
 def service_view(summary: View, history: View, arms: View | None, risk: View) -> View:
     """The view of an experiment of the service.
 
@@ -116,15 +119,10 @@ def service_view(summary: View, history: View, arms: View | None, risk: View) ->
     events = summary["events"]
     apart = {name: summary[name] for name in ("holdout", "fallback")}
     return {
-        "name": summary["name"],
-        "policy": summary["policy"],
-        "horizon": summary["horizon"],
-        "pulls": summary["pulls"],
+        **{name: summary[name] for name in ("name", "policy", "horizon", "pulls")},
         "trials": sum(summary["asked"].values()),
-        "status": "stopped" if summary["stopped"] else "paused" if summary["paused"] else "running",
-        "seq": summary["seq"],
-        "time": summary["time"],
-        "settings": summary["settings"],
+        "status": status_word(summary),
+        **{name: summary[name] for name in ("seq", "time", "settings")},
         "means_between": summary["settings"].get("means"),
         "dim": summary["dim"],
         "estimate": summary.get("estimate"),
@@ -163,14 +161,7 @@ def risk_view(
 
     why: the sentence that says why there is no forecast. waiting: whether one is being made. at: the event
     after which the forecast was made."""
-    return {
-        "loss": loss,
-        "horizon": horizon,
-        "forecast": forecast,
-        "why": why,
-        "waiting": waiting,
-        "at": at,
-    }
+    return {"loss": loss, "horizon": horizon, "forecast": forecast, "why": why, "waiting": waiting, "at": at}
 
 
 def experiment_view(
@@ -187,7 +178,8 @@ def experiment_view(
     now = overview(experiment)
     evidence = BoundedRewards() if rewards is None else rewards
     end = experiment.horizon if horizon is None else horizon
-    ends = believed_limits(more.get("between"))
+    between, first = more.get("between"), experiment.began_with
+    ends = believed_limits(between)
     means = None if ends is None else {"low": ends[0], "high": ends[1]}
     asked = default_loss(end, evidence, means) if loss is None else loss
     risk = risk_view(asked, end)
@@ -205,14 +197,7 @@ def experiment_view(
         **{"name": name, "policy": str(experiment.policy), "horizon": experiment.horizon},
         **{"pulls": now.pulls, "trials": now.pulls, "status": "running", "seq": None, "time": None},
         **{"settings": {}, "means_between": means, "dim": None, "estimate": None},
-        **arms_view(
-            now.tries,
-            now.heard,
-            evidence,
-            now.retired,
-            first=experiment.began_with,
-            between=more.get("between"),
-        ),
+        **arms_view(now.tries, now.heard, evidence, now.retired, first=first, between=between),
         "apart": {},
         "rewards": {"open": now.open, "told": sum(n for n, _ in now.heard.values())},
         "alarm": None,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lighttail.checks import number, positive, refuse
+from lighttail.checks import accept, number, positive, refuse
 from lighttail.noises import Bernoulli, Gaussian, Noise
 from lighttail.records import Floats
 
@@ -35,6 +35,11 @@ class Heard(NamedTuple):
 
     times: float
     total: float
+
+    @property
+    def mean(self) -> float:
+        """The mean reward; nan if nothing was heard."""
+        return self.total / self.times if self.times else math.nan
 
 
 class Evidence(ABC):
@@ -103,8 +108,7 @@ class SubGaussianRewards(Evidence):
     tuned_at: float = TUNED_AT
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", positive("sigma", self.sigma))
-        object.__setattr__(self, "tuned_at", positive("tuned_at", self.tuned_at))
+        accept(self, sigma=positive, tuned_at=positive)
 
     @cached_property
     def rho(self) -> float:
@@ -125,7 +129,7 @@ class SubGaussianRewards(Evidence):
         if heard.times == 0:
             return -math.inf, math.inf
         radius = math.sqrt(2.0 * self._spread(heard) * (log_limit + self._grown(heard)))
-        return heard.total / heard.times - radius, heard.total / heard.times + radius
+        return heard.mean - radius, heard.mean + radius
 
     def difference(self, one: Heard, other: Heard, log_limit: float) -> tuple[float, float]:
         """In closed form: for a difference that is off by D, the least sum of the two squares is
@@ -134,7 +138,7 @@ class SubGaussianRewards(Evidence):
             return -math.inf, math.inf
         spread = self._spread(one) + self._spread(other)
         radius = math.sqrt(2.0 * spread * (log_limit + self._grown(one) + self._grown(other)))
-        middle = other.total / other.times - one.total / one.times
+        middle = other.mean - one.mean
         return middle - radius, middle + radius
 
     @property
@@ -182,8 +186,7 @@ class BoundedRewards(Evidence):
         low, high = number("low", self.low), number("high", self.high)
         if not (low < high and math.isfinite(high - low)):
             raise refuse("high", self.high, f"a finite number above low ({low:g})")
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
+        accept(self, low=number, high=number)
 
     def check(self, field: str, heard: Heard) -> None:
         least, most = heard.times * self.low, heard.times * self.high

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from lighttail.checks import BadInput, fraction, number, refuse, whole
@@ -85,13 +86,11 @@ def confidence_sequences(
     True
     """
     arms, means, error = _means(heard, evidence, level, first)
-    names = list(arms)
+    places = {arm: place for place, arm in enumerate(arms)}
     differences = {}
-    for place, one in enumerate(names):
-        for later, other in enumerate(names[place + 1 :], place + 1):
-            limit = -math.log(error * part_of_pair(later, len(names), first))
-            ends = _difference(evidence, arms[one], arms[other], limit)
-            differences[one, other] = Limits(_mean(arms[other]) - _mean(arms[one]), *ends)
+    for one, other in combinations(arms, 2):
+        part = part_of_pair(places[other], len(arms), first)
+        differences[one, other] = _difference(evidence, arms[one], arms[other], error * part)
     return Sequences(means, differences, 1.0 - error)
 
 
@@ -132,18 +131,18 @@ def lead(
     """
     arms, means, error = _means(heard, evidence, level, first)
     places = {arm: place for place, arm in enumerate(arms)}
-    known = [arm for arm, one in arms.items() if one.times]
+    known = [arm for arm, heard_of in arms.items() if heard_of.times]
     best = max(known, key=lambda arm: means[arm].value, default=None)
     ahead: dict[Any, Limits] = {}
-    for arm, one in arms.items() if best is not None else ():
+    for arm, (value, low, high) in means.items() if known else ():
         if arm == best:
             continue
         if len(arms) <= MOST_PAIRED:
             part = part_of_pair(max(places[arm], places[best]), len(arms), first)
-            limits = _difference(evidence, one, arms[best], -math.log(error * part))
+            ahead[arm] = _difference(evidence, arms[arm], arms[best], error * part)
         else:
-            limits = (means[best].low - means[arm].high, means[best].high - means[arm].low)
-        ahead[arm] = Limits(means[best].value - means[arm].value, *limits)
+            top = means[best]
+            ahead[arm] = Limits(top.value - value, top.low - high, top.high - low)
     return Lead(means, best, ahead, 1.0 - error)
 
 
@@ -193,7 +192,7 @@ def _means(
         raise refuse("heard", heard, "the rewards of at least two arms")
     parts = parts_of_error(len(arms), first)
     means = {
-        arm: Limits(_mean(one), *evidence.limits(one, -math.log(error * part)))
+        arm: Limits(one.mean, *evidence.limits(one, -math.log(error * part)))
         for (arm, one), part in zip(arms.items(), parts, strict=True)
     }
     return arms, means, error
@@ -213,18 +212,18 @@ def share_mismatch(counts: Sequence[int], shares: Sequence[float]) -> float:
     >>> share_mismatch([9030, 970], [0.9, 0.1]), f"{share_mismatch([9300, 700], [0.9, 0.1]):.1e}"
     (1.0, '1.2e-22')
     """
-    found = [whole("counts", count, 0) for count in counts]
+    counts = [whole("counts", count, 0) for count in counts]
     due = [number("shares", share) for share in shares]
-    if len(found) != len(due) or len(due) < 2:
-        raise refuse("shares", list(shares), f"at least two shares, one for each of {len(found)} counts")
+    if len(counts) != len(due) or len(due) < 2:
+        raise refuse("shares", list(shares), f"at least two shares, one for each of {len(counts)} counts")
     if min(due) < 0.0 or not math.isclose(sum(due), 1.0, abs_tol=1e-9):
         raise refuse("shares", list(shares), "numbers from 0 that add up to 1")
-    if any(count and share == 0.0 for count, share in zip(found, due, strict=True)):
+    if any(count and share == 0.0 for count, share in zip(counts, due, strict=True)):
         return 0.0
-    groups, units = len(due), sum(found)
+    groups, units = len(due), sum(counts)
     mixed = math.lgamma(groups / 2.0) - math.lgamma(units + groups / 2.0) - groups * math.lgamma(0.5)
-    mixed += sum(math.lgamma(count + 0.5) for count in found)
-    expected = sum(count * math.log(share) for count, share in zip(found, due, strict=True) if count)
+    mixed += sum(math.lgamma(count + 0.5) for count in counts)
+    expected = sum(count * math.log(share) for count, share in zip(counts, due, strict=True) if count)
     return min(1.0, math.exp(min(0.0, expected - mixed)))
 
 
@@ -275,17 +274,14 @@ def _checked(arm: Any, pair: Any, evidence: Evidence) -> Heard:
     return heard
 
 
-def _difference(evidence: Evidence, one: Heard, other: Heard, log_limit: float) -> tuple[float, float]:
-    """The limits of mean(other) - mean(one), as the overlap of two intervals.
+def _difference(evidence: Evidence, one: Heard, other: Heard, error: float) -> Limits:
+    """mean(other) - mean(one) with its limits, which are the overlap of two intervals.
 
     Half of the error is for the bet on both means, which is narrower for arms with similar numbers of
     rewards; a quarter each is for the intervals of the two means, whose difference is narrower if one arm has
     far fewer rewards.
     """
+    log_limit = -math.log(error)
     low, high = evidence.difference(one, other, log_limit + math.log(2.0))
     here, there = (evidence.limits(heard, log_limit + math.log(4.0)) for heard in (one, other))
-    return max(low, there[0] - here[1]), min(high, there[1] - here[0])
-
-
-def _mean(heard: Heard) -> float:
-    return heard.total / heard.times if heard.times else math.nan
+    return Limits(other.mean - one.mean, max(low, there[0] - here[1]), min(high, there[1] - here[0]))

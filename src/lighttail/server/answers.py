@@ -27,9 +27,9 @@ class Answer(NamedTuple):
     headers: tuple[Pair, ...] = (JSON, NO_STORE)
 
 
-def json_answer(value: Any, status: int = 200) -> Answer:
-    """A value as JSON."""
-    return Answer(status, encode(value).encode("ascii"))
+def json_answer(value: Any, status: int = 200, *more: Pair) -> Answer:
+    """A value as JSON. more: further headers."""
+    return Answer(status, encode(value).encode("ascii"), (JSON, NO_STORE, *more))
 
 
 def text_answer(kind: str, content: bytes | AsyncIterator[bytes]) -> Answer:
@@ -37,25 +37,22 @@ def text_answer(kind: str, content: bytes | AsyncIterator[bytes]) -> Answer:
     return Answer(200, content, ((b"content-type", KINDS[kind]), NO_STORE))
 
 
-def problem(error: BadInput, status: int | None = None, *more: Pair) -> Answer:
+def problem(error: BadInput, *more: Pair) -> Answer:
     """A refusal, with its field, value, what is allowed, and one sentence."""
-    status = status_of(error) if status is None else status
-    answer = json_answer({"error": error.to_dict()}, status)
+    status = status_of(error)
     later = (RETRY,) if status == UNAVAILABLE else ()
-    return answer._replace(headers=(*answer.headers, *later, *more))
+    return json_answer({"error": error.to_dict()}, status, *later, *more)
 
 
 async def send_answer(answer: Answer, send: Send) -> None:
     """Send an answer whole, or page by page."""
-    content = answer.content
+    content, headers = answer.content, [*answer.headers, NO_SNIFFING]
     if isinstance(content, bytes):
-        size = (b"content-length", b"%d" % len(content))
-        headers = [size, *answer.headers, NO_SNIFFING]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        headers.insert(0, (b"content-length", b"%d" % len(content)))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    if isinstance(content, bytes):
         await send({"type": "http.response.body", "body": content})
         return
-    headers = [*answer.headers, NO_SNIFFING]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     async for page in content:
         await send({"type": "http.response.body", "body": page, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

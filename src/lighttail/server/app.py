@@ -29,7 +29,7 @@ from lighttail.server.shapes import ProblemAnswer, SummaryAnswer
 from lighttail.server.visits import page_answer, refusal_page
 from lighttail.server.watch import Webhook
 
-WHY = {
+WHY: dict[Any, str] = {
     400: "The request is wrong.",
     401: "A key is needed.",
     403: "The key has another role, or the host or origin is foreign.",
@@ -39,11 +39,13 @@ WHY = {
     413: "The body is too large.",
     415: "The content type is not JSON.",
     503: "Not now; the same request may be sent again.",
+    "default": "Any other refusal has the same form.",
 }
 READS, WRITES = (401, 403, 503), (400, 401, 403, 408, 413, 415, 503)
 LOOK_EVERY, LOOK_SOON = 60.0, 1.0  # seconds, the second if the journal could not be read
 EXPERIMENT = "/v1/experiments/{name}"
 ABOUT = "Adaptive experiments that several programs share. Every reward counts exactly once."
+TEXT = {"schema": {"type": "string"}}
 BEARER = {"type": "http", "scheme": "bearer", "description": "A key of the server, if it has keys."}
 
 
@@ -83,8 +85,7 @@ def made_app(
     routes = Routes(office, meter, webhook)
     dashboard = Dashboard(routes, guard.sessions)
     add_routes(app, routes)
-    view = {"response_model": dict[str, Any]}
-    add(app, "GET", f"{EXPERIMENT}/view", dashboard.view, "read", 400, 404, **view)
+    add(app, "GET", f"{EXPERIMENT}/view", dashboard.view, "read", 400, 404, response_model=dict[str, Any])
     pages = Pages(app)
     for path, page in (("/docs", pages.docs), ("/openapi.json", pages.openapi)):
         app.add_api_route(path, page, methods=["GET"], include_in_schema=False, response_model=None)
@@ -115,8 +116,8 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
     """The routes with the roles that they need. The two that are used most come first."""
     add(app, "POST", f"{EXPERIMENT}/ask", routes.ask, "ask", 404, 409)
     add(app, "POST", f"{EXPERIMENT}/tell", routes.tell, "ask", 404, 409)
-    made: Any = {"model": SummaryAnswer, "description": "The experiment is there already."}
-    new = {"status_code": 201, "response_model": SummaryAnswer, "responses": {200: made}}
+    old: Any = {"model": SummaryAnswer, "description": "The experiment is there already."}
+    new = {"status_code": 201, "response_model": SummaryAnswer, "responses": {200: old}}
     add(app, "POST", "/v1/experiments", routes.create, "manage", 409, **new)
     add(app, "GET", "/v1/experiments", routes.listed, "read")
     add(app, "GET", EXPERIMENT, routes.summary, "read", 404)
@@ -125,12 +126,12 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
     add(app, "POST", f"{EXPERIMENT}/arms", routes.arms, "manage", 404, 409)
     add(app, "POST", f"{EXPERIMENT}/settings", routes.settings, "manage", 404, 409)
     add(app, "GET", f"{EXPERIMENT}/state", routes.state, "read", 404, response_model=dict[str, Any])
-    lines = {"responses": {200: {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}}}}
+    lines = {"responses": {200: {"content": {"application/x-ndjson": TEXT}}}}
     add(app, "GET", f"{EXPERIMENT}/journal", routes.journal, "read", 400, 404, **lines)
     add(app, "GET", f"{EXPERIMENT}/forecast", routes.forecast, "read", 400, 404, 409)
     add(app, "GET", "/healthz", routes.alive, None)
     add(app, "GET", "/readyz", routes.ready, None)
-    text = {"responses": {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}}
+    text = {"responses": {200: {"content": {"text/plain": TEXT}}}}
     add(app, "GET", "/metrics", routes.metrics, "read", **text)
 
 
@@ -138,12 +139,8 @@ def add(
     app: FastAPI, method: str, path: str, endpoint: Any, role: str | None, *refusals: int, **more: Any
 ) -> None:
     """Add a route. role: what one must be allowed to do. refusals: the statuses besides the usual ones."""
-    usual = WRITES if method == "POST" else READS
-    statuses = sorted({*refusals, *usual})
-    answers: dict[Any, Any] = {
-        status: {"model": ProblemAnswer, "description": WHY[status]} for status in statuses
-    }
-    answers["default"] = {"model": ProblemAnswer, "description": "Any other refusal has the same form."}
+    statuses = sorted({*refusals, *(WRITES if method == "POST" else READS)})
+    answers: Any = {key: {"model": ProblemAnswer, "description": WHY[key]} for key in (*statuses, "default")}
     answers |= more.pop("responses", {})
     said = str(endpoint.__doc__)
     needs = f" Needs a key with the role {role}, if the server has keys." if role else ""
@@ -164,27 +161,20 @@ class Pages:
 
     async def docs(self) -> Answer:
         """The routes, from the OpenAPI document."""
-        found = self.app.openapi()
-        rows = [
-            [
-                el("code", f"{method.upper()} {path}", class_="whole"),
-                operation["description"],
-                _body(operation),
-            ]
-            for path, operations in found["paths"].items()
-            for method, operation in operations.items()
-        ]
-        shapes = [
-            (
-                el("h3", name, id=name),
-                el("p", " ".join(shape.get("description", "").split())),
-                el("ul", _fields(shape)),
-            )
-            for name, shape in found["components"]["schemas"].items()
-        ]
+        document = self.app.openapi()
+        rows, shapes = [], []
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                route = el("code", f"{method.upper()} {path}", class_="whole")
+                body = _body(operation)
+                link = None if body is None else el("a", body, href=f"#{body}")
+                rows.append([route, operation["description"], link])
+        for name, shape in document["components"]["schemas"].items():
+            said = " ".join(shape.get("description", "").split())
+            shapes += [el("h3", name, id=name), el("p", said), el("ul", _fields(shape))]
         content = html(
             el("h1", "Routes"),
-            el("p", found["info"]["description"]),
+            el("p", document["info"]["description"]),
             el("div", table("All routes", ["route", "what it does", "body"], rows, True), class_="routes"),
             el("p", "For programs: ", el("a", "the OpenAPI document", href="/openapi.json"), "."),
             el("h2", "Shapes"),
@@ -193,24 +183,20 @@ class Pages:
         return page_answer(frame("Routes", content))
 
 
-def _body(operation: dict[str, Any]) -> Html | None:
-    """The link to the shape of the body that a route takes."""
-    if "requestBody" not in operation:
+def _body(operation: dict[str, Any]) -> str | None:
+    """The shape of the body that a route takes; None if it takes none."""
+    if (body := operation.get("requestBody")) is None:
         return None
-    name = _shape_of(operation["requestBody"]["content"]["application/json"]["schema"])
-    return el("a", name, href=f"#{name}")
+    return _shape_of(body["content"]["application/json"]["schema"])
 
 
 def _fields(shape: dict[str, Any]) -> list[Html]:
-    needed = shape.get("required", [])
-    return [
-        el(
-            "li",
-            el("code", name),
-            f"{'' if name in needed else ' (optional)'} {_kind(field)} {field.get('description', '')}",
-        )
-        for name, field in shape.get("properties", {}).items()
-    ]
+    needed, fields = shape.get("required", []), []
+    for name, field in shape.get("properties", {}).items():
+        optional = "" if name in needed else " (optional)"
+        said = f"{optional} {_kind(field)} {field.get('description', '')}"
+        fields.append(el("li", el("code", name), said))
+    return fields
 
 
 def _kind(field: dict[str, Any]) -> str:
@@ -229,19 +215,13 @@ def _shape_of(field: dict[str, Any]) -> str:
 def document_of(app: FastAPI) -> dict[str, Any]:
     """The document, made once. A key is needed if the server has keys, and by no route for probes."""
     if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, description=ABOUT, routes=app.routes)
-        made["components"]["securitySchemes"] = {"key": BEARER}
-        for path in made["paths"].values():
-            for operation in path.values():
-                if operation.pop("x-role", None) is not None:
-                    operation["security"] = [{}, {"key": []}]
-                _optional_body(operation, made["components"]["schemas"])
-        app.openapi_schema = made
+        document = get_openapi(title=app.title, version=app.version, description=ABOUT, routes=app.routes)
+        shapes = document["components"]["schemas"]
+        document["components"]["securitySchemes"] = {"key": BEARER}
+        for operation in (one for path in document["paths"].values() for one in path.values()):
+            if operation.pop("x-role", None) is not None:
+                operation["security"] = [{}, {"key": []}]
+            if (body := _body(operation)) is not None:  # a body without a needed field may be left out
+                operation["requestBody"]["required"] = bool(shapes[body].get("required"))
+        app.openapi_schema = document
     return app.openapi_schema
-
-
-def _optional_body(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """Say that a body may be left out if it has no field that must be given."""
-    if (body := operation.get("requestBody")) is not None:
-        name = _shape_of(body["content"]["application/json"]["schema"])
-        body["required"] = bool(schemas[name].get("required"))

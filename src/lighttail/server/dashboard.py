@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from typing import Any
 
@@ -12,17 +13,17 @@ from starlette.concurrency import run_in_threadpool
 from lighttail.checks import BadInput, whole
 from lighttail.dashboard import form, page
 from lighttail.dashboard.html import Html
-from lighttail.dashboard.panels import is_on, panels
-from lighttail.dashboard.view import arms_view, default_loss, risk_view, service_view
+from lighttail.dashboard.panels import panels
+from lighttail.dashboard.view import arms_view, default_loss, risk_view, service_view, status_word
 from lighttail.dashboard.words import View
 from lighttail.inference import Evidence, evidence_of
+from lighttail.live.alarms import is_on
 from lighttail.live.errors import status_of
 from lighttail.live.requests import Change, Look
 from lighttail.outcomes.format import chance
 from lighttail.reading.numbers import parse_number, parse_whole
 from lighttail.server.answers import Answer, json_answer
 from lighttail.server.forecasts import outlook_module
-from lighttail.server.gate import HEADERS
 from lighttail.server.guard import Sessions, token_cookie, tokens_of
 from lighttail.server.looks import Asked, Histories, Outlooks, keep
 from lighttail.server.routes import PATIENCE, ExperimentName, Horizon, Loss, Routes
@@ -44,7 +45,7 @@ class Dashboard:
         self.routes, self.sessions = routes, sessions
         self.histories = Histories(routes.office.journal)
         self.outlooks = Outlooks(routes.forecast)
-        self._kept: dict[str, tuple[int, float, View]] = {}
+        self._arms_of: dict[str, tuple[int, float, View]] = {}
         self._shown: dict[Any, tuple[float, asyncio.Task[Panels]]] = {}
 
     # Views
@@ -58,37 +59,38 @@ class Dashboard:
         history = await run_in_threadpool(self.histories.look, name)
         evidence: Evidence = evidence_of(summary["settings"].get("rewards"))
         if summary["arms"] is None:
-            risk = risk_view(loss, horizon, why="There is no forecast: the actions change at every ask.")
-            return self._dated(service_view(summary, history, None, risk))
-        arms = await self._arms(summary, evidence)
-        against = arms["contradiction"]
-        risk = await self._risk(summary, evidence, loss, horizon, patience if against is None else 0.0)
-        if against is not None:  # a forecast of a moment ago would be wrong, too
-            why = f"There is no forecast: the rewards contradict settings.means: {against}."
-            risk |= {"forecast": None, "why": why, "waiting": False}
-        return self._dated(service_view(summary, history, arms, risk))
+            arms, why = None, "There is no forecast: the actions change at every ask."
+            risk = risk_view(loss, horizon, why=why)
+        else:
+            arms = await self._arms(summary, evidence)
+            against = arms["contradiction"]
+            risk = await self._risk(summary, evidence, loss, horizon, patience if against is None else 0.0)
+            if against is not None:  # a forecast of a moment ago would be wrong, too
+                why = f"There is no forecast: the rewards contradict settings.means: {against}."
+                risk |= {"forecast": None, "why": why, "waiting": False}
+        return {**service_view(summary, history, arms, risk), "now": self._now()}
 
     async def _arms(self, summary: View, evidence: Evidence) -> View:
         """The arms with their limits: those of a moment ago, if many people look at once. Rewards that are
         no evidence have no limits."""
         name, now = summary["name"], time.monotonic()
-        kept = self._kept.get(name)
-        if kept is not None and now - kept[1] < (LONGER if kept[0] == summary["seq"] else MOMENT):
-            return kept[2]
+        seq, at, arms = self._arms_of.get(name, (0, -math.inf, {}))
+        if now - at < (LONGER if seq == summary["seq"] else MOMENT):
+            return arms
         await outlook_module()  # which the desk imports, and must not wait for
         heard, why = await self.routes.desk_of(name, Look("heard"))
         tries = {arm: summary["tries"].get(arm, 0) for arm in heard}
         first = len(summary["arms"]) - summary["joined"]
         means = summary["settings"].get("means")
         between = None if means is None else (means["low"], means["high"])
-        about = (tries, heard, evidence, summary["retired"], why, first, between)
-        made = await run_in_threadpool(arms_view, *about)
-        made["old_alone"] = why is None and summary["settings"].get("window") is not None
-        keep(self._kept, name, (summary["seq"], now, made))
-        return made
+        retired = summary["retired"]
+        arms = await run_in_threadpool(arms_view, tries, heard, evidence, retired, why, first, between)
+        arms["old_alone"] = why is None and summary["settings"].get("window") is not None
+        keep(self._arms_of, name, (summary["seq"], now, arms))
+        return arms
 
-    def _dated(self, view: View) -> View:
-        return {**view, "now": float(self.routes.office.clock())}
+    def _now(self) -> float:
+        return float(self.routes.office.clock())
 
     async def _risk(
         self, summary: View, evidence: Evidence, loss: float | None, horizon: int | None, patience: float
@@ -111,14 +113,13 @@ class Dashboard:
         return await self._index(visit, {"values": form.from_link(visit.texts)})
 
     async def _index(self, visit: Visit, filled: View, status: int = 200) -> Answer:
-        now = float(self.routes.office.clock())
-        text = page.list_page(await self._list(), now, filled, "manage" in visit.may, visit.signed)
-        return page_answer(text, status)
+        now, manage = self._now(), "manage" in visit.may
+        return page_answer(page.list_page(await self._list(), now, filled, manage, visit.signed), status)
 
     async def index_parts(self, visit: Visit) -> Answer:
         """The list of experiments, which the script replaces."""
         listed = await self._list()
-        return json_answer({"now": float(self.routes.office.clock()), "parts": {"list": listed}})
+        return json_answer({"now": self._now(), "parts": {"list": listed}})
 
     async def _list(self) -> Html:
         names = await run_in_threadpool(self.routes.office.names)
@@ -138,34 +139,33 @@ class Dashboard:
             "policy": one["policy"],
             "arms": f"vectors of {one['dim']}" if one["arms"] is None else f"{len(one['arms']):,}",
             "tries": f"{one['pulls']:,}{due}",
-            "status": "stopped" if one["stopped"] else "paused" if one["paused"] else "running",
+            "status": status_word(one),
             "alarm": f"{chance(alarm['chance'])} > {chance(alarm['limit'])}" if is_on(alarm) else None,
         }
 
     async def experiment(self, visit: Visit, name: str) -> Answer:
         """The page of an experiment."""
-        asked = {key: visit.texts.get(key) for key in ("loss", "horizon")}
-        loss, horizon, error = question_of(asked)
+        texts = visit.texts
+        loss, horizon, error = question_of(texts)
         view = await self._view(name, loss, horizon, FIRST_FORECAST)
-        shown = {key: asked[key] or written(view["risk"][key]) for key in asked}
-        manage = "manage" in visit.may
-        text = page.experiment_page(view, manage, visit.signed, {**shown, "error": error})
+        asked = {key: texts.get(key) or written(view["risk"][key]) for key in ("loss", "horizon")}
+        text = page.experiment_page(view, "manage" in visit.may, visit.signed, {**asked, "error": error})
         return page_answer(text, 400 if error else 200)
 
     async def parts(self, visit: Visit, name: str) -> Answer:
         """The panels of an experiment's page, which the script replaces."""
-        loss, horizon, _ = question_of({key: visit.texts.get(key) for key in ("loss", "horizon")})
+        loss, horizon, _ = question_of(visit.texts)
         view, made = await self._panels(name, loss, horizon)
         controls = page.controls(name, view["status"], "manage" in visit.may)
         return json_answer({"now": view["now"], "parts": {**made, "controls": controls}})
 
     async def _panels(self, *asked: Any) -> Panels:
         """The view and its panels; many people who look at once see the same."""
-        kept = self._shown.get(asked)
-        if kept is None or (kept[1].done() and time.monotonic() - kept[0] > MOMENT):
-            kept = (time.monotonic(), asyncio.create_task(self._make_panels(*asked)))
-            keep(self._shown, asked, kept)
-        return await asyncio.shield(kept[1])
+        shown = self._shown.get(asked)
+        if shown is None or (shown[1].done() and time.monotonic() - shown[0] > MOMENT):
+            shown = (time.monotonic(), asyncio.create_task(self._make_panels(*asked)))
+            keep(self._shown, asked, shown)
+        return await asyncio.shield(shown[1])
 
     async def _make_panels(self, name: str, loss: float | None, horizon: int | None) -> Panels:
         view = await self._view(name, loss, horizon, 0.0)
@@ -184,8 +184,7 @@ class Dashboard:
 
     async def change(self, visit: Visit, name: str) -> Answer:
         """Pause, resume or stop, as the last word of the route says, and show the page again."""
-        kind = visit.scope["route"].path.rpartition("/")[2]  # a path may end with a line break, too
-        await self.routes.desk_of(name, Change(kind, {}))
+        await self.routes.desk_of(name, Change(visit.last, {}))
         return go_to(f"/experiments/{name}")
 
     # Keys
@@ -196,31 +195,29 @@ class Dashboard:
 
     async def login(self, visit: Visit) -> Answer:
         """Begin a session, if the key is one of this server."""
-        key = visit.fields.get("key", "").strip()
         if self.sessions is None:
             return go_to("/")
-        token = self.sessions.begin(key)
+        token = self.sessions.begin(visit.fields.get("key", "").strip())
         if token is None:
             return page_answer(page.login_page("This is no key of this server."), 401)
-        return go_to("/", token_cookie(token, visit.scope[HEADERS]))
+        return go_to("/", token_cookie(token, visit.head))
 
     async def logout(self, visit: Visit) -> Answer:
         """End the session."""
         if self.sessions is not None:
-            self.sessions.end(tokens_of(visit.scope[HEADERS]))
-        return go_to("/", token_cookie("", visit.scope[HEADERS]))
+            self.sessions.end(tokens_of(visit.head))
+        return go_to("/", token_cookie("", visit.head))
 
     async def static(self, visit: Visit) -> Answer:
         """A file of the pages."""
-        name = visit.scope["route"].path.rpartition("/")[2]
-        content = await run_in_threadpool((page.STATIC / name).read_bytes)
-        kept = (b"cache-control", b"no-cache")
-        return Answer(200, content, ((b"content-type", page.FILES[name]), kept))
+        content = await run_in_threadpool((page.STATIC / visit.last).read_bytes)
+        kind = (b"content-type", page.FILES[visit.last])
+        return Answer(200, content, (kind, (b"cache-control", b"no-cache")))
 
     def add_to(self, app: FastAPI) -> None:
         """Add the pages to an application."""
         one = "/experiments/{name}"
-        listed: list[tuple[str, str, Any, str | None]] = [
+        pages: list[tuple[str, str, Any, str | None]] = [
             ("GET", "/", self.index, "read"),
             ("GET", "/parts", self.index_parts, "read"),
             ("POST", "/experiments", self.create, "manage"),
@@ -230,28 +227,26 @@ class Dashboard:
             ("POST", "/login", self.login, None),
             ("POST", "/logout", self.logout, None),
         ]
-        listed += [("POST", f"{one}/{kind}", self.change, "manage") for kind in page.CHANGES]
-        listed += [("GET", f"/static/{name}", self.static, None) for name in page.FILES]
-        for method, path, endpoint, role in listed:
+        pages += [("POST", f"{one}/{kind}", self.change, "manage") for kind in page.CHANGES]
+        pages += [("GET", f"/static/{name}", self.static, None) for name in page.FILES]
+        for method, path, endpoint, role in pages:
+            more: Any = {"response_model": None, "openapi_extra": {"x-role": role}, "methods": [method]}
             app.router.add_api_route(
-                path,
-                endpoint,
-                methods=[method],
-                include_in_schema=False,
-                response_model=None,
-                openapi_extra={"x-role": role},
-                route_class_override=PageRoute,
+                path, endpoint, include_in_schema=False, route_class_override=PageRoute, **more
             )
 
 
-def question_of(asked: View) -> tuple[float | None, int | None, str | None]:
+def question_of(texts: dict[str, str]) -> tuple[float | None, int | None, str | None]:
     """The loss and the pulls at the end that a person wrote, and the sentence if they cannot be used."""
+    loss = end = None
     try:
-        loss = parse_number("loss", asked["loss"]) if asked["loss"] else None
-        if loss is not None and not 0.0 < loss < float("inf"):
-            return None, None, f"loss must be a positive number, but is {loss:g}"
-        end = parse_whole("horizon", asked["horizon"].replace(",", "")) if asked["horizon"] else None
-        return loss, None if end is None else whole("horizon", end, 1, most=2**53), None
+        if texts.get("loss"):
+            loss = parse_number("loss", texts["loss"])
+            if not 0.0 < loss < float("inf"):
+                return None, None, f"loss must be a positive number, but is {loss:g}"
+        if texts.get("horizon"):
+            end = whole("horizon", parse_whole("horizon", texts["horizon"].replace(",", "")), 1, most=2**53)
+        return loss, end, None
     except BadInput as error:
         return None, None, error.sentence
 

@@ -1,4 +1,4 @@
-"""Forecasts of running experiments, made beside the event loop: one at a time, and the last answer is kept.
+"""Forecasts of running experiments, made beside the event loop: one at a time, and the last answer stays.
 
 The watch over risk budgets has a lane of its own, so that nobody's questions keep alarms back. A forecast in
 a thread of the server would hold Python's lock now and then, and a thread with a low priority that holds the
@@ -48,13 +48,13 @@ class Forecaster:
         try:
             pickle.dump((outlook, wish), process.stdin)  # type: ignore[arg-type]
             process.stdin.flush()  # type: ignore[union-attr]
-            found: Any = pickle.load(process.stdout)  # type: ignore[arg-type]
+            answer: Any = pickle.load(process.stdout)  # type: ignore[arg-type]
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
             self._end()
             raise unavailable(ENDED, "server") from None
-        if isinstance(found, Exception):
-            raise found
-        return found  # type: ignore[no-any-return]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -67,11 +67,9 @@ class Forecaster:
         if self._process is not None and self._process.poll() is not None:
             self._end()
         if self._process is None:
-            places = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            command = [sys.executable, "-P", "-m", __name__]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=places
-            )
+            here = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            command, pipe = [sys.executable, "-P", "-m", __name__], subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=here)
         return self._process
 
     def _end(self) -> None:
@@ -90,7 +88,7 @@ class _Lane:
 
     def __init__(self) -> None:
         self.pool, self.forecaster = ThreadPoolExecutor(1, "forecast"), Forecaster()
-        self.kept: dict[str, tuple[Any, dict[str, Any]]] = {}
+        self.newest: dict[str, tuple[Any, dict[str, Any]]] = {}  # what was asked, and the forecast
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
 
@@ -125,18 +123,17 @@ class Forecasts:
         wish = (await outlook_module()).Wish() if wish is None else wish
         async with lane.turn(desk.desk.name):
             outlook: Any = await desk.answer(Look("outlook"))
-            asked = (outlook.stamp, wish)
-            if (kept := lane.kept.get(outlook.name)) is not None and kept[0] == asked:
-                return outlook, kept[1]
-            loop = asyncio.get_running_loop()
-            made = await loop.run_in_executor(lane.pool, lane.forecaster.forecast, outlook, wish)
-            lane.kept[outlook.name] = asked, made
-            return outlook, made
+            asked, (last, forecast) = (outlook.stamp, wish), lane.newest.get(outlook.name, (None, {}))
+            if last != asked:
+                loop = asyncio.get_running_loop()
+                forecast = await loop.run_in_executor(lane.pool, lane.forecaster.forecast, outlook, wish)
+                lane.newest[outlook.name] = asked, forecast
+            return outlook, forecast
 
     def close(self) -> None:
         """Begin no further forecast, and end those that are being made."""
-        for lane in (self._asked, self._watched):
-            lane.close()
+        self._asked.close()
+        self._watched.close()
 
 
 async def outlook_module() -> Any:
@@ -165,12 +162,12 @@ def main() -> None:
         except EOFError:
             return
         try:
-            found: Any = outlook.forecast(wish, THREADS).to_dict()
+            answer: Any = outlook.forecast(wish, THREADS).to_dict()
         except BadInput as error:
-            found = error
+            answer = error
         except Exception as error:
-            found = RuntimeError(f"a forecast failed: {error!r}")
-        pickle.dump(found, target)
+            answer = RuntimeError(f"a forecast failed: {error!r}")
+        pickle.dump(answer, target)
         target.flush()
 
 

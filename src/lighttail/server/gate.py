@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
 from time import perf_counter
 from typing import Any, NoReturn, get_args
@@ -76,16 +77,15 @@ class Gate:
             await send_answer(self._refusal(await self._helped(error, scope), scope), sending)
         finally:
             self.meter.inside -= 1
-            route = getattr(scope.get("route"), "path", "unknown")
-            self.meter.answered(
-                method if route != "unknown" else "any", route, status, perf_counter() - begun
-            )
+            route = getattr(scope.get("route"), "path", None)
+            method, route = ("any", "unknown") if route is None else (method, route)
+            self.meter.answered(method, route, status, perf_counter() - begun)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.meter.ending and scope["path"] != ALIVE:
-            raise unavailable("the server is ending; send the request again later", "server")
-        if self.meter.inside > MOST_INSIDE and scope["path"] != ALIVE:
-            raise unavailable("too many requests are being answered; send the request again later", "server")
+        full = self.meter.inside > MOST_INSIDE
+        if (self.meter.ending or full) and scope["path"] != ALIVE:
+            why = "too many requests are being answered" if not self.meter.ending else "the server is ending"
+            raise unavailable(f"{why}; send the request again later", "server")
         headers = scope[HEADERS] = dict(scope["headers"])
         if len(headers) < len(scope["headers"]):
             check_once(scope["headers"])
@@ -110,12 +110,10 @@ class Gate:
         if (page := self.page_of(error, scope)) is not None:
             return page
         status = status_of(error)
-        more = (BEARER,) if status == NO_KEY else ()
-        if self.meter.ending:
-            more = (CLOSE, *more)
         if status == NO_METHOD:
-            more = ((b"allow", str(error.allowed).encode("ascii")),)
-        return problem(error, None, *more)
+            return problem(error, (b"allow", str(error.allowed).encode("ascii")))
+        closing, key = (CLOSE,) if self.meter.ending else (), (BEARER,) if status == NO_KEY else ()
+        return problem(error, *closing, *key)
 
 
 class PlainRoute(APIRoute):
@@ -131,15 +129,15 @@ class PlainRoute(APIRoute):
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         check_role(scope[MAY], self.role)
-        given = scope["path_params"]
+        arguments = scope["path_params"]
         if scope["method"] == "POST":
             headers = scope[HEADERS]
             check_json(headers)
-            given["body"] = json_of(await body_of(receive, headers))
+            arguments["body"] = json_of(await body_of(receive, headers))
         elif self.queries:
-            given |= numbers_of(scope["query_string"], self.queries)
-        asked = self.endpoint(**given)
-        answer = await (while_there(asked, receive) if self.queries else asked)
+            arguments |= numbers_of(scope["query_string"], self.queries)
+        work = self.endpoint(**arguments)
+        answer = await (while_there(work, receive) if self.queries else work)
         await send_answer(answer if isinstance(answer, Answer) else json_answer(answer), send)
 
 
@@ -153,7 +151,7 @@ def names_hint(name: str, names: list[str]) -> str:
         return f"; did you mean {near[0]!r}?"
     if not names:
         return "; there is none yet"
-    *others, last = [repr(one) for one in names[: -MOST_NAMED - 1 : -1]]
+    *others, last = [repr(name) for name in names[: -MOST_NAMED - 1 : -1]]
     if (more := len(names) - MOST_NAMED) > 0:
         return f"; there are {', '.join([*others, last])} and {more:,} more"
     return f"; there are {', '.join(others)} and {last}" if others else f"; there is {last}"
@@ -173,26 +171,22 @@ def numbers_of(query: bytes, known: dict[str, bool]) -> dict[str, float]:
     """The numbers of a query. Raises BadInput for any other name or value.
 
     known: the names, and whether each may be another number than a whole one."""
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
-        if name not in known or name in found:
+        if name not in known or name in numbers:
             raise refuse("the query", name, f"one of {', '.join(known)}, once")
         if known[name]:
-            found[name] = _float_of(name, value)
-            continue
-        if not (value.isascii() and value.isdigit() and len(value) <= 16 and int(value) <= EXACT):
-            raise refuse(name, value, f"a whole number from 0 to {EXACT}")
-        found[name] = int(value)
-    return found
-
-
-def _float_of(name: str, value: str) -> float:
-    try:
-        if value.isascii() and len(value) <= LONGEST_NUMBER and math.isfinite(found := float(value)):
-            return found
-    except ValueError:
-        pass
-    raise refuse(name, value, "a finite number")
+            with suppress(ValueError):
+                if value.isascii() and len(value) <= LONGEST_NUMBER and math.isfinite(found := float(value)):
+                    numbers[name] = found
+            allowed = "a finite number"
+        else:
+            if value.isascii() and value.isdigit() and len(value) <= 16 and int(value) <= EXACT:
+                numbers[name] = int(value)
+            allowed = f"a whole number from 0 to {EXACT}"
+        if name not in numbers:
+            raise refuse(name, value, allowed)
+    return numbers
 
 
 def methods_of(request: Request) -> set[str]:

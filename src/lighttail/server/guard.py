@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from lighttail.dashboard.page import FILES
 from lighttail.live.errors import Refused
@@ -44,72 +44,64 @@ class Guard:
         if path in OPEN:
             return ALL
         if self.keys is not None and self.sessions is not None:
-            if path in FOR_ALL:
-                return set()
-            if b"authorization" not in headers and (tokens := tokens_of(headers)):
-                if method not in READING:
-                    check_same_origin(headers)
-                return self._visitor(self.sessions, tokens)
-            return self._holder(self.keys, headers.get(b"authorization", b""))
-        host = headers.get(b"host", b"").decode("latin-1").lower()
+            return set() if path in FOR_ALL else self._may(self.keys, self.sessions, headers, method)
+        host = text_of(headers, b"host").lower()
         if name_of(host) not in self.names:
-            allowed = f"a name of this server ({', '.join(sorted(self.names))})"
-            raise Refused(field="Host", value=host, allowed=allowed, status=FORBIDDEN)
-        origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").lower() != f"http://{host}":
-            shown = origin.decode("latin-1")
+            raise forbidden("Host", host, f"a name of this server ({', '.join(sorted(self.names))})")
+        origin = text_of(headers, b"origin")
+        if b"origin" in headers and origin.lower() != f"http://{host}":
             allowed = f"http://{host}, or left out: no page of another server may use this one"
-            raise Refused(field="Origin", value=shown, allowed=allowed, status=FORBIDDEN)
+            raise forbidden("Origin", origin, allowed)
         return ALL
 
-    def _holder(self, keys: Keys, given: bytes) -> set[str]:
-        """What the holder of a key may do. The refusal does not repeat the key."""
-        kind, _, text = given.decode("latin-1").partition(" ")
-        key = keys.find(text.strip()) if kind.lower() == "bearer" else None
+    def _may(self, keys: Keys, sessions: Sessions, headers: Headers, method: str) -> set[str]:
+        """What the holder of a key may do, or a browser with the cookie of a session. The refusal does not
+        repeat the key."""
+        if b"authorization" not in headers and (tokens := tokens_of(headers)):
+            if method not in READING:
+                check_same_origin(headers)
+            key, why = sessions.find(tokens), "is missing, and the session of the cookie has ended"
+        else:
+            sent = text_of(headers, b"authorization")
+            kind, _, text = sent.partition(" ")
+            key = keys.find(text.strip()) if kind.lower() == "bearer" else None
+            why = "names none of them" if sent else "is missing"
         if key is None:
-            raise no_key("names none of them" if given else "is missing")
+            allowed = "'Bearer' and a key of this server"
+            raise Refused(field="Authorization", allowed=allowed, found=why, status=NO_KEY)
         return MAY[key.role]
 
-    def _visitor(self, sessions: Sessions, tokens: list[str]) -> set[str]:
-        """What a browser may do whose cookies have these tokens."""
-        key = sessions.find(tokens)
-        if key is None:
-            raise no_key("is missing, and the session of the cookie has ended")
-        return MAY[key.role]
+
+def text_of(headers: Headers, name: bytes) -> str:
+    """The text of a header; empty if it is missing."""
+    return headers.get(name, b"").decode("latin-1")
 
 
-def no_key(found: str) -> Refused:
-    """The refusal of a request without a key."""
-    allowed = "'Bearer' and a key of this server"
-    return Refused(field="Authorization", allowed=allowed, found=found, status=NO_KEY)
+def forbidden(field: str, value: str | None, allowed: str, found: str | None = None) -> Refused:
+    """The refusal of a request that came in, and may not do this."""
+    return Refused(field=field, value=value, allowed=allowed, found=found, status=FORBIDDEN)
 
 
 def check_same_origin(headers: Headers) -> None:
     """Raise Refused (403) unless a page of this server sent the request. Browsers say so in `Sec-Fetch-Site`
     (over TLS and on this machine), which also holds behind a proxy that changes `Host`; without it the
     `Origin`, which browsers add to every form, must name this server."""
-    site = headers.get(b"sec-fetch-site")
-    if site is not None:
-        if site == b"same-origin":
-            return
-        raise Refused(
-            field="Sec-Fetch-Site", value=site.decode("latin-1"), allowed="same-origin", status=FORBIDDEN
-        )
-    host = headers.get(b"host", b"").decode("latin-1").lower()
-    origin = headers.get(b"origin", b"").decode("latin-1").lower()
+    if b"sec-fetch-site" in headers:
+        site, allowed = text_of(headers, b"sec-fetch-site"), "same-origin"
+        if site != allowed:
+            raise forbidden("Sec-Fetch-Site", site, allowed)
+        return
+    host, origin = text_of(headers, b"host").lower(), text_of(headers, b"origin").lower()
     if not host or origin not in (f"http://{host}", f"https://{host}"):
         allowed = f"http://{host}, because no page of another server may use this one"
-        missing = {} if origin else {"found": "is missing"}
-        raise Refused(field="Origin", value=origin or None, allowed=allowed, status=FORBIDDEN, **missing)
+        raise forbidden("Origin", origin or None, allowed, None if origin else "is missing")
 
 
 def check_role(may: set[str], role: str | None) -> None:
     """Raise Refused (403) unless one may do what the role stands for. None: whoever was admitted may."""
     if role is not None and role not in may:
-        allowed = (
-            f"a key with the role {role}" if role == "manage" else f"a key with the role {role} or manage"
-        )
-        raise Refused(field="Authorization", allowed=allowed, found="has another role", status=FORBIDDEN)
+        allowed = f"a key with the role {role}" + ("" if role == "manage" else " or manage")
+        raise forbidden("Authorization", None, allowed, "has another role")
 
 
 def name_of(host: str) -> str:
@@ -122,26 +114,19 @@ def name_of(host: str) -> str:
     return name if colon and port.isdigit() else host
 
 
-class Session(NamedTuple):
-    """A session: the digest of its key, and when it ends."""
-
-    key: str
-    until: float
-
-
 class Sessions:
     """The sessions of a server, in its memory alone, by the digest of the token."""
 
     def __init__(self, keys: Keys, clock: Callable[[], float] = time.monotonic) -> None:
         self.keys, self.clock = keys, clock
-        self._known: OrderedDict[bytes, Session] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()  # a key's digest, and the end
 
     def begin(self, text: str) -> str | None:
         """The token of a new session of the key with this text; None if there is no such key."""
         if (key := self.keys.find(text)) is None:
             return None
         token = secrets.token_urlsafe(32)
-        self._known[_mark(token)] = Session(key.digest, self.clock() + WEEK)
+        self._known[_mark(token)] = key.digest, self.clock() + WEEK
         if len(self._known) > MOST_SESSIONS:
             self._known.popitem(last=False)
         return token
@@ -149,10 +134,10 @@ class Sessions:
     def find(self, tokens: list[str]) -> Key | None:
         """The key of the first token whose session goes on; None if none does."""
         for token in tokens[:MOST_TRIED]:
-            session = self._known.get(_mark(token))
-            if session is None:
+            if (session := self._known.get(_mark(token))) is None:
                 continue
-            key = self.keys.with_digest(session.key) if self.clock() < session.until else None
+            digest, until = session
+            key = self.keys.with_digest(digest) if self.clock() < until else None
             if key is not None:
                 return key
             self.end([token])
@@ -174,7 +159,7 @@ def cookie_name(headers: Headers) -> str:
     >>> cookie_name({b"host": b"localhost:8710"}), cookie_name({b"host": b"[::1]"})
     ('lighttail_8710', 'lighttail')
     """
-    _, colon, port = headers.get(b"host", b"").decode("latin-1").rpartition(":")
+    _, colon, port = text_of(headers, b"host").rpartition(":")
     return f"lighttail_{port}" if colon and port.isascii() and port.isdigit() else "lighttail"
 
 
@@ -184,12 +169,9 @@ def tokens_of(headers: Headers) -> list[str]:
     >>> tokens_of({b"host": b"a:81", b"cookie": b"lighttail_81=x; lighttail_80=y; lighttail_81=z"})
     ['x', 'z']
     """
-    wanted, found = cookie_name(headers), []
-    for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
-        name, _, value = part.strip().partition("=")
-        if name == wanted and value:
-            found.append(value)
-    return found
+    pairs = (part.strip().partition("=") for part in text_of(headers, b"cookie").split(";"))
+    wanted = cookie_name(headers)
+    return [token for name, _, token in pairs if name == wanted and token]
 
 
 def token_cookie(token: str, headers: Headers) -> tuple[bytes, bytes]:

@@ -21,6 +21,7 @@ from lighttail.system.files import whole_file
 ROLES = ("ask", "read", "manage")
 MAY = {"ask": {"ask"}, "read": {"read"}, "manage": {"ask", "read", "manage"}}
 FORMAT = 1
+MAKES_ONE = "; `lighttail keys add NAME --role manage --keys FILE` makes one"
 
 
 class Key(NamedTuple):
@@ -42,18 +43,17 @@ def digest_of(text: str) -> str:
 
 def read_keys(path: Any) -> list[Key]:
     """The keys of a file. Raises BadInput if the file is missing or is no keys file."""
-    place = file_path("keys", path)
+    path = file_path("keys", path)
     try:
-        plain = json.loads(place.read_text("utf-8"))
+        plain = json.loads(path.read_text("utf-8"))
         if plain["format"] != FORMAT:
             raise ValueError
         return [_checked(Key(**entry)) for entry in plain["keys"]]
     except OSError as error:
-        why = f"{shown(str(place))} cannot be read ({(error.strerror or str(error)).lower()})"
-        more = "; `lighttail keys add NAME --role manage --keys FILE` makes one"
-        raise refuse("keys", str(place), "a keys file of lighttail", found=why, more=more) from None
+        why = f"{shown(str(path))} cannot be read ({(error.strerror or str(error)).lower()})"
+        raise refuse("keys", str(path), "a keys file of lighttail", found=why, more=MAKES_ONE) from None
     except (BadInput, LookupError, TypeError, ValueError, RecursionError):
-        raise refuse("keys", str(place), "a keys file of lighttail") from None
+        raise refuse("keys", str(path), "a keys file of lighttail") from None
 
 
 def _checked(key: Key) -> Key:
@@ -68,47 +68,45 @@ def add_key(path: Any, name: Any, role: Any) -> str:
     """Make a key, keep its digest in the file, and return its text, which is kept nowhere."""
     check_name(name)
     one_of("role", role, ROLES)
-    place = file_path("keys", path)
-    with _alone(place):
-        keys = [] if _is_new(place) else read_keys(place)
+    path = file_path("keys", path)
+    with _alone(path):
+        keys = [] if _is_new(path) else read_keys(path)
         if any(key.name == name for key in keys):
-            raise refuse("name", name, f"a name that no key in {place} has")
+            raise refuse("name", name, f"a name that no key in {path} has")
         text = f"lt_{secrets.token_urlsafe(32)}"
-        _write(place, [*keys, Key(name, role, digest_of(text), time.strftime("%Y-%m-%d"))])
+        _write(path, [*keys, Key(name, role, digest_of(text), time.strftime("%Y-%m-%d"))])
     return text
 
 
-def _is_new(place: Path) -> bool:
+def _is_new(path: Path) -> bool:
     """Whether there is no such file yet. False if the file cannot be looked at, too."""
     try:
-        os.stat(place)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
+        os.stat(path)
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
     return False
 
 
 def remove_key(path: Any, name: Any) -> None:
     """Remove a key from the file; servers refuse it from then on."""
-    place = file_path("keys", path)
-    keys = read_keys(place)
-    with _alone(place):
-        keys = read_keys(place)
+    path = file_path("keys", path)
+    keys = read_keys(path)
+    with _alone(path):
+        keys = read_keys(path)
         if all(key.name != name for key in keys):
             known = ", ".join(key.name for key in keys) or "which has none"
-            raise refuse("name", name, f"the name of a key in {place}: {known}")
-        _write(place, [key for key in keys if key.name != name])
+            raise refuse("name", name, f"the name of a key in {path}: {known}")
+        _write(path, [key for key in keys if key.name != name])
 
 
-def _write(place: Path, keys: list[Key]) -> None:
+def _write(path: Path, keys: list[Key]) -> None:
     plain = {"format": FORMAT, "keys": [key._asdict() for key in keys]}
-    with whole_file(place, durable=True, mode=0o600) as file:
+    with whole_file(path, durable=True, mode=0o600) as file:
         file.write(json.dumps(plain, indent=1).encode("ascii") + b"\n")
 
 
 @contextmanager
-def _alone(place: Path) -> Iterator[None]:
+def _alone(path: Path) -> Iterator[None]:
     """Let no other program change the file meanwhile, so that no key is lost."""
     try:
         import fcntl
@@ -116,10 +114,10 @@ def _alone(place: Path) -> Iterator[None]:
         yield
         return
     try:
-        folder = os.open(place.parent, os.O_RDONLY)
+        folder = os.open(path.parent, os.O_RDONLY)
     except OSError as error:
         why = f": {error.strerror}"
-        raise refuse("keys", str(place), "a file in a folder that can be written", more=why) from None
+        raise refuse("keys", str(path), "a file in a folder that can be written", more=why) from None
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield
@@ -135,16 +133,16 @@ class Keys:
         self._seen = self._mark()
         self._keys = read_keys(self.path)
         if not self._keys:
-            more = "; `lighttail keys add NAME --role manage --keys FILE` makes one"
-            raise refuse("keys", str(self.path), "a file with at least one key", found="has none", more=more)
+            fit = "a file with at least one key"
+            raise refuse("keys", str(self.path), fit, found="has none", more=MAKES_ONE)
 
     def _mark(self) -> tuple[int, ...]:
         """What changes if the file does; zeros if it cannot be seen."""
         try:
-            found = os.stat(self.path)
+            now = os.stat(self.path)
         except OSError:
             return (0, 0, 0)
-        return (found.st_mtime_ns, found.st_size, found.st_ino)
+        return (now.st_mtime_ns, now.st_size, now.st_ino)
 
     def find(self, text: str) -> Key | None:
         """The key with this text. Every digest is compared in the same time, whatever it is.
@@ -160,8 +158,5 @@ class Keys:
             except BadInput:
                 raise unavailable("the keys file of the server cannot be read", "server") from None
             self._seen = mark
-        found = None
-        for key in self._keys:
-            if hmac.compare_digest(digest, key.digest):
-                found = key
-        return found
+        matches = [key for key in self._keys if hmac.compare_digest(digest, key.digest)]
+        return matches[-1] if matches else None

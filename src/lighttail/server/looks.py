@@ -15,19 +15,19 @@ from lighttail.live.errors import UNAVAILABLE, status_of
 from lighttail.live.journal import PAGE, Reader, event_of
 
 AT_MOST = 0.3  # seconds per look for events that were not read yet
-MOST_KEPT = 200  # histories, questions, views and panels, each
+MOST_KNOWN = 200  # histories, questions, views and panels, each
 LEAST_PAUSE = 2.0  # seconds between two forecasts of the same question
 PAUSE = 3.0  # times as long as the last forecast took
 LONGEST_PAUSE = 20.0  # seconds between two forecasts, at most, unless one takes longer
-LONGEST_KEPT = 60.0  # seconds: trials become older than the window, although no event says so
+OLDEST = 60.0  # seconds: trials become older than the window, although no event says so
 
 
-def keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+def keep(values: dict[Any, Any], key: Any, value: Any) -> None:
     """Keep a value as the newest one, and forget the oldest one if there are too many."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > MOST_KEPT:
-        del kept[next(iter(kept))]
+    values.pop(key, None)
+    values[key] = value
+    if len(values) > MOST_KNOWN:
+        del values[next(iter(values))]
 
 
 class Histories:
@@ -105,26 +105,24 @@ class Outlooks:
             return True
         pause = max(LEAST_PAUSE, min(PAUSE * made.took, max(LONGEST_PAUSE, made.took)))
         age = time.monotonic() - made.ended
-        return age > pause and (made.seq != seq or made.passing or age > LONGEST_KEPT)
+        return age > pause and (made.seq != seq or made.passing or age > OLDEST)
 
     async def _make(self, asked: Asked, seq: int) -> None:
         begun = time.monotonic()
-        forecast: View | None = None
-        why: str | None = None
-        passing = False
+        forecast, why, passing = None, None, False
         try:
             forecast = await self._ask(asked.name, loss=asked.loss, horizon=asked.horizon)
         except BadInput as error:
-            why, passing = f"There is no forecast: {error.sentence}.", status_of(error) == UNAVAILABLE
+            why, passing = error.sentence, status_of(error) == UNAVAILABLE
         except Exception as error:
-            passing = True
-            why = f"There is no forecast: the server made a mistake ({type(error).__name__})."
+            why, passing = f"the server made a mistake ({type(error).__name__})", True
         finally:
             self._running.pop(asked, None)
         ended = time.monotonic()
+        why = None if why is None else f"There is no forecast: {why}."
         keep(self._made, asked, _Made(seq, forecast, why, ended, ended - begun, passing))
 
     def close(self) -> None:
         """End the forecasts that nobody will see."""
-        for task in list(self._running.values()):
+        for task in self._running.values():
             task.cancel()

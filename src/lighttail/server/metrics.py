@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 from lighttail.live.alarms import is_on
@@ -34,27 +35,32 @@ class Meter:
 
     def lines(self) -> Iterable[str]:
         """The counts of requests."""
-        yield from family("lighttail_http_requests_inside", "gauge", "Requests that are being answered.")
-        yield f"lighttail_http_requests_inside {self.inside}"
-        yield from family("lighttail_http_requests_total", "counter", "Requests by route and status.")
-        for (method, route, status), count in sorted(self.requests.items()):
-            named = labels(method=method, route=route, status=status)
-            yield f"lighttail_http_requests_total{named} {count}"
-        yield from family("lighttail_http_request_seconds", "histogram", "How long an answer took.")
-        for route, counts in sorted(self.buckets.items()):
-            below = 0
-            for bound, count in zip((*BOUNDS, "+Inf"), counts, strict=True):
-                below += count
-                yield f"lighttail_http_request_seconds_bucket{labels(route=route, le=bound)} {below}"
-            yield f"lighttail_http_request_seconds_sum{labels(route=route)} {self.seconds[route]!r}"
-            yield f"lighttail_http_request_seconds_count{labels(route=route)} {below}"
+        inside = [("", self.inside)]
+        yield from metric("http_requests_inside", "gauge", "Requests that are being answered.", inside)
+        counts = [
+            (labels(method=method, route=route, status=status), count)
+            for (method, route, status), count in sorted(self.requests.items())
+        ]
+        yield from metric("http_requests_total", "counter", "Requests by route and status.", counts)
+        took: list[tuple[str, Any]] = []
+        for route, buckets in sorted(self.buckets.items()):
+            for bound, count in zip((*BOUNDS, "+Inf"), accumulate(buckets), strict=True):
+                took.append((f"_bucket{labels(route=route, le=bound)}", count))
+            of_route = labels(route=route)
+            took += [(f"_sum{of_route}", self.seconds[route]), (f"_count{of_route}", sum(buckets))]
+        yield from metric("http_request_seconds", "histogram", "How long an answer took.", took)
 
 
 EXPERIMENT = (  # of each experiment: name, kind, meaning, and where it is found in a summary or at its desk
     ("asks_total", "counter", "Trials that were given out.", lambda one: sum(one["asked"].values())),
     ("tells_total", "counter", "Rewards that were counted.", lambda one: one["events"]["tell"]),
     ("defaults_total", "counter", "Trials that the window closed.", lambda one: one["events"]["default"]),
-    ("late_total", "counter", "Rewards after the window.", lambda one: _late(one["events"])),
+    (
+        "late_total",
+        "counter",
+        "Rewards after the window.",
+        lambda one: one["events"]["late"] + one["events"]["amend"],
+    ),
     ("open", "gauge", "Trials without a reward that the policy sees.", lambda one: one["open"]),
     ("paused", "gauge", "1 if the experiment is paused.", lambda one: int(one["paused"])),
     ("stopped", "gauge", "1 if the experiment is stopped.", lambda one: int(one["stopped"])),
@@ -66,21 +72,19 @@ EXPERIMENT = (  # of each experiment: name, kind, meaning, and where it is found
 )
 
 
-def _late(events: dict[str, int]) -> int:
-    return events["late"] + events["amend"]
-
-
-def experiment_lines(found: list[dict[str, Any]]) -> Iterable[str]:
+def experiment_lines(summaries: list[dict[str, Any]]) -> Iterable[str]:
     """The numbers of all experiments. Events per commit: events_total divided by commits_total."""
     for name, kind, meaning, value in EXPERIMENT:
-        yield from family(f"lighttail_experiment_{name}", kind, meaning)
-        for one in found:
-            yield f"lighttail_experiment_{name}{labels(experiment=one['name'])} {value(one)}"
+        samples = [(labels(experiment=one["name"]), value(one)) for one in summaries]
+        yield from metric(f"experiment_{name}", kind, meaning, samples)
 
 
-def family(name: str, kind: str, meaning: str) -> tuple[str, str]:
-    """The two lines before the samples of a metric."""
-    return f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"
+def metric(name: str, kind: str, meaning: str, samples: Iterable[tuple[str, Any]]) -> Iterable[str]:
+    """A metric of lighttail. samples: what follows its name (labels, for the most part), and the value."""
+    yield f"# HELP lighttail_{name} {meaning}"
+    yield f"# TYPE lighttail_{name} {kind}"
+    for named, value in samples:
+        yield f"lighttail_{name}{named} {value}"
 
 
 def labels(**named: Any) -> str:

@@ -30,7 +30,7 @@ class Gone(Exception):
 async def body_of(receive: Receive, headers: Headers) -> bytes:
     """All bytes of the body. Raises Refused (413, 408) if there are too many or they come too slowly."""
     if (told := headers.get(b"content-length")) is not None and told.isdigit() and len(told) < 19:
-        _check_size(int(told))
+        _check_length(int(told))
     try:
         async with asyncio.timeout(LONGEST_READ):
             return await _all_of(receive)
@@ -62,39 +62,42 @@ async def _left(receive: Receive) -> None:
 async def _all_of(receive: Receive) -> bytes:
     message = await receive()
     body: bytes = message.get("body", b"")
-    _check_size(len(body))
+    _check_length(len(body))
     if message["type"] == "http.request" and not message.get("more_body"):
         return body
-    parts, size = [body], len(body)
+    parts, length = [body], len(body)
     while message.get("more_body"):
         message = await receive()
         parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        _check_size(size)
+        length += len(parts[-1])
+        _check_length(length)
     if message["type"] == "http.disconnect":
         raise Gone
     return b"".join(parts)
 
 
-def _check_size(size: int) -> None:
-    if size > LARGEST_BODY:
+def _check_length(length: int) -> None:
+    if length > LARGEST_BODY:
         allowed = f"at most {LARGEST_BODY} bytes"
-        raise Refused(field="the size of the body", value=size, allowed=allowed, status=TOO_LARGE)
+        raise Refused(field="the size of the body", value=length, allowed=allowed, status=TOO_LARGE)
 
 
 def check_json(headers: Headers) -> None:
     """Raise Refused (415) unless the content type is JSON, which no form of a foreign web page can send."""
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != b"application/json":
-        missing = {} if kind else {"found": "is missing"}
-        raise Refused(
-            field="Content-Type",
-            value=kind.decode("latin-1") or None,
-            allowed="application/json, also if there is no body",
-            status=NOT_JSON,
-            more='; add -H "Content-Type: application/json" to a curl command',
-            **missing,
-        )
+    if (kind := content_type(headers)) != "application/json":
+        allowed, found = "application/json, also if there is no body", None if kind else "is missing"
+        more = '; add -H "Content-Type: application/json" to a curl command'
+        raise wrong_type(kind or None, allowed, found=found, more=more)
+
+
+def content_type(headers: Headers) -> str:
+    """The content type of the body, without its parameters."""
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+
+
+def wrong_type(kind: str | None, allowed: str, **more: Any) -> Refused:
+    """The refusal of a content type."""
+    return Refused(field="Content-Type", value=kind, allowed=allowed, status=NOT_JSON, **more)
 
 
 def _no_number(word: str) -> NoReturn:
@@ -102,12 +105,12 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice = next(name for name, times in counts.items() if times > 1)
         raise refuse("a field of the body", twice, "named once")
-    return made
+    return fields
 
 
 _decode = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_once).decode

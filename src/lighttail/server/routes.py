@@ -121,8 +121,7 @@ class Routes:
 
     async def summary(self, name: ExperimentName) -> SummaryAnswer:
         """Show an experiment in numbers."""
-        found: Any = await self.desk_of(name, Look("summary"))
-        return found  # type: ignore[no-any-return]
+        return await self.desk_of(name, Look("summary"))  # type: ignore[no-any-return]
 
     async def _change(self, name: str, body: Any, kind: str) -> ChangeAnswer:
         check_fields(body, ())
@@ -189,10 +188,9 @@ class Routes:
         between = None if low is None or high is None else (low, high)
         wish = (await outlook_module()).Wish(loss, horizon, between, paths)
         try:
-            found: Any = (await self.forecasts.made(desk, wish))[1]
+            return (await self.forecasts.made(desk, wish))[1]  # type: ignore[return-value]
         except BadInput as error:
             raise error.renamed("low and high") if between and error.field == "between" else error from None
-        return found  # type: ignore[no-any-return]
 
     async def alive(self) -> HealthAnswer:
         """Say that the server is there."""
@@ -210,9 +208,9 @@ class Routes:
     async def metrics(self) -> Any:
         """The counts of the server and of its experiments, for Prometheus."""
         names = await run_in_threadpool(self.office.names)
-        found = await asyncio.gather(*map(self._numbers, names), return_exceptions=True)
-        whole = [one for one in found if isinstance(one, dict)]
-        lines = [*self.meter.lines(), *experiment_lines(whole), *self.watch.lines()]
+        answers = await asyncio.gather(*map(self._numbers, names), return_exceptions=True)
+        numbers = [answer for answer in answers if isinstance(answer, dict)]
+        lines = [*self.meter.lines(), *experiment_lines(numbers), *self.watch.lines()]
         return text_answer("text", ("\n".join(lines) + "\n").encode("ascii", "replace"))
 
     async def _numbers(self, name: str) -> dict[str, Any]:
@@ -240,12 +238,12 @@ def pairs_of(rewards: Any) -> list[tuple[Any, Any]]:
     """The ids and rewards of a list of objects."""
     if not isinstance(rewards, list):
         raise refuse("rewards", rewards, "a list of objects with id and reward")
-    found = []
+    pairs = []
     for place, one in enumerate(rewards):
         if not isinstance(one, dict) or one.keys() != REWARD_FIELDS:
             raise refuse(f"rewards[{place}]", one, "an object with the fields id and reward, and no other")
-        found.append((one["id"], one["reward"]))
-    return found
+        pairs.append((one["id"], one["reward"]))
+    return pairs
 
 
 def check_offer(body: Any) -> None:
@@ -274,9 +272,9 @@ def length(label: Any) -> int:
 def check_sizes(body: Any) -> None:
     """Refuse an experiment that would fill the memory."""
     arms, dim = body.get("arms"), body.get("dim")
-    if arms is not None and not isinstance(arms, list):
+    if not isinstance(arms, list | None):
         raise refuse("arms", arms, "a list of at least two names")
-    if arms is not None and len(arms) > MOST_ARMS:
+    if arms and len(arms) > MOST_ARMS:
         raise refuse("the number of arms", len(arms), f"at most {MOST_ARMS}")
     if isinstance(dim, int) and dim > MOST_DIM:
         raise refuse("dim", dim, f"at most {MOST_DIM}")

@@ -153,12 +153,12 @@ def _written(host: str) -> str:
 def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket at which connections wait from now on."""
     try:
-        family, kind, number, _, at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        *kind, _, at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         if not host:
             raise OSError
     except (OSError, UnicodeError):
         raise refuse("host", host, "a name or an address of this machine") from None
-    with socket.socket(family, kind, number) as door:
+    with socket.socket(*kind) as door:
         try:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             door.bind(at)
@@ -176,10 +176,10 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 def greeting(at: str, store: str, keys: bool) -> list[str]:
     """What is said when the server begins: where it is, and three lines to try."""
     shown = "a PostgreSQL database" if "://" in store else store
-    held = "-H 'Content-Type: application/json'" + (' -H "Authorization: Bearer $KEY"' if keys else "")
+    sent = "-H 'Content-Type: application/json'" + (' -H "Authorization: Bearer $KEY"' if keys else "")
 
     def line(path: str, body: Any) -> str:
-        return f"  curl {at}/v1/experiments{path} {held} -d '{json.dumps(body)}'"
+        return f"  curl {at}/v1/experiments{path} {sent} -d '{json.dumps(body)}'"
 
     begin = {"name": "first", "policy": "ucb:anytime:0.1", "arms": ["A", "B"]}
     return [

@@ -10,38 +10,40 @@ from typing_extensions import TypedDict
 from lighttail.live.requests import LONGEST_TEXT, MOST_AT_ONCE
 from lighttail.online.state import LONGEST_ABOUT
 
-ONLY_THESE, AND_MORE = ConfigDict(extra="forbid"), ConfigDict(extra="allow")
 Label = Annotated[str | int, Field(description="The name of an arm.")]
 Id = Annotated[str, Field(description="The id of a trial.", examples=["1"])]
 ShortText = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+IN_WORDS = "A shipped policy in words; its number is kappa, in units of the reward."
+Policy = Annotated[str, Field(description=IN_WORDS, examples=["ucb:anytime:0.1", "ts:0.1"])]
 
 
-@with_config(ONLY_THESE)
-class LimitsBody(TypedDict):
+@with_config(ConfigDict(extra="forbid"))
+class Body(TypedDict):
+    """A part of a body, with these fields and no other."""
+
+
+class LimitsBody(Body):
     """Two numbers, the lower one first."""
 
     low: float
     high: float
 
 
-@with_config(ONLY_THESE)
-class SigmaBody(TypedDict):
+class SigmaBody(Body):
     """The sigma of noise without limits."""
 
     sigma: Annotated[float, Field(gt=0)]
 
 
-@with_config(ONLY_THESE)
-class HoldoutBody(TypedDict):
+class HoldoutBody(Body):
     """The arm of the units that the policy never sees, and their share."""
 
     arm: Label
     share: Annotated[float, Field(gt=0, lt=1)]
 
 
-@with_config(ONLY_THESE)
-class RiskBody(TypedDict):
+class RiskBody(Body):
     """The risk budget: a loss, its chance by the end at most, and what an alarm does."""
 
     loss: Annotated[float, Field(gt=0)]
@@ -49,20 +51,19 @@ class RiskBody(TypedDict):
     then: Literal["warn", "pause"]
 
 
-@with_config(ONLY_THESE)
-class RailsBody(TypedDict):
+class RailsBody(Body, total=False):
     """The guard rails of an experiment, and what forecasts take for granted (`rewards`, `means`)."""
 
-    shares: NotRequired[dict[str, float] | None]
-    holdout: NotRequired[HoldoutBody | None]
-    sticky: NotRequired[bool | None]
-    window: NotRequired[Annotated[float | None, Field(description="Seconds.")]]
-    default: NotRequired[float | bool | None]
-    late: NotRequired[Literal["ignore", "amend"] | None]
-    risk: NotRequired[RiskBody | None]
-    fallback: NotRequired[Label | None]
-    rewards: NotRequired[LimitsBody | SigmaBody | None]
-    means: NotRequired[LimitsBody | None]
+    shares: dict[str, float] | None
+    holdout: HoldoutBody | None
+    sticky: bool | None
+    window: Annotated[float | None, Field(description="Seconds.")]
+    default: float | bool | None
+    late: Literal["ignore", "amend"] | None
+    risk: RiskBody | None
+    fallback: Label | None
+    rewards: LimitsBody | SigmaBody | None
+    means: LimitsBody | None
 
 
 class AlarmAnswer(TypedDict):
@@ -81,18 +82,11 @@ class AlarmAnswer(TypedDict):
     after: int
 
 
-@with_config(ONLY_THESE)
-class ExperimentBody(TypedDict):
+class ExperimentBody(Body):
     """An experiment to begin. With a policy for arms `arms` is needed; with a linear policy, `dim`."""
 
     name: Name
-    policy: Annotated[
-        str,
-        Field(
-            description="A shipped policy in words; its number is kappa, in units of the reward.",
-            examples=["ucb:anytime:0.1", "ts:0.1"],
-        ),
-    ]
+    policy: Policy
     arms: NotRequired[Annotated[list[str | int] | None, Field(examples=[["control", "blue"]])]]
     dim: NotRequired[Annotated[int | None, Field(ge=1)]]
     horizon: NotRequired[Annotated[int | None, Field(ge=1)]]
@@ -100,57 +94,47 @@ class ExperimentBody(TypedDict):
     settings: NotRequired[Annotated[RailsBody | None, Field(description="The guard rails.")]]
 
 
-@with_config(ONLY_THESE)
-class AskBody(TypedDict):
+class AskBody(Body, total=False):
     """A wish for trials. The same `key` again gives the same answer."""
 
-    key: NotRequired[ShortText | None]
-    unit: NotRequired[ShortText | None]
-    count: NotRequired[Annotated[int | None, Field(ge=1, le=MOST_AT_ONCE)]]
-    actions: NotRequired[
-        Annotated[list[list[float]] | None, Field(description="One row per action of a linear experiment.")]
+    key: ShortText | None
+    unit: ShortText | None
+    count: Annotated[int | None, Field(ge=1, le=MOST_AT_ONCE)]
+    actions: Annotated[
+        list[list[float]] | None, Field(description="One row per action of a linear experiment.")
     ]
-    labels: NotRequired[
-        Annotated[list[str | int] | None, Field(description="The names of the actions, in their order.")]
-    ]
-    about: NotRequired[
-        Annotated[
-            dict[str, str | int | float | bool | None] | None,
-            Field(description=f"What to keep with each trial: at most {LONGEST_ABOUT} bytes."),
-        ]
+    labels: Annotated[list[str | int] | None, Field(description="The names of the actions, in their order.")]
+    about: Annotated[
+        dict[str, str | int | float | bool | None] | None,
+        Field(description=f"What to keep with each trial: at most {LONGEST_ABOUT} bytes."),
     ]
 
 
-@with_config(ONLY_THESE)
-class RewardBody(TypedDict):
+class RewardBody(Body):
     """The reward of a trial; `true` counts as 1 and `false` as 0."""
 
     id: Annotated[str | int, Field(description="The id of a trial, as text or as a number.")]
     reward: float | bool
 
 
-@with_config(ONLY_THESE)
-class TellBody(TypedDict):
+class TellBody(Body):
     """Rewards, of which all are counted or none."""
 
     rewards: Annotated[list[RewardBody], Field(min_length=1, max_length=MOST_AT_ONCE)]
 
 
-@with_config(ONLY_THESE)
-class NoBody(TypedDict):
+class NoBody(Body):
     """Nothing: an object without fields."""
 
 
-@with_config(ONLY_THESE)
-class ArmsBody(TypedDict):
+class ArmsBody(Body, total=False):
     """An arm that joins (`add`) or leaves for good (`retire`): one of the two."""
 
-    add: NotRequired[Label | None]
-    retire: NotRequired[Label | None]
+    add: Label | None
+    retire: Label | None
 
 
-@with_config(ONLY_THESE)
-class SettingsBody(TypedDict):
+class SettingsBody(Body):
     """The settings from now on, in place of all that there were."""
 
     settings: Annotated[RailsBody, Field(description="The guard rails.")]
@@ -186,7 +170,7 @@ class ChangeAnswer(TypedDict):
     changed: bool
 
 
-@with_config(AND_MORE)
+@with_config(ConfigDict(extra="allow"))
 class SummaryAnswer(TypedDict):
     """An experiment in numbers. `tries`, `heard` and `means` are by arm."""
 

@@ -11,13 +11,13 @@ from starlette.requests import Request
 
 from lighttail.checks import BadInput, refuse
 from lighttail.dashboard.page import error_page, login_page
-from lighttail.live.errors import Refused, status_of
+from lighttail.live.errors import status_of
 from lighttail.server.answers import NO_STORE, Answer, Pair, Send, send_answer
 from lighttail.server.gate import BEARER, HEADERS, MAY, PlainRoute, Scope
 from lighttail.server.guard import FORBIDDEN, NO_KEY, check_role, check_same_origin, tokens_of
-from lighttail.server.reading import NOT_JSON, Headers, Receive, body_of
+from lighttail.server.reading import Headers, Receive, body_of, content_type, wrong_type
 
-FORM = b"application/x-www-form-urlencoded"
+FORM = "application/x-www-form-urlencoded"
 MOST_FIELDS = 50
 SEE_OTHER = 303
 RULES = (
@@ -33,26 +33,25 @@ SAFE: tuple[Pair, ...] = (
 
 
 class Visit(Request):
-    """A request for a page. may: what the visitor may do. texts: of the query. fields: of the form."""
+    """A request for a page. may: what the visitor may do. fields: of the form. signed: whether a cookie
+    stands for the visitor's key."""
 
-    @property
-    def may(self) -> set[str]:
-        found: set[str] = self.scope[MAY]
-        return found
+    def __init__(self, scope: Scope, form: bytes) -> None:
+        super().__init__(scope)
+        self.head: Headers = scope[HEADERS]
+        self.may: set[str] = scope[MAY]
+        self.fields = texts_of(form)
+        self.signed = bool(tokens_of(self.head))
 
     @property
     def texts(self) -> dict[str, str]:
+        """The texts of the query."""
         return texts_of(self.scope["query_string"])
 
     @property
-    def fields(self) -> dict[str, str]:
-        found: dict[str, str] = self.scope["lighttail.form"]
-        return found
-
-    @property
-    def signed(self) -> bool:
-        """Whether a cookie stands for the visitor's key."""
-        return bool(tokens_of(self.scope[HEADERS]))
+    def last(self) -> str:
+        """The last word of the route. (That of the path may end with a line break.)"""
+        return str(self.scope["route"].path.rpartition("/")[2])
 
 
 class PageRoute(PlainRoute):
@@ -60,22 +59,14 @@ class PageRoute(PlainRoute):
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         check_role(scope[MAY], self.role)
+        form = b""
         if scope["method"] == "POST":
             headers = scope[HEADERS]
             check_same_origin(headers)
-            check_form(headers)
-            scope["lighttail.form"] = texts_of(await body_of(receive, headers))
-        answer = await self.endpoint(Visit(scope, receive), **scope["path_params"])
-        await send_answer(answer, send)
-
-
-def check_form(headers: Headers) -> None:
-    """Raise Refused (415) unless the body is a form."""
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != FORM:
-        raise Refused(
-            field="Content-Type", value=kind.decode("latin-1"), allowed=FORM.decode(), status=NOT_JSON
-        )
+            if (kind := content_type(headers)) != FORM:
+                raise wrong_type(kind, FORM)
+            form = await body_of(receive, headers)
+        await send_answer(await self.endpoint(Visit(scope, form), **scope["path_params"]), send)
 
 
 def texts_of(query: bytes) -> dict[str, str]:
@@ -102,16 +93,11 @@ def go_to(path: str, *more: Pair) -> Answer:
     return Answer(SEE_OTHER, b"", ((b"location", path.encode("ascii")), *SAFE, *more))
 
 
-def wants_page(scope: Scope) -> bool:
-    """Whether a browser, and no program, will show the answer."""
-    path = scope["path"]
-    accepts = dict(scope["headers"]).get(b"accept", b"")
-    return b"text/html" in accepts and not path.startswith("/v1/")
-
-
 def refusal_page(error: BadInput, scope: Scope) -> Answer | None:
-    """A refusal as a page; if a key is missing, the page that asks for one. None if a program asked."""
-    if not wants_page(scope):
+    """A refusal as a page; if a key is missing, the page that asks for one. None if a program asked, and no
+    browser will show the answer."""
+    accepts = dict(scope["headers"]).get(b"accept", b"")
+    if b"text/html" not in accepts or scope["path"].startswith("/v1/"):
         return None
     status = status_of(error)
     if status == NO_KEY:

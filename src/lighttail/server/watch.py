@@ -27,7 +27,7 @@ from lighttail.live.alarms import MEANS, Found
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.requests import Look, Note, Weigh
 from lighttail.server.forecasts import Forecasts
-from lighttail.server.metrics import family, labels
+from lighttail.server.metrics import labels, metric
 
 FIRST = 50  # rewards before the first forecast: earlier it would be about the prior
 GROWN, LEAST = 1.05, 20  # rewards that a further forecast needs: 5 % more, and at least so many more
@@ -132,15 +132,13 @@ class Watch:
 
     def lines(self) -> Iterable[str]:
         """The last forecasts, and what is not watched, for Prometheus."""
-        name = "lighttail_experiment_forecast_chance"
-        yield from family(name, "gauge", "The chance of the loss in settings.risk, as last forecast here.")
-        for experiment, seen in sorted(self.seen.items()):
-            if seen.chance is not None:
-                yield f"{name}{labels(experiment=experiment)} {seen.chance!r}"
-        name = "lighttail_experiment_unwatched"
-        yield from family(name, "gauge", "1 if settings.risk cannot be held against a forecast here.")
-        for experiment, seen in sorted(self.seen.items()):
-            yield f"{name}{labels(experiment=experiment)} {int(bool(seen.failed))}"
+        all_seen = [(labels(experiment=name), seen) for name, seen in sorted(self.seen.items())]
+        chances = [(named, seen.chance) for named, seen in all_seen if seen.chance is not None]
+        meaning = "The chance of the loss in settings.risk, as last forecast here."
+        yield from metric("experiment_forecast_chance", "gauge", meaning, chances)
+        meaning = "1 if settings.risk cannot be held against a forecast here."
+        failed = [(named, int(bool(seen.failed))) for named, seen in all_seen]
+        yield from metric("experiment_unwatched", "gauge", meaning, failed)
         if self.webhook is not None:
             yield from self.webhook.lines()
 
@@ -171,12 +169,9 @@ class Webhook:
 
     def lines(self) -> Iterable[str]:
         """The counts, for Prometheus."""
-        for name, count, meaning in (
-            ("lighttail_webhook_sent_total", self.sent, "Alarms that the webhook has taken."),
-            ("lighttail_webhook_failed_total", self.failed, "Alarms that could not be posted."),
-        ):
-            yield from family(name, "counter", meaning)
-            yield f"{name} {count}"
+        sent, failed = [("", self.sent)], [("", self.failed)]
+        yield from metric("webhook_sent_total", "counter", "Alarms that the webhook has taken.", sent)
+        yield from metric("webhook_failed_total", "counter", "Alarms that could not be posted.", failed)
 
     def _work(self) -> None:
         while (body := self._queue.get()) is not None:
