@@ -21,7 +21,7 @@ from lighttail.course import Beginning
 from lighttail.delays import DelayLike
 from lighttail.inference import Contradicted, Evidence, Limits, contradiction
 from lighttail.inference.evidence import Heard
-from lighttail.inference.sequences import parts_of_error
+from lighttail.inference.sequences import LEVEL, parts_of_error
 from lighttail.outcomes import estimates
 from lighttail.outcomes.estimates import Estimate, finite
 from lighttail.outcomes.format import amount, chance, chance_limits, interval, outward, probability, rounded
@@ -36,7 +36,6 @@ __all__ = ["Forecast", "forecast_from"]
 Play = Callable[[Floats, int], Floats]  # (means, seed) -> the loss of one path per row of means
 PATHS = 10_000
 MOST_PATHS = 1_000_000
-LEVEL = 0.95
 BINS = 30  # of the picture of a law
 SCREENED = 10  # the part of the paths with which all candidates for the worst problem are compared
 CONFIRMED = 4  # the part of the paths that the worst candidate is played on, with fresh random numbers
@@ -169,8 +168,8 @@ def forecast_from(
     loss, paths = positive("loss", loss), whole("paths", paths, 100, most=MOST_PATHS)
     seed, use, believed = check_seed(seed), check_threads(threads), believed_limits(between)
     if heard is None:
-        rows = zip(start.counts[1], start.counts[2], strict=True)
-        heard = [Heard(int(times), float(total)) for times, total in rows]
+        pairs = zip(*start.counts[1:3], strict=True)
+        heard = [Heard(int(times), float(total)) for times, total in pairs]
     for arm, one in zip(arms, heard, strict=True):
         evidence.check(f"the sum of the rewards of {arm!r}", one)
     noise = evidence.noise if problem is None else problem.noise
@@ -309,7 +308,6 @@ def _worst(play: Play, candidates: Floats, loss: float, paths: int, seed: int) -
 
 
 def _each(paths: int, candidates: int) -> int:
-    """The paths of each candidate that is compared."""
     return max(EACH, paths // SCREENED // candidates)
 
 

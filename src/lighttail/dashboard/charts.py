@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from lighttail.dashboard.history import BYS, OTHERS
-from lighttail.dashboard.html import Html, el
+from lighttail.dashboard.html import Html, el, note
 from lighttail.dashboard.words import View, exactly, lasting, moment, number
 from lighttail.outcomes.format import counted, rounded
 
@@ -19,7 +19,6 @@ LEAST_SHARE = 1e-4  # where the picture of the law begins
 
 
 def percent(share: float) -> str:
-    """A place across."""
     return f"{100.0 * min(max(share, 0.0), 1.0):.2f}%"
 
 
@@ -32,15 +31,26 @@ def text(x: str, y: float, said: str, anchor: str = "start") -> Html:
     return el("text", said, x=x, y=f"{y:g}", text_anchor=anchor)
 
 
+def across(y: float | str, kind: str | None = None) -> Html:
+    """A line over the whole width."""
+    return el("line", x1="0%", x2="100%", y1=y, y2=y, class_=kind)
+
+
+def two_ends(left: Any, right: Any) -> Html:
+    """What stands below the two ends of an axis."""
+    return el("p", el("span", left), el("span", right), class_="axis")
+
+
 def rows_of(traffic: View) -> list[str]:
     """The arms that get a row: all of them, or the busiest and the others together."""
     totals: dict[str, int] = dict.fromkeys(traffic["arms"], 0)
     for span in traffic["spans"]:
         for arm, _, count in span:
             totals[arm] = totals.get(arm, 0) + count
-    names = sorted(totals, key=lambda arm: -totals[arm]) if len(totals) > MOST_ROWS else list(totals)
-    kept = [name for name in names if name != OTHERS][: MOST_ROWS - 1 if len(totals) > MOST_ROWS else None]
-    return [*kept, OTHERS] if len(kept) < len(totals) else kept
+    names = [name for name in totals if name != OTHERS]
+    if len(totals) > MOST_ROWS:
+        names = sorted(names, key=lambda arm: -totals[arm])[: MOST_ROWS - 1]
+    return [*names, OTHERS] if len(names) < len(totals) else names
 
 
 def traffic_chart(traffic: View) -> Html:
@@ -52,11 +62,11 @@ def traffic_chart(traffic: View) -> Html:
             stacks[arm if arm in stacks else OTHERS][place][by] += count
     tallest = max((sum(stack.values()) for row in stacks.values() for stack in row), default=0)
     width = traffic["width"]
-    each = lasting(width) if traffic["unit"] == "seconds" else f"{width:,.0f} pulls"
-    each = "pull" if each == "1 pulls" else each.removeprefix("1 ") if each in ("1 second",) else each
+    each = lasting(width) if traffic["unit"] == "seconds" else counted(int(width), "pull")
+    each = {"1 second": "second", "1 pull": "pull"}.get(each, each)
     parts = [_row(arm, row, tallest) for arm, row in stacks.items()]
-    said = f"The tallest bar is {counted(tallest, 'trial')} per {each}."
-    return el("div", parts, _axis(traffic), el("p", said, class_="note"), class_="rows")
+    said = note(f"The tallest bar is {counted(tallest, 'trial')} per {each}.")
+    return el("div", parts, _axis(traffic), said, class_="rows")
 
 
 def _row(arm: str, row: list[dict[str, int]], tallest: int) -> Html:
@@ -67,35 +77,27 @@ def _row(arm: str, row: list[dict[str, int]], tallest: int) -> Html:
             if count:
                 high = HIGH * count / tallest
                 top -= high
-                bars.append(
-                    el(
-                        "rect",
-                        class_=f"by-{by}",
-                        x=percent(place * wide),
-                        y=f"{top:.2f}",
-                        width=percent(0.92 * wide),
-                        height=f"{high:.2f}",
-                    )
-                )
-    total = sum(sum(stack.values()) for stack in row)
-    many = counted(total, "trial")
+                bars.append(_bar(f"by-{by}", place * wide, top, 0.92 * wide, high))
+    many = counted(sum(sum(stack.values()) for stack in row), "trial")
     label = f"Traffic of {arm} over time: {many}"
-    ground = el("line", x1="0%", x2="100%", y1=HIGH, y2=HIGH, class_="ground")
     head = el("p", el("bdi", arm), " ", el("span", many, class_="note"), class_="row-name")
-    return el("div", head, svg(HIGH + 1, label, bars, ground))
+    return el("div", head, svg(HIGH + 1, label, bars, across(HIGH, "ground")))
+
+
+def _bar(kind: str, left: float, top: float, width: float, height: float) -> Html:
+    at = {"x": percent(left), "y": f"{top:.2f}", "width": percent(width), "height": f"{height:.2f}"}
+    return el("rect", class_=kind, **at)
 
 
 def _axis(traffic: View) -> Html | None:
     """The two ends of the traffic."""
-    ends = [traffic["start"], traffic["last"]]
-    if traffic["start"] is None:
+    first, last = traffic["start"], traffic["last"]
+    if first is None:
         return None
-    if traffic["unit"] == "seconds":
-        short = moment(ends[0]) == moment(ends[1])  # within a minute: the ends differ in their seconds alone
-        ends = [when(end, seconds=short) for end in ends]
-    else:
-        ends = [f"pull {end:,.0f}" for end in ends]
-    return el("p", el("span", ends[0]), el("span", ends[1]), class_="axis")
+    if traffic["unit"] != "seconds":
+        return two_ends(f"pull {first:,.0f}", f"pull {last:,.0f}")
+    short = moment(first) == moment(last)  # within a minute: the ends differ in their seconds alone
+    return two_ends(when(first, seconds=short), when(last, seconds=short))
 
 
 def when(time: float, seconds: bool = False) -> Html:
@@ -111,21 +113,20 @@ def means_chart(arms: list[View]) -> Html | None:
         return None
     low, high = min(known), max(known)
 
-    def place(value: float) -> str:
+    def at(value: float) -> str:
         return percent(0.01 + 0.98 * (value - low) / (high - low))
 
     rows = []
     for one in arms[:MOST_ROWS]:
         left = low if one["low"] is None else one["low"]
         right = high if one["high"] is None else one["high"]
-        marks = [el("line", x1=place(left), x2=place(right), y1=8, y2=8, class_="limits")]
+        marks = [el("line", x1=at(left), x2=at(right), y1=8, y2=8, class_="limits")]
         if one["value"] is not None:
-            marks.append(el("circle", cx=place(one["value"]), cy=8, r=5, class_="mean"))
+            marks.append(el("circle", cx=at(one["value"]), cy=8, r=5, class_="mean"))
         ends = f"{number(one['low'])} to {number(one['high'])}"
         label = f"Mean of {one['arm']}: {number(one['value'])}, limits {ends}"
         rows.append(el("div", el("p", el("bdi", one["arm"]), class_="row-name"), svg(16, label, marks)))
-    axis = el("p", el("span", rounded(low)), el("span", rounded(high)), class_="axis")
-    return el("div", rows, axis, class_="rows")
+    return el("div", rows, two_ends(rounded(low), rounded(high)), class_="rows")
 
 
 def _law_high(share: float) -> float:
@@ -138,8 +139,7 @@ def _law_grid(foot: int) -> Html:
     lines = []
     for share, said in ((1.0, "100 % of ends"), (0.1, "10 %"), (0.01, "1 %"), (0.001, "0.1 %")):
         y = foot - _law_high(share)
-        lines.append(el("line", x1="0%", x2="100%", y1=f"{y:.2f}", y2=f"{y:.2f}"))
-        lines.append(text("100%", y - 2, said, "end"))
+        lines += [across(f"{y:.2f}"), text("100%", y - 2, said, "end")]
     return el("g", lines, class_="grid")
 
 
@@ -152,27 +152,26 @@ def law_chart(forecast: View) -> Html | None:
     left, right = min(0.0, edges[0]), max(edges[-1], 1.1 * loss)
     foot = LAW_HIGH - LINE
 
-    def place(value: float) -> float:
+    def part(value: float) -> float:
         return float((value - left) / (right - left))
 
-    bars, gap = [], 0.06 * (place(edges[1]) - place(edges[0]))
+    bars, gap = [], 0.06 * (part(edges[1]) - part(edges[0]))
     for low, up, share in zip(edges, edges[1:], shares, strict=False):
         tall = max(_law_high(share), 1.0) if share else 0.0
-        begin, end, middle = place(low), place(up) - gap, min(max(place(loss), place(low)), place(up) - gap)
+        begin, end = part(low), part(up) - gap
+        middle = min(max(part(loss), begin), end)
         for kind, left_end, right_end in (("law", begin, middle), ("law beyond", middle, end)):
             if tall and right_end > left_end:
-                size = {"width": percent(right_end - left_end), "height": f"{tall:.2f}"}
-                bars.append(el("rect", class_=kind, x=percent(left_end), y=f"{foot - tall:.2f}", **size))
-    at, side = percent(place(loss)), "end" if place(loss) > 0.5 else "start"
+                bars.append(_bar(kind, left_end, foot - tall, right_end - left_end, tall))
+    at, side = percent(part(loss)), "end" if part(loss) > 0.5 else "start"
     mark = el("line", x1=at, x2=at, y1=LINE - 4, y2=foot, class_="mark")
     named = text(at, LINE - 6, f"X = {exactly(loss)}", side)
     label = (
         f"The loss at the end: simulated ends lose from {rounded(edges[0])} to {rounded(edges[-1])}; "
         f"X is {exactly(loss)}. The scale of the shares is logarithmic."
     )
-    ground = el("line", x1="0%", x2="100%", y1=foot, y2=foot, class_="ground")
-    scale = [_tick(place(value), value, foot) for value in ticks(left, right)]
-    return svg(LAW_HIGH, label, _law_grid(foot), bars, ground, mark, named, scale)
+    scale = [_tick(part(value), value, foot) for value in ticks(left, right)]
+    return svg(LAW_HIGH, label, _law_grid(foot), bars, across(foot, "ground"), mark, named, scale)
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -188,8 +187,8 @@ def ticks(low: float, high: float) -> list[float]:
     return [place * step for place in range(first, last + 1)]
 
 
-def _tick(across: float, value: float, foot: int) -> Html:
+def _tick(part: float, value: float, foot: int) -> Html:
     """A mark on the axis and its number."""
-    side = "start" if across < 0.04 else "end" if across > 0.96 else "middle"
-    line = el("line", x1=percent(across), x2=percent(across), y1=foot, y2=foot + 4, class_="ground")
-    return el("g", line, text(percent(across), LAW_HIGH - 2, f"{value:,.10g}", side), class_="tick")
+    at, side = percent(part), "start" if part < 0.04 else "end" if part > 0.96 else "middle"
+    line = el("line", x1=at, x2=at, y1=foot, y2=foot + 4, class_="ground")
+    return el("g", line, text(at, LAW_HIGH - 2, f"{value:,.10g}", side), class_="tick")

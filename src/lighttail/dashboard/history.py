@@ -17,6 +17,7 @@ from typing import Any
 from lighttail.inference import share_mismatch
 
 Event = dict[str, Any]
+Rows = dict[tuple[str, str], "array[int]"]  # counts per span, by arm and who chose it
 BYS = ("policy", "floor", "holdout", "sticky", "fallback")  # who may have chosen an arm
 MOST_SPANS = 80
 MOST_ARMS = 24  # arms that are shown one by one, the busiest; the others are shown together
@@ -49,10 +50,9 @@ class Spans:
         self.last: float | None = None
         self.width = width
         self.used = 0
-        self.rows: dict[tuple[str, str], array[int]] = {}
+        self.rows: Rows = {}
 
     def add(self, at: float, arm: str, by: str) -> None:
-        """Count a trial."""
         if self.start is None:
             self.start = math.floor(at / self.width) * self.width
         self.last = at
@@ -64,12 +64,11 @@ class Spans:
             row = self.rows[arm, by] = array("q", bytes(8 * MOST_SPANS))
             if len(self.rows) > MOST_ROWS:
                 totals = self.totals()
-                kept = sorted(totals, key=lambda name: -totals[name])[: len(totals) // 2]
-                self.rows = self.joined({*kept, arm})
+                busy = sorted(totals, key=lambda name: -totals[name])[: len(totals) // 2]
+                self.rows = self.joined({*busy, arm})
         row[place] += 1
 
     def _double(self) -> None:
-        """Twice the length per span."""
         self.width *= 2.0
         self.used = (self.used + 1) // 2
         rest = array("q", bytes(8 * (MOST_SPANS // 2)))
@@ -77,25 +76,24 @@ class Spans:
             self.rows[key] = array("q", map(add, row[::2], row[1::2])) + rest
 
     def totals(self) -> Counter[str]:
-        """The trials of each arm."""
-        found: Counter[str] = Counter()
+        totals: Counter[str] = Counter()
         for (arm, _), row in self.rows.items():
-            found[arm] += sum(row)
-        return found
+            totals[arm] += sum(row)
+        return totals
 
-    def joined(self, kept: Container[str]) -> dict[tuple[str, str], array[int]]:
-        """The rows of the arms that are kept, and the sums of all other arms."""
-        found: dict[tuple[str, str], array[int]] = {}
+    def joined(self, named: Container[str]) -> Rows:
+        """The rows of the arms that are named, and the sums of all other arms."""
+        rows: Rows = {}
         for (arm, by), row in self.rows.items():
-            key = (arm if arm in kept else OTHERS, by)
-            before = found.get(key)
-            found[key] = row if before is None else array("q", map(add, before, row))
-        return found
+            key = (arm if arm in named else OTHERS, by)
+            before = rows.get(key)
+            rows[key] = row if before is None else array("q", map(add, before, row))
+        return rows
 
-    def to_plain(self, kept: Container[str] | None = None) -> dict[str, Any]:
-        """As JSON: per span a list of arm, who chose it, and how often. kept: the arms that are not among
+    def to_plain(self, named: Container[str] | None = None) -> dict[str, Any]:
+        """As JSON: per span a list of arm, who chose it, and how often. named: the arms that are not among
         the others; None: all."""
-        rows = sorted((self.rows if kept is None else self.joined(kept)).items())
+        rows = sorted((self.rows if named is None else self.joined(named)).items())
         spans = [
             [[arm, by, row[place]] for (arm, by), row in rows if row[place]] for place in range(self.used)
         ]
@@ -120,36 +118,26 @@ class History:
         self._held = 0
 
     def take(self, event: Event) -> None:
-        """Take in the next event."""
         self.seq = event["seq"]
         kind = event["kind"]
-        if kind == "ask":
-            self._ask(event)
-        elif kind in REWARDS:
-            self._reward(event)
-        else:
-            self._other(event)
+        take = self._ask if kind == "ask" else self._reward if kind in REWARDS else self._other
+        take(event)
 
     def _ask(self, event: Event) -> None:
         arm, by = str(event["arm"]), str(event["by"])
         self.last_ask = event["time"]
         self.spans.add(event["time"], arm, by)
-        self.trials[event["id"]] = {
-            **{name: event.get(name) for name in ("id", "time", "arm", "by", "unit")},
-            **{"reward": None, "how": None},
-        }
+        trial = {name: event.get(name) for name in ("id", "time", "arm", "by", "unit")}
+        self.trials[event["id"]] = {**trial, "reward": None, "how": None}
         if len(self.trials) > MOST_TRIALS:
             self.trials.popitem(last=False)
         if by in ("policy", "floor"):
-            self._floors[str(event["arm"]) if by == "floor" else ""] += 1
+            self._floors[arm if by == "floor" else ""] += 1
         if "holdout" in self._settings and event.get("unit") is not None:
-            self._unit(event["unit"], by == "holdout")
-
-    def _unit(self, unit: str, held: bool) -> None:
-        mark = int.from_bytes(blake2b(unit.encode(), digest_size=8).digest(), "big")
-        if mark not in self._units and len(self._units) < MOST_UNITS:
-            self._units.add(mark)
-            self._held += held
+            mark = int.from_bytes(blake2b(event["unit"].encode(), digest_size=8).digest(), "big")
+            if mark not in self._units and len(self._units) < MOST_UNITS:
+                self._units.add(mark)
+                self._held += by == "holdout"
 
     def _reward(self, event: Event) -> None:
         if event["kind"] != "default":
@@ -158,36 +146,30 @@ class History:
             trial["reward"], trial["how"] = event["reward"], event["kind"]
 
     def _other(self, event: Event) -> None:
-        kept = {name: value for name, value in event.items() if name not in ("name", "seed", "arms")}
-        self.events.append(kept)
+        self.events.append({name: event[name] for name in event if name not in ("name", "seed", "arms")})
         if event["kind"] == "create":
             self.created = event["time"]
             self.arms = [str(arm) for arm in (event.get("arms") or ())[:MOST_ARMS]]
-        if event["kind"] in ("create", "settings"):
-            self._set(event.get("settings") or {})
-
-    def _set(self, settings: dict[str, Any]) -> None:
-        """Shares that changed are checked from here on."""
-        if settings.get("shares") != self._settings.get("shares"):
-            self._floors.clear()
-        if settings.get("holdout") != self._settings.get("holdout"):
-            self._units, self._held = set(), 0
-        self._settings = settings
+        if event["kind"] in ("create", "settings"):  # shares that changed are checked from here on
+            before, self._settings = self._settings, event.get("settings") or {}
+            if self._settings.get("shares") != before.get("shares"):
+                self._floors.clear()
+            if self._settings.get("holdout") != before.get("holdout"):
+                self._units, self._held = set(), 0
 
     def checks(self) -> list[dict[str, Any]]:
         """Whether floors and holdout have the shares that they should have, with p-values for all looks."""
-        found = []
+        checks = []
         if shares := self._settings.get("shares"):
-            names = list(shares)
-            due = [float(shares[name]) for name in names]
+            due = list(map(float, shares.values()))
             due.append(max(0.0, 1.0 - math.fsum(due)))
-            counts = [self._floors[name] for name in (*names, "")]
-            found.append(_check("floors", [*names, "the policy"], counts, due))
+            counts = [self._floors[name] for name in (*shares, "")]
+            checks.append(_check("floors", [*shares, "the policy"], counts, due))
         if holdout := self._settings.get("holdout"):
             share, units = float(holdout["share"]), len(self._units)
-            parts = ["holdout", "other units"]
-            found.append(_check("holdout", parts, [self._held, units - self._held], [share, 1.0 - share]))
-        return found
+            groups = ["holdout", "other units"]
+            checks.append(_check("holdout", groups, [self._held, units - self._held], [share, 1.0 - share]))
+        return checks
 
     def busiest(self) -> list[str]:
         """The arms that are shown one by one, in the order in which they were named or tried."""

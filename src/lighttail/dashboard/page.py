@@ -61,16 +61,16 @@ def _document(title: str, linked: Any, *parts: Html) -> str:
 def experiment_page(view: View, manage: bool, signed: bool, asked: View) -> str:
     """The page of an experiment. manage: whether its reader may change it. asked: loss and horizon as the
     reader wrote them, and the sentence `error` if they cannot be used."""
-    made = panels(view)
+    shown = panels(view)
     name = view["name"]
-    head = el("h1", el("bdi", name), " ", _live("status", made["status"], "span"))
+    head = el("h1", el("bdi", name), " ", _live("status", shown["status"], "span"))
     content = html(
         el("div", head, as_of(view.get("now")), class_="title"),
-        _live("alarm", made["alarm"], aria_live="polite"),
-        _live("sum", made["sum"]),
+        _live("alarm", shown["alarm"], aria_live="polite"),
+        _live("sum", shown["sum"]),
         _live("controls", controls(name, view["status"], manage)),
-        section("risk", html(loss_form(asked), _live("risk", made["risk"]))),
-        *(section(part, _live(part, made[part])) for part in TITLES if part != "risk"),
+        section("risk", html(loss_form(asked), _live("risk", shown["risk"]))),
+        *(section(part, _live(part, shown[part])) for part in TITLES if part != "risk"),
         el("noscript", note("Without JavaScript this page does not update: load it again.")),
     )
     whole = el("article", content, data_feed=f"/experiments/{name}/parts")
@@ -89,7 +89,6 @@ def _live(part: str, content: Html, name: str = "div", **more: str) -> Html:
 
 
 def section(part: str, content: Html) -> Html:
-    """A panel with its heading."""
     head = el("h2", TITLES[part], id=f"h-{part}")
     return el("section", head, content, aria_labelledby=f"h-{part}", class_=part)
 
@@ -141,7 +140,6 @@ def _control(name: str, kind: str) -> Html:
 
 
 def experiments_table(summaries: list[View]) -> Html:
-    """All experiments."""
     if not summaries:
         return note("There is no experiment yet.")
     rows = [
@@ -170,7 +168,6 @@ def list_page(listed: Html, now: float, form: View, manage: bool, signed: bool) 
 
 
 def login_page(error: str | None = None) -> str:
-    """The page that takes a key."""
     key = {"name": "key", "type": "password", "autocomplete": "current-password", "required": True}
     content = html(
         el("h1", "A key is needed"),
@@ -185,7 +182,6 @@ def login_page(error: str | None = None) -> str:
 
 
 def error_page(sentence: str, status: int) -> str:
-    """A refusal as a page."""
     content = html(
         el("h1", "There is no such page" if status == 404 else "The server refused this"),
         el("p", sentence, class_="error"),
@@ -196,9 +192,9 @@ def error_page(sentence: str, status: int) -> str:
 
 def static_page(view: View) -> str:
     """The page of a view, whole in one file: its style is inside, and there is no script."""
-    made = panels(view)
+    shown = panels(view)
     parts = [
-        section(part, made[part])
+        section(part, shown[part])
         for part in TITLES
         if part not in ("events", "settings") or view["history"]["events"]
     ]

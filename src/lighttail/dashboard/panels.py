@@ -6,28 +6,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from lighttail.dashboard import words
 from lighttail.dashboard.charts import law_chart, means_chart, traffic_chart, when
 from lighttail.dashboard.history import BYS, OTHERS
 from lighttail.dashboard.html import Html, el, html, note, table
-from lighttail.dashboard.words import (
-    WRONG_SHARES,
-    View,
-    alarm_words,
-    chance_of,
-    chance_range,
-    contradicting,
-    event_words,
-    exactly,
-    lasting,
-    limit_words,
-    limits,
-    made_after,
-    number,
-    plainly,
-    sentence,
-    so_far,
-    the_chance,
-)
+from lighttail.dashboard.words import View
 from lighttail.outcomes.format import rounded
 
 WHY = {
@@ -76,7 +59,7 @@ def panels(view: View) -> dict[str, Html]:
     return {
         "status": el("span", view["status"], class_=f"status {view['status']}"),
         "alarm": html(alarm(view)),
-        "sum": el("p", sentence(view), class_="sum"),
+        "sum": el("p", words.sentence(view), class_="sum"),
         "risk": risk(view),
         "arms": arms(view),
         "traffic": traffic(view),
@@ -101,7 +84,7 @@ def alarm(view: View) -> Html | None:
 
 def _stressed(event: View) -> Html:
     head = el("strong", "Alarm of ", when(event["time"]), ".")
-    return el("p", head, " ", alarm_words(event), class_="alarm")
+    return el("p", head, " ", words.alarm_words(event), class_="alarm")
 
 
 # What may be lost
@@ -110,42 +93,40 @@ def _stressed(event: View) -> Html:
 def risk(view: View) -> Html:
     """The chance of losing X, in large type, twice; the law of the loss; and what was lost so far."""
     asked = view["risk"]
-    found = asked["forecast"]
-    if said := contradicting(view):
+    forecast = asked["forecast"]
+    if said := words.contradicting(view):
         return el("p", said, class_="warning")
-    if found is None:
+    if forecast is None:
         said = asked["why"] or "The forecast is being made; it takes some seconds."
         return el("p", said, class_="note", role=None if asked["why"] else "status")
-    loss, end, old = exactly(found["loss"]), f"{found['horizon']:,}", made_after(view)
-    lost = found["so_far"]
+    loss, end, old = words.exactly(forecast["loss"]), f"{forecast['horizon']:,}", words.made_after(view)
+    lost, mean, worst = (forecast[name] for name in ("so_far", "mean_loss", "worst"))
     when_lost = f"Lost in the first {old}, on average" if old else "Lost so far, on average"
-    between = so_far(lost, view["means_between"] is not None)
-    average, worst = ((chance_of(one), chance_range(one)) for one in (found["chance"], found["worst"]))
+    between = words.so_far(lost, view["means_between"] is not None)
+    average, about = words.chance_of(forecast["chance"]), words.chance_range(forecast["chance"]) + IN_AVERAGE
+    not_excluded = "On the worst problem found that the rewards do not exclude"
     cards = [
-        _card("On average over what the rewards say", average[0], average[1] + IN_AVERAGE, "large"),
-        _card("On the worst problem found that the rewards do not exclude", *worst, "medium"),
-        _card(when_lost, number(lost["value"]), between, "medium"),
+        _card("On average over what the rewards say", average, about, "large"),
+        _card(not_excluded, words.chance_of(worst), words.chance_range(worst), "medium"),
+        _card(when_lost, words.number(lost["value"]), between, "medium"),
     ]
     law = f"The loss after {end} pulls, in units of reward (the scale of the shares is logarithmic)"
-    parts: list[Any] = [
-        el("p", f"{the_chance(view)} of losing {loss} or more by the end, after {end} pulls:", class_="lead"),
+    limit, above = words.limit_words(view) or (None, False)
+    at_end = f"{words.number(mean['value'])} ({words.limits(mean)}, the error of the simulation alone)"
+    means = ", ".join(f"{arm} {rounded(mean)}" for arm, mean in list(worst.get("means", {}).items())[:10])
+    lead = f"{words.the_chance(view)} of losing {loss} or more by the end, after {end} pulls:"
+    moved = not old and asked["at"] is not None and asked["at"] != view["seq"]
+    return html(
+        el("p", lead, class_="lead"),
         el("div", cards, class_="answers"),
         note(WHY_WORST),
-        _figure(law_chart(found), law),
-    ]
-    if (limit := limit_words(view)) is not None:
-        parts.append(el("p", limit[0], class_="warning" if limit[1] else "kept"))
-    mean = found["mean_loss"]
-    said = f"Mean loss at the end: {number(mean['value'])} ({limits(mean)}"
-    parts.append(el("p", f"{said}, the error of the simulation alone)."))
-    if means := found["worst"].get("means"):
-        shown = ", ".join(f"{arm} {rounded(mean)}" for arm, mean in list(means.items())[:10])
-        parts.append(note(f"The means of the worst problem found: {shown}."))
-    if view["means_between"] is None:
-        parts.append(note(NO_MEANS))
-    if not old and asked["at"] is not None and asked["at"] != view["seq"]:
-        parts.append(note("Something happened since this forecast; a newer one follows."))
-    return html(*parts)
+        _figure(law_chart(forecast), law),
+        el("p", limit, class_="warning" if above else "kept") if limit else None,
+        el("p", f"Mean loss at the end: {at_end}."),
+        note(f"The means of the worst problem found: {means}.") if means else None,
+        note(NO_MEANS) if view["means_between"] is None else None,
+        note("Something happened since this forecast; a newer one follows.") if moved else None,
+    )
 
 
 def _card(name: str, value: str, about: str, letters: str) -> Html:
@@ -162,7 +143,7 @@ def _figure(chart: Html | None, caption: str) -> Html | None:
 def arms(view: View) -> Html:
     """The means with their limits, and what is shown."""
     if view["arms"] is None:
-        estimate = ", ".join(number(one) for one in (view["estimate"] or [])[:20])
+        estimate = ", ".join(words.number(one) for one in (view["estimate"] or [])[:20])
         return el("p", f"The actions change at every ask. The estimate of the policy is ({estimate}).")
     known = view["no_limits"] is None
     rows = [_arm_row(el("bdi", one["arm"]), one, _limits_of(one, known)) for one in view["arms"]]
@@ -186,7 +167,7 @@ def arms(view: View) -> Html:
         held = "The limits hold however often you look, as long as "
         parts.append(note(f"{held}{view['rewards_are']}, and the means do not change."))
     if view.get("old_alone"):
-        young = f"Trials younger than the window ({lasting(view['settings']['window'])})"
+        young = f"Trials younger than the window ({words.lasting(view['settings']['window'])})"
         parts.append(note(f"{young} are not evidence yet: good news comes before bad news."))
     if (more := view["arms_count"] - len(view["arms"])) > 0:
         parts.append(note(f"{more:,} more arms have fewer pulls."))
@@ -194,12 +175,12 @@ def arms(view: View) -> Html:
 
 
 def _arm_row(name: Html, one: View, said: str) -> list[Any]:
-    return [name, f"{one['tries']:,}", f"{one['heard']:,}", number(one["value"]), said]
+    return [name, f"{one['tries']:,}", f"{one['heard']:,}", words.number(one["value"]), said]
 
 
 def _limits_of(one: View, known: bool) -> Html:
     """The limits in a cell, in which a narrow table may break the line after "to" and not within a number."""
-    low, to, high = (limits(one) if known else "none").partition(" to ")
+    low, to, high = (words.limits(one) if known else "none").partition(" to ")
     whole = [el("span", part, class_="whole") for part in (low + to.rstrip(), high) if part]
     return html(whole[0], [html(" ", part) for part in whole[1:]], " (retired)" if one["retired"] else None)
 
@@ -215,7 +196,7 @@ def _shown(view: View) -> Html | None:
             el("bdi", one["than"]),
             ": ",
             el("strong", "shown" if one["shown"] else "not shown", class_="yes" if one["shown"] else "no"),
-            f" (difference {number(one['value'])}, limits {limits(one)})",
+            f" (difference {words.number(one['value'])}, limits {words.limits(one)})",
         )
         for one in view["ahead"][:50]
     ]
@@ -267,7 +248,7 @@ def rewards(view: View) -> Html:
         asked = when(past["last_ask"], seconds=True)
         parts.append(el("p", "The last trial was asked at ", asked, ". ", came))
     if view["settings"].get("window") is not None and counts["open"]:
-        parts.append(note(f"A trial stays open for {lasting(view['settings']['window'])} at most."))
+        parts.append(note(f"A trial stays open for {words.lasting(view['settings']['window'])} at most."))
     elif counts["open"] > counts["told"]:
         parts.append(el("p", MANY_OPEN, class_="warning"))
     return html(*parts, [_share_check(one) for one in past["checks"]])
@@ -284,7 +265,7 @@ def _share_check(check: View) -> Html:
     verdict = note(f"The counts do not contradict what the shares should be (p = {p:.2g}).")
     if not total:
         verdict = note("There is nothing to check yet.")
-    elif p < WRONG_SHARES:
+    elif p < words.WRONG_SHARES:
         wrong = f"The shares are wrong (p = {p:.1g}): look for a fault before you believe a mean."
         verdict = el("p", wrong, class_="warning")
     what = "Shares of the floors" if floors else "Share of the holdout, among units"
@@ -300,7 +281,7 @@ def events(view: View) -> Html:
     listed = []
     for event in past["events"]:
         rings = event["kind"] == "alarm" and event.get("state") != "over"
-        said = el("strong", event_words(event)) if rings else event_words(event)
+        said = el("strong", words.event_words(event)) if rings else words.event_words(event)
         listed.append(el("li", when(event["time"]), " ", said, class_="alarm" if rings else None))
     rows = [
         [one["id"], when(one["time"]), el("bdi", one["arm"]), one["by"], el("bdi", one["unit"]), _reward(one)]
@@ -321,9 +302,9 @@ def _reward(trial: View) -> str:
 def settings(view: View) -> Html:
     """The settings, in words and as JSON."""
     known, horizon = view["settings"], view["horizon"]
-    said = {"window": lasting(known["window"])} if known.get("window") is not None else {}
+    said = {"window": words.lasting(known["window"])} if known.get("window") is not None else {}
     rows = [["policy", view["policy"]], ["horizon", "none" if horizon is None else f"{horizon:,}"]]
-    rows += [[name, plainly(value)] for name, value in {**known, **said}.items()]
+    rows += [[name, words.plainly(value)] for name, value in {**known, **said}.items()]
     lines = json.dumps(known, indent=1).splitlines()
     plain = el("pre", Html("\n".join(map(html, lines))))  # as lines, whose ends are no hidden signs
     return html(

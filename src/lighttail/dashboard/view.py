@@ -152,16 +152,15 @@ def _apart(one: View) -> list[View]:
 def risk_view(
     loss: float | None,
     horizon: int | None,
-    forecast: View | None = None,
     why: str | None = None,
     waiting: bool = False,
     at: int | None = None,
 ) -> View:
-    """What was asked about the end, and the answer.
+    """What was asked about the end, and room for the forecast.
 
     why: the sentence that says why there is no forecast. waiting: whether one is being made. at: the event
     after which the forecast was made."""
-    return {"loss": loss, "horizon": horizon, "forecast": forecast, "why": why, "waiting": waiting, "at": at}
+    return {"loss": loss, "horizon": horizon, "forecast": None, "why": why, "waiting": waiting, "at": at}
 
 
 def experiment_view(

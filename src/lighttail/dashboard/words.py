@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
+from itertools import pairwise
 from typing import Any
 
 from lighttail.outcomes.format import chance, chance_limits, counted, outward, rounded
@@ -37,15 +39,10 @@ def lasting(seconds: float) -> str:
     >>> lasting(0.4), lasting(75), lasting(7_300)
     ('less than a second', '1 minute 15 seconds', '2 hours')
     """
-    for place, (unit, name) in enumerate(SECONDS):
+    for (unit, name), (less, other) in pairwise((*SECONDS, (math.inf, ""))):
         if seconds >= unit:
-            whole = int(seconds // unit)
-            said = counted(whole, name)
-            if whole == 1 and place + 1 < len(SECONDS):
-                less, other = SECONDS[place + 1]
-                if (more := int((seconds - unit) // less)) > 0:
-                    said += f" {counted(more, other)}"
-            return said
+            whole, more = int(seconds // unit), int((seconds - unit) // less)
+            return counted(whole, name) + (f" {counted(more, other)}" if whole == 1 and more > 0 else "")
     return "less than a second"
 
 
@@ -154,11 +151,11 @@ def the_chance(view: View) -> str:
 
 def losing(view: View) -> str:
     """What may be lost by the end."""
-    found = view["risk"]["forecast"]
-    if found is None or view["contradiction"] is not None:
+    forecast = view["risk"]["forecast"]
+    if forecast is None or view["contradiction"] is not None:
         return ""
-    lost, end = f"{exactly(found['loss'])} or more", f"{found['horizon']:,} pulls"
-    average, worst = chance_of(found["chance"]), chance_of(found["worst"])
+    lost, end = f"{exactly(forecast['loss'])} or more", f"{forecast['horizon']:,} pulls"
+    average, worst = chance_of(forecast["chance"]), chance_of(forecast["worst"])
     return (
         f"{the_chance(view)} of losing {lost} by the end, after {end}, is {average} on average over what the "
         "rewards say. This is the number to act on; on the worst problem found that they do not exclude, "
@@ -169,12 +166,12 @@ def losing(view: View) -> str:
 def limit_words(view: View) -> tuple[str, bool] | None:
     """The limit that the settings have for the chance, and whether the average chance is above it: for sure
     if all of its interval is, as an alarm has it. None if the forecast is about another loss or end."""
-    found, limit = view["risk"]["forecast"], view["settings"].get("risk")
-    if found is None or limit is None or found["loss"] != limit["loss"]:
+    forecast, limit = view["risk"]["forecast"], view["settings"].get("risk")
+    if forecast is None or limit is None or forecast["loss"] != limit["loss"]:
         return None
-    if view["status"] != "stopped" and found["horizon"] != max(view["horizon"] or 1, view["pulls"]):
+    if view["status"] != "stopped" and forecast["horizon"] != max(view["horizon"] or 1, view["pulls"]):
         return None
-    low, high, allowed = found["chance"]["low"], found["chance"]["high"], limit["chance"]
+    low, high, allowed = forecast["chance"]["low"], forecast["chance"]["high"], limit["chance"]
     where = "above" if low > allowed else "within" if high <= allowed else "too close to tell from"
     said = f"The settings allow a chance of {chance(allowed)} (then: {limit['then']})"
     return f"{said}; the average chance is {where} this limit.", bool(low > allowed)

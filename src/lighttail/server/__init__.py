@@ -39,11 +39,10 @@ def serve(
 
 def _check_installed() -> None:
     try:
-        import fastapi
+        import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
         raise ImportError(INSTALL) from None
-    del fastapi
 
 
 __all__ = ["build_app", "serve"]

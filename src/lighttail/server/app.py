@@ -86,9 +86,7 @@ def made_app(
     dashboard = Dashboard(routes, guard.sessions)
     add_routes(app, routes)
     add(app, "GET", f"{EXPERIMENT}/view", dashboard.view, "read", 400, 404, response_model=dict[str, Any])
-    pages = Pages(app)
-    for path, page in (("/docs", pages.docs), ("/openapi.json", pages.openapi)):
-        app.add_api_route(path, page, methods=["GET"], include_in_schema=False, response_model=None)
+    add_documents(app)
     dashboard.add_to(app)
     return app
 
@@ -149,38 +147,40 @@ def add(
     app.add_api_route(path, endpoint, methods=[method], responses=answers, openapi_extra=extra, **more)
 
 
-class Pages:
-    """The pages of an application."""
+def add_documents(app: FastAPI) -> None:
+    """The routes about the routes, for programs and for people."""
 
-    def __init__(self, app: FastAPI) -> None:
-        self.app = app
+    async def openapi() -> Answer:
+        return json_answer(document_of(app))
 
-    async def openapi(self) -> Answer:
-        """The OpenAPI document."""
-        return json_answer(self.app.openapi())
+    async def docs() -> Answer:
+        return page_answer(docs_page(document_of(app)))
 
-    async def docs(self) -> Answer:
-        """The routes, from the OpenAPI document."""
-        document = self.app.openapi()
-        rows, shapes = [], []
-        for path, operations in document["paths"].items():
-            for method, operation in operations.items():
-                route = el("code", f"{method.upper()} {path}", class_="whole")
-                body = _body(operation)
-                link = None if body is None else el("a", body, href=f"#{body}")
-                rows.append([route, operation["description"], link])
-        for name, shape in document["components"]["schemas"].items():
-            said = " ".join(shape.get("description", "").split())
-            shapes += [el("h3", name, id=name), el("p", said), el("ul", _fields(shape))]
-        content = html(
-            el("h1", "Routes"),
-            el("p", document["info"]["description"]),
-            el("div", table("All routes", ["route", "what it does", "body"], rows, True), class_="routes"),
-            el("p", "For programs: ", el("a", "the OpenAPI document", href="/openapi.json"), "."),
-            el("h2", "Shapes"),
-            shapes,
-        )
-        return page_answer(frame("Routes", content))
+    for path, page in (("/docs", docs), ("/openapi.json", openapi)):
+        app.add_api_route(path, page, methods=["GET"], include_in_schema=False, response_model=None)
+
+
+def docs_page(document: dict[str, Any]) -> str:
+    """The page of the routes, from the OpenAPI document."""
+    rows, shapes = [], []
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            route = el("code", f"{method.upper()} {path}", class_="whole")
+            body = _body(operation)
+            link = None if body is None else el("a", body, href=f"#{body}")
+            rows.append([route, operation["description"], link])
+    for name, shape in document["components"]["schemas"].items():
+        said = " ".join(shape.get("description", "").split())
+        shapes += [el("h3", name, id=name), el("p", said), el("ul", _fields(shape))]
+    content = html(
+        el("h1", "Routes"),
+        el("p", document["info"]["description"]),
+        el("div", table("All routes", ["route", "what it does", "body"], rows, True), class_="routes"),
+        el("p", "For programs: ", el("a", "the OpenAPI document", href="/openapi.json"), "."),
+        el("h2", "Shapes"),
+        shapes,
+    )
+    return frame("Routes", content)
 
 
 def _body(operation: dict[str, Any]) -> str | None:

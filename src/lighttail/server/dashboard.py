@@ -67,7 +67,7 @@ class Dashboard:
             risk = await self._risk(summary, evidence, loss, horizon, patience if against is None else 0.0)
             if against is not None:  # a forecast of a moment ago would be wrong, too
                 why = f"There is no forecast: the rewards contradict settings.means: {against}."
-                risk |= {"forecast": None, "why": why, "waiting": False}
+                risk = {**risk, "forecast": None, "why": why, "waiting": False}
         return {**service_view(summary, history, arms, risk), "now": self._now()}
 
     async def _arms(self, summary: View, evidence: Evidence) -> View:
@@ -109,7 +109,6 @@ class Dashboard:
     # Pages
 
     async def index(self, visit: Visit) -> Answer:
-        """The experiments, and the form for another one."""
         return await self._index(visit, {"values": form.from_link(visit.texts)})
 
     async def _index(self, visit: Visit, filled: View, status: int = 200) -> Answer:
@@ -144,7 +143,6 @@ class Dashboard:
         }
 
     async def experiment(self, visit: Visit, name: str) -> Answer:
-        """The page of an experiment."""
         texts = visit.texts
         loss, horizon, error = question_of(texts)
         view = await self._view(name, loss, horizon, FIRST_FORECAST)
@@ -155,9 +153,9 @@ class Dashboard:
     async def parts(self, visit: Visit, name: str) -> Answer:
         """The panels of an experiment's page, which the script replaces."""
         loss, horizon, _ = question_of(visit.texts)
-        view, made = await self._panels(name, loss, horizon)
+        view, shown = await self._panels(name, loss, horizon)
         controls = page.controls(name, view["status"], "manage" in visit.may)
-        return json_answer({"now": view["now"], "parts": {**made, "controls": controls}})
+        return json_answer({"now": view["now"], "parts": {**shown, "controls": controls}})
 
     async def _panels(self, *asked: Any) -> Panels:
         """The view and its panels; many people who look at once see the same."""
@@ -190,7 +188,6 @@ class Dashboard:
     # Keys
 
     async def ask_key(self, visit: Visit) -> Answer:
-        """The page that takes a key."""
         return go_to("/") if self.sessions is None else page_answer(page.login_page())
 
     async def login(self, visit: Visit) -> Answer:
@@ -203,19 +200,16 @@ class Dashboard:
         return go_to("/", token_cookie(token, visit.head))
 
     async def logout(self, visit: Visit) -> Answer:
-        """End the session."""
         if self.sessions is not None:
             self.sessions.end(tokens_of(visit.head))
         return go_to("/", token_cookie("", visit.head))
 
     async def static(self, visit: Visit) -> Answer:
-        """A file of the pages."""
         content = await run_in_threadpool((page.STATIC / visit.last).read_bytes)
         kind = (b"content-type", page.FILES[visit.last])
         return Answer(200, content, (kind, (b"cache-control", b"no-cache")))
 
     def add_to(self, app: FastAPI) -> None:
-        """Add the pages to an application."""
         one = "/experiments/{name}"
         pages: list[tuple[str, str, Any, str | None]] = [
             ("GET", "/", self.index, "read"),

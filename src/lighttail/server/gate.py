@@ -162,9 +162,8 @@ def check_once(headers: list[Pair]) -> None:
     names = [name for name, _ in headers]
     for name in ONCE:
         if names.count(name) > 1:
-            raise refuse(
-                f"the header {name.decode().title()}", None, "given once", found="is given more often"
-            )
+            header = f"the header {name.decode().title()}"
+            raise refuse(header, None, "given once", found="is given more often")
 
 
 def numbers_of(query: bytes, known: dict[str, bool]) -> dict[str, float]:
@@ -189,19 +188,12 @@ def numbers_of(query: bytes, known: dict[str, bool]) -> dict[str, float]:
     return numbers
 
 
-def methods_of(request: Request) -> set[str]:
-    """The methods that the routes of a path have."""
-    return {
-        method
-        for route in request.app.routes
-        if isinstance(route, APIRoute) and route.path_regex.match(request.url.path)
-        for method in route.methods or ()
-    }
-
-
 async def refused(request: Request, error: Exception) -> NoReturn:
     """Refuse a path that no route has, or a method that none of its routes has."""
+    path = request.url.path
     if getattr(error, "status_code", UNKNOWN) == NO_METHOD:
-        allowed = ", ".join(sorted(methods_of(request)))
+        routes = [route for route in request.app.routes if isinstance(route, APIRoute)]
+        methods = {one for route in routes if route.path_regex.match(path) for one in route.methods or ()}
+        allowed = ", ".join(sorted(methods))
         raise Refused(field="method", value=request.method, allowed=allowed, status=NO_METHOD)
-    raise unknown("path", request.url.path, "one of the routes that /docs lists")
+    raise unknown("path", path, "one of the routes that /docs lists")

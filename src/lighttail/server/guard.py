@@ -144,7 +144,6 @@ class Sessions:
         return None
 
     def end(self, tokens: list[str]) -> None:
-        """End the sessions of these tokens."""
         for token in tokens[:MOST_TRIED]:
             self._known.pop(_mark(token), None)
 

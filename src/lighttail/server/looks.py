@@ -67,16 +67,14 @@ class Asked(NamedTuple):
     horizon: int
 
 
-class _Made(NamedTuple):
-    """The newest answer to a question: the event after which it was asked, and when it came. passing: whether
-    there is no answer for a reason that may be over soon, such as many others who ask."""
+class _Answer(NamedTuple):
+    """The newest answer to a question, and when it came. passing: whether there is no forecast for a reason
+    that may be over soon, such as many others who ask."""
 
-    seq: int
-    forecast: View | None
-    why: str | None
+    risk: View
     ended: float
     took: float
-    passing: bool = False
+    passing: bool
 
 
 class Outlooks:
@@ -85,42 +83,41 @@ class Outlooks:
 
     def __init__(self, ask: Any) -> None:
         self._ask = ask
-        self._made: dict[Asked, _Made] = {}
+        self._answers: dict[Asked, _Answer] = {}
         self._running: dict[Asked, asyncio.Task[None]] = {}
 
     async def look(self, asked: Asked, seq: int, patience: float = 0.0) -> View:
-        """The newest answer. patience: seconds to wait for the first one."""
-        made = self._made.get(asked)
-        if asked not in self._running and self._due(made, seq):
+        """The newest answer, which is not to be changed. patience: seconds to wait for the first one."""
+        newest = self._answers.get(asked)
+        if asked not in self._running and self._due(newest, seq):
             self._running[asked] = asyncio.create_task(self._make(asked, seq))
-        if made is None and patience > 0.0 and (task := self._running.get(asked)) is not None:
+        if newest is None and patience > 0.0 and (task := self._running.get(asked)) is not None:
             await asyncio.wait([task], timeout=patience)
-            made = self._made.get(asked)
-        if made is None:
-            return risk_view(asked.loss, asked.horizon, waiting=True)
-        return risk_view(asked.loss, asked.horizon, made.forecast, made.why, at=made.seq)
+            newest = self._answers.get(asked)
+        return risk_view(asked.loss, asked.horizon, waiting=True) if newest is None else newest.risk
 
-    def _due(self, made: _Made | None, seq: int) -> bool:
-        if made is None:
+    def _due(self, newest: _Answer | None, seq: int) -> bool:
+        if newest is None:
             return True
-        pause = max(LEAST_PAUSE, min(PAUSE * made.took, max(LONGEST_PAUSE, made.took)))
-        age = time.monotonic() - made.ended
-        return age > pause and (made.seq != seq or made.passing or age > OLDEST)
+        pause = max(LEAST_PAUSE, min(PAUSE * newest.took, max(LONGEST_PAUSE, newest.took)))
+        age = time.monotonic() - newest.ended
+        return age > pause and (newest.risk["at"] != seq or newest.passing or age > OLDEST)
 
     async def _make(self, asked: Asked, seq: int) -> None:
         begun = time.monotonic()
-        forecast, why, passing = None, None, False
+        risk, passing = risk_view(asked.loss, asked.horizon, at=seq), False
         try:
-            forecast = await self._ask(asked.name, loss=asked.loss, horizon=asked.horizon)
+            risk["forecast"] = await self._ask(asked.name, loss=asked.loss, horizon=asked.horizon)
         except BadInput as error:
-            why, passing = error.sentence, status_of(error) == UNAVAILABLE
+            risk["why"] = f"There is no forecast: {error.sentence}."
+            passing = status_of(error) == UNAVAILABLE
         except Exception as error:
-            why, passing = f"the server made a mistake ({type(error).__name__})", True
+            risk["why"] = f"There is no forecast: the server made a mistake ({type(error).__name__})."
+            passing = True
         finally:
             self._running.pop(asked, None)
         ended = time.monotonic()
-        why = None if why is None else f"There is no forecast: {why}."
-        keep(self._made, asked, _Made(seq, forecast, why, ended, ended - begun, passing))
+        keep(self._answers, asked, _Answer(risk, ended, ended - begun, passing))
 
     def close(self) -> None:
         """End the forecasts that nobody will see."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import accumulate
 from typing import Any
 
 from lighttail.live.alarms import is_on
@@ -28,27 +27,25 @@ class Meter:
         self.repeated: defaultdict[str, int] = defaultdict(int)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request."""
         self.requests[method, route, status] += 1
         self.seconds[route] += seconds
         self.buckets[route][bisect_left(BOUNDS, seconds)] += 1
 
     def lines(self) -> Iterable[str]:
-        """The counts of requests."""
-        inside = [("", self.inside)]
-        yield from metric("http_requests_inside", "gauge", "Requests that are being answered.", inside)
-        counts = [
-            (labels(method=method, route=route, status=status), count)
-            for (method, route, status), count in sorted(self.requests.items())
-        ]
-        yield from metric("http_requests_total", "counter", "Requests by route and status.", counts)
-        took: list[tuple[str, Any]] = []
-        for route, buckets in sorted(self.buckets.items()):
-            for bound, count in zip((*BOUNDS, "+Inf"), accumulate(buckets), strict=True):
-                took.append((f"_bucket{labels(route=route, le=bound)}", count))
-            of_route = labels(route=route)
-            took += [(f"_sum{of_route}", self.seconds[route]), (f"_count{of_route}", sum(buckets))]
-        yield from metric("http_request_seconds", "histogram", "How long an answer took.", took)
+        yield from heading("lighttail_http_requests_inside", "gauge", "Requests that are being answered.")
+        yield f"lighttail_http_requests_inside {self.inside}"
+        yield from heading("lighttail_http_requests_total", "counter", "Requests by route and status.")
+        for (method, route, status), count in sorted(self.requests.items()):
+            named = labels(method=method, route=route, status=status)
+            yield f"lighttail_http_requests_total{named} {count}"
+        yield from heading("lighttail_http_request_seconds", "histogram", "How long an answer took.")
+        for route, counts in sorted(self.buckets.items()):
+            below = 0
+            for bound, count in zip((*BOUNDS, "+Inf"), counts, strict=True):
+                below += count
+                yield f"lighttail_http_request_seconds_bucket{labels(route=route, le=bound)} {below}"
+            yield f"lighttail_http_request_seconds_sum{labels(route=route)} {self.seconds[route]!r}"
+            yield f"lighttail_http_request_seconds_count{labels(route=route)} {below}"
 
 
 EXPERIMENT = (  # of each experiment: name, kind, meaning, and where it is found in a summary or at its desk
@@ -75,16 +72,14 @@ EXPERIMENT = (  # of each experiment: name, kind, meaning, and where it is found
 def experiment_lines(summaries: list[dict[str, Any]]) -> Iterable[str]:
     """The numbers of all experiments. Events per commit: events_total divided by commits_total."""
     for name, kind, meaning, value in EXPERIMENT:
-        samples = [(labels(experiment=one["name"]), value(one)) for one in summaries]
-        yield from metric(f"experiment_{name}", kind, meaning, samples)
+        yield from heading(f"lighttail_experiment_{name}", kind, meaning)
+        for one in summaries:
+            yield f"lighttail_experiment_{name}{labels(experiment=one['name'])} {value(one)}"
 
 
-def metric(name: str, kind: str, meaning: str, samples: Iterable[tuple[str, Any]]) -> Iterable[str]:
-    """A metric of lighttail. samples: what follows its name (labels, for the most part), and the value."""
-    yield f"# HELP lighttail_{name} {meaning}"
-    yield f"# TYPE lighttail_{name} {kind}"
-    for named, value in samples:
-        yield f"lighttail_{name}{named} {value}"
+def heading(name: str, kind: str, meaning: str) -> tuple[str, str]:
+    """The two lines before the samples of a metric."""
+    return f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"
 
 
 def labels(**named: Any) -> str:

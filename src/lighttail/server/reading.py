@@ -60,19 +60,15 @@ async def _left(receive: Receive) -> None:
 
 
 async def _all_of(receive: Receive) -> bytes:
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    _check_length(len(body))
-    if message["type"] == "http.request" and not message.get("more_body"):
-        return body
-    parts, length = [body], len(body)
-    while message.get("more_body"):
+    parts, length, more = [], 0, True
+    while more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
         parts.append(message.get("body", b""))
         length += len(parts[-1])
         _check_length(length)
-    if message["type"] == "http.disconnect":
-        raise Gone
+        more = message.get("more_body", False)
     return b"".join(parts)
 
 
@@ -96,7 +92,6 @@ def content_type(headers: Headers) -> str:
 
 
 def wrong_type(kind: str | None, allowed: str, **more: Any) -> Refused:
-    """The refusal of a content type."""
     return Refused(field="Content-Type", value=kind, allowed=allowed, status=NOT_JSON, **more)
 
 

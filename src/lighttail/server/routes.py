@@ -25,25 +25,10 @@ from lighttail.live.requests import (
     shown_label,
     tell_of,
 )
+from lighttail.server import shapes
 from lighttail.server.answers import Answer, json_answer, text_answer
 from lighttail.server.forecasts import Forecasts, outlook_module
 from lighttail.server.metrics import Meter, experiment_lines
-from lighttail.server.shapes import (
-    ArmsBody,
-    AskBody,
-    ChangeAnswer,
-    ExperimentBody,
-    ForecastAnswer,
-    HealthAnswer,
-    ListAnswer,
-    NoBody,
-    SettingsBody,
-    SummaryAnswer,
-    TellBody,
-    ToldAnswer,
-    TrialAnswer,
-    TrialsAnswer,
-)
 from lighttail.server.watch import Watch, Webhook
 
 ExperimentName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
@@ -53,9 +38,6 @@ Horizon = Annotated[int | None, Query(ge=1, le=EXACT, description="The pulls at 
 Low = Annotated[float | None, Query(description="No mean is below this number.")]
 High = Annotated[float | None, Query(description="No mean is above this number.")]
 Paths = Annotated[int | None, Query(ge=100, le=100_000, description="Simulated ends of the experiment.")]
-ASK_FIELDS = tuple(AskBody.__annotations__)
-ARMS_FIELDS = tuple(ArmsBody.__annotations__)
-CREATE_FIELDS = tuple(ExperimentBody.__annotations__)
 REWARD_FIELDS = {"id", "reward"}
 TOLD = 'given in the body, as {"rewards": [{"id": "1", "reward": 1}]}'
 MOST_ARMS, MOST_DIM = 10_000, 1_000  # a request must not be able to fill the memory
@@ -82,74 +64,74 @@ class Routes:
         """What the desk of an experiment answers to a wish."""
         return await (self._desks.get(name) or await self._opened(name)).answer(wish)
 
-    async def ask(self, name: ExperimentName, body: AskBody) -> TrialsAnswer:
+    async def ask(self, name: ExperimentName, body: shapes.AskBody) -> shapes.TrialsAnswer:
         """Ask for trials."""
-        check_fields(body, ASK_FIELDS)
+        check_fields(body, shapes.AskBody)
         if "actions" in body or "labels" in body:
             check_offer(body)
-        trials: list[TrialAnswer] = []
+        trials: list[shapes.TrialAnswer] = []
         for trial in await self.desk_of(name, ask_for(**body)):
-            one: TrialAnswer = {"id": str(trial.id), "arm": trial.arm, "by": trial.by}
+            one: shapes.TrialAnswer = {"id": str(trial.id), "arm": trial.arm, "by": trial.by}
             if trial.action is not None:
                 one["action"] = list(trial.action)
             trials.append(one)
         return {"trials": trials}
 
-    async def tell(self, name: ExperimentName, body: TellBody) -> ToldAnswer:
+    async def tell(self, name: ExperimentName, body: shapes.TellBody) -> shapes.ToldAnswer:
         """Tell rewards: all of them are counted, or none."""
         if isinstance(body, dict) and body.get("rewards") is None:
             raise refuse("rewards", None, TOLD, found="is missing")
-        check_fields(body, ("rewards",))
+        check_fields(body, shapes.TellBody)
         counted, repeated, late = await self.desk_of(name, tell_of(pairs_of(body["rewards"])))
         if repeated:
             self.meter.repeated[name] += repeated
-        told: ToldAnswer = {"counted": counted, "repeated": repeated}
+        told: shapes.ToldAnswer = {"counted": counted, "repeated": repeated}
         return {**told, "late": late} if late else told
 
-    async def create(self, body: ExperimentBody) -> Any:
+    async def create(self, body: shapes.ExperimentBody) -> Any:
         """Begin an experiment. The same request again changes nothing."""
-        check_fields(body, CREATE_FIELDS, ("name", "policy"))
+        check_fields(body, shapes.ExperimentBody)
         check_sizes(body)
         desk, new = await run_in_threadpool(lambda: self.office.create(**body))
         waiting = self._desks.setdefault(desk.name, AsyncDesk(desk))
         self.watch.changed(desk.name)
         return json_answer(await waiting.answer(Look("summary")), 201 if new else 200)
 
-    async def listed(self) -> ListAnswer:
+    async def listed(self) -> shapes.ListAnswer:
         """List the experiments."""
         return {"experiments": await run_in_threadpool(self.office.names)}
 
-    async def summary(self, name: ExperimentName) -> SummaryAnswer:
+    async def summary(self, name: ExperimentName) -> shapes.SummaryAnswer:
         """Show an experiment in numbers."""
         return await self.desk_of(name, Look("summary"))  # type: ignore[no-any-return]
 
-    async def _change(self, name: str, body: Any, kind: str) -> ChangeAnswer:
-        check_fields(body, ())
+    async def _change(self, name: str, body: Any, kind: str) -> shapes.ChangeAnswer:
+        check_fields(body, shapes.NoBody)
         return {"changed": bool(await self.desk_of(name, Change(kind, {})))}
 
-    async def pause(self, name: ExperimentName, body: NoBody) -> ChangeAnswer:
+    async def pause(self, name: ExperimentName, body: shapes.NoBody) -> shapes.ChangeAnswer:
         """Serve the fall-back arm from now on; rewards still count."""
         return await self._change(name, body, "pause")
 
-    async def resume(self, name: ExperimentName, body: NoBody) -> ChangeAnswer:
+    async def resume(self, name: ExperimentName, body: shapes.NoBody) -> shapes.ChangeAnswer:
         """Let the policy choose again."""
         return await self._change(name, body, "resume")
 
-    async def stop(self, name: ExperimentName, body: NoBody) -> ChangeAnswer:
+    async def stop(self, name: ExperimentName, body: shapes.NoBody) -> shapes.ChangeAnswer:
         """Give out no more trials, for good; rewards still count."""
         return await self._change(name, body, "stop")
 
-    async def arms(self, name: ExperimentName, body: ArmsBody) -> ChangeAnswer:
+    async def arms(self, name: ExperimentName, body: shapes.ArmsBody) -> shapes.ChangeAnswer:
         """Let an arm join, or leave for good."""
-        check_fields(body, ARMS_FIELDS)
+        check_fields(body, shapes.ArmsBody)
         given = [(kind, arm) for kind, arm in body.items() if arm is not None]
         if len(given) != 1:
             raise refuse("body", body, "an object with either add or retire")
         return {"changed": bool(await self.desk_of(name, arm_change(*given[0])))}
 
-    async def settings(self, name: ExperimentName, body: SettingsBody) -> ChangeAnswer:
+    async def settings(self, name: ExperimentName, body: shapes.SettingsBody) -> shapes.ChangeAnswer:
         """Have these settings from now on, in place of all that there were."""
-        check_fields(body, ("settings",), ("settings",))
+        check_fields(body, shapes.SettingsBody)
         changed = bool(await self.desk_of(name, settings_change(body["settings"])))
         self.watch.changed(name)
         return {"changed": changed}
@@ -180,7 +162,7 @@ class Routes:
         low: Low = None,
         high: High = None,
         paths: Paths = None,
-    ) -> ForecastAnswer:
+    ) -> shapes.ForecastAnswer:
         """What the experiment may lose by its end, from its present state."""
         desk = self._desks.get(name) or await self._opened(name)
         if (low is None) != (high is None):
@@ -192,11 +174,11 @@ class Routes:
         except BadInput as error:
             raise error.renamed("low and high") if between and error.field == "between" else error from None
 
-    async def alive(self) -> HealthAnswer:
+    async def alive(self) -> shapes.HealthAnswer:
         """Say that the server is there."""
         return {"status": "ok"}
 
-    async def ready(self) -> HealthAnswer:
+    async def ready(self) -> shapes.HealthAnswer:
         """Say whether the journal can be reached."""
         try:
             async with asyncio.timeout(PATIENCE):
@@ -221,21 +203,20 @@ class Routes:
             return {**await waiting.answer(Look("summary")), **here, "repeated": self.meter.repeated[name]}
 
 
-def check_fields(body: Any, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> None:
-    """Refuse a body that is no object, has a field that is not known, or lacks one that is needed."""
+def check_fields(body: Any, shape: Any) -> None:
+    """Refuse a body that is no object, has a field that its shape has not, or lacks one that is needed."""
     if not isinstance(body, dict):
         raise refuse("body", body, "an object")
     for name in body:
-        if not known:
+        if not shape.__annotations__:
             raise refuse("a field of the body", name, "left out: the body has no fields")
-        known_word("a field of the body", name, known)
-    for name in needed:
+        known_word("a field of the body", name, shape.__annotations__)
+    for name in sorted(shape.__required_keys__):
         if body.get(name) is None:
             raise refuse(name, None, "given", found="is missing")
 
 
 def pairs_of(rewards: Any) -> list[tuple[Any, Any]]:
-    """The ids and rewards of a list of objects."""
     if not isinstance(rewards, list):
         raise refuse("rewards", rewards, "a list of objects with id and reward")
     pairs = []

@@ -1,8 +1,8 @@
-"""What requests and answers look like: types for the code, and the OpenAPI document for everybody else."""
+"""What requests and answers look like: types for the code, and the OpenAPI document for everybody else.
 
-from __future__ import annotations
+The annotations are no text, as they are elsewhere, so that a shape knows which of its fields it requires."""
 
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, Required
 
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
@@ -82,16 +82,16 @@ class AlarmAnswer(TypedDict):
     after: int
 
 
-class ExperimentBody(Body):
+class ExperimentBody(Body, total=False):
     """An experiment to begin. With a policy for arms `arms` is needed; with a linear policy, `dim`."""
 
-    name: Name
-    policy: Policy
-    arms: NotRequired[Annotated[list[str | int] | None, Field(examples=[["control", "blue"]])]]
-    dim: NotRequired[Annotated[int | None, Field(ge=1)]]
-    horizon: NotRequired[Annotated[int | None, Field(ge=1)]]
-    seed: NotRequired[Annotated[int | None, Field(ge=0)]]
-    settings: NotRequired[Annotated[RailsBody | None, Field(description="The guard rails.")]]
+    name: Required[Name]
+    policy: Required[Policy]
+    arms: Annotated[list[str | int] | None, Field(examples=[["control", "blue"]])]
+    dim: Annotated[int | None, Field(ge=1)]
+    horizon: Annotated[int | None, Field(ge=1)]
+    seed: Annotated[int | None, Field(ge=0)]
+    settings: Annotated[RailsBody | None, Field(description="The guard rails.")]
 
 
 class AskBody(Body, total=False):

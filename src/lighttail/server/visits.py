@@ -45,7 +45,6 @@ class Visit(Request):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The texts of the query."""
         return texts_of(self.scope["query_string"])
 
     @property

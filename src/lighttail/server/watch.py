@@ -27,7 +27,7 @@ from lighttail.live.alarms import MEANS, Found
 from lighttail.live.awaiting import AsyncDesk
 from lighttail.live.requests import Look, Note, Weigh
 from lighttail.server.forecasts import Forecasts
-from lighttail.server.metrics import labels, metric
+from lighttail.server.metrics import heading, labels
 
 FIRST = 50  # rewards before the first forecast: earlier it would be about the prior
 GROWN, LEAST = 1.05, 20  # rewards that a further forecast needs: 5 % more, and at least so many more
@@ -77,7 +77,6 @@ class Watch:
         self.seen.setdefault(name, Seen()).next = 0.0
 
     async def work(self) -> None:
-        """Look for ever."""
         while True:
             await asyncio.sleep(EVERY / 2.0)
             with suppress(Exception):  # the journal cannot be read at this moment
@@ -109,7 +108,7 @@ class Watch:
             return
         begun = time.monotonic()
         try:
-            outlook, made = await self.forecasts.made(desk)
+            outlook, forecast = await self.forecasts.made(desk)
         except BadInput as error:
             if error.field == MEANS:
                 message = f"{error.sentence[:1].upper()}{error.sentence[1:]}."
@@ -119,8 +118,8 @@ class Watch:
         seen.next = time.monotonic() + max(EVERY, SHARE * took)
         if outlook.settings.risk != risk:
             return
-        seen.risk, seen.heard, seen.chance, seen.failed = risk, heard, made["chance"]["value"], ""
-        event = await desk.answer(Weigh(Found.of(risk, made["chance"], outlook.seq)))
+        seen.risk, seen.heard, seen.chance, seen.failed = risk, heard, forecast["chance"]["value"], ""
+        event = await desk.answer(Weigh(Found.of(risk, forecast["chance"], outlook.seq)))
         if event is not None:
             said = (name, event["state"], event["loss"], event["chance"], event["limit"])
             logger.warning("the alarm of %s is %s: a loss of %g or more has the chance %g (limit %g)", *said)
@@ -132,13 +131,15 @@ class Watch:
 
     def lines(self) -> Iterable[str]:
         """The last forecasts, and what is not watched, for Prometheus."""
-        all_seen = [(labels(experiment=name), seen) for name, seen in sorted(self.seen.items())]
-        chances = [(named, seen.chance) for named, seen in all_seen if seen.chance is not None]
-        meaning = "The chance of the loss in settings.risk, as last forecast here."
-        yield from metric("experiment_forecast_chance", "gauge", meaning, chances)
-        meaning = "1 if settings.risk cannot be held against a forecast here."
-        failed = [(named, int(bool(seen.failed))) for named, seen in all_seen]
-        yield from metric("experiment_unwatched", "gauge", meaning, failed)
+        name = "lighttail_experiment_forecast_chance"
+        yield from heading(name, "gauge", "The chance of the loss in settings.risk, as last forecast here.")
+        for experiment, seen in sorted(self.seen.items()):
+            if seen.chance is not None:
+                yield f"{name}{labels(experiment=experiment)} {seen.chance!r}"
+        name = "lighttail_experiment_unwatched"
+        yield from heading(name, "gauge", "1 if settings.risk cannot be held against a forecast here.")
+        for experiment, seen in sorted(self.seen.items()):
+            yield f"{name}{labels(experiment=experiment)} {int(bool(seen.failed))}"
         if self.webhook is not None:
             yield from self.webhook.lines()
 
@@ -168,10 +169,12 @@ class Webhook:
         self._thread.join(PATIENCE)
 
     def lines(self) -> Iterable[str]:
-        """The counts, for Prometheus."""
-        sent, failed = [("", self.sent)], [("", self.failed)]
-        yield from metric("webhook_sent_total", "counter", "Alarms that the webhook has taken.", sent)
-        yield from metric("webhook_failed_total", "counter", "Alarms that could not be posted.", failed)
+        for name, count, meaning in (
+            ("lighttail_webhook_sent_total", self.sent, "Alarms that the webhook has taken."),
+            ("lighttail_webhook_failed_total", self.failed, "Alarms that could not be posted."),
+        ):
+            yield from heading(name, "counter", meaning)
+            yield f"{name} {count}"
 
     def _work(self) -> None:
         while (body := self._queue.get()) is not None:
