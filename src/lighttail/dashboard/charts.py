@@ -60,7 +60,7 @@ def traffic_chart(traffic: View) -> Html:
     for place, span in enumerate(spans):
         for arm, by, count in span:
             stacks[arm if arm in stacks else OTHERS][place][by] += count
-    tallest = max((sum(stack.values()) for row in stacks.values() for stack in row), default=0)
+    tallest = max(sum(stack.values()) for row in stacks.values() for stack in row)
     width = traffic["width"]
     each = lasting(width) if traffic["unit"] == "seconds" else counted(int(width), "pull")
     each = {"1 second": "second", "1 pull": "pull"}.get(each, each)
@@ -70,7 +70,7 @@ def traffic_chart(traffic: View) -> Html:
 
 
 def _row(arm: str, row: list[dict[str, int]], tallest: int) -> Html:
-    bars, wide = [], 1.0 / max(len(row), 1)
+    bars, wide = [], 1.0 / len(row)
     for place, stack in enumerate(row):
         top = float(HIGH)
         for by, count in stack.items():
@@ -89,11 +89,9 @@ def _bar(kind: str, left: float, top: float, width: float, height: float) -> Htm
     return el("rect", class_=kind, **at)
 
 
-def _axis(traffic: View) -> Html | None:
+def _axis(traffic: View) -> Html:
     """The two ends of the traffic."""
     first, last = traffic["start"], traffic["last"]
-    if first is None:
-        return None
     if traffic["unit"] != "seconds":
         return two_ends(f"pull {first:,.0f}", f"pull {last:,.0f}")
     short = moment(first) == moment(last)  # within a minute: the ends differ in their seconds alone
@@ -132,7 +130,7 @@ def means_chart(arms: list[View]) -> Html | None:
 def _law_high(share: float) -> float:
     """The height of a bar, on a log scale from `LEAST_SHARE` to 1."""
     least = math.log10(LEAST_SHARE)
-    return (LAW_HIGH - 2 * LINE) * max(0.0, math.log10(share) - least) / -least if share > 0.0 else 0.0
+    return (LAW_HIGH - 2 * LINE) * max(0.0, math.log10(share) - least) / -least
 
 
 def _law_grid(foot: int) -> Html:
@@ -143,12 +141,10 @@ def _law_grid(foot: int) -> Html:
     return el("g", lines, class_="grid")
 
 
-def law_chart(forecast: View) -> Html | None:
+def law_chart(forecast: View) -> Html:
     """The law of the loss at the end as bars, on a log scale, with the loss X marked."""
-    law = forecast.get("distribution")
-    if not law or not law["shares"]:
-        return None
-    edges, shares, loss = law["edges"], law["shares"], forecast["loss"]
+    law, loss = forecast["distribution"], forecast["loss"]
+    edges = law["edges"]
     left, right = min(0.0, edges[0]), max(edges[-1], 1.1 * loss)
     foot = LAW_HIGH - LINE
 
@@ -156,7 +152,7 @@ def law_chart(forecast: View) -> Html | None:
         return float((value - left) / (right - left))
 
     bars, gap = [], 0.06 * (part(edges[1]) - part(edges[0]))
-    for low, up, share in zip(edges, edges[1:], shares, strict=False):
+    for low, up, share in zip(edges, edges[1:], law["shares"], strict=False):
         tall = max(_law_high(share), 1.0) if share else 0.0
         begin, end = part(low), part(up) - gap
         middle = min(max(part(loss), begin), end)

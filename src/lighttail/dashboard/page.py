@@ -65,7 +65,7 @@ def experiment_page(view: View, manage: bool, signed: bool, asked: View) -> str:
     name = view["name"]
     head = el("h1", el("bdi", name), " ", _live("status", shown["status"], "span"))
     content = html(
-        el("div", head, as_of(view.get("now")), class_="title"),
+        el("div", head, as_of(view["now"]), class_="title"),
         _live("alarm", shown["alarm"], aria_live="polite"),
         _live("sum", shown["sum"]),
         _live("controls", controls(name, view["status"], manage)),
@@ -77,9 +77,9 @@ def experiment_page(view: View, manage: bool, signed: bool, asked: View) -> str:
     return frame(str(name), whole, signed, script=True)
 
 
-def as_of(now: float | None) -> Html:
+def as_of(now: float) -> Html:
     """The line that says when the page was made, and in which time zone all of its times are."""
-    said = html("As of ", when(now, seconds=True), " (all times: UTC)") if now is not None else None
+    said = html("As of ", when(now, seconds=True), " (all times: UTC)")
     return el("p", said, class_="note", id="fresh", role="status")
 
 
@@ -97,7 +97,7 @@ def loss_form(asked: View) -> Html:
     """The fields for the loss and the end that the forecast is about."""
     shape = {"inputmode": "decimal", "size": "8", "autocomplete": "off"}
     fields = [
-        (said, {"name": name, "value": "" if asked.get(name) is None else asked[name], **shape})
+        (said, {"name": name, "value": asked.get(name) or "", **shape})
         for name, said in (("loss", "Loss X "), ("horizon", "Pulls at the end "))
     ]
     return _short_form(fields, "Forecast", asked.get("error"), "loss-error", method="get")

@@ -35,7 +35,6 @@ class Guard:
     """Admits requests. names: the hosts besides this machine's own names under which it is reached."""
 
     def __init__(self, keys: Keys | None = None, names: Any = ()) -> None:
-        self.keys = keys
         self.sessions = None if keys is None else Sessions(keys)
         self.names = {*HERE, *(str(name).lower() for name in names)}
 
@@ -43,8 +42,8 @@ class Guard:
         """What the sender of a request may do. Raises Refused (401, 403) if it may not come in."""
         if path in OPEN:
             return ALL
-        if self.keys is not None and self.sessions is not None:
-            return set() if path in FOR_ALL else self._may(self.keys, self.sessions, headers, method)
+        if self.sessions is not None:
+            return set() if path in FOR_ALL else self.sessions.may(headers, method)
         host = text_of(headers, b"host").lower()
         if name_of(host) not in self.names:
             raise forbidden("Host", host, f"a name of this server ({', '.join(sorted(self.names))})")
@@ -53,23 +52,6 @@ class Guard:
             allowed = f"http://{host}, or left out: no page of another server may use this one"
             raise forbidden("Origin", origin, allowed)
         return ALL
-
-    def _may(self, keys: Keys, sessions: Sessions, headers: Headers, method: str) -> set[str]:
-        """What the holder of a key may do, or a browser with the cookie of a session. The refusal does not
-        repeat the key."""
-        if b"authorization" not in headers and (tokens := tokens_of(headers)):
-            if method not in READING:
-                check_same_origin(headers)
-            key, why = sessions.find(tokens), "is missing, and the session of the cookie has ended"
-        else:
-            sent = text_of(headers, b"authorization")
-            kind, _, text = sent.partition(" ")
-            key = keys.find(text.strip()) if kind.lower() == "bearer" else None
-            why = "names none of them" if sent else "is missing"
-        if key is None:
-            allowed = "'Bearer' and a key of this server"
-            raise Refused(field="Authorization", allowed=allowed, found=why, status=NO_KEY)
-        return MAY[key.role]
 
 
 def text_of(headers: Headers, name: bytes) -> str:
@@ -121,6 +103,23 @@ class Sessions:
         self.keys, self.clock = keys, clock
         self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()  # a key's digest, and the end
 
+    def may(self, headers: Headers, method: str) -> set[str]:
+        """What the holder of a key may do, or a browser with the cookie of a session. Raises Refused (401);
+        the refusal does not repeat the key."""
+        if b"authorization" not in headers and (tokens := tokens_of(headers)):
+            if method not in READING:
+                check_same_origin(headers)
+            key, why = self.find(tokens), "is missing, and the session of the cookie has ended"
+        else:
+            sent = text_of(headers, b"authorization")
+            kind, _, text = sent.partition(" ")
+            key = self.keys.find(text.strip()) if kind.lower() == "bearer" else None
+            why = "names none of them" if sent else "is missing"
+        if key is None:
+            allowed = "'Bearer' and a key of this server"
+            raise Refused(field="Authorization", allowed=allowed, found=why, status=NO_KEY)
+        return MAY[key.role]
+
     def begin(self, text: str) -> str | None:
         """The token of a new session of the key with this text; None if there is no such key."""
         if (key := self.keys.find(text)) is None:
@@ -134,11 +133,8 @@ class Sessions:
     def find(self, tokens: list[str]) -> Key | None:
         """The key of the first token whose session goes on; None if none does."""
         for token in tokens[:MOST_TRIED]:
-            if (session := self._known.get(_mark(token))) is None:
-                continue
-            digest, until = session
-            key = self.keys.with_digest(digest) if self.clock() < until else None
-            if key is not None:
+            digest, until = self._known.get(_mark(token), ("", 0.0))
+            if self.clock() < until and (key := self.keys.with_digest(digest)) is not None:
                 return key
             self.end([token])
         return None

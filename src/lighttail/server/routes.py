@@ -42,7 +42,7 @@ REWARD_FIELDS = {"id", "reward"}
 TOLD = 'given in the body, as {"rewards": [{"id": "1", "reward": 1}]}'
 MOST_ARMS, MOST_DIM = 10_000, 1_000  # a request must not be able to fill the memory
 MOST_OFFERED = 500_000  # numbers: each trial of a linear experiment is kept with all of its actions
-MOST_NAMED = 500_000  # characters: and with all of their labels
+MOST_SIGNS = 500_000  # characters: and with all of their labels
 PATIENCE = 5.0  # seconds for a look at the journal
 
 
@@ -235,19 +235,15 @@ def check_offer(body: Any) -> None:
         raise refuse("actions", rows, "a list of lists of numbers, one for each action")
     if labels is not None and not isinstance(labels, list):
         raise refuse("labels", labels, "a list of names, one for each action")
+    times = count if type(count) is int else 1
+    numbers, signs = times * sum(map(len, rows or ())), 0
     for label in labels or ():
         shown_label("labels", label)
-    times = count if type(count) is int else 1
-    numbers, signs = sum(map(len, rows or ())) * times, sum(map(length, labels or ())) * times
+        signs += times * (len(label) if isinstance(label, str) else 20)  # characters, at most
     if numbers > MOST_OFFERED:
         raise refuse("count times the numbers of actions", numbers, f"at most {MOST_OFFERED}")
-    if signs > MOST_NAMED:
-        raise refuse("count times the characters of labels", signs, f"at most {MOST_NAMED}")
-
-
-def length(label: Any) -> int:
-    """How many characters a label has at most. Whatever is no label is refused later."""
-    return len(label) if isinstance(label, str) else 20
+    if signs > MOST_SIGNS:
+        raise refuse("count times the characters of labels", signs, f"at most {MOST_SIGNS}")
 
 
 def check_sizes(body: Any) -> None:
