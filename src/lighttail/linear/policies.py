@@ -47,7 +47,6 @@ class LinearUCB(LinearPolicy):
     'LinearUCB + LightTailed(0.2)'
     """
 
-    needs_horizon = property(lambda self: self.bonus.needs_horizon)
     bonus: LinearBonus
     ridge: float = 1.0
 
@@ -55,6 +54,10 @@ class LinearUCB(LinearPolicy):
         if not isinstance(self.bonus, LinearBonus):
             raise refuse("bonus", self.bonus, "a linear bonus such as LinearLightTailed(kappa=0.2)")
         accept(self, ridge=positive)
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return self.bonus.needs_horizon
 
     @property
     def light_tailed(self) -> bool:  # type: ignore[override]

@@ -18,11 +18,14 @@ class _BonusPolicy(Policy):
     """A policy that is a rule applied to a bonus."""
 
     bonus: Bonus
-    needs_horizon = property(lambda self: self.bonus.needs_horizon)
 
     def __post_init__(self) -> None:
         if not isinstance(self.bonus, Bonus):
             raise refuse("bonus", self.bonus, "a bonus such as LightTailed(kappa=0.2)")
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return self.bonus.needs_horizon
 
     def for_noise(self, noise: Any) -> Self:
         return replace(self, bonus=self.bonus.for_noise(noise))
@@ -47,7 +50,6 @@ class UCB(_BonusPolicy, IndexPolicy):
     """
 
     plays_by = "radius"
-    light_tailed = property(lambda self: self.bonus.light_tailed)
     pulls_every_arm_first = True
     draws_for_itself = False
     amendable = True
@@ -59,6 +61,10 @@ class UCB(_BonusPolicy, IndexPolicy):
             raise TypeError(
                 f"index of {cls.__name__} is not played: UCB plays its bonus; derive from IndexPolicy"
             )
+
+    @property
+    def light_tailed(self) -> bool:  # type: ignore[override]
+        return self.bonus.light_tailed
 
     def rule(self) -> Rule:
         mine: Any = self.index_formula
@@ -94,7 +100,6 @@ class SuccessiveElimination(_BonusPolicy):
     """
 
     plays_by = "phases"
-    light_tailed = property(lambda self: self.bonus.light_tailed and self.bonus.needs_horizon)
     pulls_every_arm_first = True
     draws_for_itself = False
 
@@ -113,6 +118,10 @@ class SuccessiveElimination(_BonusPolicy):
             if radius < 0.0:
                 what = f"the radius of {self.bonus!r} at n={n:g}, t={t:g}"
                 raise refuse(what, radius, "0 or more with elimination")
+
+    @property
+    def light_tailed(self) -> bool:  # type: ignore[override]
+        return self.bonus.light_tailed and self.bonus.needs_horizon
 
     def rule(self) -> Rule:
         return elimination_rule(type(self.bonus).radius, type(self.bonus).clock)

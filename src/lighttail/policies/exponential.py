@@ -43,7 +43,6 @@ class Exp3IX(Policy):
     (0.04687, 0.02344, 1.0)
     """
 
-    needs_horizon = property(lambda self: self.eta is None)
     draws_for_itself = True
     notes = 2
     memo = 1
@@ -58,6 +57,10 @@ class Exp3IX(Policy):
             raise refuse("upper", self.upper, "left out with the 'reward' estimator, which has no bound")
         given = {"upper": number, "eta": positive, "gamma": positive}
         accept(self, **{name: check for name, check in given.items() if getattr(self, name) is not None})
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return self.eta is None
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         eta = self.eta if self.eta is not None else math.sqrt(2 * math.log(arms + 1) / (horizon * arms))

@@ -238,7 +238,6 @@ class BayesUcb(IndexPolicy):
     0.6604
     """
 
-    needs_horizon = property(lambda self: self.c > 0.0)
     pulls_every_arm_first = True  # no index is infinite
     c: float = 0.0
 
@@ -246,6 +245,10 @@ class BayesUcb(IndexPolicy):
         accept(self, c=non_negative)
         if self.c > MOST_POWER:
             raise refuse("c", self.c, f"a number from 0 to {MOST_POWER:g}")
+
+    @property
+    def needs_horizon(self) -> bool:  # type: ignore[override]
+        return self.c > 0.0
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (max(1.0, math.log(horizon)) ** self.c if self.c > 0.0 else 1.0,)

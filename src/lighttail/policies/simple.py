@@ -97,12 +97,15 @@ class ExploreThenCommit(Policy):
 
     needs_horizon = False
     notes = 1
-    turns = property(lambda self: float(self.m))
     settled = staticmethod(committed)
     m: int
 
     def __post_init__(self) -> None:
         accept(self, m=lambda field, value: whole(field, whole_float(value), 1, most=2**53))
+
+    @property
+    def turns(self) -> float:  # type: ignore[override]
+        return float(self.m)
 
     def params(self, horizon: float, arms: int) -> tuple[float, ...]:
         return (float(self.m),)
