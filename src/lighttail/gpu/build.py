@@ -11,33 +11,29 @@ from numba import config, cuda
 from lighttail.delays import wait
 from lighttail.gpu import draws
 from lighttail.gpu.accelerations import unrolled
-from lighttail.gpu.formulas import DRAWS, in_precision, on_device
+from lighttail.gpu.formulas import in_precision, on_device
 from lighttail.gpu.generic import path_kernel, same, stepping_paths
 from lighttail.gpu.kernels import THREADS
 from lighttail.gpu.late import late_paths
-from lighttail.kernels.build import Formula, digest
+from lighttail.kernels.build import BASIC_DRAWS, Formula, digest
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
 
-def device_kernel_for(policy: Policy, problem: Bandit, real: Any) -> tuple[Any, int]:
-    """The kernel that plays one path per thread, compiled at its first launch, and its threads per block."""
-    noise = (type(problem.noise).shock, type(problem.noise).reward)
-    quick = unrolled(policy, problem.arms, real)
+def device_kernel_for(policy: Policy, problem: Bandit, real: Any, late: bool) -> tuple[Any, int]:
+    """The kernel that plays one path per thread, compiled at its first launch, and its threads per block.
+
+    late: whether rewards come late, or paths continue from a state.
+    """
+    arms, noise = problem.arms, (type(problem.noise).shock, type(problem.noise).reward)
+    quick = None if late else unrolled(policy, arms, real)
     if quick is not None:
         formulas = (*quick.formulas, *noise)
-        return _unrolled(quick.make, problem.arms, real, digest(*formulas), *formulas), quick.threads
+        return _unrolled(quick.make, arms, real, digest(*formulas), *formulas), quick.threads
     rule = policy.rule()
-    formulas = (rule.choose, rule.learn, *noise)
-    return _generic(stepping_paths, (rule.notes,), problem.arms, real, digest(*formulas), *formulas), THREADS
-
-
-def late_device_kernel_for(policy: Policy, problem: Bandit, real: Any) -> tuple[Any, int]:
-    """The same for rewards that come late, or for paths that continue from a state."""
-    rule, noise = policy.rule(), type(problem.noise)
-    formulas = (rule.choose, rule.learn, noise.shock, noise.reward, wait)
-    sizes = (rule.notes, rule.memo)
-    return _generic(late_paths, sizes, problem.arms, real, digest(*formulas), *formulas), THREADS
+    formulas = (rule.choose, rule.learn, *noise, wait) if late else (rule.choose, rule.learn, *noise)
+    make, sizes = (late_paths, (rule.notes, rule.memo)) if late else (stepping_paths, (rule.notes,))
+    return _generic(make, sizes, arms, real, digest(*formulas), *formulas), THREADS
 
 
 class Maker:
@@ -60,12 +56,12 @@ class Maker:
 
     def functions(self, formulas: tuple[Formula, ...], device: Any) -> tuple[Any, ...]:
         """The formulas and the functions that they call, compiled by `device` or `exact`."""
-        known = dict(zip(DRAWS, self.draws, strict=True))
+        known = dict(zip(BASIC_DRAWS, self.draws, strict=True))
         return tuple(on_device(formula, self.real, device, known) for formula in formulas)
 
     def wait(self, formula: Formula) -> Any:
         """The formula of a delay, always in double precision: 23 random bits are too few for a long delay."""
-        known = dict(zip(DRAWS, draws.draws_for(np.float64, self.exact), strict=True))
+        known = dict(zip(BASIC_DRAWS, draws.draws_for(np.float64, self.exact), strict=True))
         return on_device(formula, np.float64, self.exact, known)
 
 

@@ -12,10 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from lighttail.kernels.build import Formula, is_known, names_used
-from lighttail.random import streams
-
-DRAWS = (streams.standard_normal, streams.uniform)
+from lighttail.kernels.build import BASIC_DRAWS, Formula, copied, is_known, names_used
 
 
 def on_device(
@@ -35,7 +32,6 @@ def in_precision(formula: Formula, real: Any, called: Callable[[Formula], Any]) 
 
     Globals, cells and members of modules that hold floats count as constants, as they do for numba.
     """
-    names = set(formula.__code__.co_names)
 
     def adapted(value: Any) -> Any:
         if isinstance(value, float):
@@ -43,38 +39,10 @@ def in_precision(formula: Formula, real: Any, called: Callable[[Formula], Any]) 
         if type(value) is tuple:  # a, b = 0.0, 0.0 loads one
             new = tuple(map(adapted, value))
             return new if any(a is not b for a, b in zip(new, value, strict=True)) else value
-        if isinstance(value, types.ModuleType):
-            return _seen_by(value, names, adapted)
         foreign = isinstance(value, types.FunctionType) and value is not formula
-        return called(value) if foreign and (value in DRAWS or not is_known(value)) else value
+        return called(value) if foreign and (value in BASIC_DRAWS or not is_known(value)) else value
 
+    used = names_used(formula, libraries=True)
+    changes = {name: new for name, value in used.items() if (new := adapted(value)) is not value}
     code = formula.__code__
-    code = code.replace(co_consts=tuple(adapted(constant) for constant in code.co_consts))
-    used = {name: adapted(value) for name, value in names_used(formula).items() if "." not in name}
-    cells = tuple(types.CellType(used.pop(name)) for name in code.co_freevars)
-    known = formula.__globals__
-    changed = {name: value for name, value in used.items() if value is not known[name]}
-    return types.FunctionType(
-        code, known | changed if changed else known, formula.__name__, formula.__defaults__, cells
-    )
-
-
-def _seen_by(module: types.ModuleType, names: set[str], adapted: Callable[[Any], Any]) -> types.ModuleType:
-    """A module with adapted members of these names; the module itself if nothing changes.
-
-    Modules within a package are adapted, too; other modules that a module imports are not.
-    """
-    changed = {}
-    for name in names:
-        value = getattr(module, name, None)
-        within = f"{module.__name__}.{name}"
-        if isinstance(value, types.ModuleType) and value.__name__ != within:
-            continue
-        new = adapted(value)
-        if new is not value:
-            changed[name] = new
-    if not changed:
-        return module
-    shadow = types.ModuleType(module.__name__)
-    vars(shadow).update(vars(module) | changed)
-    return shadow
+    return copied(formula, changes, code.replace(co_consts=tuple(map(adapted, code.co_consts))))

@@ -118,8 +118,7 @@ def stepping_paths(arms: int, notes: int, real: Any, device: Any, formulas: Any)
         tried, total = cuda.local.array(arms, real), cuda.local.array(arms, real)
         note = cuda.local.array((arms, room), real)
         for k in range(arms):
-            tried[k] = 0.0
-            total[k] = 0.0
+            tried[k] = total[k] = 0.0
             for j in range(room):
                 note[k, j] = 0.0
         for t in range(1, horizon + 1):

@@ -51,12 +51,10 @@ def index_paths(arms: int, real: Any, draws: Any, formulas: Any, moving: bool = 
     highest = real(HIGHEST)
 
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
-        sums = cuda.local.array(arms, real)
-        counts = cuda.local.array(arms, real)
+        sums, counts = cuda.local.array(arms, real), cuda.local.array(arms, real)
         index = cuda.local.array(arms, real)
         for arm in range(arms):
-            sums[arm] = 0.0
-            counts[arm] = 0.0
+            sums[arm] = counts[arm] = 0.0
             index[arm] = highest
         for t in range(horizon):
             z = shock(rng, *world)
@@ -96,8 +94,8 @@ moving_index_paths = partial(index_paths, moving=True)  # one object, by which k
 
 def tree_threads(arms: int, real: Any) -> int:
     """Threads per block: as many as have room for their trees in shared memory."""
-    size = np.dtype(real).itemsize
-    each = (2 << (arms - 1).bit_length()) * (size + 2) + arms * 2 * size
+    bytes_ = np.dtype(real).itemsize
+    each = (2 << (arms - 1).bit_length()) * (bytes_ + 2) + arms * 2 * bytes_
     threads = THREADS
     while threads * each > SHARED:
         threads //= 2
@@ -122,6 +120,7 @@ def tree_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
         value = cuda.shared.array((nodes, threads), real)
         tag = cuda.shared.array((nodes, threads), np.int16)
+        # The simulator of a device tells shared arrays apart by their lines.
         sums = cuda.shared.array((arms, threads), real)
         counts = cuda.shared.array((arms, threads), real)
         me = np.uint32(cuda.threadIdx.x)
@@ -129,8 +128,7 @@ def tree_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
             value[size + arm, me] = highest if arm < arms else lowest
             tag[size + arm, me] = arm
         for arm in range(arms):
-            sums[arm, me] = 0.0
-            counts[arm, me] = 0.0
+            sums[arm, me] = counts[arm, me] = 0.0
         for node in range(size - 1, 0, -1):
             value[node, me] = value[2 * node, me]
             tied = value[2 * node, me] == value[2 * node + 1, me]
@@ -179,12 +177,10 @@ def elimination_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     lowest = real(-HIGHEST)
 
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
-        sums = cuda.local.array(arms, real)
-        counts = cuda.local.array(arms, real)
+        sums, counts = cuda.local.array(arms, real), cuda.local.array(arms, real)
         active = cuda.local.array(arms, np.bool_)
         for arm in range(arms):
-            sums[arm] = 0.0
-            counts[arm] = 0.0
+            sums[arm] = counts[arm] = 0.0
             active[arm] = True
         left = arms
         t = np.int32(0)
@@ -229,13 +225,10 @@ def posterior_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     lowest = real(-HIGHEST)
 
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
-        sums = cuda.local.array(arms, real)
-        counts = cuda.local.array(arms, real)
-        mean = cuda.local.array(arms, real)
-        sd = cuda.local.array(arms, real)
+        sums, counts = cuda.local.array(arms, real), cuda.local.array(arms, real)
+        mean, sd = cuda.local.array(arms, real), cuda.local.array(arms, real)
         for arm in range(arms):
-            sums[arm] = 0.0
-            counts[arm] = 0.0
+            sums[arm] = counts[arm] = 0.0
             mean[arm] = centre(0.0, 0.0, *params)
             sd[arm] = spread(0.0, *params)
         for _ in range(horizon):
@@ -265,14 +258,10 @@ def weights_paths(arms: int, real: Any, draws: Any, formulas: Any) -> Any:
     close = closing(arms, real)
 
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, place: Any, more: Any) -> Any:
-        scores = cuda.local.array(arms, real)
-        shares = cuda.local.array(arms, real)
-        sums = cuda.local.array(arms, real)
-        counts = cuda.local.array(arms, real)
+        scores, shares = cuda.local.array(arms, real), cuda.local.array(arms, real)
+        sums, counts = cuda.local.array(arms, real), cuda.local.array(arms, real)
         for arm in range(arms):
-            scores[arm] = 0.0
-            sums[arm] = 0.0
-            counts[arm] = 0.0
+            scores[arm] = sums[arm] = counts[arm] = 0.0
         for _ in range(horizon):
             z = shock(rng, *world)
             best = scores[0]

@@ -27,7 +27,7 @@ def late_paths(arms: int, notes: int, memo: int, real: Any, device: Any, formula
     put, add, close = device(put_in_queue), adding(arms, real, device), device(closing(arms, real))
     tell = telling(arms, notes, memo, real, device, learn)
     open_again = opening(notes, memo, real, device, (put, add, shock, reward, wait))
-    room, kept = max(1, notes), notes - memo
+    room, lasting = max(1, notes), notes - memo  # the notes that belong to an arm, not to a pull
 
     def play(rng: Any, params: Any, world: Any, horizon: Any, pulls: Any, me: Any, more: Any) -> Any:
         stop, waits, begun, queue = more
@@ -37,10 +37,8 @@ def late_paths(arms: int, notes: int, memo: int, real: Any, device: Any, formula
         batch, ring, done, older, counts, noted, _, _ = begun
         head, _, _, arm_of, value_of, memo_of = queue
         for k in range(arms):
-            tried[k] = counts[0, k]
-            heard[k] = counts[1, k]
-            total[k] = counts[2, k]
-            earned[k] = counts[3, k]
+            tried[k], heard[k] = counts[0, k], counts[1, k]
+            total[k], earned[k] = counts[2, k], counts[3, k]
             for j in range(room):
                 note[k, j] = noted[k, j]
         for place in range(ring):
@@ -67,10 +65,9 @@ def late_paths(arms: int, notes: int, memo: int, real: Any, device: Any, formula
             add(earned, arm, value)
             due = np.float64(t + 1) + wait(rng, *waits)
             if due <= horizon:
-                arm_of[here, me] = arm
-                value_of[here, me] = value
+                arm_of[here, me], value_of[here, me] = arm, value
                 for j in range(memo):
-                    memo_of[here, j, me] = note[arm, kept + j]
+                    memo_of[here, j, me] = note[arm, lasting + j]
                 place = here + int(due) - t
                 put(place if place < ring else place - ring, here, me, queue)
             here = following
@@ -92,7 +89,7 @@ def put_in_queue(place: Any, slot: Any, me: Any, queue: Any) -> None:
 
 def telling(arms: int, notes: int, memo: int, real: Any, device: Any, learn: Any) -> Any:
     """tell(place, ...): tell all rewards that become known in one round, in the order of the queue."""
-    take, kept = taking_in(arms, real, device, learn), notes - memo
+    take, lasting = taking_in(arms, real, device, learn), notes - memo
 
     def tell(
         place: Any, me: Any, queue: Any, tried: Any, heard: Any, total: Any, note: Any, params: Any
@@ -103,7 +100,7 @@ def telling(arms: int, notes: int, memo: int, real: Any, device: Any, learn: Any
         while slot >= 0:
             arm = np.int32(arm_of[slot, me])
             for j in range(memo):
-                note[arm, kept + j] = memo_of[slot, j, me]
+                note[arm, lasting + j] = memo_of[slot, j, me]
             take(arm, value_of[slot, me], tried, heard, total, note, params)
             slot = link[slot, me]
 
@@ -130,8 +127,7 @@ def opening(notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any
                 delay = drawn
                 break
         if delay - age < horizon - done:
-            arm_of[slot, me] = arm
-            value_of[slot, me] = value
+            arm_of[slot, me], value_of[slot, me] = arm, value
             for j in range(memo):
                 memo_of[slot, j, me] = memos[i, j]
             put(int(delay - age), slot, me, queue)
@@ -141,8 +137,8 @@ def opening(notes: int, memo: int, real: Any, device: Any, formulas: Any) -> Any
 
 def bytes_per_path(course: Course, horizon: int, memo: int, real: Any) -> int:
     """The memory for the queue of one path: head and tail, link, arm, reward and memo."""
-    size, ring = int(np.dtype(real).itemsize), course.ring(horizon)
-    return ring * 8 + (ring + course.open) * (5 + size * (1 + memo))
+    ring, each = course.ring(horizon), int(np.dtype(real).itemsize)
+    return ring * 8 + (ring + course.open) * (5 + each * (1 + memo))
 
 
 def queue_on_device(course: Course, horizon: int, memo: int, real: Any, paths: int) -> tuple[Any, ...]:

@@ -54,9 +54,9 @@ def check_device(
         raise refuse("device", device, f"'cpu' with a {type(problem).__name__}")
     if method == "skip":
         raise refuse("method", method, "'auto' or 'step' with device='cuda', which plays every pull")
-    for field, given in (("executor", executor), ("threads", threads)):
-        if given is not None:
-            raise refuse(field, given, "left out with device='cuda', which has threads of its own")
+    for field, value in (("executor", executor), ("threads", threads)):
+        if value is not None:
+            raise refuse(field, value, "left out with device='cuda', which has threads of its own")
     horizon = whole("horizon", horizon, 1, " with device='cuda'", MOST_ROUNDS)
     if precision == "float32" and horizon > MOST_SINGLE:
         allowed = f"'float64' beyond {MOST_SINGLE} pulls, where float32 counts no further"
@@ -77,8 +77,7 @@ def _check_present() -> None:
     from numba import cuda
 
     if not cuda.is_available():
-        without = "'cpu' without an NVIDIA GPU and its driver (nvidia-smi lists it)"
-        raise refuse("device", "cuda", without)
+        raise refuse("device", "cuda", "'cpu' without an NVIDIA GPU and its driver (nvidia-smi lists it)")
 
 
 def precision_for(
@@ -94,12 +93,12 @@ def precision_for(
     """
     if precision is not None:
         return precision
-    size, sd = problem.noise.single(problem.means), problem.noise.sd(problem.means)
-    if size is None:
+    magnitude, sd = problem.noise.single(problem.means), problem.noise.sd(problem.means)
+    if magnitude is None:
         return "float64"
     if course.start is not None:
-        size = max(size, float(np.abs(course.start.counts[2:]).max()) / horizon)
-    rounding = (size + sd) * horizon * 2.0**-24
+        magnitude = max(magnitude, float(np.abs(course.start.counts[2:]).max()) / horizon)
+    rounding = (magnitude + sd) * horizon * 2.0**-24
     return "float32" if rounding <= ROUNDING * sd and horizon <= MOST_SINGLE else "float64"
 
 
@@ -134,18 +133,18 @@ def launches(
     from lighttail.kernels.errors import check_arms, compilable, parts_of
 
     real: Any = np.dtype(precision).type
-    size = min(paths, launch_size(policy, horizon, course, real))
-    kernel, threads, more = _kernel_for(policy, problem, horizon, course, real, size)
+    per_launch = min(paths, fitting_paths(policy, horizon, course, real))
+    kernel, threads, more = _kernel_for(policy, problem, horizon, course, real, per_launch)
     params = tuple(real(value) for value in policy.params(course.known_horizon(horizon), problem.arms))
     world = tuple(_on_device(part, real) for part in problem.noise.world(problem.means))
     key = cuda.to_device(seed_state(seed))
-    rewards = cuda.device_array(size, real)
-    pulls = cuda.device_array((problem.arms, size), np.int32)
+    rewards = cuda.device_array(per_launch, real)
+    pulls = cuda.device_array((problem.arms, per_launch), np.int32)
     stop = cuda.to_device(np.zeros(1, np.int32))
     # The unrolled kernels always choose an arm that exists.
     chosen = course.late or unrolled(policy, problem.arms, real) is None
-    for first in range(0, paths, size):
-        count = min(size, paths - first)
+    for first in range(0, paths, per_launch):
+        count = min(per_launch, paths - first)
         args = key, np.uint64(begin + first), params, world, np.int32(horizon), rewards[:count], pulls
         with compilable(*parts_of(policy, problem)):
             launch(kernel, count, threads, *args, (stop, *more))
@@ -155,22 +154,23 @@ def launches(
 
 
 def _kernel_for(
-    policy: Policy, problem: Bandit, horizon: int, course: Course, real: Any, size: int
+    policy: Policy, problem: Bandit, horizon: int, course: Course, real: Any, per_launch: int
 ) -> tuple[Any, int, tuple[Any, ...]]:
-    """The kernel, its threads per block, and its last arguments for launches of `size` paths."""
-    from lighttail.gpu.build import device_kernel_for, late_device_kernel_for
+    """The kernel, its threads per block, and its last arguments for launches of `per_launch` paths."""
+    from lighttail.gpu.build import device_kernel_for
     from lighttail.gpu.late import begun_on_device, queue_on_device
 
+    kernel, threads = device_kernel_for(policy, problem, real, course.late)
     if not course.late:
-        return *device_kernel_for(policy, problem, real), ()
+        return kernel, threads, ()
     rule = policy.rule()
     waits = tuple(_on_device(part, np.float64) for part in course.delay.params())
     begun = begun_on_device(course, horizon, problem.arms, rule, real)
-    queue = queue_on_device(course, horizon, rule.memo, real, size)
-    return *late_device_kernel_for(policy, problem, real), (waits, begun, queue)
+    queue = queue_on_device(course, horizon, rule.memo, real, per_launch)
+    return kernel, threads, (waits, begun, queue)
 
 
-def launch_size(policy: Policy, horizon: int, course: Course, real: Any) -> int:
+def fitting_paths(policy: Policy, horizon: int, course: Course, real: Any) -> int:
     """Paths per launch; if rewards come late, as many as there is memory for the rewards not yet known."""
     most = launch_paths(horizon)
     if not course.late:
@@ -178,12 +178,12 @@ def launch_size(policy: Policy, horizon: int, course: Course, real: Any) -> int:
     from lighttail.gpu.late import bytes_per_path
 
     each, free = bytes_per_path(course, horizon, policy.rule().memo, real), free_on_device()
-    fitting = int(min(float(most), QUEUE_SHARE * free / each))
-    if fitting < FEWEST_LATE:
+    paths = int(min(float(most), QUEUE_SHARE * free / each))
+    if paths < FEWEST_LATE:
         need = f"about {in_bytes(each)} per path, of which {in_bytes(free)} are free"
         allowed = f"such that {FEWEST_LATE} paths with their open rewards fit into the GPU's memory ({need})"
         raise refuse("horizon", horizon, allowed)
-    return fitting
+    return paths
 
 
 def free_on_device() -> float:

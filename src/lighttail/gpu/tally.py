@@ -29,7 +29,7 @@ class DeviceTally:
         self.tally = Tally(unit)
         self.counts, self.low, self.high = map(cuda.to_device, self._bins)
         self.above = cuda.device_array(most)  # values above the bar
-        self.found = cuda.to_device(np.zeros(1, np.int64))
+        self.reached = cuda.to_device(np.zeros(1, np.int64))
 
     @property
     def _bins(self) -> tuple[Any, ...]:
@@ -39,15 +39,15 @@ class DeviceTally:
     def arrays(self) -> tuple[Any, ...]:
         """The argument `tally` of `keep`."""
         bins = self.counts, self.low, self.high
-        return self.tally.unit, *bins, self.tally.bar, self.above, self.found
+        return self.tally.unit, *bins, self.tally.bar, self.above, self.reached
 
-    def take(self, size: int, middle: float, rest: Any, squares: Any) -> None:
+    def take(self, paths: int, middle: float, rest: Any, squares: Any) -> None:
         """Add the sums of a launch and the values above the bar, which may raise the bar."""
-        found = int(self.found.copy_to_host()[0])
-        above = self.above[:found].copy_to_host() if found else np.zeros(0)
-        self.tally.take(size, middle, float(np.sum(rest)), float(np.sum(squares)), above)
+        reached = int(self.reached.copy_to_host()[0])
+        above = self.above[:reached].copy_to_host() if reached else np.zeros(0)
+        self.tally.take(paths, middle, float(np.sum(rest)), float(np.sum(squares)), above)
         self.tally.settle()
-        self.found.copy_to_device(np.zeros(1, np.int64))
+        self.reached.copy_to_device(np.zeros(1, np.int64))
 
     def whole(self) -> Tally:
         """The whole tally, on the host."""
@@ -74,16 +74,16 @@ class DeviceLaw:
     def add(self, rewards: Any, pulls: Any) -> None:
         """Add the paths of a launch."""
         count, total = _kernels(bool(self.layout.factors))
-        where = rewards, pulls, self.layout.best, self.gaps
+        paths = rewards, pulls, self.layout.best, self.gaps
         bins = self.layout.width, self.pulls, self.factors, self.lattice
         launch(
-            count, rewards.size, THREADS, *where, *bins, self.regret.arrays, (self.lost or self.regret).arrays
+            count, rewards.size, THREADS, *paths, *bins, self.regret.arrays, (self.lost or self.regret).arrays
         )
         if self.middles is None:  # the means of the first launch serve for all launches
-            launch(total, PARTS, THREADS, *where, 0.0, 0.0, self.parts)
+            launch(total, PARTS, THREADS, *paths, 0.0, 0.0, self.parts)
             parts = self.parts.copy_to_host()
             self.middles = tuple(float(np.sum(parts[row])) / rewards.size for row in (0, 2))
-        launch(total, PARTS, THREADS, *where, *self.middles, self.parts)
+        launch(total, PARTS, THREADS, *paths, *self.middles, self.parts)
         parts = self.parts.copy_to_host()
         self.regret.take(rewards.size, self.middles[0], parts[0], parts[1])
         if self.lost is not None:
@@ -105,18 +105,18 @@ class DeviceLaw:
 @cache
 def _kernels(exactly: bool) -> tuple[Any, Any]:
     """The two kernels. exactly: whether pseudo regrets are counted as multiples of a step."""
-    where = place if config.ENABLE_CUDASIM else cuda.jit(device=True)(place)
+    bin_of = place if config.ENABLE_CUDASIM else cuda.jit(device=True)(place)
 
     def keep(x: Any, tally: Any) -> None:
-        unit, counts, low, high, bar, above, found = tally
-        home = where(x, unit)
+        unit, counts, low, high, bar, above, reached = tally
+        home = bin_of(x, unit)
         cuda.atomic.add(counts, home, 1)
         if x < low[home]:
             cuda.atomic.min(low, home, x)
         if x > high[home]:
             cuda.atomic.max(high, home, x)
         if x > bar:
-            above[cuda.atomic.add(found, 0, 1)] = x
+            above[cuda.atomic.add(reached, 0, 1)] = x
 
     keep = keep if config.ENABLE_CUDASIM else cuda.jit(device=True)(keep)
 

@@ -51,7 +51,7 @@ if hasattr(os, "register_at_fork"):  # the system can fork processes
 # What decorates the functions that only kernels call; numba would also compile a way to call them from C.
 inner = register_jitable(no_cfunc_wrapper=True)
 inlined = register_jitable(no_cfunc_wrapper=True, forceinline=True)
-FAMILY = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
+BASIC_DRAWS = (streams.standard_normal, streams.uniform)  # compiled by lighttail.kernels.draws
 
 
 def kernel_maker(make: Callable[..., Formula]) -> Callable[..., Any]:
@@ -110,15 +110,15 @@ def jitable(part: Any) -> Any:
 
 @cache
 def _jitable(formula: Formula, version: str) -> Formula:
-    called = {
-        name: value
-        for name, value in names_used(formula).items()
+    used = names_used(formula)
+    helpers = {
+        name: jitable(value)
+        for name, value in used.items()
         if isinstance(value, types.FunctionType) and not is_known(value) and value is not formula
     }
-    helpers = {name: jitable(value) for name, value in called.items()}
     changed = _first_digest.setdefault(formula, version) != version
-    if changed or any(helpers[name] is not value for name, value in called.items()):
-        formula = _again(formula, helpers)
+    if changed or any(helper is not used[name] for name, helper in helpers.items()):
+        formula = copied(formula, helpers)
         _changed.add(formula)
     # The formula is inlined, because a call with arrays as arguments would count references. The formula of
     # a user is not trusted to stay within its arrays.
@@ -126,27 +126,27 @@ def _jitable(formula: Formula, version: str) -> Formula:
     return register_jitable(forceinline=True, boundscheck=foreign, no_cfunc_wrapper=True)(formula)  # type: ignore[no-any-return]
 
 
-def _again(formula: Formula, helpers: dict[str, Formula]) -> Formula:
-    """A copy of the function, which calls these helpers in place of the functions with the same names."""
+def copied(formula: Formula, changes: dict[str, Any], code: types.CodeType | None = None) -> Formula:
+    """A copy of the function in which these names, as of `names_used`, mean something else.
+
+    code: the code of the copy, if this changes, too.
+    """
     free = formula.__code__.co_freevars
     cells = zip(free, (cell.cell_contents for cell in formula.__closure__ or ()), strict=True)
-    names = formula.__globals__ | dict(cells)
-    for path, helper in helpers.items():
+    known = formula.__globals__ | dict(cells)
+    for path, value in changes.items():
         *modules, name = path.split(".")
-        place = names
+        scope = known
         for module in modules:  # in copies of the modules, which other functions share
-            place[module] = _module_like(place[module])
-            place = vars(place[module])
-        place[name] = helper
-    closure = tuple(types.CellType(names[name]) for name in free)
-    return types.FunctionType(formula.__code__, names, formula.__name__, formula.__defaults__, closure)
-
-
-def _module_like(module: types.ModuleType) -> types.ModuleType:
-    """A copy of a module, with the same objects by the same names."""
-    copy = types.ModuleType(module.__name__)
-    vars(copy).update(vars(module))
-    return copy
+            copy = types.ModuleType(scope[module].__name__)
+            vars(copy).update(vars(scope[module]))
+            scope[module] = copy
+            scope = vars(copy)
+        scope[name] = value
+    closure = tuple(types.CellType(known[name]) for name in free)
+    return types.FunctionType(
+        code or formula.__code__, known, formula.__name__, formula.__defaults__, closure
+    )
 
 
 def digest(*formulas: Any) -> str:
@@ -230,8 +230,11 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def names_used(formula: Formula) -> dict[str, Any]:
-    """The globals, module attributes and closure cells that the formula's code names."""
+def names_used(formula: Formula, libraries: bool = False) -> dict[str, Any]:
+    """The globals, module attributes and closure cells that the formula's code names.
+
+    libraries: also the attributes of the modules in `LIBRARIES`.
+    """
     names = [name for code in _codes(formula.__code__) for name in code.co_names]
     used = {name: formula.__globals__[name] for name in names if name in formula.__globals__}
     cells = formula.__closure__ or ()
@@ -239,20 +242,21 @@ def names_used(formula: Formula) -> dict[str, Any]:
     modules = [(name, value) for name, value in used.items() if isinstance(value, types.ModuleType)]
     while modules:
         path, module = modules.pop()
-        if module.__name__.partition(".")[0] in LIBRARIES:
+        library = module.__name__.partition(".")[0] in LIBRARIES
+        if library and not libraries:
             continue
         for name in names:
             full = f"{path}.{name}"
             if hasattr(module, name) and full not in used:
                 used[full] = getattr(module, name)
-                if isinstance(used[full], types.ModuleType):
+                if isinstance(used[full], types.ModuleType) and not library:
                     modules.append((full, used[full]))
     return used
 
 
 def is_known(value: Any) -> bool:
     """Whether numba can compile a function without help, or with the help of `lighttail.kernels.draws`."""
-    if any(value is member for member in FAMILY):
+    if any(value is member for member in BASIC_DRAWS):
         return True
     home = str(getattr(value, "__module__", None)).partition(".")[0]
     return hasattr(value, "__qualname__") and home in LIBRARIES
@@ -273,10 +277,10 @@ def sum_of(sums: Any) -> Any:
 @inner
 def largest(values: Any) -> Any:
     """The largest of some numbers. numba compiles this loop much sooner than `values.max()`."""
-    found = values[0]
+    most = values[0]
     for place in range(1, values.size):
-        found = max(found, values[place])
-    return found
+        most = max(most, values[place])
+    return most
 
 
 @inlined

@@ -67,8 +67,8 @@ class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
         if hashlib.sha256(content).digest() != whole[-DIGEST:]:
             warn_once(f"the compiled kernel in {path} is damaged: {ANEW}")
             return None
-        kept, data = pickle.loads(content)
-        return data if kept == key else None
+        saved, data = pickle.loads(content)
+        return data if saved == key else None
 
     def flush(self) -> None:
         for file in Path(self._cache_path).glob(f"{escape(self._base)}*"):
@@ -90,8 +90,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any], version: str) -> None:
         super().__init__(function)
         self.version = version
-        place = self._impl.locator
-        self._cache_file = _CheckedFile(self.cache_path, self._impl.filename_base, place.get_source_stamp())
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _CheckedFile(self.cache_path, self._impl.filename_base, stamp)
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         """numba's key, with the version in place of a hash of the pickled closure. A pickle of functions
@@ -120,18 +120,18 @@ def keep_compiled(dispatcher: Any, version: str) -> None:
     """Keep a compiled function on disk, if there is a folder for it."""
     wanted = config.CACHE_DIR
     try:
-        kept = KernelCache(dispatcher.py_func, version)
+        cached = KernelCache(dispatcher.py_func, version)
     except (OSError, RuntimeError):  # numba finds no folder that it may write
         warn_once(
             "compiled kernels cannot be kept, since no folder for them can be written: "
             "every process compiles them anew; set NUMBA_CACHE_DIR to a folder that can be written"
         )
         return
-    if wanted and Path(wanted) not in Path(kept.cache_path).parents:
+    if wanted and Path(wanted) not in Path(cached.cache_path).parents:
         warn_once(
-            f"NUMBA_CACHE_DIR, {wanted}, cannot be written: compiled kernels are kept in {kept.cache_path}"
+            f"NUMBA_CACHE_DIR, {wanted}, cannot be written: compiled kernels are kept in {cached.cache_path}"
         )
-    dispatcher._cache = kept
+    dispatcher._cache = cached
 
 
 def _reason(error: Exception) -> str:

@@ -64,24 +64,24 @@ def next_bits(typingctx: Any, address: Any) -> Any:
 
 
 @inner
-def next_uniform(address: Any) -> Any:
-    return np.int64(next_bits(address) >> ELEVEN) * UNIT
+def next_uniform(rng: Any) -> Any:
+    return np.int64(next_bits(rng) >> ELEVEN) * UNIT
 
 
 @inlined
 def candidate(address: Any) -> Any:
-    """A point of the ziggurat, its size as an integer, and its layer."""
+    """A point of the ziggurat, its magnitude as an integer, and its layer."""
     bits = next_bits(address)
     layer = bits & LAYER
     bits >>= EIGHT
-    size = (bits >> ONE) & MANTISSA
+    magnitude = (bits >> ONE) & MANTISSA
     sign = np.int64(bits & ONE)
     # The sign is given to the integer, because a branch on a fair coin would be mispredicted.
-    return float((np.int64(size) ^ -sign) + sign) * wi_double[layer], size, layer
+    return float((np.int64(magnitude) ^ -sign) + sign) * wi_double[layer], magnitude, layer
 
 
 @inner
-def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
+def reject(address: Any, x: Any, magnitude: Any, layer: Any) -> Any:
     """The rest of the ziggurat for the 1.5 % of draws that miss its core."""
     while True:
         if layer == 0:
@@ -90,17 +90,17 @@ def reject(address: Any, x: Any, size: Any, layer: Any) -> Any:
                 yy = -math.log1p(-next_uniform(address))
                 if yy + yy > xx * xx:
                     far = ziggurat_nor_r + xx
-                    return -far if (size >> EIGHT) & ONE else far
+                    return -far if (magnitude >> EIGHT) & ONE else far
         drop = fi_double[layer - ONE] - fi_double[layer]
         if drop * next_uniform(address) + fi_double[layer] < math.exp(-0.5 * x * x):
             return x
-        x, size, layer = candidate(address)
-        if size < ki_double[layer]:
+        x, magnitude, layer = candidate(address)
+        if magnitude < ki_double[layer]:
             return x
 
 
 @intrinsic
-def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: Any) -> Any:
+def reject_out_of_line(typingctx: Any, address: Any, x: Any, magnitude: Any, layer: Any) -> Any:
     """Call `reject` without inlining it, because its registers would spill in every caller's hot loop."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -111,21 +111,18 @@ def reject_out_of_line(typingctx: Any, address: Any, x: Any, size: Any, layer: A
         )
         return result
 
-    return types.float64(address, x, size, layer), codegen
+    return types.float64(address, x, magnitude, layer), codegen
 
 
 @overload(standard_normal, jit_options=INLINED)
 def _standard_normal(rng: Any) -> Any:
     def draw(rng: Any) -> Any:
-        x, size, layer = candidate(rng)
-        return x if size < ki_double[layer] else reject_out_of_line(rng, x, size, layer)
+        x, magnitude, layer = candidate(rng)
+        return x if magnitude < ki_double[layer] else reject_out_of_line(rng, x, magnitude, layer)
 
     return draw
 
 
 @overload(uniform, jit_options=INLINED)
 def _uniform(rng: Any) -> Any:
-    def draw(rng: Any) -> Any:
-        return next_uniform(rng)
-
-    return draw
+    return next_uniform

@@ -52,15 +52,15 @@ def parts_of(policy: Any, problem: Any) -> tuple[Any, ...]:
 
 def formulas_of(*owners: Any) -> dict[str, types.FunctionType]:
     """The static functions of the classes of these objects, by names such as "MyNoise.shock"."""
-    found: dict[str, types.FunctionType] = {}
+    formulas: dict[str, types.FunctionType] = {}
     for kind in (type(owner) for owner in owners if owner is not None):
         for name in dir(kind):
             member = inspect.getattr_static(kind, name)
             if isinstance(member, staticmethod) and name[0] != "_":
                 function = getattr(member.__func__, "py_func", member.__func__)
                 if isinstance(function, types.FunctionType):
-                    found[f"{kind.__name__}.{name}"] = function
-    return found
+                    formulas[f"{kind.__name__}.{name}"] = function
+    return formulas
 
 
 def complaint(text: str, formulas: dict[str, types.FunctionType]) -> BadInput:
@@ -72,43 +72,42 @@ def complaint(text: str, formulas: dict[str, types.FunctionType]) -> BadInput:
     reason = [*named, *told, *other, "no reason"][0].removesuffix(" found for signature:")
     reason = reason if len(reason) <= LONGEST else reason[: LONGEST - 4].rstrip() + " ..."
     guilty = _guilty(text, formulas)
-    place = guilty or " or ".join(_own(formulas)) or "a formula"
+    field = guilty or " or ".join(_own(formulas)) or "a formula"
     where = _line(text, formulas[guilty]) if guilty else ""
     says = f": {HINT}; {where}numba says: {reason.rstrip('.')}"
-    return refuse(place, None, "a function that numba compiles", found="", more=says)
+    return refuse(field, None, "a function that numba compiles", found="", more=says)
 
 
 def _own(formulas: dict[str, types.FunctionType]) -> list[str]:
     """The names of the formulas that lighttail does not ship; all names if there are none."""
-    ours = [place for place, function in formulas.items() if function.__module__.startswith("lighttail.")]
-    return [place for place in formulas if place not in ours] or list(formulas)
+    own = [name for name, function in formulas.items() if not function.__module__.startswith("lighttail.")]
+    return own or list(formulas)
 
 
 def _guilty(text: str, formulas: dict[str, types.FunctionType]) -> str | None:
     """The formula that numba names, or the formula with the last line that numba names."""
     called = set(CALLED.findall(text))
-    for place in _own(formulas):
-        if formulas[place].__qualname__ in called:
-            return place
+    for name in _own(formulas):
+        if formulas[name].__qualname__ in called:
+            return name
     for file, line in reversed(LINE.findall(text)):
-        for place, function in formulas.items():
+        for name, function in formulas.items():
             code = function.__code__
             last = max((number for *_, number in code.co_lines() if number), default=code.co_firstlineno)
             if code.co_filename == file and code.co_firstlineno <= int(line) <= last:
-                return place
+                return name
     return None
 
 
 def _line(text: str, function: types.FunctionType) -> str:
     """Where numba met the mistake: the first line that it names in the file of this function, or nothing."""
     file = function.__code__.co_filename
-    lines = [line for found, line in LINE.findall(text) if found == file]
+    lines = [line for named, line in LINE.findall(text) if named == file]
     return f"at line {lines[0]} of {Path(file).name} " if lines else ""
 
 
 def check_arms(policy: Any, stop: Any) -> None:
     """Raise BadInput if the stop flag of a kernel says that the policy chose an arm that does not exist."""
     if stop[0] == WRONG_ARM:
-        name = type(policy).__name__
-        another = "returned another number"
-        raise refuse(f"choose of {name}", None, "the number of an arm", verb="return", found=another)
+        field = f"choose of {type(policy).__name__}"
+        raise refuse(field, None, "the number of an arm", verb="return", found="returned another number")
