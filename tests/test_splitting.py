@@ -79,7 +79,7 @@ def test_a_score_that_counts_bad_pulls_fails_that_test(monkeypatch) -> None:
     """Negative control: the natural score leaves too large an error after all allowed repetitions."""
 
     @register_jitable
-    def count(n, s, note, missing, gaps, clock, left, world, params, most):
+    def count(path, missing, left, most, problem, clock, params):
         return -missing
 
     monkeypatch.setitem(branching.SCORES, "radius", lambda policy: (lambda: count, (), "pulls"))

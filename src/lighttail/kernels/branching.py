@@ -6,8 +6,9 @@ first came above the level, and the copy is played on with fresh random numbers.
 paths that were kept at the turns is an unbiased estimate for every score, but useless for a bad score (Cerou
 and Guyader 2007).
 
-A score is `score(n, s, note, missing, gaps, clock, left, world, params, most)`: minus the cost to go, or any
-number up to -most if the cost is `most` or higher, because the path has been closer to the event before.
+A score is `score(path, missing, left, most, problem, clock, params)`: minus the cost to go, or any number up
+to -most if the cost is `most` or higher, because the path has been closer to the event before. path: the
+pulls, the sums and the notes of the arms. problem: the means, the variances and the gaps of the arms.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
     """
 
     @inner
-    def below(k: Any, ceiling: Any, n: Any, s: Any, clock: Any, left: Any, world: Any, params: Any) -> Any:
-        means, variances = world
+    def below(k: Any, ceiling: Any, n: Any, s: Any, left: Any, problem: Any, clock: Any, params: Any) -> Any:
+        means, variances, _ = problem
         pulls, total = seen(k, n, s, means)
         least = 0.0 if index(pulls, total, clock, params) <= ceiling else math.inf
         more = 1.0
@@ -71,11 +72,8 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
         return least
 
     @inner
-    def score(
-        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
-        most: Any,
-    ) -> Any:  # fmt: skip
-        means, variances = world
+    def score(path: Any, missing: Any, left: Any, most: Any, problem: Any, clock: Any, params: Any) -> Any:
+        (n, s, _), (means, variances, gaps) = path, problem
         arms = n.size
         for k in range(arms):
             if every_arm and n[k] == 0.0:
@@ -102,14 +100,14 @@ def index_score(index: Callable[..., Any], every_arm: bool = True) -> Any:
                     break
                 for k in range(arms):
                     if k != a and cost < cheapest:
-                        cost += below(k, own + lift, n, s, clock, left - more, world, params)
+                        cost += below(k, own + lift, n, s, left - more, problem, clock, params)
                 cheapest = min(cheapest, cost)
         return -cheapest
 
     return score
 
 
-def elimination_score(radius: Formula, clock_of: Formula) -> Any:
+def elimination_score(radius: Formula) -> Any:
     """Minus the cost to go for successive elimination: some arm a drops all arms that are too good.
 
     After k = 1, 2, 4, ... more phases the mean of arm a must be two radii above the means of these arms.
@@ -117,11 +115,8 @@ def elimination_score(radius: Formula, clock_of: Formula) -> Any:
     radius = jitable(radius)
 
     @inner
-    def score(
-        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
-        most: Any,
-    ) -> Any:  # fmt: skip
-        means, variances = world
+    def score(path: Any, missing: Any, left: Any, most: Any, problem: Any, clock: Any, params: Any) -> Any:
+        (n, s, note), (means, variances, gaps) = path, problem
         arms = n.size
         cheapest = most
         for a in range(arms):
@@ -171,17 +166,14 @@ def means_score() -> Any:
     favoured = index_score(mean, False)
 
     @inner
-    def score(
-        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
-        most: Any,
-    ) -> Any:  # fmt: skip
-        worst = largest(gaps)
+    def score(path: Any, missing: Any, left: Any, most: Any, problem: Any, clock: Any, params: Any) -> Any:
+        worst = largest(problem[2])
         if missing <= 0.0:
             return 0.0
         if worst * left < missing:
             return -math.inf
         cost = missing / worst
-        return max(favoured(n, s, note, missing, gaps, clock, left, world, params, min(most, cost)), -cost)
+        return max(favoured(path, missing, left, min(most, cost), problem, clock, params), -cost)
 
     return score
 
@@ -209,7 +201,7 @@ SCORES: dict[str, Callable[[Any], Score]] = {  # by `plays_by` of a policy
     "index": _index_score,
     "phases": lambda policy: (
         elimination_score,
-        (type(policy.bonus).radius, type(policy.bonus).clock),
+        (type(policy.bonus).radius,),
         "the cost of dropping the better arms",
     ),
     "posterior": lambda policy: (
@@ -229,22 +221,19 @@ def with_luck(score: Any) -> Any:
     """
 
     @inner
-    def both(
-        n: Any, s: Any, note: Any, missing: Any, gaps: Any, clock: Any, left: Any, world: Any, params: Any,
-        most: Any,
-    ) -> Any:  # fmt: skip
+    def both(path: Any, missing: Any, left: Any, most: Any, problem: Any, clock: Any, params: Any) -> Any:
         if missing <= 0.0:
             return 0.0
         if left <= 0.0:
             return -math.inf
-        variance = largest(world[1])
+        variance = largest(problem[1])
         cheapest = min(most, missing * missing / (2.0 * variance * left))
         for i in range(1, FRACTIONS):
             loss = missing * i / (FRACTIONS - 1.0)
             luck = missing - loss
             cost = luck * luck / (2.0 * variance * left)
             if cost < cheapest:
-                cost -= score(n, s, note, loss, gaps, clock, left, world, params, cheapest)
+                cost -= score(path, loss, left, cheapest, problem, clock, params)
                 cheapest = min(cheapest, cost)
         return -cheapest
 
@@ -298,14 +287,16 @@ def branching_kernel(
     def play(
         rng: Any, params: Any, world: Any, problem: Any, limits: Any, state: Any, record: Any, stop: Any
     ) -> Any:
-        """Play a path on from its state to its end; returns its level and the rounds played."""
-        means, variances, gaps = problem
+        """Play a path on from its level to its end; returns its highest level and the rounds played."""
+        means, _, gaps = problem
         horizon, target, clock, lowest, luck, steps = limits
         arms = means.size
         n, s = state[2 : 2 + arms], state[2 + arms : 2 + 2 * arms]
         note = state[2 + 2 * arms :].reshape((arms, notes))
         worst, best = largest(gaps), largest(means)
         level = int(record[0, -1])  # levels up to this one have their record
+        for j in range(state.size):
+            state[j] = record[level, j]
         first = state[0]
         while state[0] < horizon:
             t = state[0] + 1.0
@@ -337,10 +328,10 @@ def branching_kernel(
                         return level, t - first
                     reach(record, level, steps + 1, state, 1.0)
                     return steps + 1, t - first
-                now = score_regret(n, s, note, missing, gaps, clock, left, (means, variances), params, most)
+                now = score_regret((n, s, note), missing, left, most, problem, clock, params)
             else:
                 missing = target - loss
-                now = score_loss(n, s, note, missing, gaps, clock, left, (means, variances), params, most)
+                now = score_loss((n, s, note), missing, left, most, problem, clock, params)
             now = now if now > lowest else lowest  # a score of nan, too, is the lowest
             step = int(steps * min(1.0, 1.0 - now / lowest))
             reach(record, level, step, state, 0.0)
@@ -359,8 +350,6 @@ def branching_kernel(
         state = np.empty(width)
         rounds, estimate, turns = 0.0, 1.0, 0
         for i in range(particles):
-            for j in range(width):
-                state[j] = record[i, 0, j] = 0.0
             level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
             rounds += played
         alive, reached = np.empty(particles, np.int64), np.empty(top + 1, np.int64)
@@ -368,18 +357,18 @@ def branching_kernel(
             bar = rank(level, least, reached)
             if bar == top:
                 break
-            kept = 0
+            left = 0
             for i in range(particles):
                 if level[i] > bar:
-                    alive[kept] = i
-                    kept += 1
-            estimate *= kept / particles
+                    alive[left] = i
+                    left += 1
+            estimate *= left / particles
             turns += 1
-            if kept == 0:
+            if left == 0:
                 break
             for i in range(particles):
                 if level[i] <= bar:
-                    other = alive[min(int(uniform(rng) * kept), kept - 1)]
+                    other = alive[min(int(uniform(rng) * left), left - 1)]
                     if record[other, bar + 1, -1] == 1.0:  # the event itself is the record above the bar
                         for j in range(top + 1):
                             copy_row(record[other, j], record[i, j])
@@ -388,8 +377,6 @@ def branching_kernel(
                     for j in range(bar + 2):
                         copy_row(record[other, j], record[i, j])
                     record[i, 0, -1] = bar + 1
-                    for j in range(width):
-                        state[j] = record[i, bar + 1, j]
                     level[i], played = play(rng, params, world, problem, limits, state, record[i], stop)
                     rounds += played
         hits = 0

@@ -154,10 +154,10 @@ def _lowest(task: Task, clock: float, spread: Floats) -> float:
     score = make(*parts)
     score = with_luck(score) if task.luck_counts else score
     means, gaps = np.array(problem.means), np.array(problem.gaps)
-    state = (np.ones(problem.arms), means, np.zeros((problem.arms, max(1, policy.rule().notes))))
+    path = (np.ones(problem.arms), means, np.zeros((problem.arms, max(1, policy.rule().notes))))
     lost = 0.0 if task.luck_counts else gaps.sum()
-    ahead = (task.target - lost, gaps, clock, float(task.horizon - problem.arms))
-    world = (means, spread)
+    ahead = (task.target - lost, float(task.horizon - problem.arms), math.inf)
+    params = policy.params(task.horizon, problem.arms)
     with np.errstate(all="ignore"):  # a cost that no float can hold is infinite
-        start = score(*state, *ahead, world, policy.params(task.horizon, problem.arms), math.inf)
+        start = score(path, *ahead, (means, spread, gaps), clock, params)
     return 1.25 * max(start, -1e4) - 5.0 if start < 0.0 else -5.0
