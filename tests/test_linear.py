@@ -15,7 +15,7 @@ from numba import njit
 
 import lighttail as lt
 from lighttail.kernels import kernel_for
-from lighttail.kernels.ridge import absorb, blank, restart, times
+from lighttail.kernels.ridge import absorb, blank, products, restart
 
 Z = 4.0  # standard errors
 
@@ -29,7 +29,7 @@ def follow(actions: Any, rewards: Any, ridge: Any) -> Any:
     u, anew = np.empty(theta.size), 0
     for t in range(len(rewards)):
         a = actions[t]
-        times(p, a, u)
+        products(p, a, u)
         absorb(state, a, rewards[t], np.sum(a * theta), max(0.0, np.sum(a * u)), ridge)
         anew += pace[2] == 0.0
     return theta, anew

@@ -26,7 +26,6 @@ from lighttail.kernels.ridge import (
     shrink,
     solve_root,
     spread_out,
-    times,
     widths,
 )
 from lighttail.linear.policies import TIE
@@ -58,14 +57,14 @@ def leader_of(index: Any) -> Any:
 
 
 @inner
-def choose(rng: Any, index: Any, estimate: Any, tie: Any) -> Any:
+def choose(rng: Any, index: Any, estimate: Any) -> Any:
     """The action with the highest index; if indices differ by rounding alone, one of these actions at random.
 
-    Rounding is at most the share `tie` of the leader's estimate and of its radius.
+    Rounding is at most the share `TIE` of the leader's estimate and of its radius.
     """
     leader = leader_of(index)
     middle = estimate[leader]
-    edge = index[leader] - tie * (abs(middle) + abs(index[leader] - middle))
+    edge = index[leader] - TIE * (abs(middle) + abs(index[leader] - middle))
     tied = 0
     for i in range(index.size):
         tied += index[i] >= edge
@@ -85,7 +84,6 @@ def fixed_linear_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
 ) -> Any:
     """LinearUCB on a fixed set: the estimates and widths of all actions are updated in O(A d) per round."""
-    tie = TIE  # a free variable, hence part of the cache's key
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         theta, source, noise, count, _ = world
@@ -109,13 +107,13 @@ def fixed_linear_kernel(
                 time = clock(float(t), growth + math.log(grown), ridge, *own)
                 for i in range(count):
                     index[i] = estimate[i] + radius(max(0.0, width[i]), time, *own)
-                chosen = choose(rng, index, estimate, tie)
+                chosen = choose(rng, index, estimate)
                 value = reward(drawn, chosen, means, *noise)
                 sums[chosen] += value
                 counts[chosen] += 1.0
                 for k in range(d):
                     a[k] = columns[k, chosen]
-                times(p, a, u)
+                products(p, a, u)
                 products(columns, u, shift)
                 z = max(0.0, shift[chosen])
                 gain = (value - estimate[chosen]) / (1.0 + z)
@@ -151,7 +149,6 @@ def changing_linear_kernel(
     radius: Formula, clock: Formula, shock: Formula, reward: Formula, fill: Formula
 ) -> Any:
     """LinearUCB on changing actions: theta-hat and P are updated, all widths are computed in every round."""
-    tie = TIE  # a free variable, hence part of the cache's key
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
         theta, source, noise, count, _ = world
@@ -160,8 +157,7 @@ def changing_linear_kernel(
         columns = np.empty((d, count))
         rows = columns.T
         means, estimate, width, index = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-        part = np.empty(count)
-        a = np.empty(d)
+        part, a = np.empty(count), np.empty(d)
         state = blank(d)
         p, solved, pace = state[0], state[1], state[2]
         for path in range(rewards.size):
@@ -177,7 +173,7 @@ def changing_linear_kernel(
                 widths(columns, p, part, width)
                 for i in range(count):
                     index[i] = estimate[i] + radius(width[i], time, *own)
-                chosen = choose(rng, index, estimate, tie)
+                chosen = choose(rng, index, estimate)
                 value = reward(drawn, chosen, means, *noise)
                 earned += value
                 best += highest
@@ -197,7 +193,6 @@ def changing_linear_kernel(
 @kernel_maker
 def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> Any:
     """LinearThompson, on fixed and on changing actions: the best action for a draw R^-1 (w + scale * xi)."""
-    tie = TIE  # a free variable, hence part of the cache's key
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, totals: Any, stop: Any) -> None:
         theta, source, noise, count, fixed = world
@@ -225,7 +220,7 @@ def linear_posterior_kernel(shock: Formula, reward: Formula, fill: Formula) -> A
                     draw[k] = w[k] + scale * standard_normal(rng)
                 solve_root(root, draw)
                 products(columns, draw, index)
-                chosen = choose(rng, index, index, tie)
+                chosen = choose(rng, index, index)
                 value = reward(drawn, chosen, means, *noise)
                 earned += value
                 if fixed:

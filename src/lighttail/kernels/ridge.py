@@ -86,18 +86,6 @@ def renew(v: Any, b: Any, ridge: Any, lower: Any, inverse: Any, p: Any, theta: A
 
 
 @inner
-def times(p: Any, a: Any, u: Any) -> None:
-    """u = P a."""
-    d = u.size
-    for j in range(d):
-        u[j] = p[0, j] * a[0]
-    for k in range(1, d):
-        factor = a[k]
-        for j in range(d):
-            u[j] += p[k, j] * factor
-
-
-@inner
 def shrink(p: Any, u: Any, z: Any) -> None:
     """P -= u u' / (1 + z), u = P a and z = a' u: Sherman and Morrison's step."""
     d = u.size
@@ -105,15 +93,6 @@ def shrink(p: Any, u: Any, z: Any) -> None:
         part = u[k] / (1.0 + z)
         for j in range(d):
             p[k, j] -= part * u[j]
-
-
-@inner
-def gather(v: Any, b: Any, a: Any, reward: Any) -> None:
-    """V += a a', b += a r; only the lower triangle of V is changed."""
-    for k in range(a.size):
-        b[k] += a[k] * reward
-        for j in range(k + 1):
-            v[k, j] += a[k] * a[j]
 
 
 @inner
@@ -151,12 +130,15 @@ def restart(state: Any, ridge: Any) -> None:
 def absorb(state: Any, a: Any, reward: Any, estimate: Any, z: Any, ridge: Any) -> None:
     """Add (a, reward) to the state, given estimate = a' theta-hat and z = a' P a."""
     p, theta, pace, v, b, lower, inverse, u = state
-    times(p, a, u)
+    products(p, a, u)
     gain = (reward - estimate) / (1.0 + z)
     for k in range(a.size):
         theta[k] += u[k] * gain
     shrink(p, u, z)
-    gather(v, b, a, reward)
+    for k in range(a.size):
+        b[k] += a[k] * reward
+        for j in range(k + 1):  # of V, the lower triangle is kept
+            v[k, j] += a[k] * a[j]
     pace[1] *= 1.0 + z
     pace[2] += 1.0
     if pace[1] > LOSS or pace[2] >= PERIOD:
@@ -165,7 +147,7 @@ def absorb(state: Any, a: Any, reward: Any, estimate: Any, z: Any, ridge: Any) -
 
 @inner
 def products(columns: Any, x: Any, out: Any) -> None:
-    """out[i] = a_i' x for every action."""
+    """out[i] = a_i' x for every action; P x if the columns are those of the symmetric P."""
     count = out.size
     for i in range(count):
         out[i] = columns[0, i] * x[0]
@@ -203,9 +185,9 @@ def rotate(root: Any, w: Any, a: Any, reward: Any) -> None:
         old, new = root[k, k], a[k]
         if new == 0.0:
             continue
-        size = math.sqrt(old * old + new * new)
-        c, s = old / size, new / size
-        root[k, k] = size
+        length = math.sqrt(old * old + new * new)
+        c, s = old / length, new / length
+        root[k, k] = length
         for j in range(k + 1, d):
             x, y = root[k, j], a[j]
             root[k, j] = c * x + s * y
