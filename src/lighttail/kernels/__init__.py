@@ -20,11 +20,10 @@ from lighttail.kernels import accelerations
 from lighttail.kernels.branching import SCORES, Score, branching_kernel
 from lighttail.kernels.build import digest
 from lighttail.kernels.draws import stream as stream
-from lighttail.kernels.generic import generic_kernel, late_kernel
+from lighttail.kernels.generic import late_kernel, windowed_kernel
 from lighttail.kernels.inverse import inverse_kernel
 from lighttail.kernels.linear import changing_linear_kernel, fixed_linear_kernel, linear_posterior_kernel
-from lighttail.kernels.tilted import tilted_kernel
-from lighttail.kernels.windowed import windowed_kernel
+from lighttail.noises.noise import DRAWS
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 
@@ -37,7 +36,7 @@ def _kernel(make: Callable[..., Any], *parts: Any) -> Kernel:
     return _made(make, digest(*parts), *parts)  # type: ignore[no-any-return]
 
 
-def _of_noise(problem: Any, names: tuple[str, ...] = ("shock", "reward")) -> tuple[Any, ...]:
+def _of_noise(problem: Any, names: tuple[str, ...] = DRAWS) -> tuple[Any, ...]:
     """The functions of the problem's noise with these names."""
     return tuple(getattr(type(problem.noise), name) for name in names)
 
@@ -46,8 +45,7 @@ def kernel_for(policy: Policy, problem: Any) -> Kernel:
     """The kernel of a policy on a problem: one for all hyper-parameters, means and horizons."""
     if problem.linear:
         return _linear_kernel_for(policy, problem)
-    quick = accelerations.fast(policy)
-    make, parts = (generic_kernel, (policy.rule(),)) if quick is None else quick.step
+    make, parts = accelerations.fastest(policy).step
     return _kernel(make, *parts, *_of_noise(problem))
 
 
@@ -59,26 +57,24 @@ def late_kernel_for(policy: Policy, problem: Any) -> Kernel:
 def continuing_kernel_for(policy: Policy, problem: Any, skip: bool = False, floors: bool = False) -> Kernel:
     """The kernel of paths that continue from a state (`lighttail.kernels.beginning`). skip: whether to skip
     ahead, if `lighttail.running.continued` says that there is such a kernel."""
-    quick = None if floors else accelerations.fast(policy)
-    if skip and quick is not None and quick.onward and quick.skip is not None:
-        make, parts, names = quick.skip
+    makers = accelerations.fastest(policy)
+    if floors or not makers.onward:
+        makers = accelerations.generic(policy)
+    if skip and makers.skip is not None:
+        make, parts, names = makers.skip
         return _kernel(make, *parts, *_of_noise(problem, names), True)
-    more = (*_of_noise(problem), True, type(problem.noise).total)
-    if quick is None or not quick.onward:
-        return _kernel(generic_kernel, policy.rule(), *more)
-    make, parts = quick.step
-    return _kernel(make, *parts, *more)
+    make, parts = makers.step
+    return _kernel(make, *parts, *_of_noise(problem), True, type(problem.noise).total)
 
 
 def windowed_kernel_for(policy: Policy, problem: Any) -> Kernel:
-    """The kernel of paths whose rewards a window keeps back (`lighttail.kernels.windowed`)."""
+    """The kernel of paths whose rewards a window keeps back (`lighttail.kernels.generic`)."""
     return _kernel(windowed_kernel, policy.rule(), *_of_noise(problem))
 
 
 def tilted_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
     """The kernel that plays a policy under tilted laws (`lighttail.kernels.tilted`)."""
-    quick = accelerations.fast(policy)
-    make, parts = (quick and quick.tilted) or (tilted_kernel, (policy.rule(),))
+    make, parts = accelerations.fastest(policy).tilted
     return _kernel(make, *parts, *_of_noise(problem))
 
 
@@ -87,8 +83,8 @@ def skip_kernel_for(policy: Policy, problem: Any, tilted: bool = False) -> Kerne
 
     tilted: under tilted laws (`lighttail.kernels.tilted_skip`).
     """
-    quick = accelerations.fast(policy)
-    entry = None if quick is None else quick.tilted_skip if tilted else quick.skip
+    makers = accelerations.fastest(policy)
+    entry = makers.tilted_skip if tilted else makers.skip
     if entry is None:
         raise TypeError(f"no kernel skips ahead with {policy!r}")
     make, parts, names = entry
@@ -107,17 +103,16 @@ def score_for(policy: Policy) -> Score:
 
 def branching_kernel_for(policy: Policy, problem: Bandit) -> Kernel:
     """The kernel that splits a policy's paths (`lighttail.kernels.branching`)."""
-    rule, noise, (score, parts, _) = policy.rule(), _of_noise(problem), score_for(policy)
-    version = digest(rule, *parts, *noise)
-    return _made(branching_kernel, version, rule, score, parts, *noise)  # type: ignore[no-any-return]
+    score, parts, _ = score_for(policy)
+    return _kernel(branching_kernel, policy.rule(), score, parts, *_of_noise(problem))
 
 
 def programme_kernel_for(policy: Policy) -> Kernel:
     """The kernel of a policy's exact programme (`lighttail.kernels.programme`)."""
-    quick = accelerations.fast(policy)
-    if quick is None or quick.programme is None:
+    programme = accelerations.fastest(policy).programme
+    if programme is None:
         raise TypeError(f"no programme carries the states of {policy!r} forward")
-    make, parts = quick.programme
+    make, parts = programme
     return _kernel(make, *parts)
 
 

@@ -3,8 +3,8 @@
 `generic_kernel` plays paths whose rewards are known at once. It is fast because the functions of the rule
 are inlined, and because the arm of a round is compared with the arm of the round before by a branch, so that
 the processor runs ahead on the guess that the arm stays. `late_kernel` plays paths whose rewards come late,
-or that continue from a state. Its places are unsigned numbers, because numba checks the sign of every other
-kind of index.
+or that continue from a state, and `windowed_kernel` those whose rewards a window keeps back. Their places are
+unsigned numbers, because numba checks the sign of every other kind of index.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from lighttail.kernels.beginning import beginning_of, stay
+from lighttail.kernels.beginning import beginning_of, move, stay
 from lighttail.kernels.build import BREATH, WRONG_ARM, Formula, close_path, inlined, inner, kernel_maker
 from lighttail.random.streams import uniform
 from lighttail.rules import Rule
 
+ONE = np.uint64(1)
 PATIENCE = 1000  # draws at most until a delay is as long as a trial has been open
+WINDOWED_PATIENCE = 200  # draws at most of a reward and its delay, for the same
 
 
 @inlined
@@ -112,6 +114,33 @@ def late_kernel(rule: Rule, shock: Formula, reward: Formula, wait: Formula) -> A
     return late_paths(rule, shock, reward, delay_of, drawn_open, stay)
 
 
+@kernel_maker
+def windowed_kernel(rule: Rule, shock: Formula, reward: Formula) -> Any:
+    """Paths that continue from a state while a window keeps rewards back: the delay depends on the reward.
+
+    A success that is told at once and a failure that is told when the window is over make an arm that is
+    pulled a lot look too good. waits: the reward with which the window closes a trial, and two rows of delays
+    in pulls, for rewards that equal this reward and for other rewards. Each delay of a row is equally likely.
+    """
+
+    @inlined
+    def delay_of(rng: Any, value: Any, waits: Any) -> Any:
+        default, rows = waits
+        return rows[0 if value == default else 1, int(uniform(rng) * rows.shape[1])]
+
+    @inner
+    def drawn_open(rng: Any, world: Any, arm: Any, age: Any, waits: Any) -> Any:
+        """A reward that would have been told is drawn again."""
+        for _ in range(WINDOWED_PATIENCE):
+            value = reward(shock(rng, *world), arm, *world)
+            delay = delay_of(rng, value, waits)
+            if delay >= age:
+                return value, delay
+        return waits[0], age  # the window is over
+
+    return late_paths(rule, shock, reward, delay_of, drawn_open, move)
+
+
 def late_paths(
     rule: Rule, shock: Formula, reward: Formula, delay_of: Any, drawn_open: Any, enter: Any
 ) -> Any:
@@ -140,7 +169,7 @@ def late_paths(
         arms, older = pulls.shape[1], opened.shape[0]
         tried, heard, total, earned = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
         note = np.empty((arms, notes))
-        size, one, nobody = np.uint64(ring), np.uint64(1), np.uint64(ring + older)
+        size, nobody = np.uint64(ring), np.uint64(ring + older)
         head, tail = np.empty(ring, np.uint64), np.empty(ring, np.uint64)
         link, arm_of = np.empty(ring + older, np.uint64), np.empty(ring + older, np.uint64)
         value_of, memo_of = np.empty(ring + older), np.empty((ring + older, memo))
@@ -148,8 +177,8 @@ def late_paths(
         for path in range(rewards.size):
             enter(world, means, path)
             for k in range(arms):
-                tried[k], heard[k], total[k] = counts[0, k], counts[1, k], counts[2, k]
-                earned[k] = counts[3, k]
+                tried[k], heard[k] = counts[0, k], counts[1, k]
+                total[k], earned[k] = counts[2, k], counts[3, k]
                 for j in range(notes):
                     note[k, j] = begun[k, j]
             for i in range(ring):
@@ -169,7 +198,7 @@ def late_paths(
             left = (batch - first % batch) % batch  # rounds until the next group
             leader, n, s = np.uint64(0), tried[0], earned[0]
             for t in range(first + 1, horizon + 1):
-                following = here + one if here + one < size else np.uint64(0)
+                following = here + ONE if here + ONE < size else np.uint64(0)
                 if left == 0:
                     left = batch
                     while told != following:
@@ -184,7 +213,7 @@ def late_paths(
                             total[arm] += value
                             learn(arm, value, tried, heard, total, note, params)
                             slot = link[slot]
-                        told = told + one if told + one < size else np.uint64(0)
+                        told = told + ONE if told + ONE < size else np.uint64(0)
                 left -= 1
                 z = shock(rng, *world)
                 chosen = choose(rng, float(t), tried, heard, total, note, params)
