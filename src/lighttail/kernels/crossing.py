@@ -33,9 +33,9 @@ def end_terms(spacing: float) -> npt.NDArray[np.float64]:
     """
     terms = np.zeros((ORDERS, ORDERS))
     for j, bernoulli in enumerate(EVEN_BERNOULLI, start=1):
-        size = bernoulli * spacing ** (2 * j) / math.factorial(2 * j)
+        factor = bernoulli * spacing ** (2 * j) / math.factorial(2 * j)
         for r in range(2 * j):
-            terms[r, 2 * j - 1 - r] = size * math.comb(2 * j - 1, r)
+            terms[r, 2 * j - 1 - r] = factor * math.comb(2 * j - 1, r)
     terms.setflags(write=False)
     return terms
 

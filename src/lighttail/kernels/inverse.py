@@ -31,26 +31,18 @@ def inverse_kernel(index: Formula) -> Any:
                 if beyond == 0.0:
                     out[i, j] = index(n, level, clock, *params)
                     continue
-                if least:
-                    if index(n, low, clock, *params) >= level:
-                        out[i, j] = -math.inf
-                        continue
-                    if index(n, high, clock, *params) < level:
-                        out[i, j] = high + beyond
-                        continue
-                else:
-                    if index(n, high, clock, *params) <= level:
-                        out[i, j] = math.inf
-                        continue
-                    if index(n, low, clock, *params) > level:
-                        out[i, j] = low - beyond
-                        continue
+                lowest, highest = index(n, low, clock, *params), index(n, high, clock, *params)
+                if lowest >= level if least else highest <= level:
+                    out[i, j] = -math.inf if least else math.inf
+                    continue
+                if highest < level if least else lowest > level:
+                    out[i, j] = high + beyond if least else low - beyond
+                    continue
                 a, b = low, high
                 for _ in range(HALVINGS):
                     middle = 0.5 * (a + b)
                     value = index(n, middle, clock, *params)
-                    up = value < level if least else value <= level
-                    if up:
+                    if value < level if least else value <= level:
                         a = middle
                     else:
                         b = middle

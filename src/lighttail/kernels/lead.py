@@ -13,7 +13,6 @@ from lighttail.kernels.build import Formula, close_path, inner, kernel_maker
 from lighttail.kernels.skip import (
     RESERVE,
     SAFETY,
-    ahead_of_time,
     before_bend,
     likely_clear_both,
     top_two,
@@ -37,7 +36,7 @@ def lead_path_of(radius: Formula, clock: Formula, total: Formula, part: Formula,
     @inner
     def play(
         rng: Any, params: Any, world: Any, t: Any, end: Any, limits: Any, counts: Any, sums: Any,
-        index: Any, place: Any, height: Any, right: Any, tied_arms: Any, stop: Any,
+        index: Any, pulled: Any, height: Any, right: Any, tied_arms: Any, stop: Any,
     ) -> None:  # fmt: skip
         """Play from round t to round `end`. limits: the limit of a clear block, how far the indices of a
         block must be apart, and the bend. counts, sums: the pulls and the sums of the arms."""
@@ -58,18 +57,20 @@ def lead_path_of(radius: Formula, clock: Formula, total: Formula, part: Formula,
                 here = sum_here + n * (radius(n, time, *params) - rival)
                 known = r < RESERVE
                 if known:
-                    ahead, sum_ahead = place[leader, r], height[leader, r]
+                    ahead, sum_ahead = pulled[leader, r], height[leader, r]
                     if ahead > n + end - t:
                         ahead = n + end - t
-                        rest = place[leader, r] - ahead
+                        rest = pulled[leader, r] - ahead
                         sum_ahead = sum_here + part(rng, ahead - n, rest, sum_ahead - sum_here, *world)
                         r -= 1
-                        place[leader, r], height[leader, r] = ahead, sum_ahead
+                        pulled[leader, r], height[leader, r] = ahead, sum_ahead
                 else:
                     m = 1.0
                     if here > close:
                         if growth < 0.0:
-                            later = min(t + 1.0 + ahead_of_time(t), end)
+                            later = min(
+                                t + 1.0 + max(1.0, t / 64.0), end
+                            )  # up to here the growth is measured
                             grown = rivals(leader, clock(later, *params), counts, sums, params) - rival
                             growth = grown / max(1.0, later - t - 1.0)
                         loss = n * growth + max(0.0, rival - world[0][leader])
@@ -90,10 +91,10 @@ def lead_path_of(radius: Formula, clock: Formula, total: Formula, part: Formula,
                 else:
                     if not known:
                         r -= 1
-                        place[leader, r], height[leader, r] = ahead, sum_ahead
+                        pulled[leader, r], height[leader, r] = ahead, sum_ahead
                     half = float(math.floor(0.5 * m))
                     r -= 1
-                    place[leader, r] = n + half
+                    pulled[leader, r] = n + half
                     height[leader, r] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
             counts[leader], sums[leader], right[leader] = n, sum_here, r
 
@@ -123,7 +124,7 @@ def lead_kernel(
         kink = float(math.floor(min(bend(*params), end)))
         counts, sums, index = np.empty(arms), np.empty(arms), np.empty(arms)
         right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
-        place, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
+        pulled, height = np.empty((arms, RESERVE)), np.empty((arms, RESERVE))
         for path in range(rewards.size):
             for arm in range(arms):
                 right[arm] = RESERVE
@@ -131,7 +132,7 @@ def lead_kernel(
             limits = (limit, proxy(*world) * math.sqrt(limit), kink)
             play(
                 rng, params, world, used, end, limits, counts, sums,
-                index, place, height, right, tied_arms, stop,
+                index, pulled, height, right, tied_arms, stop,
             )  # fmt: skip
             if stop[0] != 0:
                 return

@@ -95,7 +95,7 @@ def _tail_of_more(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
     both[0], missing[0] = 1.0, regret
     a, b = groups - 2, groups - 1
     per_gap = 1.0 / gaps[1]
-    found = 0.0
+    tail = 0.0
     for pulls in range(min(total, last[0] + last[1]) + 1):
         _pairs(qs, fs, pulls, still, moved)
         if moved[0] == 0.0 and still[0] == 0.0:
@@ -113,7 +113,7 @@ def _tail_of_more(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
                     q, p = qs[a, n], qs[b, rest - n]
                     sum_still += q * p * moved[m]
                     sum_moved += (both[d] * (fs[a, n] * p + q * fs[b, rest - n]) + one[d] * q * p) * still[m]
-                found += both[d] * sum_still + sum_moved
+                tail += both[d] * sum_still + sum_moved
                 d -= 1
                 if d >= 0:
                     number[d] += 1
@@ -133,7 +133,7 @@ def _tail_of_more(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
                 continue
             d += 1
             number[d] = 0
-    return found
+    return tail
 
 
 @inner
@@ -148,7 +148,7 @@ def tail_of(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
         m = least_pulls(regret, gaps[1], total + 1)
         return np.dot(qs[1, m:], back_f[m:]) + np.dot(fs[1, m:], back_q[m:])
     if groups == 3:
-        found = 0.0
+        tail = 0.0
         last = last_of(qs[1], fs[1]) + 1
         for n in range(last_of(qs[2], fs[2]) + 1):
             m = least_pulls(regret - n * gaps[2], gaps[1], total + 1)
@@ -157,8 +157,8 @@ def tail_of(qs: Any, fs: Any, gaps: Any, regret: Any, total: Any) -> Any:
                 still = np.dot(qs[1, m:end], back_q[m + n : end + n])
                 moved = np.dot(qs[1, m:end], back_f[m + n : end + n])
                 moved += np.dot(fs[1, m:end], back_q[m + n : end + n])
-                found += qs[2, n] * moved + fs[2, n] * still
-        return found
+                tail += qs[2, n] * moved + fs[2, n] * still
+        return tail
     return _tail_of_more(qs, fs, gaps, regret, total)
 
 
@@ -245,20 +245,7 @@ def add_lattice(qs: Any, fs: Any, steps: Any, total: Any, weight: Any, law: Any)
             law[r] += still[s, r] * fs[0, total - s] + moved[s, r] * qs[0, total - s]
 
 
-TAIL, LAW, LATTICE = 0, 1, 2
-
-
-@inner
-def add_level(
-    kind: Any, qs: Any, fs: Any, gaps: Any, units: Any, regret: Any, total: Any, weight: Any, out: Any
-) -> None:
-    """Add the sum of this kind, a tail, a law or a lattice, at one level to `out`."""
-    if kind == TAIL:
-        out[0] += weight * tail_of(qs, fs, gaps, regret, total)
-    elif kind == LAW:
-        add_law(qs, fs, total, weight, out)
-    else:
-        add_lattice(qs, fs, units, total, weight, out)
+TAIL, LAW, LATTICE = 0, 1, 2  # what `merge` adds up
 
 
 @compiler()
@@ -283,9 +270,14 @@ def merge(
         if some == 0.0:
             continue
         for node in range(clocks.size):
-            u = clocks[node]
+            u, weight = clocks[node], weights[node]
             for g in range(groups):
                 for n in range(size):
                     q[n] = below[g, level, n] + u * gone[g, level, n] + (1.0 - u) * waiting[g, level, n]
                 group_chances(q, running[g, level], arms[g], qs[g], fs[g])
-            add_level(kind, qs, fs, gaps, units, regret, total, weights[node], out)
+            if kind == TAIL:
+                out[0] += weight * tail_of(qs, fs, gaps, regret, total)
+            elif kind == LAW:
+                add_law(qs, fs, total, weight, out)
+            else:
+                add_lattice(qs, fs, units, total, weight, out)

@@ -71,9 +71,9 @@ def fitting_price(
 
 @compiler()
 def multipliers(
-    cells: Any, horizon: Any, exactly: Any, losses: Any, prices: Any, premiums: Any, found: Any
+    cells: Any, horizon: Any, exactly: Any, losses: Any, prices: Any, premiums: Any, out: Any
 ) -> None:
-    """found[cell] = (price, premium): the least with which the expected pulls are at most the horizon and
+    """out[cell] = (price, premium): the least with which the expected pulls are at most the horizon and
     lose at least losses[cell]; with `exactly`, they are as many as the horizon.
 
     cells: (base, pulls, gaps) with base[cell, arm, number of pulls] and gaps[cell, arm], what a pull loses.
@@ -83,8 +83,8 @@ def multipliers(
     base, pulls, gaps = cells
     for c in range(losses.size):
         cell = base[c], pulls, gaps[c]
-        given = horizon, exactly, prices[c, 0], prices[c, 1]
-        price, premium = fitting_price(cell, 0.0, *given, -math.inf, math.inf), 0.0
+        limits = horizon, exactly, prices[c, 0], prices[c, 1]
+        price, premium = fitting_price(cell, 0.0, *limits, -math.inf, math.inf), 0.0
         _, lost = expected(cell, price, premium)
         if lost < losses[c]:
             low, high = premiums[c, 0], premiums[c, 1]
@@ -93,11 +93,11 @@ def multipliers(
                 if not high > low * (1.0 + PRECISION):
                     break
                 middle = math.sqrt(low) * math.sqrt(high)
-                price = fitting_price(cell, middle, *given, least, most)
+                price = fitting_price(cell, middle, *limits, least, most)
                 _, lost = expected(cell, price, middle)
                 if lost >= losses[c]:
                     high, most = middle, price
                 else:
                     low, least = middle, price
-            price, premium = fitting_price(cell, high, *given, least, most), high
-        found[c, 0], found[c, 1] = price, premium
+            price, premium = fitting_price(cell, high, *limits, least, most), high
+        out[c, 0], out[c, 1] = price, premium

@@ -31,12 +31,12 @@ ROOT = math.sqrt(2.0)
 
 @inner
 def strides_of(n: Any, strides: Any) -> Any:
-    """Fill in the rows between two neighbouring sums of each arm but the last; returns the number of rows."""
-    rows = 1
-    for k in range(n.size - 2, -1, -1):
-        strides[k] = rows
-        rows *= n[k] + 1
-    return rows
+    """Fill in the states between two neighbouring sums of each arm; returns the number of rows."""
+    states = 1
+    for k in range(n.size - 1, -1, -1):
+        strides[k] = states
+        states *= n[k] + 1
+    return states // (n[n.size - 1] + 1)
 
 
 @inner
@@ -52,9 +52,9 @@ def next_row(n: Any, s: Any) -> None:
 
 
 @inner
-def beyond(row: Any, arm: Any, n: Any, strides: Any) -> Any:
-    """The place of the row in the block after a pull of the arm, where the arm's axis is longer by one."""
-    return row + row // ((n[arm] + 1) * strides[arm]) * strides[arm]
+def beyond(place: Any, arm: Any, n: Any, strides: Any) -> Any:
+    """The place of a row in the block after a pull of the arm, where the arm's axis is longer by one."""
+    return place + place // ((n[arm] + 1) * strides[arm]) * strides[arm]
 
 
 @inner
@@ -66,11 +66,13 @@ def undecided(width: Any, partial: Any, sure: Any, most: Any) -> Any:
 
 @inner
 def give(
-    arm: Any, share: Any, start: Any, first: Any, until: Any, row: Any, n: Any, strides: Any, chances: Any,
+    arm: Any, share: Any, start: Any, first: Any, until: Any, home: Any, n: Any, strides: Any, chances: Any,
     place: Any, mass: Any, following: Any,
 ) -> Any:  # fmt: skip
-    """Pull the arm with chance `share` in the states first..until - 1 of a row; returns the event's mass."""
-    last = n.size - 1
+    """Pull the arm with chance `share` in the states first..until - 1 of a row; returns the event's mass.
+
+    start, home: where the row begins in `mass` and within its block.
+    """
     if place < 0:
         total = 0.0
         if place == SURE:
@@ -78,20 +80,12 @@ def give(
                 total += mass[start + i]
         return share * total
     lose, win = share * (1.0 - chances[arm]), share * chances[arm]
-    width = n[last] + 1
-    if arm == last:
-        to = place + row * (width + 1)
-        for i in range(first, until):
-            following[to + i] += lose * mass[start + i]
-        for i in range(first, until):
-            following[to + 1 + i] += win * mass[start + i]
-    else:
-        to = place + beyond(row, arm, n, strides) * width
-        other = to + strides[arm] * width
-        for i in range(first, until):
-            following[to + i] += lose * mass[start + i]
-        for i in range(first, until):
-            following[other + i] += win * mass[start + i]
+    to = place + beyond(home, arm, n, strides)
+    other = to + strides[arm]
+    for i in range(first, until):
+        following[to + i] += lose * mass[start + i]
+    for i in range(first, until):
+        following[other + i] += win * mass[start + i]
     return 0.0
 
 
@@ -113,7 +107,7 @@ def index_programme(radius: Formula, clock: Formula) -> Any:
             for total in range(pulls + 1):
                 index[pulls, total] = float(total) / float(pulls) + bonus
         strides, s, ahead = np.empty(arms, np.int64), np.empty(arms, np.int64), np.empty(arms, np.bool_)
-        found = 0.0
+        decided = 0.0
         for b in range(blocks.shape[0]):
             n = blocks[b]
             rows = strides_of(n, strides)
@@ -134,7 +128,7 @@ def index_programme(radius: Formula, clock: Formula) -> Any:
                     ahead[k] = index[n[k], s[k]] == best
                 first, until = undecided(width, partial, sure, most)
                 for i in range(first):
-                    found += mass[start + i]
+                    decided += mass[start + i]
                 # The last arm's index grows with its sum: the arm first loses, then ties, then wins.
                 low = first
                 while low < until and line[low] < best:
@@ -150,23 +144,15 @@ def index_programme(radius: Formula, clock: Formula) -> Any:
                     share = 1.0 / ((tied if part < 2 else 0) + (part > 0))
                     for k in range(arms):
                         if part > 0 if k == last else part < 2 and ahead[k]:
-                            to = onto[b, k]
-                            found += give(
-                                k, share, start, begin, end, row, n, strides, chances, to, mass, following
-                            )
+                            decided += give(
+                                k, share, start, begin, end, row * width, n, strides, chances, onto[b, k],
+                                mass, following,
+                            )  # fmt: skip
                 start += width
                 next_row(n, s)
-        return found
+        return decided
 
     return kernel
-
-
-@inner
-def pair_chances(mean: Any, other: Any, sd: Any, other_sd: Any, out: Any) -> None:
-    """Fill in, for two arms, the chances that the one or the other normal draw is larger."""
-    z = (mean - other) / math.hypot(sd, other_sd)
-    out[0] = 0.5 * math.erfc(-z / ROOT)
-    out[1] = 0.5 * math.erfc(z / ROOT)
 
 
 @inner
@@ -241,9 +227,9 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
                     below[pair, i] = 0.5 * math.erfc(-z / ROOT)
         strides, s, pairs = np.empty(arms, np.int64), np.zeros(arms, np.int64), np.empty(arms, np.int64)
         begin, zero, above = np.empty(arms, np.int64), np.empty(arms, np.int64), np.empty(arms, np.int64)
-        to, jump = np.empty(arms, np.int64), np.empty(arms, np.int64)
+        to = np.empty(arms, np.int64)
         choice, work = np.empty(arms), np.empty(points)
-        found = 0.0
+        decided = 0.0
         for b in range(blocks.shape[0]):
             pulls = blocks[b]
             rows = strides_of(pulls, strides)
@@ -254,24 +240,23 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
                 partial = 0
                 for k in range(last):
                     partial += s[k]
-                    jump[k] = strides[k] * width
-                    to[k] = (
-                        onto[b, k] + beyond(row, k, pulls, strides) * width if onto[b, k] >= 0 else onto[b, k]
-                    )
-                jump[last] = 1
-                to[last] = onto[b, last] + row * (width + 1) if onto[b, last] >= 0 else onto[b, last]
+                for k in range(arms):
+                    to[k] = onto[b, k]
+                    if to[k] >= 0:
+                        to[k] += beyond(row * width, k, pulls, strides)
                 first, until = undecided(width, partial, sure, most)
                 for i in range(first):
-                    found += mass[start + i]
+                    decided += mass[start + i]
                 for i in range(first, until):
                     p = mass[start + i]
                     if p == 0.0:
                         continue
                     s[last] = i
                     if arms == 2:
-                        pair_chances(
-                            mean[pulls[0], s[0]], mean[pulls[1], i], sd[pulls[0]], sd[pulls[1]], choice
+                        z = (mean[pulls[0], s[0]] - mean[pulls[1], i]) / math.hypot(
+                            sd[pulls[0]], sd[pulls[1]]
                         )
+                        choice[0], choice[1] = 0.5 * math.erfc(-z / ROOT), 0.5 * math.erfc(z / ROOT)
                     else:
                         best = -math.inf
                         for k in range(arms):
@@ -287,13 +272,13 @@ def posterior_programme(centre: Formula, spread: Formula) -> Any:
                         share = p * choice[k]
                         if to[k] >= 0:
                             following[to[k] + i] += share * (1.0 - chances[k])
-                            following[to[k] + i + jump[k]] += share * chances[k]
+                            following[to[k] + i + strides[k]] += share * chances[k]
                         elif to[k] == SURE:
-                            found += share
+                            decided += share
                 s[last] = 0
                 start += width
                 next_row(pulls, s)
-        return found
+        return decided
 
     return kernel
 

@@ -1,7 +1,7 @@
 """UCB without playing every pull, compiled: docs/skip-ahead.md has the method and its proof.
 
 The sum of an arm's rewards is a random walk, which is revealed point by point: first far ahead, then between
-two known points by the bridge of the walk. The known points of an arm lie in a gap buffer, `place` (pulls)
+two known points by the bridge of the walk. The known points of an arm lie in a gap buffer, `pulled` (pulls)
 and `height` (sum): the points already passed at its left, and the points ahead at its right, nearest first.
 """
 
@@ -53,12 +53,6 @@ def likely_clear_both(here: Any, loss: Any, close: Any) -> Any:
 
 
 @inner
-def ahead_of_time(t: Any) -> Any:
-    """The number of rounds over which the growth of the rivals' indices is measured."""
-    return max(1.0, t / 64.0)
-
-
-@inner
 def before_bend(m: Any, n: Any, kink: Any) -> Any:
     """The length m of a block from n pulls on, cut so that the bend of n * radius(n) is not inside."""
     return min(m, max(1.0, kink - n)) if n <= kink else m
@@ -77,16 +71,6 @@ def top_two(index: Any) -> Any:
 
 
 @inner
-def put_back(place: Any, height: Any, left: Any, right: Any) -> Any:
-    """Move the points that were passed to the points ahead."""
-    while left > 0:
-        left -= 1
-        right -= 1
-        place[right], height[right] = place[left], height[left]
-    return right
-
-
-@inner
 def wider(points: Any) -> Any:
     """The points, which all lie ahead, in an array with twice the room."""
     arms, room = points.shape
@@ -98,10 +82,10 @@ def wider(points: Any) -> Any:
 
 
 @inner
-def more_room(place: Any, height: Any, right: Any) -> Any:
+def more_room(pulled: Any, height: Any, right: Any) -> Any:
     """Twice the room for the points of all arms, which all lie ahead; `right` is moved, too."""
-    right += place.shape[1]
-    return wider(place), wider(height)
+    right += pulled.shape[1]
+    return wider(pulled), wider(height)
 
 
 @inner
@@ -114,18 +98,14 @@ def remember(now: Any, then: Any, left: Any) -> None:
 
 
 @inner
-def take_back(now: Any, then: Any, place: Any, height: Any, left: Any, right: Any) -> None:
+def take_back(now: Any, then: Any, pulled: Any, height: Any, left: Any, right: Any) -> None:
     """Put the arms back to their state before a leap; the points that the leap revealed lie ahead."""
     for arm in range(left.size):
-        right[arm] = put_back(place[arm], height[arm], left[arm], right[arm])
+        for k in range(left[arm] - 1, -1, -1):
+            right[arm] -= 1
+            pulled[arm, right[arm]], height[arm, right[arm]] = pulled[arm, k], height[arm, k]
         for i in range(now.shape[0]):
             now[i, arm] = then[i, arm]
-
-
-@inner
-def eventful(loss: Any, rounds: Any, worst: Any, target: Any, luck: Any) -> Any:
-    """Whether the event is decided, now that this loss is reached and `rounds` rounds are left."""
-    return not luck and (loss >= target or loss + worst * rounds < target)
 
 
 def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> Any:
@@ -134,7 +114,7 @@ def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -
     @inner
     def passage(
         rng: Any, params: Any, world: Any, arm: Any, level: Any, cap: Any, keep: Any, state: Any, rules: Any,
-        place: Any, height: Any, right: Any, stop: Any,
+        pulled: Any, height: Any, right: Any, stop: Any,
     ) -> Any:  # fmt: skip
         """Pull the arm at least once, and at most until it has `cap` pulls.
 
@@ -143,7 +123,7 @@ def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -
         """
         n, sum_here, index = state
         limit, sigma, kink = rules
-        room = place.size
+        room = pulled.size
         left = 0
         close = sigma * math.sqrt(limit)
         n_before, bonus_before = n - 1.0, n * index - sum_here
@@ -153,10 +133,10 @@ def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -
             here = n * (index - level)
             known = right < room
             if known:
-                ahead, sum_ahead = place[right], height[right]
+                ahead, sum_ahead = pulled[right], height[right]
                 if ahead > cap:
                     right -= 1
-                    place[right] = cap
+                    pulled[right] = cap
                     height[right] = sum_here + part(rng, cap - n, ahead - cap, sum_ahead - sum_here, *world)
                     continue
             else:
@@ -173,7 +153,7 @@ def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -
             if m == 1.0 or clear(here, ahead * (index_ahead - level), m, limit, *world):
                 right += known
                 if keep:
-                    place[left], height[left] = ahead, sum_ahead
+                    pulled[left], height[left] = ahead, sum_ahead
                     left += 1
                 n, sum_here, index = ahead, sum_ahead, index_ahead
                 if index <= level:
@@ -181,10 +161,10 @@ def passage_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -
             else:
                 if not known:
                     right -= 1
-                    place[right], height[right] = ahead, sum_ahead
+                    pulled[right], height[right] = ahead, sum_ahead
                 half = float(math.floor(0.5 * m))
                 right -= 1
-                place[right] = n + half
+                pulled[right] = n + half
                 height[right] = sum_here + part(rng, half, m - half, sum_ahead - sum_here, *world)
         return CAPPED, (n, sum_here, index), left, right
 
@@ -199,7 +179,7 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
     @inner
     def leap(
         rng: Any, params: Any, world: Any, only: Any, level: Any, t: Any, end: Any, loss: Any, event: Any,
-        now: Any, rules: Any, place: Any, height: Any, left: Any, right: Any, stop: Any,
+        now: Any, rules: Any, pulled: Any, height: Any, left: Any, right: Any, stop: Any,
     ) -> Any:  # fmt: skip
         """How the leap ended, and the rounds and the loss at its end; CAPPED also if it passed the decision.
 
@@ -216,12 +196,13 @@ def leap_of(radius: Formula, total: Formula, part: Formula, clear: Formula) -> A
             state = (before, now[1, arm], now[2, arm])
             how, state, left[arm], right[arm] = passage(
                 rng, params, world, arm, level, before + end - t, only < 0, state, rules,
-                place[arm], height[arm], right[arm], stop,
+                pulled[arm], height[arm], right[arm], stop,
             )  # fmt: skip
             now[0, arm], now[1, arm], now[2, arm] = state
             loss += (state[0] - before) * gaps[arm]
             t += state[0] - before
-            if how == CROSSED and eventful(loss, end - t, worst, target, luck):
+            decided = not luck and (loss >= target or loss + worst * (end - t) < target)
+            if how == CROSSED and decided:
                 how = CAPPED
             if how != CROSSED:
                 break
@@ -238,7 +219,7 @@ def level_path_of(radius: Formula, total: Formula, part: Formula, clear: Formula
     @inner
     def play(
         rng: Any, params: Any, world: Any, used: Any, end: Any, level: Any, step: Any, rules: Any,
-        now: Any, then: Any, place: Any, height: Any, left: Any, right: Any, tied_arms: Any, stop: Any,
+        now: Any, then: Any, pulled: Any, height: Any, left: Any, right: Any, tied_arms: Any, stop: Any,
     ) -> Any:  # fmt: skip
         """Play from round `used` to round `end`. level, step: the level of the first leap, and how far the
         next one is. now: the pulls, sums and indices of the arms. Returns the room for points."""
@@ -262,7 +243,7 @@ def level_path_of(radius: Formula, total: Formula, part: Formula, clear: Formula
             before = used
             how, used, _ = leap(
                 rng, params, world, leader if alone else -1, level, used, end, 0.0, never,
-                now, rules, place, height, left, right, stop,
+                now, rules, pulled, height, left, right, stop,
             )  # fmt: skip
             if alone:
                 moved, misses = True, 0
@@ -272,16 +253,16 @@ def level_path_of(radius: Formula, total: Formula, part: Formula, clear: Formula
                 if low == -math.inf:
                     level -= step
             else:
-                take_back(now, then, place, height, left, right)
+                take_back(now, then, pulled, height, left, right)
                 used = before
                 if how == CROWDED:
-                    place, height = more_room(place, height, right)
+                    pulled, height = more_room(pulled, height, right)
                     continue
                 low = level
                 level += step
                 misses += 1
             step *= 2.0
-        return place, height
+        return pulled, height
 
     return play
 
@@ -311,20 +292,20 @@ def level_kernel(
         counts, sums, index = now[0], now[1], now[2]
         left, right = np.zeros(arms, np.int64), np.empty(arms, np.int64)
         tied_arms = np.empty(arms, np.int64)
-        place, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
+        pulled, height = np.empty((arms, ROOM)), np.empty((arms, ROOM))
         for path in range(rewards.size):
             used = begin(rng, world, path, first, start, counts, sums)
             sigma = proxy(*world)
             width = sigma / math.sqrt(end)
             for arm in range(arms):
-                right[arm] = place.shape[1]
+                right[arm] = pulled.shape[1]
                 index[arm] = sums[arm] / counts[arm] + radius(counts[arm], 0.0, *params)
             level = top_two(world[0])[0] + radius(end, 0.0, *params)  # about the level at the horizon
             if onward:  # below the rival of the best arm, so that a leap is tried before the leaders play
                 level = min(level, top_two(index)[2] - width)
-            place, height = play(
+            pulled, height = play(
                 rng, params, world, used, end, level, width, (SAFETY + math.log(end), sigma, kink),
-                now, then, place, height, left, right, tied_arms, stop,
+                now, then, pulled, height, left, right, tied_arms, stop,
             )  # fmt: skip
             if stop[0] != 0:
                 return

@@ -40,40 +40,27 @@ def settle(value: Any, winner: Any, leaf: Any, index: Any, arm: Any) -> Any:
     node = leaf
     value[node] = index
     while node > ONE:
-        other = value[node ^ ONE]
-        other_arm = winner[node ^ ONE]
+        other, other_arm = value[node ^ ONE], winner[node ^ ONE]
         lost = other > index
         arm = other_arm if lost else arm
         index = other if lost else index
         node >>= ONE
-        value[node] = index
-        winner[node] = arm
+        value[node], winner[node] = index, arm
 
 
 @inner
 def rival_of(value: Any, winner: Any, leaf: Any) -> Any:
     """The best of all arms but the one at `leaf`: the best that this arm met on its way to the root."""
     node = leaf
-    best = value[node ^ ONE]
-    arm = winner[node ^ ONE]
+    best, arm = value[node ^ ONE], winner[node ^ ONE]
     node >>= ONE
     while node > ONE:
-        other = value[node ^ ONE]
-        other_arm = winner[node ^ ONE]
+        other, other_arm = value[node ^ ONE], winner[node ^ ONE]
         better = other > best
         arm = other_arm if better else arm
         best = other if better else best
         node >>= ONE
     return best, np.uint64(arm)
-
-
-@inner
-def tree_size(arms: Any) -> Any:
-    """The number of leaves of a tournament tree: the least power of 2 that is not below the arms."""
-    size = np.uint64(1)
-    while size < arms:
-        size += size
-    return size
 
 
 @kernel_maker
@@ -88,7 +75,9 @@ def fixed_index_kernel(
         first: Any = 0, start: Any = (),
     ) -> None:  # fmt: skip
         arms = pulls.shape[1]
-        size = tree_size(arms)
+        size = np.uint64(1)  # the leaves of the tree: the least power of 2 that is not below the arms
+        while size < arms:
+            size += size
         value, winner = np.full(size + size, -math.inf), np.zeros(size + size)
         sums, counts, no_note = np.empty(arms), np.empty(arms), np.empty((arms, 0))
         tied_arms = np.empty(arms, np.int64)
@@ -111,8 +100,7 @@ def fixed_index_kernel(
                     leader = pick_tied(rng, value[size : size + np.uint64(arms)], rival, tied_arms)
                     leaf = size + leader
                     rival, second = rival_of(value, winner, leaf)
-                total = sums[leader]
-                n = counts[leader]
+                total, n = sums[leader], counts[leader]
                 while True:
                     total += reward(z, leader, *world)
                     n += 1.0
@@ -125,8 +113,7 @@ def fixed_index_kernel(
                     z = shock(rng, *world)
                     if index <= rival:
                         break
-                sums[leader] = total
-                counts[leader] = n
+                sums[leader], counts[leader] = total, n
                 if stop[0] != 0:
                     return
                 settle(value, winner, leaf, index, float(leader))
@@ -188,10 +175,8 @@ def moving_index_kernel(
                 z = shock(rng, *world)
                 if own <= rival:
                     if n > 0.0:
-                        mean[leader] = total / n
-                        sums[leader] = total
-                        counts[leader] = n
-                        pulls[leader] = int(n)
+                        mean[leader], sums[leader] = total / n, total
+                        counts[leader], pulls[leader] = n, int(n)
                     index[leader] = own
                     tied = 0
                     for arm in range(arms):
@@ -208,8 +193,7 @@ def moving_index_kernel(
                 n += 1.0
                 own = total / n + radius(n, time, *params)
         if horizon > first:
-            sums[leader] = total
-            pulls[leader] = int(n)
+            sums[leader], pulls[leader] = total, int(n)
 
     def kernel(
         rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any,
@@ -252,16 +236,13 @@ def elimination_kernel(
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
-        active = np.empty(arms, np.int64)
-        sums = np.empty(arms)
+        active, sums = np.empty(arms, np.int64), np.empty(arms)
         for path in range(rewards.size):
             for arm in range(arms):
                 active[arm] = arm
                 sums[arm] = 0.0
                 pulls[path, arm] = 0
-            left = arms
-            t = 0
-            phase = 0
+            left, t, phase = arms, 0, 0
             while left > 1 and t < horizon:
                 phase += 1
                 full = min(left, horizon - t)
@@ -275,13 +256,12 @@ def elimination_kernel(
                 best = -math.inf
                 for i in range(left):
                     best = max(best, sums[active[i]] / n)
-                kept = 0
-                for i in range(left):
+                among, left = left, 0
+                for i in range(among):
                     arm = active[i]
                     if not best - width > sums[arm] / n + width:
-                        active[kept] = arm
-                        kept += 1
-                left = kept
+                        active[left] = arm
+                        left += 1
                 if phase % BREATH == 0 and stop[0] != 0:
                     return
             last = np.uint64(active[0])
@@ -304,14 +284,10 @@ def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: F
 
     def kernel(rng: Any, params: Any, world: Any, horizon: Any, rewards: Any, pulls: Any, stop: Any) -> None:
         arms = pulls.shape[1]
-        mean = np.empty(arms)
-        sd = np.empty(arms)
-        sums = np.empty(arms)
-        counts = np.empty(arms)
+        mean, sd, sums, counts = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
         for path in range(rewards.size):
             for arm in range(arms):
-                sums[arm] = 0.0
-                counts[arm] = 0.0
+                sums[arm] = counts[arm] = 0.0
                 mean[arm] = centre(0.0, 0.0, *params)
                 sd[arm] = spread(0.0, *params)
             leader = np.uint64(0)
@@ -325,11 +301,9 @@ def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: F
                     best = draw if draw > best else best
                 # This is a branch, so that the processor runs ahead on the guess that the leader stays.
                 if np.uint64(chosen) != leader:
-                    sums[leader] = total
-                    counts[leader] = n
+                    sums[leader], counts[leader] = total, n
                     leader = np.uint64(chosen)
-                    total = sums[leader]
-                    n = counts[leader]
+                    total, n = sums[leader], counts[leader]
                 total += reward(z, leader, *world)
                 n += 1.0
                 mean[leader] = centre(n, total, *params)
@@ -338,8 +312,7 @@ def posterior_kernel(centre: Formula, spread: Formula, shock: Formula, reward: F
                     return
             if stop[0] != 0:
                 return
-            sums[leader] = total
-            counts[leader] = n
+            sums[leader], counts[leader] = total, n
             close_path(path, sums, counts, rewards, pulls)
 
     return kernel

@@ -23,7 +23,7 @@ def value_counter(place: Formula) -> Any:
 
     def count(values: Any, unit: Any, counts: Any, low: Any, high: Any, bar: Any, above: Any) -> Any:
         total, rest, squares = 0.0, 0.0, 0.0
-        found = 0
+        reached = 0
         for path in range(values.size):
             x = values[path]
             home = place(x, unit)
@@ -32,14 +32,14 @@ def value_counter(place: Formula) -> Any:
             high[home] = max(high[home], x)
             total += x
             if x > bar:
-                above[found] = x
-                found += 1
+                above[reached] = x
+                reached += 1
         middle = total / values.size
         for path in range(values.size):
             distance = values[path] - middle
             rest += distance
             squares += distance * distance
-        return found, middle, rest, squares
+        return reached, middle, rest, squares
 
     return count
 

@@ -18,8 +18,7 @@ import numpy as np
 from lighttail.kernels import skip
 from lighttail.kernels.build import Formula, inner, kernel_maker, largest, sum_of
 from lighttail.kernels.stepping import pick_tied
-from lighttail.kernels.tilted import drawn, log_ratios
-from lighttail.random.streams import uniform
+from lighttail.kernels.tilted import begin_last_round, begin_path, log_ratios
 
 
 @inner
@@ -70,22 +69,17 @@ def tilted_skip_kernel(
         n, s, index = now[0], now[1], now[2]
         left = np.zeros(arms, np.int64)
         n_end, s_end, sums = np.empty(arms), np.empty(arms), np.empty((arms, 1))
-        current = np.empty(arms)
+        current, caps = np.empty(arms), np.empty(arms)
         world = (current,) + rest  # noqa: RUF005  (numba builds no tuple from a starred one)
         worst, best_mean = largest(gaps), largest(means)
         event, never = (gaps, worst, target, luck), (gaps, worst, target, True)
         kink = float(math.floor(min(bend(*params), end)))
         right, tied_arms = np.empty(arms, np.int64), np.empty(arms, np.int64)
-        place, height = np.empty((arms, skip.ROOM)), np.empty((arms, skip.ROOM))
+        pulled, height = np.empty((arms, skip.ROOM)), np.empty((arms, skip.ROOM))
         for path in range(rounds.size):
-            c, low = drawn(uniform(rng), mixture.log_p), math.inf
+            c, low = begin_path(rng, mixture, n, s, current, caps), math.inf
             for k in range(arms):
-                n[k] = s[k] = 0.0
-                index[k] = math.inf
-                right[k] = place.shape[1]
-                i = drawn(uniform(rng), mixture.log_q[c, k]) if mixture.log_q.shape[2] > 1 else 0
-                current[k] = mixture.means[c, k, i]
-                low = min(low, current[k])
+                index[k], right[k], low = math.inf, pulled.shape[1], min(low, current[k])
             rules = (skip.SAFETY + math.log(float(horizon)) + rarity, proxy(*world), kink)
             t, loss = 0.0, 0.0
             hit = decided = False
@@ -98,16 +92,16 @@ def tilted_skip_kernel(
                     skip.remember(now, then, left)
                     how, t_after, loss_after = leap(
                         rng, params, world, -1, level, t, end, loss, event,
-                        now, rules, place, height, left, right, stop,
+                        now, rules, pulled, height, left, right, stop,
                     )  # fmt: skip
                     if stop[0] != 0:
                         return
                     if how == skip.CROSSED:
                         loss, t, misses = loss_after, t_after, 0
                         continue
-                    skip.take_back(now, then, place, height, left, right)
+                    skip.take_back(now, then, pulled, height, left, right)
                     if how == skip.CROWDED:
-                        place, height = skip.more_room(place, height, right)
+                        pulled, height = skip.more_room(pulled, height, right)
                         continue
                     low = level
                     misses += 1
@@ -143,21 +137,18 @@ def tilted_skip_kernel(
                         t, loss = t + 1.0, loss + gap
                     else:
                         if right[leader] < skip.RESERVE:
-                            place, height = skip.more_room(place, height, right)
+                            pulled, height = skip.more_room(pulled, height, right)
                         how, t, loss = leap(
                             rng, params, world, leader, rival, t, t + pulls, loss, never,
-                            now, rules, place, height, left, right, stop,
+                            now, rules, pulled, height, left, right, stop,
                         )  # fmt: skip
                         leads = how != skip.CROSSED
             rounds[path], own[path] = np.int64(t) + (1 if luck else 0), c
-            for k in range(arms):
-                n_end[k], s_end[k] = n[k], s[k]
+            begin_last_round(mixture, c, n, s, current, n_end, s_end)
             if luck:
                 best, leader, rival = skip.top_two(index)
                 if best == rival:
                     leader = np.int64(pick_tied(rng, index, best, tied_arms))
-                for k in range(arms):
-                    current[k] = mixture.later_means[c, k]
                 n_end[leader] += 1.0
                 s_end[leader] += total(rng, leader, 1.0, *world)
                 hit = best_mean * float(horizon) - sum_of(s_end) >= target
