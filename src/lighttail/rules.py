@@ -146,14 +146,7 @@ def rule_of_index(index: Formula, clock: Formula, moving: bool) -> Rule:
 @cache
 def rule_of_radius(radius: Formula, clock: Formula, moving: bool) -> Rule:
     """`rule_of_index` for the index mean + radius. The numbers are the same; one function call less per index
-    makes plain Python faster."""
-    score = _score_of_radius(radius)
-    return _moving(score, clock) if moving else _standing(score)
-
-
-def _score_of_radius(radius: Formula) -> Formula:
-    """mean + radius as a function of the tuple `params`. Two special cases do not unpack the tuple, which is
-    slow in plain Python."""
+    makes plain Python faster, and so do two scores that do not unpack the tuple `params`."""
 
     def score(n: float, mean: float, clock: float, params: Params) -> float:
         return mean + radius(n, clock, *params)  # type: ignore[no-any-return]
@@ -165,9 +158,9 @@ def _score_of_radius(radius: Formula) -> Formula:
         return mean + radius(n, clock, params[0], params[1])  # type: ignore[no-any-return]
 
     code = getattr(radius, "__code__", None)
-    plain = code is not None and not code.co_flags & inspect.CO_VARARGS and not radius.__defaults__
-    taken = code.co_argcount if code is not None and plain else None
-    return {3: score_of_one, 4: score_of_two}.get(taken or 0, score)
+    if code is not None and not code.co_flags & inspect.CO_VARARGS and not radius.__defaults__:
+        score = {3: score_of_one, 4: score_of_two}.get(code.co_argcount, score)
+    return _moving(score, clock) if moving else _standing(score)
 
 
 def _moving(score: Formula, clock: Formula) -> Rule:
