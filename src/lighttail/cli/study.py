@@ -126,12 +126,11 @@ def _plan(study: Any, folder: Path, device: str, rebuild: bool) -> None:
     from lighttail.study.cells import cells_of
     from lighttail.study.folder import Folder, check_belongs
     from lighttail.study.manifest import listed_in
-    from lighttail.study.run import look_at
 
     manifest = check_belongs(folder, study, rebuild)
     cells = cells_of(study, device, True, listed_in(manifest, study))
     place = Folder(folder, study, manifest)
-    found, damaged = look_at(place, cells)
+    found, damaged = place.look(cells)
     missing = {piece for cell in cells for piece in cell.pieces} - found.keys()
     short = len(place.superseded(cells, missing))
     print(_size(study, cells))

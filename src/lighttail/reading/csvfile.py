@@ -33,14 +33,14 @@ def read_rewards(
         arms, values = _columns(path, names, arm_column, reward_column)
         for row in rows:
             arm, text = (row[arms] or "").strip(), (row[values] or "").strip()
-            place = f"line {rows.line_num} of {path}"
+            where = f"line {rows.line_num} of {path}"
             if not arm:
-                raise refuse(arms, arm, f"a name in {place}", found="is empty")
+                raise refuse(arms, arm, f"a name in {where}", found="is empty")
             lines += 1
             if math.isfinite(reward := _number(text)):
                 rewards.setdefault(arm, []).append(reward)
             else:
-                lacking.append(refuse(values, text, f"a finite number in {place}"))
+                lacking.append(refuse(values, text, f"a finite number in {where}"))
     if lacking:
         raise lacking[0].adding(_lacking(len(lacking), lines))
     if len(rewards) < 2:
@@ -69,36 +69,35 @@ def _columns(path: Path, names: list[str], arm: str | None, reward: str | None) 
     if not {arms, values} <= set(names):
         found = f"has {shown(', '.join(names)) if names else 'no columns'}"
         allowed = f"the columns {arms[:LONGEST_NAME]} and {values[:LONGEST_NAME]} in line 1 of {path}"
-        missing = {
-            option: (wanted, given is not None)
-            for option, wanted, given in (("arm_column", arms, arm), ("reward_column", values, reward))
-            if wanted not in names
-        }
+        wanted = (("arm_column", arms, arm), ("reward_column", values, reward))
+        missing = [(option, column, named) for option, column, named in wanted if column not in names]
         raise refuse("data", names, allowed, verb="have", found=found, more=_hint(names, missing))
     if arms == values:
         raise refuse("the column of the rewards", values, "another column than that of the arms")
     return arms, values
 
 
-def _hint(names: list[str], missing: dict[str, tuple[str, bool]]) -> Words:
-    """What the user may have meant. missing: by option, the missing column and whether the user named it."""
+def _hint(names: list[str], missing: list[tuple[str, str, str | None]]) -> Words:
+    """What the user may have meant. missing: the option and the name of each missing column, and the name in
+    the option, if any."""
     between = [sign for sign in SEPARATORS if len(names) == 1 and sign in names[0]]
     if between:
         return f"; columns must be separated by commas, and here they seem to be separated by {between[0]!r}"
-    lower, near, other = {name.lower(): name for name in names}, list[Argument](), list[Argument]()
-    for option, (wanted, named) in missing.items():
-        for found in get_close_matches(wanted.lower(), lower, n=1):
-            near.append(Argument(option, (lower[found],)))
-        if names and not named:
-            other.append(Argument(option, ("NAME",)))
+    lower = {name.lower(): name for name in names}
+    near = [
+        Argument(option, (lower[found],))
+        for option, column, _ in missing
+        for found in get_close_matches(column.lower(), lower, n=1)
+    ]
     if near:
         return "; did you mean ", *_joined(near), "?"
-    return ("; other columns can be named by ", *_joined(other)) if other else ""
+    unnamed = [Argument(option, ("NAME",)) for option, _, named in missing if names and named is None]
+    return ("; other columns can be named by ", *_joined(unnamed)) if unnamed else ""
 
 
 def _joined(arguments: list[Argument]) -> list[str | Argument]:
     """The arguments with "and" between them."""
-    return [part for one in arguments for part in (" and ", one)][1:]
+    return [part for argument in arguments for part in (" and ", argument)][1:]
 
 
 def read_delays(path: str | Path) -> list[float]:
@@ -117,18 +116,14 @@ def read_delays(path: str | Path) -> list[float]:
                 column = names.index("delay")
             elif any(names):
                 text = row[column].strip() if column < len(row) else ""
-                delays.append(_pulls(text, f"line {rows.line_num} of {path}"))
+                pulls = _number(text)
+                if not pulls >= 0.0 or (math.isfinite(pulls) and not pulls.is_integer()):
+                    allowed = "a whole number of pulls, or inf for a reward that never came,"
+                    raise refuse("delay", text, f"{allowed} in line {rows.line_num} of {path}")
+                delays.append(pulls)
     if not delays:
         raise refuse("delay", str(path), "a file with a delay in every line", found=f"{path} has none")
     return delays
-
-
-def _pulls(text: str, place: str) -> float:
-    value = _number(text)
-    if not value >= 0.0 or (math.isfinite(value) and not value.is_integer()):
-        allowed = "a whole number of pulls, or inf for a reward that never came,"
-        raise refuse("delay", text, f"{allowed} in {place}")
-    return value
 
 
 def _number(text: str) -> float:

@@ -60,15 +60,11 @@ def parse_level(field: str, text: str, sigma: float | None) -> float:
     if not UNITS.fullmatch(text):
         return parse_number(field, text)
     factor = parse_number(field, text.rstrip()[:-1])
-    if sigma is None:
-        raise refuse(
-            field, text, "a number without the unit s where no problem says how large the noise s is"
-        )
-    if not 0.0 < sigma < math.inf:
-        raise refuse(
-            field, text, f"a number without the unit s, because the noise s of the problem is {sigma:g}"
-        )
-    return factor * sigma
+    if sigma is not None and 0.0 < sigma < math.inf:
+        return factor * sigma
+    none = " where no problem says how large the noise s is"
+    why = none if sigma is None else f", because the noise s of the problem is {sigma:g}"
+    raise refuse(field, text, f"a number without the unit s{why}")
 
 
 def parse_whole(field: str, text: str) -> int:

@@ -20,6 +20,8 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +40,12 @@ Load = Callable[[str, str], types.ModuleType]  # (field, file or module name) ->
 Kinds = dict[str, type]  # the base classes that are allowed, by their names in a message
 
 
-def place_and_call(text: str) -> tuple[str, str] | None:
-    """The place and the call in words that name a user's class; None for other words.
+def where_and_call(text: str) -> tuple[str, str] | None:
+    """The file or module and the call in words that name a user's class; None for other words.
 
-    >>> place_and_call("my.py:KlUcb(0.5)"), place_and_call("my.package:KlUcb")
+    >>> where_and_call("my.py:KlUcb(0.5)"), where_and_call("my.package:KlUcb")
     (('my.py', 'KlUcb(0.5)'), ('my.package', 'KlUcb'))
-    >>> place_and_call("ucb:standard:0.8"), place_and_call("exp3ix:reward")
+    >>> where_and_call("ucb:standard:0.8"), where_and_call("exp3ix:reward")
     (None, None)
     """
     text = text.strip()
@@ -58,10 +60,10 @@ def loader(find: Callable[[str], Path], folder: Path) -> Load:
     """A function that loads modules. `find` returns the path of a file. A module is found as Python finds it,
     with `folder` as the last place."""
 
-    def load(field: str, place: str) -> types.ModuleType:
-        if place.endswith(".py"):
-            return from_file(field, place, find(place))
-        return from_module(field, place, folder)
+    def load(field: str, where: str) -> types.ModuleType:
+        if where.endswith(".py"):
+            return from_file(field, where, find(where))
+        return from_module(field, where, folder)
 
     return load
 
@@ -80,20 +82,17 @@ def from_file(field: str, called: str, path: Path) -> types.ModuleType:
         raise refuse_file(field, called, "a class of a Python file that can be read", error) from None
     if len(source) > LONGEST_FILE:
         raise refuse(field, called, f"a class of a file of at most {LONGEST_FILE:,} bytes")
-    place = path.resolve()
-    digest = hashlib.sha256(f"{place}\0".encode(errors="replace") + source).hexdigest()[:16]
-    name = f"{NAMES}{re.sub(r'[^0-9a-zA-Z]', '_', place.stem)}_{digest}"
-    _look_in(place.parent)
+    path = path.resolve()
+    digest = hashlib.sha256(f"{path}\0".encode(errors="replace") + source).hexdigest()[:16]
+    _look_in(path.parent)
     try:
-        return _module(name, str(place), source)
-    except SyntaxError as error:
-        if error.filename != str(place):
-            raise _stopped(field, called, error, str(place)) from None
-        where = f"line {error.lineno} of {called}" if error.lineno else called
-        found = f"{where} is not"
-        raise refuse(field, called, "a class of Python code", found=found, more=f": {error.msg}") from None
+        return _module(f"{NAMES}{re.sub(r'[^0-9a-zA-Z]', '_', path.stem)}_{digest}", str(path), source)
     except (Exception, SystemExit) as error:  # a file may raise anything while it runs
-        raise _stopped(field, called, error, str(place)) from None
+        if not isinstance(error, SyntaxError) or error.filename != str(path):
+            raise _stopped(field, called, error, str(path)) from None
+        where = f"line {error.lineno} of {called}" if error.lineno else called
+        found, more = f"{where} is not", f": {error.msg}"
+        raise refuse(field, called, "a class of Python code", found=found, more=more) from None
 
 
 def from_module(field: str, name: str, folder: Path) -> types.ModuleType:
@@ -102,29 +101,36 @@ def from_module(field: str, name: str, folder: Path) -> types.ModuleType:
     importlib.invalidate_caches()
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise _stopped(field, name, error, "") from None
-        found = f"there is no module {error.name!r}"
-        raise refuse(field, name, "a class of a module that can be imported", found=found) from None
     except (Exception, SystemExit) as error:
-        raise _stopped(field, name, error, "") from None
+        lacking = error.name if isinstance(error, ModuleNotFoundError) else None
+        if lacking is None or not f"{name}.".startswith(f"{lacking}."):
+            raise _stopped(field, name, error, "") from None
+        found = f"there is no module {lacking!r}"
+        raise refuse(field, name, "a class of a module that can be imported", found=found) from None
 
 
 def made(field: str, text: str, load: Load | None, kinds: Kinds) -> Any:
     """The object that the words name. load: loads a module; None if words must not name files.
 
-    The object is made twice, to check that two objects with the same arguments are equal.
+    The object is made twice, to check that two objects with the same arguments are equal: a table or a study
+    could not find any other object again.
     """
-    place, call = place_and_call(text) or ("", "")
-    if load is None or not place:
+    where, call = where_and_call(text) or ("", "")
+    if load is None or not where:
         raise refuse(field, text, "in lighttail's own words here, not a class of a file or a module")
-    module = load(field, place)
-    tree = _parsed(field, text, call, place, module, kinds)
-    first = _made(field, tree, place, module, kinds)
+    maker = _Maker(field, where, load(field, where), kinds)
+    tree = maker.parsed(text, call)
+    first = maker.made(tree)
     with warnings.catch_warnings(action="ignore"):  # the first object has given its warnings already
-        again = _made(field, tree, place, module, kinds)
-    _check_value(field, first, again, place)
+        again = maker.made(tree)
+    try:
+        same = bool(first == again) and hash(first) == hash(again) and repr(first) == repr(again)
+    except Exception:  # the class may have no hash, for example
+        same = False
+    if not same:
+        allowed = "a frozen dataclass, so that equal arguments make equal objects"
+        found = f"{type(first).__name__} of {where} is not"
+        raise refuse(field, first, allowed, found=found, more=": write @dataclass(frozen=True) above it")
     return first
 
 
@@ -154,7 +160,7 @@ _sources: dict[str, tuple[str, bytes]] = {}  # module name -> path and content, 
 
 def _stopped(field: str, called: str, error: BaseException, file: str) -> BadInput:
     """The error for a file or a module that raises an error while it runs."""
-    lines = [line for place, line in _trace(error) if place == file]
+    lines = [line for other, line in _trace(error) if other == file]
     where = f"line {lines[-1]} of {called}" if lines else called
     raised = f"{where} raises {_reason(error)}"
     return refuse(field, called, "a class of Python code that runs", found=raised)
@@ -182,133 +188,127 @@ def _reason(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")[:200]
 
 
-def _parsed(field: str, text: str, call: str, place: str, module: types.ModuleType, kinds: Kinds) -> ast.expr:
-    """The call as a syntax tree. Raises BadInput if it is not the call or the name of a class."""
-    if not call:
-        listed = ", ".join(_offered(module, kinds)) or f"there is none derived from {either(kinds)}"
-        raise refuse(field, text, f"{place}: and one of its classes ({listed})")
-    try:
-        if len(call) > LONGEST_WORDS:
-            raise ValueError
-        with warnings.catch_warnings(action="ignore"):  # of Python, about unknown escape sequences in a text
-            tree = ast.parse(call, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise refuse(field, text, f"of the form {FORM}") from None
-    if not isinstance(tree, (ast.Call, ast.Name)):
-        raise refuse(field, text, f"of the form {FORM}")
-    return tree
+@dataclass(frozen=True)
+class _Maker:
+    """Makes objects of the classes of a module. where: the file or the module, as the words name it."""
+
+    field: str
+    where: str
+    module: types.ModuleType
+    kinds: Kinds
+
+    def parsed(self, text: str, call: str) -> ast.expr:
+        """The call as a syntax tree. Raises BadInput if it is not the call or the name of a class."""
+        if not call:
+            listed = ", ".join(self.offered()) or f"there is none derived from {either(self.kinds)}"
+            raise refuse(self.field, text, f"{self.where}: and one of its classes ({listed})")
+        tree: ast.expr | None = None
+        if len(call) <= LONGEST_WORDS:
+            with (
+                suppress(SyntaxError, ValueError, RecursionError, MemoryError),
+                warnings.catch_warnings(action="ignore"),  # of Python, about unknown escapes in a text
+            ):
+                tree = ast.parse(call, mode="eval").body
+        if not isinstance(tree, (ast.Call, ast.Name)):
+            raise refuse(self.field, text, f"of the form {FORM}")
+        return tree
+
+    def offered(self) -> list[str]:
+        """The names of the module's classes that derive from one of the kinds."""
+        ours = self.module.__name__ == LIBRARY
+        return [
+            name
+            for name, value in vars(self.module).items()
+            if isinstance(value, type)
+            and issubclass(value, tuple(self.kinds.values()))
+            and not inspect.isabstract(value)
+            and (ours or value.__module__.partition(".")[0] != LIBRARY)
+        ]
+
+    def made(self, tree: ast.expr) -> Any:
+        """The object that a call makes. Its class must be in the module and derive from one of the kinds."""
+        node = tree.func if isinstance(tree, ast.Call) else tree
+        if not isinstance(node, ast.Name):
+            raise refuse(self.field, ast.unparse(tree), f"of the form {FORM}")
+        kind, offered, where = vars(self.module).get(node.id), self.offered(), self.where
+        if not isinstance(kind, type):
+            if offered:
+                known_word(f"{self.field} in {where}", node.id, offered)
+            allowed = f"a class of {where} derived from {either(self.kinds)}"
+            raise refuse(self.field, node.id, allowed, found="there is none in it")
+        if not issubclass(kind, tuple(self.kinds.values())):
+            listed = f"; there is {', '.join(offered)}" if offered else ""
+            allowed, found = (
+                f"a class that is derived from {either(self.kinds)}",
+                f"{node.id} of {where} is not",
+            )
+            raise refuse(self.field, node.id, allowed, found=found, more=listed)
+        return self._called(kind, tree)
+
+    def _called(self, kind: type, tree: ast.expr) -> Any:
+        """An object of the class `kind`, made with the arguments of a call."""
+        args: list[Any] = []
+        named: dict[str, Any] = {}
+        argument, owner = f"an argument of {kind.__name__}", f"{kind.__name__} of {self.where}"
+        if isinstance(tree, ast.Call):
+            args = [self._value(argument, node) for node in tree.args]
+            for keyword in tree.keywords:
+                if keyword.arg is None:
+                    raise refuse(argument, f"**{ast.unparse(keyword.value)}", ARGUMENT)
+                named[keyword.arg] = self._value(argument, keyword.value)
+        try:
+            inspect.signature(kind).bind(*args, **named)
+        except TypeError as error:
+            takes, words = _parameters(kind), ast.unparse(tree)
+            asked, more = f"{self.where} was asked for {shown(words)}", f" ({error})"
+            field = f"the arguments of {kind.__name__}"
+            raise refuse(field, words, f"({takes})", found=asked, more=more) from None
+        except ValueError:  # a class without a signature
+            pass
+        if inspect.isabstract(kind):
+            missing = min(vars(kind)["__abstractmethods__"])
+            takes = _parameters(getattr(kind, missing), 1)
+            raise refuse(owner, None, f"{missing}({takes})", verb="have", found="has none")
+        try:
+            return kind(*args, **named)
+        except BadInput:
+            raise
+        except Exception as error:  # a user's class may raise anything
+            words, raised = ast.unparse(tree), f"raises {_reason(error)}"
+            allowed = f"the arguments of {shown(words)}"
+            raise refuse(owner, words, allowed, verb="take", found=raised) from None
+
+    def _value(self, argument: str, node: ast.expr) -> Any:
+        """The value of an argument: a literal, or an object of a class of the same module or of lighttail."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._called(self._class(argument, node.func.id), node)
+        try:
+            value = ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            raise refuse(argument, ast.unparse(node), ARGUMENT) from None
+        if not _plain(value):
+            raise refuse(argument, value, ARGUMENT)
+        return value
+
+    def _class(self, argument: str, name: str) -> type:
+        """The class with this name that the module or lighttail defines."""
+        library, kind = importlib.import_module(LIBRARY), vars(self.module).get(name)
+        if not isinstance(kind, type) or kind.__module__ != self.module.__name__:
+            kind = getattr(library, name, None) if name in library.__all__ else None
+        if not isinstance(kind, type):
+            allowed, missing = f"a class of {self.where} or of lighttail", f"there is no class {name!r}"
+            raise refuse(argument, name, allowed, found=missing)
+        return kind
 
 
-def _offered(module: types.ModuleType, kinds: Kinds) -> list[str]:
-    """The names of the classes in a module that derive from one of these kinds."""
-    ours = module.__name__ == LIBRARY
-    return [
-        name
-        for name, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, tuple(kinds.values()))
-        and not inspect.isabstract(value)
-        and (ours or value.__module__.partition(".")[0] != LIBRARY)
-    ]
-
-
-def _made(field: str, tree: ast.expr, place: str, module: types.ModuleType, kinds: Kinds) -> Any:
-    """The object that a call makes. Its class must be in the module and derive from one of these kinds."""
-    node = tree.func if isinstance(tree, ast.Call) else tree
-    if not isinstance(node, ast.Name):
-        raise refuse(field, ast.unparse(tree), f"of the form {FORM}")
-    found, offered = vars(module).get(node.id), _offered(module, kinds)
-    if not isinstance(found, type):
-        if offered:
-            known_word(f"{field} in {place}", node.id, offered)
-        allowed = f"a class of {place} derived from {either(kinds)}"
-        raise refuse(field, node.id, allowed, found="there is none in it")
-    if not issubclass(found, tuple(kinds.values())):
-        listed = f"; there is {', '.join(offered)}" if offered else ""
-        allowed, not_one = f"a class that is derived from {either(kinds)}", f"{node.id} of {place} is not"
-        raise refuse(field, node.id, allowed, found=not_one, more=listed)
-    return _called(found, tree, place, module)
-
-
-def _called(found: type, tree: ast.expr, place: str, module: types.ModuleType) -> Any:
-    """An object of the class `found`, made with the arguments of a call."""
-    args: list[Any] = []
-    named: dict[str, Any] = {}
-    if isinstance(tree, ast.Call):
-        args = [_value(found, node, place, module) for node in tree.args]
-        for keyword in tree.keywords:
-            if keyword.arg is None:
-                raise refuse(f"an argument of {found.__name__}", f"**{ast.unparse(keyword.value)}", ARGUMENT)
-            named[keyword.arg] = _value(found, keyword.value, place, module)
-    try:
-        inspect.signature(found).bind(*args, **named)
-    except TypeError as error:
-        takes = ", ".join(inspect.signature(found).parameters)
-        words, field = ast.unparse(tree), f"the arguments of {found.__name__}"
-        asked = f"{place} was asked for {shown(words)}"
-        raise refuse(field, words, f"({takes})", found=asked, more=f" ({error})") from None
-    except ValueError:  # a class without a signature
-        pass
-    if inspect.isabstract(found):
-        missing = min(vars(found)["__abstractmethods__"])
-        takes = ", ".join(list(inspect.signature(getattr(found, missing)).parameters)[1:])
-        owner, has = f"{found.__name__} of {place}", f"{missing}({takes})"
-        raise refuse(owner, None, has, verb="have", found="has none")
-    try:
-        return found(*args, **named)
-    except BadInput:
-        raise
-    except Exception as error:  # a user's class may raise anything
-        words, field = ast.unparse(tree), f"{found.__name__} of {place}"
-        raised = f"raises {_reason(error)}"
-        allowed = f"the arguments of {shown(words)}"
-        raise refuse(field, words, allowed, verb="take", found=raised) from None
-
-
-def _value(owner: type, node: ast.expr, place: str, module: types.ModuleType) -> Any:
-    """The value of an argument: a literal, or an object of a class of the same module or of lighttail."""
-    field = f"an argument of {owner.__name__}"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return _called(_class(field, node.func.id, place, module), node, place, module)
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise refuse(field, ast.unparse(node), ARGUMENT) from None
-    if not _plain(value):
-        raise refuse(field, value, ARGUMENT)
-    return value
+def _parameters(call: Callable[..., Any], first: int = 0) -> str:
+    return ", ".join(list(inspect.signature(call).parameters)[first:])
 
 
 def _plain(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_plain, value))
     return value is None or isinstance(value, (bool, int, float, str))
-
-
-def _class(field: str, name: str, place: str, module: types.ModuleType) -> type:
-    """The class with this name that the module or lighttail defines."""
-    library = importlib.import_module(LIBRARY)
-    found = vars(module).get(name)
-    if isinstance(found, type) and found.__module__ == module.__name__:
-        return found
-    found = getattr(library, name, None) if name in library.__all__ else None
-    if isinstance(found, type):
-        return found
-    missing = f"there is no class {name!r}"
-    raise refuse(field, name, f"a class of {place} or of lighttail", found=missing)
-
-
-def _check_value(field: str, first: Any, again: Any, place: str) -> None:
-    """Raise BadInput if two objects with the same arguments differ: a table or a study could not find such an
-    object again."""
-    try:
-        same = bool(first == again) and hash(first) == hash(again) and repr(first) == repr(again)
-    except Exception:  # the class may have no hash, for example
-        same = False
-    if not same:
-        allowed = "a frozen dataclass, so that equal arguments make equal objects"
-        found = f"{type(first).__name__} of {place} is not"
-        raise refuse(field, first, allowed, found=found, more=": write @dataclass(frozen=True) above it")
 
 
 def member(name: str, file: str, source: bytes, path: str) -> Any:

@@ -102,8 +102,8 @@ DELAYS = "geometric:MEAN, uniform:LOW:HIGH or FILE.csv"  # beside a number of pu
 def names_own(text: str) -> bool:
     """Whether words name a class of a file or a module other than lighttail, so that reading them runs it."""
     prefix, _, rest = text.strip().partition(":")
-    found = own.place_and_call(rest if prefix.lower() in RULES else text)
-    return found is not None and found[0] != own.LIBRARY
+    words = own.where_and_call(rest if prefix.lower() in RULES else text)
+    return words is not None and words[0] != own.LIBRARY
 
 
 def in_units_of_noise(text: str) -> bool:
@@ -113,7 +113,7 @@ def in_units_of_noise(text: str) -> bool:
     (True, False)
     """
     word, *parts = text.strip().lower().split(":")
-    return word in FORMS and own.place_and_call(text) is None and any(map(UNITS.fullmatch, parts))
+    return word in FORMS and own.where_and_call(text) is None and any(map(UNITS.fullmatch, parts))
 
 
 def shares(text: str) -> list[str]:
@@ -147,15 +147,15 @@ def parse_policy(text: str, load: own.Load | None = None, sigma: float | None = 
     UCB(bonus=LightTailed(kappa=0.1))
     """
     prefix, _, named = text.strip().partition(":")
-    if prefix.lower() in RULES and own.place_and_call(named):
+    if prefix.lower() in RULES and own.where_and_call(named):
         rule, kinds = RULES[prefix.lower()]
         return rule(own.made("bonus", named, load, kinds))
-    if prefix.lower() not in FORMS and own.place_and_call(text):
+    if prefix.lower() not in FORMS and own.where_and_call(text):
         return _as_policy(own.made("policy", text, load, OWN_POLICIES))
-    return _in_words(text, sigma)
+    return _in_words(text, sigma)  # type: ignore[no-any-return]
 
 
-def _in_words(text: str, sigma: float | None) -> Policy:
+def _in_words(text: str, sigma: float | None) -> Any:
     word, *rest = text.strip().lower().split(":")
     known_word("policy", word, FORMS)
     if word in BY_FIELDS:
@@ -164,23 +164,19 @@ def _in_words(text: str, sigma: float | None) -> Policy:
     if word == "linucb":
         known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
         kind: Any = LINEAR_BONUSES[rest[0]]
-        names = [f.name for f in fields(kind)]
-        return LinearUCB(kind(**_values(text, word, names, rest[1:], kind.in_units_of_noise(), sigma)))
-    if word in RULES:
-        if not rest:
-            raise _wrong_form(text, word)
+        return LinearUCB(_by_fields(text, word, kind, rest[1:], sigma, [len(fields(kind))]))
+    if word in RULES and rest:
         known_word("bonus", rest[0], BONUSES)
         return RULES[word][0](_by_fields(text, word, BONUSES[rest[0]], rest[1:], sigma))
     if word == "lints":
-        return linear.LinearThompson(**_values(text, word, ["scale"], rest, ("scale",), sigma))
-    if word == "ts":
-        names = ["kappa", "prior_mean", "prior_sd"]  # all of them in units of reward
-        given = names if len(rest) > 1 else names[:1]
-        return policies.ThompsonSampling(**_values(text, word, given, rest, given, sigma))
-    if not rest or rest[0] not in ("reward", "loss"):
+        return _by_fields(text, word, linear.LinearThompson, rest, sigma, [1])
+    if word == "ts":  # all numbers are in units of reward
+        kind = policies.ThompsonSampling
+        return _by_fields(text, word, kind, rest, sigma, [1, 3], [f.name for f in fields(kind)])
+    if [*rest[:1], len(rest)] not in (["reward", 1], ["loss", 2]):
         raise _wrong_form(text, word)
-    names = ["upper"] if rest[0] == "loss" else []
-    return Exp3IX(rest[0], **_values(text, word, names, rest[1:], (), sigma))  # type: ignore[arg-type]
+    upper = (_number("upper", part, (), sigma) for part in rest[1:])
+    return Exp3IX(rest[0], *upper)  # type: ignore[arg-type]
 
 
 def _as_policy(found: Any) -> Policy:
@@ -198,7 +194,7 @@ def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) ->
 
     load: as in `parse_policy`.
     """
-    if own.place_and_call(text):
+    if own.where_and_call(text):
         if sigma is not None:
             raise refuse("sigma", sigma, f"left out with {text}, whose arguments say how large the noise is")
         return own.made("noise", text, load, OWN_NOISES)  # type: ignore[no-any-return]
@@ -210,8 +206,8 @@ def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) ->
         raise refuse("sigma", given, f"left out with {word} noise")
     if len(rest) > len(numbers):
         longer = [form for form in noise_forms() if ":" in form]
-        size = Argument("sigma", (parse_number("sigma", rest[-1]),))
-        more = "" if sigma is not None else ("; ", size, " says how large it is")
+        named_sigma = Argument("sigma", (parse_number("sigma", rest[-1]),))
+        more = "" if sigma is not None else ("; ", named_sigma, " says how large it is")
         raise refuse("noise", text, " or ".join((word, *longer)), more=more)
     named = {name.lower(): parse_number(name.lower(), one) for name, one in zip(numbers, rest, strict=False)}
     return NOISES[word](**named) if sigma is None else NOISES[word](**named, sigma=sigma)
@@ -256,26 +252,26 @@ def parse_course(
     group = None if batch is None else whole("batch", parse_whole("batch", batch), 1)
     if delay is None and never is None:
         return None, group
-    found = FixedDelay(0) if delay is None else _delay(delay.strip(), find)
-    return (found if never is None else replace(found, never=parse_number("never", never))), group  # type: ignore[type-var]
+    wait: Any = FixedDelay(0) if delay is None else _delay(delay.strip(), find)
+    return (wait if never is None else replace(wait, never=parse_number("never", never))), group
 
 
 def _delay(text: str, find: Callable[[str], Path]) -> Delay:
     if text.lower().endswith(".csv"):
         return ObservedDelays(read_delays(find(text)))  # type: ignore[arg-type]
-    word, *rest = text.lower().split(":")
+    word, *rest = text.lower().split(":") if ":" in text else ("fixed", text)
     kinds: dict[tuple[str, int], tuple[Callable[..., Delay], Callable[[str, str], Any]]] = {
         ("geometric", 1): (GeometricDelay, parse_number),
         ("uniform", 2): (UniformDelay, parse_whole),
         ("fixed", 1): (FixedDelay, parse_whole),
     }
-    kind = (word, len(rest)) if rest else ("fixed", 1)
     try:
-        numbers = [kinds[kind][1]("delay", part) for part in rest or [word]]
+        kind, parse = kinds[word, len(rest)]
+        numbers = [parse("delay", part) for part in rest]
     except (KeyError, BadInput):
         raise refuse("delay", text, f"a whole number of pulls such as 100, or {DELAYS}") from None
     try:
-        return kinds[kind][0](*numbers)
+        return kind(*numbers)
     except BadInput as error:
         raise error.within(f"delay {shown(text)} is out of range") from None
 
@@ -287,13 +283,11 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
     actions: A or sphere:A, ball:A, or the name of an .npy file with A x d or rounds x A x d numbers.
     """
     vector = None if theta is None else parse_numbers("theta", theta)
-    if dim is not None:
-        size = whole("dim", parse_whole("dim", dim), 1, most=MOST_DIM)
-        if vector is not None and len(vector) != size:
-            raise refuse("dim", size, f"{len(vector)}, as many numbers as theta has")
-    else:
-        size = 4
-    vector = [1.0 / math.sqrt(size)] * size if vector is None else vector
+    size = 4 if dim is None else whole("dim", parse_whole("dim", dim), 1, most=MOST_DIM)
+    if vector is None:
+        vector = [1.0 / math.sqrt(size)] * size
+    elif dim is not None and len(vector) != size:
+        raise refuse("dim", size, f"{len(vector)}, as many numbers as theta has")
     if actions.endswith(".npy"):
         return LinearBandit(vector, Path(actions), noise)
     word, _, count = actions.rpartition(":")
@@ -303,27 +297,33 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
     return LinearBandit(vector, kind(offered), noise)
 
 
-def _by_fields(text: str, word: str, kind: Any, parts: list[str], sigma: float | None) -> Any:
-    """An object whose fields are given in their order. Fields with defaults may be left out at the end."""
+def _by_fields(
+    text: str,
+    word: str,
+    kind: Any,
+    parts: list[str],
+    sigma: float | None,
+    counts: Iterable[int] = (),
+    in_units: Iterable[str] | None = None,
+) -> Any:
+    """An object whose fields are given in their order.
+
+    counts: how many may be given; by default, fields with defaults may be left out at the end. in_units: the
+    fields that may be in units of the noise; by default those that grow with the noise.
+    """
     names = [f.name for f in fields(kind)]
-    if not _needed(kind) <= len(parts) <= len(names):
+    if len(parts) not in (counts or range(_needed(kind), len(names) + 1)):
         raise _wrong_form(text, word)
-    in_units = kind.in_units_of_noise()
-    return kind(**_values(text, word, names[: len(parts)], parts, in_units, sigma))
+    in_units = kind.in_units_of_noise() if in_units is None else in_units
+    given = zip(names, parts, strict=False)
+    return kind(**{name: _number(name, part, in_units, sigma) for name, part in given})
 
 
-def _values(
-    text: str, word: str, names: list[str], parts: list[str], in_units: Iterable[str], sigma: float | None
-) -> dict[str, Any]:
-    """The numbers by the names of their fields. in_units: the fields that may be in units of the noise."""
-    if len(parts) != len(names):
-        raise _wrong_form(text, word)
-    values = {}
-    for name, part in zip(names, parts, strict=True):
-        if name not in in_units and UNITS.fullmatch(part):
-            raise refuse(name, part, "a number without the unit s, because it does not grow with the noise")
-        values[name] = parse_level(name, part, sigma)
-    return values
+def _number(name: str, part: str, in_units: Iterable[str], sigma: float | None) -> float:
+    """The number of a field. in_units: the fields that may be in units of the noise."""
+    if name not in in_units and UNITS.fullmatch(part):
+        raise refuse(name, part, "a number without the unit s, because it does not grow with the noise")
+    return parse_level(name, part, sigma)
 
 
 def _wrong_form(text: str, word: str) -> BadInput:
@@ -353,21 +353,16 @@ def policy_words(policy: Policy) -> str:
 def _possible_words(policy: Any) -> list[str]:
     """Words that may name the policy: a rule with a bonus, or a word with the fields in their order."""
     bonus = getattr(policy, "bonus", None)
-    found = []
+    listed = []
     if bonus is not None:
         kinds = [word for word, kind in (*BONUSES.items(), *LINEAR_BONUSES.items()) if type(bonus) is kind]
-        found = [":".join([rule, word, *_field_texts(bonus)]) for rule in RULES for word in kinds]
+        listed = [":".join([rule, word, *_field_texts(bonus)]) for rule in RULES for word in kinds]
     values = _field_texts(policy)
     single = [*BY_FIELDS, "ts", "exp3ix", "lints"]
-    return found + [":".join([word, *values[:count]]) for word in single for count in range(len(values) + 1)]
+    return listed + [":".join([word, *values[:count]]) for word in single for count in range(len(values) + 1)]
 
 
 def _field_texts(part: Any) -> list[str]:
     """The fields of a dataclass as words; numbers with all their digits."""
     values = (getattr(part, f.name) for f in fields(part))
-    return [_text(value) for value in values]
-
-
-def _text(value: Any) -> str:
-    short = f"{value:g}" if isinstance(value, float) else str(value)
-    return repr(value) if isinstance(value, float) and float(short) != value else short
+    return [f"{v:g}" if isinstance(v, float) and float(f"{v:g}") == v else str(v) for v in values]

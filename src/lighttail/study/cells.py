@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -56,11 +57,11 @@ Listed = dict[tuple[str, int], dict[str, Any]]  # by `asked_text` and seed: what
 
 
 class Way(NamedTuple):
-    """How the paths of a cell are played. block: paths per block. per_piece: paths per whole piece. probe: as
-    in `Cell`, but empty if it is known. where: the machine, if this is a GPU. precision: on a GPU."""
+    """How the paths of a cell are played. per_block, per_piece: paths per whole block and piece. probe: as in
+    `Cell`, but empty if it is known. where: the machine, if this is a GPU. precision: on a GPU."""
 
     method: Played
-    block: int
+    per_block: int
     per_piece: int
     probe: bytes
     where: dict[str, Any]
@@ -153,8 +154,8 @@ class Piece:
     @property
     def blocks(self) -> tuple[int, int]:
         """The first block, and the block after the last."""
-        block = self.cell.way.block
-        return self.first // block, math.ceil(self.until / block)
+        per_block = self.cell.way.per_block
+        return self.first // per_block, math.ceil(self.until / per_block)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -182,44 +183,36 @@ def cells_of(
         cell
         for setting in study.problems
         for horizon in study.horizons
-        for named in study.policies_on(setting).items()
-        for cell in _of_all_seeds(study, setting, horizon, named, device, shown, listed or {})
+        for cell in _on_problem(study, setting, horizon, device, shown, listed or {})
     ]
     if sum(math.ceil(cell.paths / cell.way.per_piece) for cell in cells) > MOST_PIECES:
         raise refuse("paths", study.paths, f"so few that the study has at most {MOST_PIECES:,} files")
     return cells
 
 
-def _of_all_seeds(
-    study: Study,
-    setting: StudyProblem,
-    horizon: int,
-    named: tuple[str, Policy],
-    device: str,
-    shown: bool,
-    listed: Listed,
-) -> list[Cell]:
-    name, policy = named
+def _on_problem(
+    study: Study, setting: StudyProblem, horizon: int, device: str, shown: bool, listed: Listed
+) -> Iterator[Cell]:
+    """The cells of all policies and seeds."""
     problem: Any = setting.problem
     check_device(device, problem, horizon, method=study.method)
     if device != "cpu" and setting.course.late:
         raise refuse("device", device, f"'cpu' with a delay or a batch, as with problem {setting.title!r}")
-    asked = asked_for(policy, setting, horizon, device)
-    text = asked_text(asked)
-    known = [listed.get((text, seed), {}) for seed in study.seeds]
-    with compiling(str(policy), shown):
-        if device == "cpu":
-            way = _on_cpu(policy, setting, horizon, study.method, known)
-        else:
-            way = _on_gpu(policy, problem, horizon)
-    played = asked | way.where
-    played |= {"method": way.method, "block_paths": way.block, "piece_paths": way.per_piece}
-    cells = []
-    for seed, one in zip(study.seeds, known, strict=True):
-        probe = None if "probe" in one else way.probe
-        mine = played | {"probe": one.get("probe") or sha256(way.probe), "seed": seed}
-        cells.append(Cell(setting, name, policy, horizon, seed, study.paths, way, probe, mine))
-    return cells
+    for name, policy in study.policies_on(setting).items():
+        asked = asked_for(policy, setting, horizon, device)
+        text = asked_text(asked)
+        known = [listed.get((text, seed), {}) for seed in study.seeds]
+        with compiling(str(policy), shown):
+            if device == "cpu":
+                way = _on_cpu(policy, setting, horizon, study.method, known)
+            else:
+                way = _on_gpu(policy, problem, horizon)
+        played = asked | way.where
+        played |= {"method": way.method, "block_paths": way.per_block, "piece_paths": way.per_piece}
+        for seed, listing in zip(study.seeds, known, strict=True):
+            probe = None if "probe" in listing else way.probe
+            mine = played | {"probe": listing.get("probe") or sha256(way.probe), "seed": seed}
+            yield Cell(setting, name, policy, horizon, seed, study.paths, way, probe, mine)
 
 
 def _on_cpu(
@@ -232,11 +225,10 @@ def _on_cpu(
     if not setting.course.late:
         said = [one["method"] for one in known if one]
         method = said[0] if said else choose_method(policy, problem, horizon, asked)
-    block = block_paths(horizon, method, problem.dear)
-    probe = b""
+    per_block, probe = block_paths(horizon, method, problem.dear), b""
     if not all("probe" in one for one in known):
         probe = probe_of(policy, problem, horizon, method, setting.course)
-    return Way(method, block, piece_paths(problem, horizon, method, block), probe, {})
+    return Way(method, per_block, piece_paths(problem, horizon, method, per_block), probe, {})
 
 
 def _on_gpu(policy: Policy, problem: Any, horizon: int) -> Way:
@@ -273,13 +265,12 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def piece_paths(problem: Problem, horizon: int, method: str, block: int) -> int:
+def piece_paths(problem: Problem, horizon: int, method: str, per_block: int) -> int:
     """The paths per whole piece. They do not depend on the number of paths, so that files fit when paths are
     added."""
-    columns = 1 + problem.room(0).width
-    numbers = PIECE_NUMBERS // (block * columns)
-    pulls = PIECE_BLOCKS if method == "skip" else PIECE_PULLS // (block * horizon)
-    return block * max(1, min(PIECE_BLOCKS, pulls, numbers))
+    numbers = PIECE_NUMBERS // (per_block * (1 + problem.room(0).width))
+    pulls = PIECE_BLOCKS if method == "skip" else PIECE_PULLS // (per_block * horizon)
+    return per_block * max(1, min(PIECE_BLOCKS, pulls, numbers))
 
 
 def formulas_digest(policy: Policy, problem: Problem, course: Course = STRAIGHT) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -40,7 +40,7 @@ from lighttail.reading.words import (
 )
 from lighttail.running.blocks import Method
 from lighttail.running.prepare import MOST_PATHS, check_long, check_method, check_settings, why_not_skip
-from lighttail.study.source import LONGEST_TEXT, Source, TablePlace, name, several, text, texts
+from lighttail.study.source import LONGEST_TEXT, Check, Source, Table, name, several, text, texts
 from lighttail.study.told import Tell, told_noise, told_policy
 
 LATE_KEYS = ("delay", "never", "batch")
@@ -133,39 +133,42 @@ def parse_study(content: str, called: str, find: Find, tell: Tell | None = None)
     Traceback (most recent call last):
     lighttail.checks.BadInput: study.toml, line 2: paths must be a whole number of at least 1, but is '9'
     """
-    source = Source(called, content)
-    source.check_keys((), "key", KEYS)
-    inputs: dict[str, Path] = {}
-    words = _Words(find, inputs, tell)
-    relative: dict[str, str] = {}
+    top, words = Source(called, content).top, _Words(find, tell)
+    top.check_keys("key", KEYS)
     study = Study(
-        name=source.given((), "name", name),
-        paths=source.given((), "paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
-        seeds=source.given((), "seeds", several(lambda key, value: _whole(key, value, 0))),
-        horizons=source.given((), "horizons", several(lambda key, value: _whole(key, value, 1, MOST_PULLS))),
-        method=source.given((), "method", lambda key, value: one_of(key, value, get_args(Method)), "auto"),
-        threshold=source.given((), "threshold", positive, None),
-        problems=tuple(_problems(source, words)),
-        policies=_policies(source, words, relative),
+        name=top.given("name", name),
+        paths=top.given("paths", lambda key, value: _whole(key, value, 1, MOST_PATHS)),
+        seeds=top.given("seeds", several(lambda key, value: _whole(key, value, 0))),
+        horizons=top.given("horizons", several(lambda key, value: _whole(key, value, 1, MOST_PULLS))),
+        method=top.given("method", lambda key, value: one_of(key, value, get_args(Method)), "auto"),
+        threshold=top.given("threshold", positive, None),
+        problems=tuple(_problems(top, words)),
+        policies=_policies(top, words),
         text=content,
-        inputs=inputs,
-        relative=relative,
+        inputs=words.inputs,
+        relative=words.relative,
     )
-    _check_cells(study, source)
+    count = len(study.problems) * len(study.policies) * len(study.horizons) * len(study.seeds)
+    if count > MOST_CELLS:
+        cells, found = "the cells, problems x policies x horizons x sigmas x seeds,", f"are {count:,}"
+        raise refuse(cells, count, f"at most {MOST_CELLS:,}", found=found).within(called)
     if tell is None:  # otherwise they were checked when the study was played
-        _check_pairs(study, source)
+        _check_pairs(study, top)
     return study
 
 
 class _Words:
     """The policies, noises and files that the words of a study name.
 
-    inputs: the files that were named so far. find, tell: as in `parse_study`.
+    inputs: the files that were named so far. relative: the words so far that are in units of the noise, by
+    the names of their policies. find, tell: as in `parse_study`.
     """
 
-    def __init__(self, find: Find, inputs: dict[str, Path], tell: Tell | None) -> None:
-        self.find, self.inputs, self.tell = find, inputs, tell
+    def __init__(self, find: Find, tell: Tell | None) -> None:
+        self.find, self.tell = find, tell
         self.load = loader(self.file, find("."))
+        self.inputs: dict[str, Path] = {}
+        self.relative: dict[str, str] = {}
 
     def file(self, called: str) -> Path:
         self.inputs[called] = self.find(called)
@@ -191,46 +194,44 @@ def _whole(key: str, value: Any, least: int, most: int | None = None) -> int:
     return whole(key, whole_float(value), least, most=most)
 
 
-def _policies(source: Source, reader: _Words, relative: dict[str, str]) -> dict[str, Policy]:
-    """The policies by their names. relative: receives the words of the policies in units of the noise."""
+def _policies(top: Table, reader: _Words) -> dict[str, Policy]:
+    """The policies by their names."""
     policies: dict[str, Policy] = {}
-    for place in source.tables("policy", POLICY_KEYS, MOST_POLICIES):
-        words = source.given(place, "policy", text)
-        called = source.given(place, "name", name, words)
-        _check_fresh(source, place, list(policies), called)
-        with source.at(*place, "policy"):
+    for table in top.tables("policy", POLICY_KEYS, MOST_POLICIES):
+        words = table.given("policy", text)
+        called = table.given("name", name, words)
+        _check_fresh(table, policies, called)
+        with table.at("policy"):
             policy = reader.policy(words, called)
             if in_units_of_noise(words):
-                relative[called] = words
+                reader.relative[called] = words
             for other, same in policies.items():
-                if same == policy and (other in relative) == (called in relative):
+                if same == policy and (other in reader.relative) == (called in reader.relative):
                     both = f"{other!r} and {called!r} are both {shown(words)}"
                     raise refuse("policy.policy", words, "different for every policy", found=both)
         policies[called] = policy
     return policies
 
 
-def _check_fresh(source: Source, place: TablePlace, names: list[str], called: str) -> None:
+def _check_fresh(table: Table, names: Iterable[str], called: str) -> None:
     """Refuse a name that was given before. Many disks do not distinguish upper and lower case."""
     if called.casefold() in [other.casefold() for other in names]:
-        key = place[0]
-        with source.at(*place, "name" if "name" in source.table(place) else "policy"):
+        key = table.keys[0]
+        with table.at("name" if "name" in table.values else "policy"):
             twice = f"is {called!r} twice"
             raise refuse(f"{key}.name", called, f"different for every {key}", found=twice)
 
 
-def _problems(source: Source, reader: _Words) -> Iterator[StudyProblem]:
-    shared = source.given((), "sigmas", several(non_negative), None)
-    names: list[str] = []
+def _problems(top: Table, reader: _Words) -> Iterator[StudyProblem]:
+    shared = top.given("sigmas", several(non_negative), None)
     seen: list[StudyProblem] = []
-    for place in source.tables("problem", PROBLEM_KEYS, MOST_PROBLEMS):
-        called = source.given(place, "name", name)
-        _check_fresh(source, place, names, called)
-        names.append(called)
-        course = _course(source, place, reader.file)
-        for sigma, problem in _with_sigmas(source, place, shared, reader):
+    for table in top.tables("problem", PROBLEM_KEYS, MOST_PROBLEMS):
+        called = table.given("name", name)
+        _check_fresh(table, [other.name for other in seen], called)
+        course = _course(top, table, reader.file)
+        for sigma, problem in _with_sigmas(top, table, shared, reader):
             setting = StudyProblem(called, sigma, problem, course)
-            with source.at(*place):
+            with table.at():
                 if len(seen) == MOST_PROBLEMS:
                     most = f"at most {MOST_PROBLEMS:,} with their sigmas"
                     raise refuse("problems", None, most, found="are more")
@@ -242,17 +243,17 @@ def _problems(source: Source, reader: _Words) -> Iterator[StudyProblem]:
             yield setting
 
 
-def _course(source: Source, place: TablePlace, find: Find) -> Course:
+def _course(top: Table, table: Table, find: Find) -> Course:
     """When rewards become known: a key in the table of the problem goes before the key of the study."""
 
-    def given(key: str, check: Callable[[str, Any], Any], default: Any) -> Any:
-        return source.given(place if key in source.table(place) else (), key, check, default)
+    def given(key: str, check: Check, default: Any) -> Any:
+        return (table if key in table.values else top).given(key, check, default)
 
     delay = given("delay", lambda field, value: _delay(field, value, find), STRAIGHT.delay)
     batch = given("batch", lambda field, value: _whole(field, value, 1), STRAIGHT.batch)
     course = Course(given("never", lambda field, value: replace(delay, never=value), delay), batch)
-    if course.late and any(key in source.table(place) for key in LINEAR_KEYS):
-        with source.at(*place):
+    if course.late and not table.values.keys().isdisjoint(LINEAR_KEYS):
+        with table.at():
             raise refuse("delay, never or batch", course.short(), "left out with a linear bandit")
     return course
 
@@ -269,47 +270,46 @@ def _delay(key: str, value: Any, find: Find) -> Delay:
 
 
 def _with_sigmas(
-    source: Source, place: TablePlace, shared: Any, reader: _Words
+    top: Table, table: Table, shared: Any, reader: _Words
 ) -> Iterator[tuple[float | None, Bandit | LinearBandit]]:
     """The problem of a table with each of its sigmas, or with those of the study."""
-    table = source.table(place)
-    noise = source.given(place, "noise", text, "gaussian")
-    if "data" in table:
-        source.without(
-            place, tuple(key for key in PROBLEM_KEYS[1:] if key not in (*DATA_KEYS, *LATE_KEYS)), "with data"
-        )
+    values = table.values
+    noise = table.given("noise", text, "gaussian")
+    if "data" in values:
+        others = (key for key in PROBLEM_KEYS[1:] if key not in (*DATA_KEYS, *LATE_KEYS))
+        table.without(others, "with data")
     else:
-        source.without(place, DATA_KEYS[1:], "without data")
-    fixed = "data" if "data" in table else "bernoulli rewards" if noise.strip().lower() == "bernoulli" else ""
+        table.without(DATA_KEYS[1:], "without data")
+    fixed = (
+        "data" if "data" in values else "bernoulli rewards" if noise.strip().lower() == "bernoulli" else ""
+    )
     fixed = fixed or ("a noise of your own" if names_own(noise) else "")
     if fixed:
-        source.without(place, ("sigmas",), f"with {fixed}")
+        table.without(("sigmas",), f"with {fixed}")
         if shared is not None:
-            with source.at("sigmas"):
-                there = f"in the problems that take them, since {table['name']!r} with {fixed} does not"
+            with top.at("sigmas"):
+                there = f"in the problems that take them, since {values['name']!r} with {fixed} does not"
                 found = f"is {list(shared)} for all of them"
                 raise refuse("sigmas", list(shared), there, verb="stand", found=found)
-    if "data" in table:
-        yield None, _resampled(source, place, reader)
+    if "data" in values:
+        yield None, _resampled(table, reader)
         return
-    for sigma in source.given(place, "sigmas", several(non_negative), shared or (None,)):
-        with source.at(*place, *(["noise"] if "noise" in table else [])):
-            law = reader.noise(noise, sigma, table["name"].strip())
-        if any(key in table for key in LINEAR_KEYS):
-            yield sigma, _linear(source, place, law, reader)
-        else:
-            yield sigma, _arms(source, place, law)
+    for sigma in table.given("sigmas", several(non_negative), shared or (None,)):
+        with table.at(*(["noise"] if "noise" in values else [])):
+            law = reader.noise(noise, sigma, values["name"].strip())
+        is_linear = not values.keys().isdisjoint(LINEAR_KEYS)
+        yield sigma, _linear(table, law, reader) if is_linear else _arms(table, law)
 
 
-def _arms(source: Source, place: TablePlace, law: Noise) -> Bandit:
-    problem: Bandit = source.given(place, "means", lambda key, means: Bandit(means, law))
-    return source.given(  # type: ignore[no-any-return]
-        place, "labels", lambda key, labels: Bandit(problem.means, law, texts(key, labels)), problem
+def _arms(table: Table, law: Noise) -> Bandit:
+    problem: Bandit = table.given("means", lambda key, means: Bandit(means, law))
+    return table.given(  # type: ignore[no-any-return]
+        "labels", lambda key, labels: Bandit(problem.means, law, texts(key, labels)), problem
     )
 
 
-def _resampled(source: Source, place: TablePlace, reader: _Words) -> Bandit:
-    columns = [source.given(place, key, text, None) for key in DATA_KEYS[1:]]
+def _resampled(table: Table, reader: _Words) -> Bandit:
+    columns = [table.given(key, text, None) for key in DATA_KEYS[1:]]
 
     def read(key: str, value: Any) -> Bandit:
         try:
@@ -317,22 +317,22 @@ def _resampled(source: Source, place: TablePlace, reader: _Words) -> Bandit:
         except BadInput as error:
             raise error.spelled(str) from None  # keys of the file and not options
 
-    return source.given(place, "data", read)  # type: ignore[no-any-return]
+    return table.given("data", read)  # type: ignore[no-any-return]
 
 
-def _linear(source: Source, place: TablePlace, law: Noise, reader: _Words) -> LinearBandit:
-    source.without(place, ("means", "labels"), "in a linear bandit")
-    theta = source.given(place, "theta", _vector, None)
-    dim = source.given(place, "dim", lambda key, value: _whole(key, value, 1), None)
+def _linear(table: Table, law: Noise, reader: _Words) -> LinearBandit:
+    table.without(("means", "labels"), "in a linear bandit")
+    theta = table.given("theta", _vector, None)
+    dim = table.given("dim", lambda key, value: str(_whole(key, value, 1)), None)
 
     def build(key: str, actions: Any) -> LinearBandit:
         if isinstance(actions, str) and actions.endswith(".npy"):
             actions = reader.file(actions)
         elif not isinstance(actions, str):
             actions = _whole(key, actions, 2)
-        return parse_linear(theta, None if dim is None else str(dim), str(actions), law)
+        return parse_linear(theta, dim, str(actions), law)
 
-    return source.given(place, "actions", build)  # type: ignore[no-any-return]
+    return table.given("actions", build)  # type: ignore[no-any-return]
 
 
 def _vector(key: str, value: Any) -> str:
@@ -342,27 +342,18 @@ def _vector(key: str, value: Any) -> str:
     return ",".join(repr(number(f"{key}[{place}]", one)) for place, one in enumerate(value))
 
 
-def _check_cells(study: Study, source: Source) -> None:
-    """Refuse a study with too many cells to list."""
-    count = len(study.problems) * len(study.policies) * len(study.horizons) * len(study.seeds)
-    if count > MOST_CELLS:
-        cells = "the cells, problems x policies x horizons x sigmas x seeds,"
-        found = f"are {count:,}"
-        raise refuse(cells, count, f"at most {MOST_CELLS:,}", found=found).within(source.name)
-
-
-def _tuned(study: Study, setting: StudyProblem, source: Source) -> dict[str, Policy]:
+def _tuned(study: Study, setting: StudyProblem, top: Table) -> dict[str, Policy]:
     """The policies that play a problem. Refuses equal policies, and units of the noise without noise."""
-    places = {called: ("policy", turn, "policy") for turn, called in enumerate(study.policies)}
-    try:
-        policies = study.policies_on(setting)
-    except BadInput as error:
-        place = source.place(*places[next(iter(study.relative))])
-        raise error.adding(f" (problem {setting.title!r})").within(place) from None
+    keys = {called: ("policy", turn, "policy") for turn, called in enumerate(study.policies)}
+    with top.at(*keys[next(iter(study.relative or keys))]):
+        try:
+            policies = study.policies_on(setting)
+        except BadInput as error:
+            raise error.adding(f" (problem {setting.title!r})") from None
     seen: dict[Policy, str] = {}
     for called, policy in policies.items():
         if policy in seen:
-            with source.at(*places[called]):
+            with top.at(*keys[called]):
                 both = f"{seen[policy]!r} and {called!r} are both {policy} on problem {setting.title!r}"
                 raise refuse("policy.policy", called, "different for every policy", found=both)
         seen[policy] = called
@@ -370,14 +361,14 @@ def _tuned(study: Study, setting: StudyProblem, source: Source) -> dict[str, Pol
 
 
 # Where a mistake in a field stands; otherwise in the line of the policy.
-FAULTS: dict[str, TablePlace] = {"horizon": ("horizons",), "method": ("method",)}
+FAULTS: dict[str, tuple[str | int, ...]] = {"horizon": ("horizons",), "method": ("method",)}
 
 
-def _check_pairs(study: Study, source: Source) -> None:
+def _check_pairs(study: Study, top: Table) -> None:
     """Refuse a policy that cannot play a problem, with the line of the mistake."""
     for setting in study.problems:
         problem: Any = setting.problem
-        for turn, policy in enumerate(_tuned(study, setting, source).values()):
+        for turn, policy in enumerate(_tuned(study, setting, top).values()):
             for horizon in study.horizons:
                 try:
                     late = setting.course.late
@@ -387,6 +378,5 @@ def _check_pairs(study: Study, source: Source) -> None:
                     if late or study.method == "step" or why_not_skip(policy, problem):
                         check_long(problem, horizon, "step")
                 except BadInput as error:
-                    place = FAULTS.get(str(error.field), ("policy", turn))
-                    said = error.adding(f" (problem {setting.title!r})")
-                    raise said.within(source.place(*place)) from None
+                    with top.at(*FAULTS.get(str(error.field), ("policy", turn))):
+                        raise error.adding(f" (problem {setting.title!r})") from None

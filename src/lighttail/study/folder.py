@@ -31,16 +31,6 @@ PIECES = f"{'[0-9]' * 11}-{'[0-9]' * 11}.parquet"
 AGAIN = "the finished files are whole, and the same command resumes after them"
 
 
-def _check_empty(path: Path) -> None:
-    """Refuse to begin a study in a folder that holds something else."""
-    if path.is_dir():
-        others = {entry.name for entry in path.iterdir()} - {LOCK, *(entry.name for entry in leftovers(path))}
-        if others:
-            raise refuse(
-                "out", str(path), f"a new or empty folder, or that of a study, without {min(others)!r}"
-            )
-
-
 def check_file_or_folder(path: Path, folder: bool) -> None:
     """Refuse a file where a folder must be, and a folder where a file must be."""
     if path.is_dir() != folder and path.exists():
@@ -74,8 +64,11 @@ def _manifest(path: Path, rebuild: bool) -> dict[str, Any] | None:
             offer = f" makes it anew from the pieces in {CELLS} that fit the study"
             raise error.adding(": ", REBUILD, offer) from None
         return None
-    if manifest is None:
-        _check_empty(path)
+    if manifest is None and path.is_dir():
+        others = {entry.name for entry in path.iterdir()} - {LOCK, *(entry.name for entry in leftovers(path))}
+        if others:
+            allowed = f"a new or empty folder, or that of a study, without {min(others)!r}"
+            raise refuse("out", str(path), allowed)
     return manifest
 
 
@@ -85,8 +78,8 @@ def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, 
     rebuild: return None for a folder with pieces whose manifest is lost or damaged.
     """
     now, manifest = versions(), _manifest(path, rebuild)
-    for place in (CELLS, INPUTS, REPORT):
-        check_file_or_folder(path / place, folder=True)
+    for inside in (CELLS, INPUTS, REPORT):
+        check_file_or_folder(path / inside, folder=True)
     check_file_or_folder(path / LOCK, folder=False)
     if manifest is None:
         return None
@@ -104,8 +97,7 @@ def check_belongs(path: Path, study: Study, rebuild: bool = False) -> dict[str, 
 
 @contextmanager
 def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
-    """The folder, for one run at a time. It is made if it does not exist."""
-    check_belongs(path, study, rebuild)  # before anything is written into the folder
+    """The folder, for one run at a time, after `check_belongs`. It is made if it does not exist."""
     with output_folder("out", path), open(path / LOCK, "ab") as file:
         try:
             lock_alone(file)
@@ -113,8 +105,8 @@ def opened(path: Path, study: Study, rebuild: bool = False) -> Iterator[Folder]:
             alone, found = "a folder in which no other run is at work", f"is {str(path)!r}"
             raise refuse("out", str(path), alone, found=found) from None
         folder = Folder(path, study, check_belongs(path, study, rebuild))
-        for place in (path, *path.glob(f"{CELLS}/*"), path / INPUTS):
-            for file_left in leftovers(place):
+        for inside in (path, *path.glob(f"{CELLS}/*"), path / INPUTS):
+            for file_left in leftovers(inside):
                 file_left.unlink(missing_ok=True)
         try:
             yield folder
@@ -134,25 +126,26 @@ class Folder:
             for cell in (manifest["cells"] if manifest is not None and is_whole(manifest) else ())
             for file in cell["files"]
         }
-        self._places = {place.name[-KEY_LETTERS:]: place for place in self._cell_folders()}
+        self._by_key = {inside.name[-KEY_LETTERS:]: inside for inside in self._cell_folders()}
         self.inputs = {  # the name of a copy begins with the digest of the content
             name: f"{INPUTS}/{_digest(source)}_{slug(source.stem)}{source.suffix}"
             for name, source in study.inputs.items()
         }
 
     def _cell_folders(self) -> list[Path]:
-        return sorted(place for place in (self.path / CELLS).glob("*") if place.is_dir())
+        return sorted(inside for inside in (self.path / CELLS).glob("*") if inside.is_dir())
 
     def look(self, cells: Iterable[Cell]) -> tuple[Found, list[Path]]:
-        """The pieces of these cells that are there and whole, and the files that are damaged."""
+        """The pieces of these cells that are there and whole, and the files that are damaged. Refuses to
+        rebuild the manifest of another study."""
         found: Found = {}
         damaged = []
         for cell in cells:
-            place = self._place(cell)
-            for folder in (place, self.path / CELLS / cell.folder):
+            inside = self._folder_of(cell)
+            for folder in (inside, self.path / CELLS / cell.folder):
                 check_file_or_folder(folder, folder=True)
             for piece in cell.pieces:
-                file = place / piece.file
+                file = inside / piece.file
                 check_file_or_folder(file, folder=False)
                 if file.exists():
                     digest = self._whole(file, piece)
@@ -160,12 +153,16 @@ class Folder:
                         damaged.append(file)
                     else:
                         found[piece] = digest
+        if self.rebuilt and not found:
+            allowed = f"a new folder, or one with pieces of study {self.study.name!r}"
+            none = f"none in {str(self.path)!r} fits it"
+            raise refuse("out", str(self.path), allowed, found=none)
         return found, damaged
 
-    def _place(self, cell: Cell) -> Path:
+    def _folder_of(self, cell: Cell) -> Path:
         """The folder of the cell's files, which is found by the key if names in the study changed."""
         now = self.path / CELLS / cell.folder
-        return now if now.is_dir() else self._places.get(cell.key[:KEY_LETTERS], now)
+        return now if now.is_dir() else self._by_key.get(cell.key[:KEY_LETTERS], now)
 
     def _whole(self, file: Path, piece: Piece) -> str | None:
         """The sha256 of a file that holds the piece; None if the file does not agree with the manifest or, if
@@ -179,7 +176,7 @@ class Folder:
     def settle(self, cells: Iterable[Cell]) -> None:
         """Rename the folders of the cells after the names in the study."""
         for cell in cells:
-            before = self._place(cell)
+            before = self._folder_of(cell)
             if before.is_dir() and before.name != cell.folder:
                 before.rename(before.with_name(cell.folder))
 
@@ -226,7 +223,7 @@ class Folder:
         older: dict[Piece, list[Path]] = {}
         for cell in cells:
             begin = {piece.first: piece for piece in cell.pieces if piece in pieces}
-            for file in sorted(self._place(cell).glob(PIECES)):
+            for file in sorted(self._folder_of(cell).glob(PIECES)):
                 first, until = map(int, file.stem.split("-"))
                 piece = begin.get(first)
                 if piece is not None and until < piece.until:
@@ -244,9 +241,9 @@ class Folder:
         """Remove these files, and the folders that become empty."""
         for file in files:
             file.unlink()
-        for place in (*self._cell_folders(), self.path / INPUTS):
-            if place.is_dir() and not any(place.iterdir()):
-                place.rmdir()
+        for inside in (*self._cell_folders(), self.path / INPUTS):
+            if inside.is_dir() and not any(inside.iterdir()):
+                inside.rmdir()
 
 
 def _digest(path: Path) -> str:

@@ -13,18 +13,19 @@ from lighttail.checks import Argument, BadInput, refuse
 from lighttail.running.blocks import Played
 from lighttail.study.cells import Cell, Listed, Piece, asked_text, pyarrow, sha256
 from lighttail.study.file import Study
+from lighttail.study.told import Types
 from lighttail.system.versions import used_versions
 
 FORMAT = "lighttail study 1"
 MANIFEST = "manifest.json"
 Found = dict[Piece, str]  # the pieces that are in the folder, and the sha256 of their files
 VERSIONS = ("lighttail", "numpy", "numba", "python", "pyarrow")
-TYPES: dict[str, Any] = dict.fromkeys(("name", "study", "study_sha256", "digest"), str)
-TYPES |= {"versions": dict, "inputs": dict, "pieces": int, "finished": int, "cells": list}
-CELL_TYPES: dict[str, Any] = dict.fromkeys(("problem", "policy", "key", "folder"), str)
-CELL_TYPES |= dict.fromkeys(("horizon", "seed", "paths"), int)
-CELL_TYPES |= {"sigma": (int, float, type(None)), "played": dict, "files": list}
-FILE_TYPES: dict[str, Any] = {"file": str, "first": int, "rows": int, "sha256": str}
+TYPES: Types = dict.fromkeys(("name", "study", "study_sha256", "digest"), (str,))
+TYPES |= {"versions": (dict,), "inputs": (dict,), "pieces": (int,), "finished": (int,), "cells": (list,)}
+CELL_TYPES: Types = dict.fromkeys(("problem", "policy", "key", "folder"), (str,))
+CELL_TYPES |= dict.fromkeys(("horizon", "seed", "paths"), (int,))
+CELL_TYPES |= {"sigma": (int, float, type(None)), "played": (dict,), "files": (list,)}
+FILE_TYPES: Types = {"file": (str,), "first": (int,), "rows": (int,), "sha256": (str,)}
 REBUILD = Argument("rebuild", (True,))  # the argument that makes a lost manifest again
 
 
@@ -69,34 +70,34 @@ def _fault(manifest: Any) -> str:
     """What is wrong with the content of a manifest; empty if nothing is wrong."""
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         return "is not"
-    wrong = check_type(manifest, TYPES, "")
-    wrong = wrong or check_type(manifest["versions"], dict.fromkeys(VERSIONS, str), "version ")
+    wrong = wrong_type(manifest, TYPES)
+    wrong = wrong or wrong_type(manifest["versions"], dict.fromkeys(VERSIONS, (str,)), "version ")
     for name, entry in [] if wrong else manifest["inputs"].items():
         wrong = wrong or ("" if isinstance(entry, str) else f"its input {name!r:.80} has the wrong type")
     for cell in [] if wrong else manifest["cells"]:
-        wrong = wrong or check_type(cell, CELL_TYPES, "cell ")
+        wrong = wrong or wrong_type(cell, CELL_TYPES, "cell ")
         for file in [] if wrong else cell["files"]:
-            wrong = wrong or check_type(file, FILE_TYPES, "file ")
+            wrong = wrong or wrong_type(file, FILE_TYPES, "file ")
     return wrong
 
 
-def check_type(entry: Any, types: dict[str, Any], what: str) -> str:
+def wrong_type(entry: Any, types: Types, what: str = "") -> str:
     """Which part of an entry is missing or has another type; empty if nothing is wrong."""
     if not isinstance(entry, dict):
         return f"one {what}entry is not a table"
     for key, wanted in types.items():
         if key not in entry:
             return f"its {what}entry {key!r} is missing"
-        if not isinstance(entry[key], wanted) or isinstance(entry[key], bool):
+        if type(entry[key]) not in wanted:
             return f"its {what}entry {key!r} has the wrong type"
     return ""
 
 
 def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], found: Found) -> dict[str, Any]:
     """The manifest. It does not depend on when, where or how often the study was run."""
-    entries, wanted = [], 0
+    entries, pieces = [], 0
     for cell in cells:
-        wanted += len(cell.pieces)
+        pieces += len(cell.pieces)
         files = [
             {"file": piece.file, "first": piece.first, "rows": piece.rows, "sha256": found[piece]}
             for piece in cell.pieces
@@ -112,7 +113,7 @@ def manifest_of(study: Study, inputs: dict[str, str], cells: Iterable[Cell], fou
         "study_sha256": sha256(study.text.encode()),
         "method": study.method,
         "inputs": inputs,
-        "pieces": wanted,
+        "pieces": pieces,
         "finished": len(found),
         "digest": _digest(entries),
         "cells": entries,

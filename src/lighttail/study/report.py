@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -25,6 +25,7 @@ from lighttail.study.file import Study, StudyProblem
 from lighttail.study.folder import REPORT, check_file_or_folder
 from lighttail.study.results import Results
 from lighttail.system.files import output_folder, whole_files
+from lighttail.system.progress import ReportPart
 from lighttail.system.versions import versions_line
 
 if TYPE_CHECKING:
@@ -46,37 +47,33 @@ class Summary:
     results: dict[str, Any]
 
 
-def report_study(
-    results: Results,
-    progress: Callable[[str, int], None] | None = None,
-    kind: Lost = "pseudo_regret",
-) -> Path:
+def report_study(results: Results, progress: ReportPart | None = None, kind: Lost = "pseudo_regret") -> Path:
     """Write the report into the study's folder; returns the path of the index. kind: what counts as lost."""
     kind = check_lost(kind)
     if not results.finished:
         finished, found = "a study of which a piece is finished", f"is {str(results.path)!r}"
         raise refuse("folder", str(results.path), finished, verb="hold", found=found)
-    place = results.path / REPORT
-    check_file_or_folder(place, folder=True)
+    folder = results.path / REPORT
+    check_file_or_folder(folder, folder=True)
     other = [] if kind == "pseudo_regret" else ["--kind", kind]
     command = shlex.join(["lighttail", "report", str(results.path), *other])
-    with output_folder("folder", place):
-        before = {page.name for page in place.iterdir()}
+    with output_folder("folder", folder):
+        before = {page.name for page in folder.iterdir()}
         try:
-            summaries = _write_pages(results, place, command, progress, kind)
+            summaries = _write_pages(results, folder, command, progress, kind)
         except BaseException:  # such as a damaged piece: there must be no pages without an index
-            for page in place.iterdir():
+            for page in folder.iterdir():
                 if page.name not in before:
                     shutil.rmtree(page)
             raise
-        _remove_others(place, {Path(summary.page).parent.name for summary in summaries})
+        _remove_others(folder, {Path(summary.page).parent.name for summary in summaries})
         pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command, kind)}
-        whole_files(place, {name: text.encode() for name, text in pages.items()})
-    return place / INDEX
+        whole_files(folder, {name: text.encode() for name, text in pages.items()})
+    return folder / INDEX
 
 
 def _write_pages(
-    results: Results, place: Path, command: str, progress: Callable[[str, int], None] | None, kind: Lost
+    results: Results, folder: Path, command: str, progress: ReportPart | None, kind: Lost
 ) -> list[Summary]:
     """Write the page of each problem and horizon."""
     summaries = []
@@ -86,19 +83,19 @@ def _write_pages(
             progress(setting.title, turn)
         comparison = results.comparison(setting, horizon, kind)
         if comparison is not None:
-            name = f"{turn + 1:02}_{slug(setting.title)}_t-{horizon}"
-            check_file_or_folder(place / name, folder=True)
-            (place / name).mkdir(exist_ok=True)
-            write_report(comparison, place / name, command, _above(results, setting, horizon))
-            summaries.append(_summary(setting, comparison, f"{name}/report.html", command))
+            page = folder / f"{turn + 1:02}_{slug(setting.title)}_t-{horizon}"
+            check_file_or_folder(page, folder=True)
+            page.mkdir(exist_ok=True)
+            write_report(comparison, page, command, _above(results, setting, horizon))
+            summaries.append(_summary(setting, comparison, f"{page.name}/report.html", command))
     return summaries
 
 
-def _remove_others(place: Path, names: set[str]) -> None:
+def _remove_others(report: Path, names: set[str]) -> None:
     """Remove the pages of an earlier report, but nothing that a report does not write."""
-    for folder in place.iterdir():
-        if folder.is_dir() and folder.name not in names and {f.name for f in folder.iterdir()} <= set(FILES):
-            shutil.rmtree(folder)
+    for page in report.iterdir():
+        if page.is_dir() and page.name not in names and {f.name for f in page.iterdir()} <= set(FILES):
+            shutil.rmtree(page)
 
 
 def not_played_words(names: Iterable[str]) -> str:
@@ -199,21 +196,16 @@ def _described(study: Study, name: str) -> str:
 def _section(results: Results, setting: StudyProblem, summaries: list[Summary], kind: Lost) -> str:
     """The table and the figure of one problem. Policies that were not played are named."""
     told = " ".join(filter(None, (about(setting.problem), setting.course.words())))
-    heading = f"<h2>{escape(setting.title)}</h2>\n<p>{escape(told)}</p>\n"
     names = (f"mean {noun(kind)}", "99 % quantile", "mean of worst 1 %", "chance")
-    played = {summary.horizon: summary for summary in summaries}
-    body = "".join(
-        (played[horizon].rows if horizon in played else "") + _row_of_absent(results, setting, horizon)
-        for horizon in results.study.horizons
-    )
+    rows, body = {summary.horizon: summary.rows for summary in summaries}, ""
+    for horizon in results.study.horizons:
+        absent = _not_played(results, setting, horizon)
+        row = f'\n<tr><td colspan="7">{horizon:,} pulls. {absent}</td></tr>\n' if absent else ""
+        body += rows.get(horizon, "") + row
     return (
-        f'{heading}<div class="scroll"><table>{head(names)}{body}</table></div>\n{_picture(summaries, kind)}'
+        f"<h2>{escape(setting.title)}</h2>\n<p>{escape(told)}</p>\n"
+        f'<div class="scroll"><table>{head(names)}{body}</table></div>\n{_picture(summaries, kind)}'
     )
-
-
-def _row_of_absent(results: Results, setting: StudyProblem, horizon: int) -> str:
-    absent = _not_played(results, setting, horizon)
-    return f'\n<tr><td colspan="7">{horizon:,} pulls. {absent}</td></tr>\n' if absent else ""
 
 
 def _picture(summaries: list[Summary], kind: Lost) -> str:

@@ -19,8 +19,8 @@ from lighttail.running.prepare import fitting_paths
 from lighttail.study.cells import decode, sha256
 from lighttail.study.file import Study, StudyProblem, parse_study
 from lighttail.study.folder import CELLS, INPUTS, is_copy, lost_manifest
-from lighttail.study.manifest import MANIFEST, REBUILD, NoManifest, is_whole, read_manifest
-from lighttail.study.told import NOISE, POLICY, Facts, fits
+from lighttail.study.manifest import MANIFEST, REBUILD, NoManifest, is_whole, read_manifest, wrong_type
+from lighttail.study.told import NOISE, POLICY, Facts
 from lighttail.system.files import in_a_sentence
 
 ANEW = "run the study again to make it anew"
@@ -57,7 +57,7 @@ def _told(path: Path, manifest: dict[str, Any], part: str, name: str) -> Facts:
     key, types = ("policy", POLICY) if part == "policy" else ("problem", NOISE)
     for cell in manifest["cells"]:
         own = cell["played"].get("own")
-        if cell[key] == name and isinstance(own, dict) and fits(own.get(part), types):
+        if cell[key] == name and isinstance(own, dict) and not wrong_type(own.get(part), types):
             return own[part]  # type: ignore[no-any-return]
     raise DamagedStudy(
         f"{path / MANIFEST} is damaged: it does not tell what the {part} of {name!r} is; {ANEW}"
@@ -181,16 +181,15 @@ class Results:
         return kept.outcome(settings)
 
     def _piece(self, cell: dict[str, Any], file: dict[str, Any]) -> Record:
-        path = self.path / CELLS / cell["folder"] / file["file"]
+        path, wrong = self.path / CELLS / cell["folder"] / file["file"], "damaged"
         try:
             content = path.read_bytes()
-        except FileNotFoundError:
-            raise DamagedStudy(f"{path} is missing; {ANEW}") from None
-        except OSError as error:
-            raise DamagedStudy(f"{in_a_sentence(error)}; {ANEW}") from None
-        try:
             if sha256(content) == file["sha256"]:
                 return decode(content)[1]
+        except FileNotFoundError:
+            wrong = "missing"
+        except OSError as error:
+            raise DamagedStudy(f"{in_a_sentence(error)}; {ANEW}") from None
         except ValueError:  # the file was damaged before its digest was taken
             pass
-        raise DamagedStudy(f"{path} is damaged; {ANEW}")
+        raise DamagedStudy(f"{path} is {wrong}; {ANEW}")

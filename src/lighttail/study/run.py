@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -38,12 +38,12 @@ from lighttail.study.cells import Cell, Piece, cells_of, encode
 from lighttail.study.file import Study
 from lighttail.study.folder import Folder, check_belongs, opened
 from lighttail.study.manifest import Found, listed_in
+from lighttail.system.progress import ReportPart
 
 LISTING = 20  # the manifest is written again after this many times the time that writing it took
 QUEUED = 2  # pieces per thread or process that are sent at the same time
 CONNECT_SECONDS = 10
 DASK = "dask:"
-Report = Callable[[str, int], None]
 Where = tuple[str | Executor, int | None, str]  # executor, workers, device
 
 
@@ -78,7 +78,7 @@ def run_study(
     budget: float | None = None,
     prune: bool = False,
     rebuild: bool = False,
-    progress: Report | None = None,
+    progress: ReportPart | None = None,
 ) -> Done:
     """Play the missing pieces of a study into its folder.
 
@@ -98,25 +98,26 @@ def run_study(
     manifest = check_belongs(Path(folder), study, rebuild)
     cells = cells_of(study, device, progress is not None, listed_in(manifest, study))
     report = progress or (lambda label, done: None)
-    with opened(Path(folder), study, rebuild) as place:
+    with opened(Path(folder), study, rebuild) as target:
         report("looking at what is there", 0)
-        found, damaged = look_at(place, cells)
-        copies = place.look_at_inputs()
-        place.settle(cells)
-        place.write_manifest(cells, found)
-        place.keep_inputs(copies)
+        found, damaged = target.look(cells)
+        copies = target.look_at_inputs()
+        target.settle(cells)
+        target.write_manifest(cells, found)
+        target.keep_inputs(copies)
         before = len(found)
         until = None if budget is None else begun + budget
         try:
-            _play(place, cells, found, (executor, workers, device), until, report)
+            _play(target, cells, found, (executor, workers, device), until, report)
         except BaseException:
             with suppress(OSError):  # such as a full disk; the files can be read without a manifest
-                place.write_manifest(cells, found)
+                target.write_manifest(cells, found)
             raise
-        replaced, strangers = _not_needed(place, cells, found)
+        older = {file for files in target.superseded(cells, found).values() for file in files}
+        replaced, strangers = sorted(older), [file for file in target.strangers(cells) if file not in older]
         if prune:
-            place.prune([*replaced, *strangers])
-        manifest = place.write_manifest(cells, found)
+            target.prune([*replaced, *strangers])
+        manifest = target.write_manifest(cells, found)
     return Done(
         folder=Path(folder),
         pieces=manifest["pieces"],
@@ -130,26 +131,10 @@ def run_study(
     )
 
 
-def look_at(place: Folder, cells: list[Cell]) -> tuple[Found, list[Path]]:
-    """The pieces that fit, and the damaged files. Refuses to rebuild the manifest of another study."""
-    found, damaged = place.look(cells)
-    if place.rebuilt and not found:
-        allowed = f"a new folder, or one with pieces of study {place.study.name!r}"
-        other = f"none in {str(place.path)!r} fits it"
-        raise refuse("out", str(place.path), allowed, found=other)
-    return found, damaged
-
-
-def _not_needed(place: Folder, cells: list[Cell], found: Found) -> tuple[list[Path], list[Path]]:
-    """Older pieces that longer pieces replaced, and files that do not belong to the study."""
-    replaced = {file for files in place.superseded(cells, found).values() for file in files}
-    return sorted(replaced), [file for file in place.strangers(cells) if file not in replaced]
-
-
 class _Pieces:
     """The missing pieces, each of which is written into the folder as soon as it is played."""
 
-    def __init__(self, folder: Folder, cells: list[Cell], found: Found, report: Report) -> None:
+    def __init__(self, folder: Folder, cells: list[Cell], found: Found, report: ReportPart) -> None:
         self.folder, self.cells, self.found, self.report = folder, cells, found, report
         self.finished = sum(piece.rows for piece in found)
         self.workers: set[Any] = set()  # the workers that have sent a piece
@@ -183,7 +168,7 @@ class _Pieces:
 
 
 def _play(
-    folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: Report
+    folder: Folder, cells: list[Cell], found: Found, where: Where, until: float | None, report: ReportPart
 ) -> None:
     """Play the missing pieces. After `until`, only pieces that have begun are finished."""
     pieces, known = _Pieces(folder, cells, found, report), count_of(*where)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from lighttail.checks import BadInput, known_word, refuse, shown
 
 Check = Callable[[str, Any], Any]  # (field, value) -> the checked value
-TablePlace = tuple[str | int, ...]  # where a table stands: (), or ("policy", 2) for the third [[policy]]
 LONGEST_NAME = 80
 LONGEST_TEXT = 10**6  # bytes of a study file
 MOST_DIGITS = 4300  # digits of a whole number that Python reads
@@ -45,6 +45,7 @@ class Source:
             raise self._too_deep() from None
         if _depth(self.document) > DEEPEST:
             raise self._too_deep()
+        self.top = Table(self, (), self.document)
 
     def _too_deep(self) -> BadInput:
         allowed = f"at most {DEEPEST} levels of tables and lists within each other"
@@ -87,64 +88,67 @@ class Source:
 
         return 1 + begin[bisect_left(range(len(begin) - 1), True, key=there)]
 
-    def place(self, *keys: str | int) -> str:
+    def where(self, *keys: str | int) -> str:
         """The file and the line of these keys, as messages name them."""
         return f"{self.name}, line {self.line(*keys)}"
 
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a source. keys: what leads to the table, such as ("policy", 2) for the third [[policy]]."""
+
+    source: Source
+    keys: tuple[str | int, ...]
+    values: dict[str, Any]
+
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
-        """BadInput that is raised within this context gets the line of these keys."""
+        """BadInput that is raised within this context gets the line of the table, or of keys in it."""
         try:
             yield
         except BadInput as error:
-            raise error.within(self.place(*keys)) from None
+            raise error.within(self.source.where(*self.keys, *keys)) from None
 
-    def table(self, place: TablePlace) -> dict[str, Any]:
-        """The table at a place."""
-        found: Any = self.document
-        for step in place:
-            found = found[step]
-        return found  # type: ignore[no-any-return]
-
-    def tables(self, key: str, known: tuple[str, ...], most: int) -> list[TablePlace]:
-        """The places of the tables [[key]], which are at most `most` and have only known keys."""
-        found = self.given((), key, lambda field, value: value)
+    def tables(self, key: str, known: tuple[str, ...], most: int) -> list[Table]:
+        """The tables [[key]], which are at most `most` and have only known keys."""
+        listed = self.given(key, lambda field, value: value)
         with self.at(key):
-            if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
-                given = f"is [{key}]" if isinstance(found, dict) else None
-                raise refuse(key, found, f"one or more tables that begin with [[{key}]]", found=given)
-            if len(found) > most:
-                many = f"is {len(found):,} of them"
-                raise refuse(key, len(found), f"at most {most:,} tables", found=many)
-        places: list[TablePlace] = [(key, turn) for turn in range(len(found))]
-        for place in places:
-            self.check_keys(place, f"key of {key}", known)
-        return places
+            if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
+                found = f"is [{key}]" if isinstance(listed, dict) else None
+                raise refuse(key, listed, f"one or more tables that begin with [[{key}]]", found=found)
+            if len(listed) > most:
+                many = f"is {len(listed):,} of them"
+                raise refuse(key, len(listed), f"at most {most:,} tables", found=many)
+        tables = [Table(self.source, (key, turn), values) for turn, values in enumerate(listed)]
+        for table in tables:
+            table.check_keys(f"key of {key}", known)
+        return tables
 
-    def check_keys(self, place: TablePlace, field: str, known: tuple[str, ...]) -> None:
+    def check_keys(self, field: str, known: tuple[str, ...]) -> None:
         """Refuse a key that is not known."""
-        for word in self.table(place):
-            with self.at(*place, word):
+        for word in self.values:
+            with self.at(word):
                 known_word(field, word, known)
 
-    def given(self, place: TablePlace, key: str, check: Check, default: Any = NEEDED) -> Any:
-        """The checked value of a key in a table, or its default."""
-        table = self.table(place)
-        field = f"{place[0]}.{key}" if place else key
-        if key in table:
-            with self.at(*place, key):
-                return check(field, table[key])
+    def given(self, key: str, check: Check, default: Any = NEEDED) -> Any:
+        """The checked value of a key, or its default."""
+        if key in self.values:
+            with self.at(key):
+                return check(self._field(key), self.values[key])
         if default is NEEDED:
-            missing = refuse(field, None, "given", found="is missing")
-            raise missing.within(self.place(*place) if place else self.name)
+            missing = refuse(self._field(key), None, "given", found="is missing")
+            raise missing.within(self.source.where(*self.keys) if self.keys else self.source.name)
         return default
 
-    def without(self, place: TablePlace, keys: tuple[str, ...], when: str) -> None:
+    def without(self, keys: Iterable[str], when: str) -> None:
         """Refuse keys that have no meaning here. `when` ends the sentence."""
         for key in keys:
-            if key in self.table(place):
-                with self.at(*place, key):
-                    raise refuse(f"{place[0]}.{key}", self.table(place)[key], f"left out {when}")
+            if key in self.values:
+                with self.at(key):
+                    raise refuse(self._field(key), self.values[key], f"left out {when}")
+
+    def _field(self, key: str) -> str:
+        return f"{self.keys[0]}.{key}" if self.keys else key
 
 
 def _depth(document: Any) -> int:
@@ -162,11 +166,11 @@ def _depth(document: Any) -> int:
 
 
 def _has(document: Any, keys: tuple[str | int, ...]) -> bool:
-    for key in keys:
-        inside = len(document) > key if isinstance(key, int) else key in document
-        if not inside:
-            return False
-        document = document[key]
+    try:
+        for key in keys:
+            document = document[key]
+    except LookupError:
+        return False
     return True
 
 

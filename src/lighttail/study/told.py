@@ -17,8 +17,11 @@ from lighttail.noises import Noise
 from lighttail.noises.formulas import normal_shock, scaled_reward
 from lighttail.policies import Policy
 
-POLICY = {"text": str, "label": str, "linear": bool, "light_tailed": bool}
-NOISE = {"text": str, "name": str, "sub_gaussian": (float, int, type(None)), "sd": (float, int)}
+Types = dict[str, tuple[type, ...]]  # by key
+# The types of the facts, for `lighttail.study.manifest.wrong_type`.
+POLICY: Types = {"text": (str,), "label": (str,), "linear": (bool,), "light_tailed": (bool,)}
+NOISE: Types = {"text": (str,), "name": (str,), "sub_gaussian": (float, int, bool, type(None))}
+NOISE |= {"sd": (float, int)}
 Facts = dict[str, Any]
 Tell = Callable[[str, str], Facts]  # ("policy" or "noise", name of the policy or problem) -> facts
 
@@ -43,11 +46,6 @@ def facts_of(policy: Policy, problem: Any) -> dict[str, Facts]:
             "sd": float(noise.sd(problem.means)),
         }
     return facts
-
-
-def fits(facts: Any, types: dict[str, Any]) -> bool:
-    """Whether the facts have these types."""
-    return isinstance(facts, dict) and all(isinstance(facts.get(key), types[key]) for key in types)
 
 
 def _cannot(what: str) -> BadInput:
