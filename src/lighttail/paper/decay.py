@@ -21,6 +21,7 @@ from lighttail.paper.experiments import NEW, PaperExperiment, Results, Setting
 from lighttail.paper.figures import COLOURS, MARKERS, grid_of
 from lighttail.records import Floats
 from lighttail.system.files import whole_file
+from lighttail.system.progress import ReportPart
 from lighttail.system.versions import used_versions
 from lighttail.tails import exact_tail, tail_probability
 from lighttail.tails.exact import exact_seconds
@@ -56,14 +57,14 @@ def run_tails(
     *,
     seed: int,
     threads: int | None = None,
-    progress: Callable[[str, int], None] | None = None,
+    progress: ReportPart | None = None,
 ) -> LinearRegretChances:
     """The chance of every setting, read from its file in `folder`, or estimated and saved there.
 
     A file that was made with another seed or other versions is replaced. progress: a function that is called
     with (the setting that is being estimated, the number of estimates done).
     """
-    found = {}
+    chances = {}
     for done, setting in enumerate(tails_in(experiments)):
         if progress is not None:
             progress(f"{setting.series}, T={setting.horizon}", done)
@@ -74,8 +75,8 @@ def run_tails(
             chance = _chance(setting, seed, threads)
             with whole_file(file) as output:
                 output.write(json.dumps({"settings": about, **asdict(chance)}, indent=2).encode())
-        found[setting] = chance
-    return found
+        chances[setting] = chance
+    return chances
 
 
 def _about(setting: Setting, seed: int) -> dict[str, Any]:
@@ -102,10 +103,10 @@ def _chance(setting: Setting, seed: int, threads: int | None) -> LinearRegretCha
 
 def _stored(file: Path, about: dict[str, Any]) -> LinearRegretChance | None:
     try:
-        kept = json.loads(file.read_text())
-        estimate = Estimate(**kept["estimate"])
-        same = all(kept["settings"][key] == about[key] for key in about)
-        return LinearRegretChance(estimate, kept["exact"]) if same else None
+        stored = json.loads(file.read_text())
+        estimate = Estimate(**stored["estimate"])
+        same = all(stored["settings"][key] == about[key] for key in about)
+        return LinearRegretChance(estimate, stored["exact"]) if same else None
     except (OSError, ValueError, KeyError, TypeError):  # the file is missing, incomplete, or of another kind
         return None
 
@@ -125,9 +126,8 @@ def exponents_figure(experiment: PaperExperiment, results: Results, chances: Lin
     right.set_ylabel("−ln P(pseudo regret ≥ 0.2 T) / √T (log scale)")
     left.set_title("over ln T: a polynomial tail is level")
     right.set_title("over √T: an exponential tail is level, apart from √ln T")
-    lines, names = left.get_legend_handles_labels()
-    more, others = right.get_legend_handles_labels()
-    legend = dict(zip([*names, *others], [*lines, *more], strict=True))
+    legends = [axes.get_legend_handles_labels() for axes in (left, right)]
+    legend = {name: line for lines, names in legends for name, line in zip(names, lines, strict=True)}
     look: Any = {"frameon": False, "fontsize": 9, "ncols": 3}
     figure.legend(list(legend.values()), list(legend), loc="outside lower left", **look)
     return figure
@@ -176,13 +176,11 @@ def _draw_theory(axes: Axes, experiment: PaperExperiment, unit: Callable[[float]
     kappa = {setting.series: setting.kappa for setting in experiment.tails}
     horizons = [setting.horizon for setting in experiment.tails]
     t: Floats = np.geomspace(min(horizons), max(horizons), 60)
-    if unit is math.log:
-        if "UCB" in kappa:
-            level = standard_exponent(kappa["UCB"])
-            name = f"UCB as T → ∞: κ²/(2σ²) = {level:.2g}"
-            axes.axhline(level, color=COLOURS["UCB"], linestyle=":", linewidth=1.8, label=name)
-        return
-    if "UCB_new" in kappa:
+    if unit is math.log and "UCB" in kappa:
+        limit = standard_exponent(kappa["UCB"])
+        name = f"UCB as T → ∞: κ²/(2σ²) = {limit:.2g}"
+        axes.axhline(limit, color=COLOURS["UCB"], linestyle=":", linewidth=1.8, label=name)
+    elif unit is math.sqrt and "UCB_new" in kappa:
         near = certificate_exponent(t, kappa["UCB_new"]) / np.sqrt(t)
         far = theorem_exponent(t, kappa["UCB_new"]) / np.sqrt(t)
         axes.plot(t, near, "-.", color="0.3", label="UCB_new, the certificate's exponent 2κΔ√(T ln T)/σ²")

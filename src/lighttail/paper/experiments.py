@@ -19,6 +19,7 @@ from lighttail.outcomes.outcome import PathsOutcome
 from lighttail.policies import UCB, Exp3IX, Policy, SuccessiveElimination, ThompsonSampling
 from lighttail.problems import Bandit
 from lighttail.running.simulate import settings_of, simulate
+from lighttail.system.progress import ReportPart
 
 Results = dict[Any, PathsOutcome]  # by Setting or LinearSetting
 
@@ -139,19 +140,23 @@ def _scaled(means: tuple[float, ...], noisier: bool = False) -> tuple[Setting, .
 
 SIX = tuple(TUNED)
 BOTH_READINGS = (*SIX, "UCB_any, theorem")
+NO_NOISE = tuple(
+    Setting(name, bound, means, 500, 0.0)
+    for name in ("EXP3-IX, reward", "EXP3-IX, loss")
+    for means, bound in ((TWO, 1.0), (SHIFTED, 6.0))
+)
+ON_TWO = tuple(Setting(name, kappa, TWO, 500) for name, kappa in TUNED.items())
+MANY_ARMS = tuple(
+    Setting(name, 0.4, means, 4000) for means in (FOUR, SIXTEEN) for name in ("UCB_new", "UCB_optimal")
+)
+REACH = _scaled(TWO)
+FAR_REACH = tuple(setting for setting in REACH if setting.series in FAR)
+FAR_TAILS = tuple(Setting(name, TUNED[name], TWO, horizon) for name in FAR for horizon in FAR_HORIZONS)
+CERTAIN = "Regret of EXP3-IX without noise: the reward estimator, and the loss estimator with a known bound"
+EXPONENTS = "How fast the chance of a linear regret falls, to a horizon of 100,000"
 # The name, label, view, title, settings and tails of every part, in the order of the page.
 PARTS: tuple[tuple[Any, ...], ...] = (
-    (
-        "figure-1",
-        "fig:exp3-ix",
-        "certain",
-        "Regret of EXP3-IX without noise: the reward estimator, and the loss estimator with a known bound",
-        tuple(
-            Setting(name, bound, means, 500, 0.0)
-            for name in ("EXP3-IX, reward", "EXP3-IX, loss")
-            for means, bound in ((TWO, 1.0), (SHIFTED, 6.0))
-        ),
-    ),
+    ("figure-1", "fig:exp3-ix", "certain", CERTAIN, NO_NOISE),
     ("table-1", "table:mean-2", "means", "Mean cumulative reward, 2 arms", _tuning(TWO, BOTH_READINGS)),
     ("figure-2", "fig:reward-distribution-2", "rewards", "Cumulative reward, 2 arms", _tuning(TWO, SIX)),
     ("table-2", "table:mean-4", "means", "Mean cumulative reward, 4 arms", _tuning(FOUR, BOTH_READINGS)),
@@ -160,39 +165,10 @@ PARTS: tuple[tuple[Any, ...], ...] = (
     ("figure-5", "fig:reward-distribution-tail-4", "decay", "Decay of the tail, 4 arms", _scaled(FOUR)),
     ("figure-6", "fig:reward-distribution-mis-2", "noisier", "Misjudged noise, 2 arms", _scaled(TWO, True)),
     ("figure-7", "fig:reward-distribution-mis-4", "noisier", "Misjudged noise, 4 arms", _scaled(FOUR, True)),
-    (
-        "beyond-1",
-        "",
-        "readings",
-        "For a manager: the tuned policies on two arms",
-        tuple(Setting(name, kappa, TWO, 500) for name, kappa in TUNED.items()),
-    ),
-    (
-        "beyond-2",
-        "",
-        "arms",
-        "What the K-optimal bonus saves",
-        tuple(
-            Setting(name, 0.4, means, 4000)
-            for means in (FOUR, SIXTEEN)
-            for name in ("UCB_new", "UCB_optimal")
-        ),
-    ),
-    (
-        "beyond-3",
-        "",
-        "reach",
-        "The chance of a linear regret: where simulation ends, and beyond",
-        _scaled(TWO),
-    ),
-    (
-        "beyond-4",
-        "",
-        "exponents",
-        "How fast the chance of a linear regret falls, to a horizon of 100,000",
-        tuple(setting for setting in _scaled(TWO) if setting.series in FAR),
-        tuple(Setting(name, TUNED[name], TWO, horizon) for name in FAR for horizon in FAR_HORIZONS),
-    ),
+    ("beyond-1", "", "readings", "For a manager: the tuned policies on two arms", ON_TWO),
+    ("beyond-2", "", "arms", "What the K-optimal bonus saves", MANY_ARMS),
+    ("beyond-3", "", "reach", "The chance of a linear regret: where simulation ends, and beyond", REACH),
+    ("beyond-4", "", "exponents", EXPONENTS, FAR_REACH, FAR_TAILS),
 )
 
 
@@ -208,7 +184,7 @@ def run(
     paths: int,
     seed: int,
     threads: int | None = None,
-    progress: Callable[[str, int], None] | None = None,
+    progress: ReportPart | None = None,
 ) -> Results:
     """The outcome of every setting, read from its file in `folder`, or simulated and saved there.
 
@@ -217,21 +193,14 @@ def run(
     """
     results = {}
     for turn, setting in enumerate(settings_in(experiments)):
-        done = turn * paths
         if progress is not None:
-            progress(setting.label, done)
+            progress(setting.label, turn * paths)
         file = folder / f"{setting.slug}.npz"
         some = max(1, round(paths * setting.share))
         outcome = _stored(file, setting, some, seed)
         if outcome is None:
-            outcome = simulate(
-                setting.policy,
-                setting.problem,
-                horizon=setting.horizon,
-                paths=some,
-                seed=seed,
-                threads=threads,
-            )
+            how: dict[str, Any] = {"horizon": setting.horizon, "paths": some, "seed": seed}
+            outcome = simulate(setting.policy, setting.problem, **how, threads=threads)
             outcome.save(file)
         results[setting] = outcome
     return results

@@ -32,24 +32,35 @@ def certain_figure(experiment: PaperExperiment, results: Results) -> Figure:
     return figure
 
 
-def rewards_figure(experiment: PaperExperiment, results: Results) -> Figure:
-    """Histograms of the cumulative reward, with one row per policy and one column per kappa."""
-    figure = _histograms(
-        experiment, results, lambda setting: results[setting].reward, lambda setting: f"κ = {setting.kappa:g}"
-    )
-    figure.supxlabel(f"cumulative reward after {experiment.settings[0].horizon} pulls", fontsize=10)
-    return figure
+def rewards_figure(experiment: PaperExperiment, results: Results, per_pull: bool = False) -> Figure:
+    """Histograms of the cumulative reward, with one row per policy and one column per kappa.
 
+    per_pull: show the mean reward per pull, with one column per variance.
+    """
+    from matplotlib.ticker import MaxNLocator
 
-def noisier_figure(experiment: PaperExperiment, results: Results) -> Figure:
-    """Histograms of the mean reward per pull, with one row per policy and one column per variance."""
-    figure = _histograms(
-        experiment,
-        results,
-        lambda setting: results[setting].reward / setting.horizon,
-        lambda setting: f"variance × {setting.variance:g}, T = {setting.horizon}",
-    )
-    figure.supxlabel("cumulative reward / T", fontsize=10)
+    values = {
+        s: results[s].reward / s.horizon if per_pull else results[s].reward for s in experiment.settings
+    }
+    series = list(dict.fromkeys(setting.series for setting in experiment.settings))
+    figure, grid = grid_of(len(series), 4, (10.5, 1.45 * len(series) + 0.8))
+    lowest = min(float(np.quantile(value, 0.0005)) for value in values.values())
+    edges = np.linspace(lowest, max(float(value.max()) for value in values.values()), 81)
+    for row, name in zip(grid, series, strict=True):
+        settings = [setting for setting in experiment.settings if setting.series == name]
+        for axes, setting in zip(row, settings, strict=True):
+            draw_bars(axes, values[setting], edges, COLOURS[name], name in NEW)
+            if name == series[0]:
+                noisier = f"variance × {setting.variance:g}, T = {setting.horizon}"
+                axes.set_title(noisier if per_pull else f"κ = {setting.kappa:g}", fontsize=9)
+        one_kappa = len({setting.kappa for setting in settings}) == 1
+        row[0].set_ylabel(f"{name}\nκ = {settings[0].kappa:g}" if one_kappa else name)
+    figure.supylabel("share of paths", fontsize=10)
+    figure.align_ylabels(grid[:, 0])
+    for axes in grid[-1]:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    summed = f"cumulative reward after {experiment.settings[0].horizon} pulls"
+    figure.supxlabel("cumulative reward / T" if per_pull else summed, fontsize=10)
     return figure
 
 
@@ -77,7 +88,7 @@ def _decay(
     """Draw points with 95 % intervals, or a caret at the upper limit if no path lost so much."""
     for place, name in enumerate(series):
         settings = [setting for setting in experiment.settings if setting.series == name]
-        label = f"{name} (κ = {settings[0].kappa:g})"
+        look: Any = {"color": COLOURS[name]}
         shown: list[tuple[float, float]] = []
         for setting in settings:
             chance = results[setting].exceedance(share * setting.horizon, "regret")
@@ -85,54 +96,21 @@ def _decay(
             unit = scale(setting.horizon)
             high = math.log(chance.high) / unit
             if chance.value == 0.0:
-                axes.plot(x, high, marker=7, color=COLOURS[name], markersize=9)  # marker 7 is a caret
-                axes.vlines(x, high - 0.12 * abs(high), high, color=COLOURS[name], linewidth=1.0)
+                axes.plot(x, high, marker=7, markersize=9, **look)  # marker 7 is a caret
+                axes.vlines(x, high - 0.12 * abs(high), high, linewidth=1.0, **look)
                 continue
             value, low = math.log(chance.value) / unit, math.log(chance.low) / unit
-            axes.errorbar(
-                x, value, [[value - low], [high - value]], color=COLOURS[name], capsize=3, linewidth=1.2
-            )
+            axes.errorbar(x, value, [[value - low], [high - value]], capsize=3, linewidth=1.2, **look)
             shown.append((x, value))
-        style = "-" if name in NEW else (0, (5, 2))
-        axes.plot(
-            *np.transpose(shown or [(np.nan, np.nan)]),
-            MARKERS[name],
-            linestyle=style,
-            color=COLOURS[name],
-            label=label,
-        )
+        look |= {"linestyle": "-" if name in NEW else (0, (5, 2))}
+        label = f"{name} (κ = {settings[0].kappa:g})"
+        axes.plot(*np.transpose(shown or [(np.nan, np.nan)]), MARKERS[name], label=label, **look)
     axes.set_xscale("log")
     axes.set_xticks([500, 1000, 2000, 4000], ["500", "1000", "2000", "4000"])
     axes.minorticks_off()
     axes.set_xlabel("horizon T (pulls, log scale)")
     axes.grid(axis="y", color="0.9")
     axes.legend(frameon=False, fontsize=8)
-
-
-def _histograms(experiment: PaperExperiment, results: Results, value: Any, heading: Any) -> Figure:
-    """Histograms with one row per policy and four columns."""
-    from matplotlib.ticker import MaxNLocator
-
-    series = list(dict.fromkeys(setting.series for setting in experiment.settings))
-    figure, grid = grid_of(len(series), 4, (10.5, 1.45 * len(series) + 0.8))
-    lowest = min(float(np.quantile(value(setting), 0.0005)) for setting in experiment.settings)
-    highest = max(float(value(setting).max()) for setting in experiment.settings)
-    edges = np.linspace(lowest, highest, 81)
-    for row, name in zip(grid, series, strict=True):
-        settings = [setting for setting in experiment.settings if setting.series == name]
-        for axes, setting in zip(row, settings, strict=True):
-            draw_bars(axes, value(setting), edges, COLOURS[name], name in NEW)
-            if name == series[0]:
-                axes.set_title(heading(setting), fontsize=9)
-        label = (
-            name if len({setting.kappa for setting in settings}) > 1 else f"{name}\nκ = {settings[0].kappa:g}"
-        )
-        row[0].set_ylabel(label)
-    figure.supylabel("share of paths", fontsize=10)
-    figure.align_ylabels(grid[:, 0])
-    for axes in grid[-1]:
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-    return figure
 
 
 def grid_of(rows: int, columns: int, size: tuple[float, float], **settings: Any) -> tuple[Figure, Any]:

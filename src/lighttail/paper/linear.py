@@ -117,16 +117,11 @@ CHANGING = tuple(
     for under in (1, 8)
     for dim in DIMS
 )
+SHAPES = tuple(setting for setting in NOISE if setting.under in (1, 8))
 # The name, label, view, title and settings of every part, as in `experiments.PARTS`.
 LINEAR_PARTS = (
     ("linear-1", "", "linear-noise", "A fixed set, with the right noise and under-estimated noise", NOISE),
-    (
-        "linear-2",
-        "",
-        "linear-shapes",
-        "The whole distribution, fixed sets",
-        tuple(setting for setting in NOISE if setting.under in (1, 8)),
-    ),
+    ("linear-2", "", "linear-shapes", "The whole distribution, fixed sets", SHAPES),
     ("linear-3", "", "linear-horizons", "The chance of a linear regret as the horizon grows, d = 2", GROWING),
     ("linear-4", "", "linear-changing", "Ten new actions per round, T = 1,000", CHANGING),
 )
@@ -151,11 +146,6 @@ class Numbers(NamedTuple):
     ruin: Estimate  # P(pseudo regret >= RUIN * T)
 
 
-def numbers_of(setting: LinearSetting, outcome: Outcome) -> Numbers:
-    chances = (outcome.exceedance(share * setting.horizon, "pseudo_regret") for share in (LINEAR, RUIN))
-    return Numbers(outcome.mean("pseudo_regret"), outcome.cvar(0.95, "pseudo_regret"), *chances)
-
-
 def _lines(numbers: Numbers) -> list[str]:
     """The lines of a cell in the wide table."""
     mean, limits = interval(numbers.mean)
@@ -177,7 +167,13 @@ COLUMNS = [
 
 
 def _known(experiment: PaperExperiment, results: Results) -> dict[LinearSetting, Numbers]:
-    return {setting: numbers_of(setting, results[setting]) for setting in experiment.settings}
+    known = {}
+    for setting in experiment.settings:
+        outcome: Outcome = results[setting]
+        chances = (outcome.exceedance(share * setting.horizon, "pseudo_regret") for share in (LINEAR, RUIN))
+        mean, worst = outcome.mean("pseudo_regret"), outcome.cvar(0.95, "pseudo_regret")
+        known[setting] = Numbers(mean, worst, *chances)
+    return known
 
 
 def _table(
@@ -306,11 +302,10 @@ def changing_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     known = _known(experiment, results)
     means = {(s.series, s.dim, s.under): numbers.mean.value for s, numbers in known.items()}
     ruin = max(numbers.ruin.high for numbers in known.values())
-    spread = [
-        f"{min(values):.0f} and {max(values):.0f} in d = {dim}"
-        for dim in DIMS
-        for values in [[value for key, value in means.items() if key[1] == dim]]
-    ]
+    spread = []
+    for dim in DIMS:
+        here = [mean for (_, d, _), mean in means.items() if d == dim]
+        spread.append(f"{min(here):.0f} and {max(here):.0f} in d = {dim}")
     note = (
         "θ = 0.6 e₁, and the noise has σ = 1. New actions explore by themselves: whatever noise a policy "
         f"assumes, at most {chance(ruin)} of the paths lose {RUIN:g} T or more (the highest upper limit). "

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from lighttail.paper.decay import LinearRegretChances, exponents_figure
 from lighttail.paper.experiments import PARTS, PaperExperiment, Results
-from lighttail.paper.figures import certain_figure, decay_figure, noisier_figure, rewards_figure
+from lighttail.paper.figures import certain_figure, decay_figure, rewards_figure
 from lighttail.paper.linear import LINEAR_PARTS, changing_table, horizons_table, noise_table, shapes_figure
 from lighttail.paper.tables import PaperTable, arms_table, means_table, reach_table, readings_table
 from lighttail.report.document import code, document, figure
 from lighttail.report.figures import SETTINGS, draw
 from lighttail.system.files import whole_files
+from lighttail.system.progress import ReportPart
 from lighttail.system.versions import versions_line
 
 EXPERIMENTS = tuple(PaperExperiment(*part) for part in (*PARTS, *LINEAR_PARTS))
@@ -23,7 +25,7 @@ FIGURES: dict[str, Callable[[PaperExperiment, Results], Any]] = {
     "certain": certain_figure,
     "rewards": rewards_figure,
     "decay": decay_figure,
-    "noisier": noisier_figure,
+    "noisier": partial(rewards_figure, per_pull=True),
     "linear-shapes": shapes_figure,
 }
 TABLES: dict[str, Callable[[PaperExperiment, Results], PaperTable]] = {
@@ -67,7 +69,7 @@ def write_paper(
     results: Results,
     folder: Path,
     command: str,
-    progress: Callable[[str, int], None] | None = None,
+    progress: ReportPart | None = None,
     paths: int | None = None,
     chances: LinearRegretChances | None = None,
 ) -> Path:
@@ -111,19 +113,14 @@ def _draw(
         files = {f"{experiment.name}.{form}": content for form, content in pictures.items()}
         return files, figure(pictures["svg"], CAPTIONS[experiment.view])
     table = TABLES[experiment.view](experiment, results)
-    files = {
-        f"{experiment.name}.csv": table.to_csv().encode(),
-        f"{experiment.name}.tex": table.to_latex().encode(),
-    }
-    return files, table.to_html()
+    texts = {"csv": table.to_csv(), "tex": table.to_latex()}
+    return {f"{experiment.name}.{form}": text.encode() for form, text in texts.items()}, table.to_html()
 
 
 def _part(folder: Path, experiment: PaperExperiment, stamp: str) -> str | None:
     """The HTML of a part from a run with the same settings; None if there is none."""
     file = folder / "parts" / f"{experiment.name}.html"
-    if not file.exists():
-        return None
-    first, _, inner = file.read_text().partition("\n")
+    first, _, inner = file.read_text().partition("\n") if file.exists() else ("", "", "")
     return inner if first == f"<!-- {stamp} -->" else None
 
 
@@ -133,9 +130,11 @@ def _page(parts: Sequence[tuple[PaperExperiment, str]], made: dict[str, Any], co
         f"<h1>The paper, reproduced</h1><p>{escape(INTRODUCTION)}</p>",
         f"<p>{made['paths']:,} paths per setting, fewer for linear bandits; seed {made['seed']}.</p>",
     ]
-    for place, (experiment, inner) in enumerate(parts):
-        if experiment.section and (place == 0 or parts[place - 1][0].section != experiment.section):
+    section = ""
+    for experiment, inner in parts:
+        if experiment.section not in ("", section):
             body.append(f"<h1>{experiment.section}</h1>")
+        section = experiment.section
         name = f"{experiment.name.replace('-', ' ').capitalize()}: "
         body.append(f'<h2 id="{experiment.name}">{escape(name + experiment.title)}</h2>{inner}')
     body.append(f"<h2>Made by</h2><pre>{code(command)}</pre><p>{escape(versions)}.</p>")

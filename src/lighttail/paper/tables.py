@@ -23,6 +23,9 @@ from lighttail.tails import exact_tail
 
 MARK = 4.0  # |z| above which a cell is marked
 FEW = 1000  # paths below which z says little
+LATEX = str.maketrans(
+    {"%": r"\%", "_": r"\_", "<": "$<$", "≥": r"$\ge$", "√": r"$\sqrt{}$", "κ": r"$\kappa$", "×": r"$\times$"}
+)
 
 
 @dataclass(frozen=True)
@@ -67,17 +70,16 @@ class PaperTable:
 
     def to_latex(self) -> str:
         """The table as a LaTeX tabular. Marked cells are bold."""
-        body = [" & ".join(_latex(name) for name in self.wide_columns) + r" \\ \hline"]
+        body = [" & ".join(name.translate(LATEX) for name in self.wide_columns) + r" \\ \hline"]
         for row in self.wide_rows:
-            cells = [_latex(" ".join(filter(None, (cell[0], _beside(cell))))) for cell in row]
-            bold = [
-                rf"\textbf{{{text}}}" if "!" in cell else text for text, cell in zip(cells, row, strict=True)
-            ]
-            body.append(" & ".join(bold) + r" \\")
+            cells = []
+            for cell in row:
+                text = " ".join(filter(None, (cell[0], _beside(cell)))).translate(LATEX)
+                cells.append(rf"\textbf{{{text}}}" if "!" in cell else text)
+            body.append(" & ".join(cells) + r" \\")
         layout = "l" + "r" * (len(self.wide_columns) - 1)
-        return "\n".join(
-            [rf"\begin{{tabular}}{{{layout}}}", r"\hline", *body, r"\hline", r"\end{tabular}", ""]
-        )
+        ends = [r"\hline", r"\end{tabular}", ""]
+        return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\hline", *body, *ends])
 
     def to_html(self) -> str:
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
@@ -103,18 +105,8 @@ def _shown(lines: Sequence[str]) -> str:
     return document.cell(*(line for line in lines if line != "!"), kind=kind)
 
 
-def _latex(text: str) -> str:
-    for plain, command in (
-        ("%", r"\%"),
-        ("_", r"\_"),
-        ("<", "$<$"),
-        ("≥", r"$\ge$"),
-        ("√", r"$\sqrt{}$"),
-        ("κ", r"$\kappa$"),
-        ("×", r"$\times$"),
-    ):
-        text = text.replace(plain, command)
-    return text
+def _linear_chance(setting: Setting, results: Results) -> Estimate:
+    return results[setting].exceedance(0.2 * setting.horizon, "regret")
 
 
 def mean_cells(
@@ -197,10 +189,10 @@ def readings_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     for setting in experiment.settings:
         outcome = results[setting]
         mean, worst = outcome.mean("regret"), outcome.cvar(0.99, "regret")
-        linear = outcome.exceedance(0.2 * setting.horizon, "regret")
+        linear = _linear_chance(setting, results)
         label = f"{setting.series} ({setting.kappa:g})"
         rows.append([label, *with_ends(mean, worst, linear)])
-        wide.append([[label], [*interval(mean)], [*interval(worst)], [*probability(linear)]])
+        wide.append([[label], interval(mean), interval(worst), probability(linear)])
         often = f"{linear.value:.2%}" if linear.value else f"less than {chance(linear.high)}"
         earned = max(setting.means) * setting.horizon
         notes.append(
@@ -219,13 +211,12 @@ def arms_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     for means in dict.fromkeys(setting.means for setting in experiment.settings):
         pair = [setting for setting in experiment.settings if setting.means == means]
         light, optimal = (results[setting].mean("regret") for setting in pair)
-        chances = [results[setting].exceedance(0.2 * setting.horizon, "regret") for setting in pair]
-        arms, ratio = len(means), light.value / optimal.value
+        chances = [_linear_chance(setting, results) for setting in pair]
+        arms, ratio, root = len(means), light.value / optimal.value, math.sqrt(len(means))
         regrets = [f"{light.value:.6g}", f"{optimal.value:.6g}"]
-        rows.append([str(arms), *regrets, f"{ratio:.4f}", f"{math.sqrt(arms):.4f}"])
-        cells = [[f"K = {arms}"], [*interval(light)], [*interval(optimal)]]
-        cells.append([f"{ratio:.2f}", f"√K = {math.sqrt(arms):.2f}"])
-        wide.append([*cells, *([*probability(estimate)] for estimate in chances)])
+        rows.append([str(arms), *regrets, f"{ratio:.4f}", f"{root:.4f}"])
+        cells = [interval(light), interval(optimal), [f"{ratio:.2f}", f"√K = {root:.2f}"]]
+        wide.append([[f"K = {arms}"], *cells, *map(probability, chances)])
     columns = ["arms", "LightTailed mean regret", "ArmOptimal mean regret", "ratio", "sqrt arms"]
     names = ["", "mean regret, LightTailed", "mean regret, ArmOptimal", "ratio"]
     chances_of = [f"P(regret ≥ 0.2 T), {name}" for name in ("LightTailed", "ArmOptimal")]
@@ -241,10 +232,8 @@ def _beyond(settings: Sequence[Setting]) -> list[tuple[str, list[float]]]:
     """The numbers that need no simulation: exact values, the certificate and the theorem's bound."""
 
     def each(value: Callable[..., Any]) -> list[float]:
-        return [
-            float(value(one.policy, one.problem, horizon=one.horizon, regret=0.2 * one.horizon))
-            for one in settings
-        ]
+        asked = ((one, {"horizon": one.horizon, "regret": 0.2 * one.horizon}) for one in settings)
+        return [float(value(one.policy, one.problem, **sizes)) for one, sizes in asked]
 
     known = [("exact, pseudo regret", each(exact_tail))]
     if settings[0].policy.light_tailed:
@@ -259,18 +248,17 @@ def reach_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     rows, wide = [], []
     for series in dict.fromkeys(setting.series for setting in experiment.settings):
         settings = [setting for setting in experiment.settings if setting.series == series]
-        chances = [results[setting].exceedance(0.2 * setting.horizon, "regret") for setting in settings]
+        chances = [_linear_chance(setting, results) for setting in settings]
         for setting, estimate in zip(settings, chances, strict=True):
             rows.append([series, str(setting.horizon), *with_ends(estimate)])
-        wide.append([[f"{series} ({settings[0].kappa:g})"], *([*probability(e)] for e in chances)])
+        wide.append([[f"{series} ({settings[0].kappa:g})"], *map(probability, chances)])
     for series in ("UCB", "UCB_new"):
         settings = [setting for setting in experiment.settings if setting.series == series]
-        for source, value in _beyond(settings):
-            rows += [
-                [f"{series}, {source}", str(s.horizon), f"{v:.6g}", "", ""]
-                for s, v in zip(settings, value, strict=True)
-            ]
-            wide.append([[f"{series}, {source}"], *([chance(v) if v < 1.0 else "1 or more"] for v in value)])
+        for source, values in _beyond(settings):
+            name = f"{series}, {source}"
+            for setting, value in zip(settings, values, strict=True):
+                rows.append([name, str(setting.horizon), f"{value:.6g}", "", ""])
+            wide.append([[name], *([chance(value) if value < 1.0 else "1 or more"] for value in values)])
     paths = next(iter(results.values())).paths
     note = (
         f"“<” marks the upper end of the 95 % interval if none of {paths:,} paths lost that much: plain "
@@ -279,6 +267,5 @@ def reach_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         "bound holds for every problem; at these horizons it exceeds 1, so it tells us nothing."
     )
     columns = ["policy", "horizon", "P(regret ≥ 0.2 T)", "low", "high"]
-    return PaperTable(
-        columns, rows, ["policy (κ)", *(f"T = {horizon:,}" for horizon in horizons)], wide, [note]
-    )
+    heads = ["policy (κ)", *(f"T = {horizon:,}" for horizon in horizons)]
+    return PaperTable(columns, rows, heads, wide, [note])
