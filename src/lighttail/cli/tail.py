@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lighttail.checks import BadInput, known_word, positive, refuse
+from lighttail.checks import BadInput, known_word, positive
 from lighttail.cli import options as opt
 from lighttail.cli.app import app
 from lighttail.outcomes.losing import EXPLAINED, Lost, check_loss, event, noun
@@ -18,10 +18,9 @@ from lighttail.problems import Bandit
 from lighttail.reading.numbers import parse_numbers
 from lighttail.reading.words import parse_course
 from lighttail.running.prepare import check_settings
+from lighttail.tails.known import KnownBounds
 from lighttail.tails.rare import METHODS
-from lighttail.tails.task import MOST_PLANNED
 
-MOST_TAIL_ARMS = 1000  # the plan for a rare event looks at every arm
 Loss = Annotated[
     str | None,
     typer.Option(
@@ -70,13 +69,7 @@ def tail(
     which = opt.kind_from(kind)
     known_word("method", method, METHODS)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
-    word = opt.policy_word(policy, problem)
-    player, regrets = _asked(problem, word, horizon, loss, which)
-    check_settings(player, problem, horizon, paths=1, seed=seed, threads=1 if threads is None else threads)
-    if horizon > MOST_PLANNED:
-        raise refuse("horizon", horizon, f"at most {MOST_PLANNED:,} for a tail")
-    if problem.arms > MOST_TAIL_ARMS:
-        raise refuse("the number of arms", problem.arms, f"at most {MOST_TAIL_ARMS:,} for a tail")
+    word, player, regrets = _asked(policy, problem, horizon, loss, which)
     wait, group = parse_course(delay, batch, never)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     with opt.report_folder(out, as_json):
@@ -114,8 +107,7 @@ def _show(curve: Any, path: Path, notes: list[str]) -> None:
         screen.print(plain_table(title, COLUMNS, table, screen.width))
         screen.print(sentence(curve, point))
         screen.print(note(curve, point))
-    screen.print(EXPLAINED[curve.kind])
-    for text in notes:
+    for text in (EXPLAINED[curve.kind], *notes):
         screen.print(text)
     print(f"Report: {path}")
 
@@ -143,61 +135,55 @@ def bound(
 
     This is a certificate for the problem, the bound of a theorem, and the exact value if there is one.
     """
-    from lighttail.report.tail_words import policy_on
+    from lighttail.report.tail_words import exact_words, policy_on
     from lighttail.tails.curve import QUICK_SECONDS, asked_regrets
     from lighttail.tails.known import bounds_at, bounds_to_dict, exact_at, why_no_exact
     from lighttail.tails.task import Task
 
     which = opt.kind_from(kind)
     problem = opt.problem_from(means, noise, sigma, data, arm_column, reward_column)
-    word = opt.policy_word(policy, problem)
-    player, regrets = _asked(problem, word, horizon, loss, which)
+    word, player, regrets = _asked(policy, problem, horizon, loss, which)
     check_settings(player, problem, horizon, paths=1, seed=None, threads=1)
     command = opt.command_again(context, policy=word, **({} if data else opt.ARMS))
     seconds = math.inf if exact else QUICK_SECONDS
-    found, why_none = [], {}
+    found = []
     for x in asked_regrets(regrets, problem, horizon):
-        known = bounds_at(player, problem, horizon, x, which)
         task = Task(player, problem, horizon, x, which)
-        why = why_no_exact(task, seconds)
-        why_none[x] = f"{why}; ask with --exact" if "takes" in why else why
-        found.append((x, known, exact_at(task, seconds)))
+        found.append((x, bounds_at(player, problem, horizon, x, which), exact_at(task, seconds), task))
     if as_json:
-        answers = [{"regret": x, **bounds_to_dict(known), "exact": value} for x, known, value in found]
-        about = {"command": command, "policy": repr(player), "problem": repr(problem)}
-        about |= {"horizon": horizon, "kind": which, "bounds": answers}  # type: ignore[dict-item]
+        answers = [{"regret": x, **bounds_to_dict(known), "exact": value} for x, known, value, _ in found]
+        about: dict[str, Any] = {"command": command, "policy": repr(player), "problem": repr(problem)}
+        about |= {"horizon": horizon, "kind": which, "bounds": answers}
         print(json.dumps(about, indent=2, allow_nan=False))
         return
     opt.console().print(f"{policy_on(player, problem)}; {horizon:,} pulls")
-    _show_bounds(found, which, why_none)
-    for text in opt.notes([word], problem.sigma, data):
+    for x, known, value, task in found:
+        why = why_no_exact(task, seconds)
+        why = f"{why}; ask with --exact" if "takes" in why else why
+        _show_bounds(event(which, x), known, exact_words(value, why))
+    for text in (EXPLAINED[which], *opt.notes([word], problem.sigma, data)):
         opt.console().print(text)
 
 
-def _show_bounds(
-    found: list[tuple[float, Any, float | None]], kind: Lost, why_none: dict[float, str]
-) -> None:
-    from lighttail.report.tail_words import bound_rows, exact_words, guarantee_words, missing
+def _show_bounds(losing: str, known: KnownBounds, exact: str) -> None:
+    from lighttail.report.tail_words import bound_rows, guarantee_words, missing
     from lighttail.report.terminal import plain_table
 
     screen = opt.console()
-    for regret, known, exact in found:
-        table = [*bound_rows(known), ("guarantee", guarantee_words(known))]
-        table.append(("exact", exact_words(exact, why_none[regret])))
-        title = f"The chance of {event(kind, regret)}"
-        screen.print(plain_table(title, ("source", "chance"), table, screen.width))
-        for text in missing(known):
-            screen.print(text)
-    screen.print(EXPLAINED[kind])
+    table = [*bound_rows(known), ("guarantee", guarantee_words(known)), ("exact", exact)]
+    screen.print(plain_table(f"The chance of {losing}", ("source", "chance"), table, screen.width))
+    for text in missing(known):
+        screen.print(text)
 
 
 def _asked(
-    problem: Bandit, word: str, horizon: int, loss: str | None, kind: Lost
-) -> tuple[Policy, list[float] | None]:
-    """The policy and the losses that the options name."""
+    words: list[str] | None, problem: Bandit, horizon: int, loss: str | None, kind: Lost
+) -> tuple[str, Policy, list[float] | None]:
+    """The word of the policy, the policy, and the losses that the options name."""
+    word = opt.policy_word(words, problem)
     (policy,) = opt.policies_from([word], sigma=problem.sigma)
     if loss is None:
-        return policy, None
+        return word, policy, None
     from lighttail.tails.curve import asked_regrets
 
     losses = parse_numbers(noun(kind), loss)
@@ -207,7 +193,7 @@ def _asked(
         raise error.renamed(noun(kind)) from None
     for one in losses:
         _check_loss(problem, horizon, one, kind)
-    return policy, losses
+    return word, policy, losses
 
 
 def _check_loss(problem: Bandit, horizon: int, loss: float, kind: Lost) -> None:
