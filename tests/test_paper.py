@@ -224,7 +224,7 @@ def test_what_is_stored_is_known_without_pilots(tmp_path: Path, monkeypatch: pyt
     first = run([one], tmp_path, paths=PATHS, seed=5)[long]
     monkeypatch.setattr(prepare, "numbers_drawn", forbidden)
     assert np.array_equal(run([one], tmp_path, paths=PATHS, seed=5)[long].reward, first.reward)
-    assert decay._about(long, 5)["horizon"] == 5000
+    assert decay._settings(long, 5)["horizon"] == 5000
     with pytest.raises(AssertionError):  # control: another seed has to be simulated
         run([one], tmp_path, paths=PATHS, seed=6)
 

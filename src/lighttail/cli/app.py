@@ -26,23 +26,24 @@ class Stopped(Exception):
     """Ctrl-C. The text says how far the command came and how to resume it."""
 
 
-def _bare(parameters: list[Any]) -> list[Any]:
-    """The parameters, with an empty text for the values that flags do not take: in a help, typer 0.29 writes
-    `<bool>` after a flag, its own --help included, as if the flag took a value."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
-            parameter.metavar = ""
-    return parameters
+class _Bare:
+    """Gives flags an empty text for the values that they do not take: in a help, typer 0.29 writes `<bool>`
+    after a flag, its own --help included, as if the flag took a value."""
 
-
-class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _bare(super().get_params(ctx))
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return parameters
 
 
-class _Group(TyperGroup):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _bare(super().get_params(ctx))
+class _Command(_Bare, TyperCommand):
+    pass
+
+
+class _Group(_Bare, TyperGroup):
+    pass
 
 
 class Program(typer.Typer):

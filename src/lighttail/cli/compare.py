@@ -182,10 +182,7 @@ def _show(comparison: Comparison, path: Path, notes: list[str]) -> None:
     from lighttail.report.terminal import comparison_tables
 
     screen = opt.console()
-    for table in comparison_tables(comparison, screen.width):
-        screen.print(table)
-    screen.print(comparison.verdict())
-    screen.print(EXPLAINED[comparison.kind])
-    for text in filter(None, notes):
-        screen.print(text)
+    tables = comparison_tables(comparison, screen.width)
+    for part in (*tables, comparison.verdict(), EXPLAINED[comparison.kind], *filter(None, notes)):
+        screen.print(part)
     print(f"Report: {path}")

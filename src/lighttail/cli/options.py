@@ -7,13 +7,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lighttail.checks import BadInput, known_word, positive, refuse
-from lighttail.noises import Noise
 from lighttail.outcomes.losing import Lost
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
@@ -64,19 +64,11 @@ def _read_option(read: Callable[[str, str], Any], name: str, *also: str, **setti
     return typer.Option(*names, parser=str, callback=value, **settings)
 
 
-def whole_option(name: str, **settings: Any) -> Any:
-    """An option that takes a whole number, which may be written as 100_000 or 1e5."""
-    return _read_option(parse_whole, name, metavar="N", **settings)
-
-
-def number_option(name: str, *also: str, **settings: Any) -> Any:
-    """An option that takes a number. also: its further names."""
-    return _read_option(parse_number, name, *also, **settings)
-
-
-def share_option(name: str, **settings: Any) -> Any:
-    """An option that takes a share, which may be written as 0.1%."""
-    return _read_option(parse_share, name, **settings)
+# Options that take a whole number, which may be written as 100_000 or 1e5; a number; or a share, which may be
+# written as 0.1%.
+whole_option = partial(_read_option, parse_whole, metavar="N")
+number_option = partial(_read_option, parse_number)
+share_option = partial(_read_option, parse_share)
 
 
 Means = Annotated[
@@ -169,21 +161,17 @@ def problem_from(
     if data is None:
         left_out("without data", arm_column=arm_column, reward_column=reward_column)
         law = parse_noise(ARMS["noise"] if noise is None else noise, sigma, HERE)
-        return Bandit(_means(ARMS["means"] if means is None else means, law), law)
+        text = ARMS["means"] if means is None else means
+        if law.outcomes == (0.0, 1.0):  # rates of rewards of 0 and 1 may be written as 3%
+            return Bandit([parse_share("means", part) for part in text.split(",")], law)
+        try:
+            return Bandit(parse_numbers("means", text), law)
+        except BadInput as error:
+            raise error.adding("; percent signs are for --noise bernoulli" if "%" in text else "") from None
     from lighttail.reading.csvfile import read_rewards
 
     left_out("with data, which has its own", means=means, noise=noise, sigma=sigma)
     return Bandit.from_samples(read_rewards(data, arm_column, reward_column))
-
-
-def _means(text: str, law: Noise) -> list[float]:
-    """The means that are separated by commas. Rates of rewards of 0 and 1 may be written as 3%."""
-    if law.outcomes == (0.0, 1.0):
-        return [parse_share("means", part) for part in text.split(",")]
-    try:
-        return parse_numbers("means", text)
-    except BadInput as error:
-        raise error.adding("; percent signs are for --noise bernoulli") if "%" in text else error from None
 
 
 def kind_from(text: str) -> Lost:
@@ -242,8 +230,13 @@ def policies_from(
 
     sigma: the noise of the problem, for kappas such as 0.2s; None if no problem is known.
     """
+    policies = []
     with warnings_as_lines():
-        policies = [_policy_for(word, linear, sigma) for word in words]
+        for word in words:
+            policies.append(parse_policy(word, HERE, sigma))
+            if policies[-1].linear != linear:
+                allowed = "a linear bandit, such as linucb:" if linear else "arms, such as ucb:"
+                raise refuse("policy", word, f"one for {allowed}lighttailed:0.2")
     if assumed_sigma is None:
         return {policy: str(policy) for policy in policies}
     factors = [positive("assumed-sigma", one) for one in parse_numbers("assumed-sigma", assumed_sigma)]
@@ -276,15 +269,6 @@ def shares_of_noise(words: Sequence[str], sigma: float) -> str:
 def notes(words: Sequence[str], sigma: float, data: Path | None) -> list[str]:
     """The sentences under an answer: about kappas in units of the noise, and about data."""
     return list(filter(None, (shares_of_noise(words, sigma), "" if data is None else TAKEN_FOR_TRUE)))
-
-
-def _policy_for(word: str, linear: bool, sigma: float | None) -> Policy:
-    """The policy that the word names, which must be for linear bandits if `linear` and for arms if not."""
-    policy = parse_policy(word, HERE, sigma)
-    if policy.linear != linear:
-        allowed = "one for a linear bandit, such as linucb:" if linear else "one for arms, such as ucb:"
-        raise refuse("policy", word, f"{allowed}lighttailed:0.2")
-    return policy
 
 
 def command_again(context: typer.Context, **defaults: Any) -> str:

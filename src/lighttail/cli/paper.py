@@ -50,12 +50,12 @@ def paper(
         check_settings(setting.policy, setting.problem, setting.horizon, paths, seed, threads)
         check_played(setting.policy, setting.problem, setting.horizon, paths, "cpu")
     with output_folder("out", out):
-        kept = out / "outcomes"
-        kept.mkdir(exist_ok=True)
+        outcomes = out / "outcomes"
+        outcomes.mkdir(exist_ok=True)
         with parts_reporter(True, paths * len(settings)) as update:
-            results = run(experiments, kept, paths=paths, seed=seed, threads=threads, progress=update)
+            results = run(experiments, outcomes, paths=paths, seed=seed, threads=threads, progress=update)
         with parts_reporter(True, len(tails_in(experiments)), "tails") as update:
-            chances = run_tails(experiments, kept, seed=seed, threads=threads, progress=update)
+            chances = run_tails(experiments, outcomes, seed=seed, threads=threads, progress=update)
         with parts_reporter(True, len(experiments), "parts") as update:
             page = write_paper(experiments, results, out, command_again(context), update, paths, chances)
     if any(experiment.view == "means" for experiment in experiments) and few_words(paths):

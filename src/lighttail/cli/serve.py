@@ -3,6 +3,7 @@ while it runs."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from lighttail.outcomes.format import counted
 
 STORE, HOST, PORT = "lighttail.db", "127.0.0.1", 8710
 DAMAGED = 1  # exit code
+FOLLOWED = "the journal was followed"
 journal = Program(help="Check and export what a service has kept, also while the service runs.")
 app.add_typer(journal, name="journal")
 keys_app = Program(help="Make, list and remove the keys of a server.")
@@ -90,37 +92,33 @@ def check(store: Store) -> None:
     from lighttail.live.checking import check_journal
     from lighttail.live.errors import Damaged
 
-    reader, faults = open_reader(store), list[str]()
+    faults: list[str] = []
     events = experiments = 0
-    try:
-        names = reader.names()
-        for name in names:
-            try:
-                found = check_journal(reader, name)
-            except Damaged as error:
-                faults.append(str(error))
-                print(f"{name}: damaged")
-                continue
-            experiments, events = experiments + 1, events + found.events
-            sizes = f"{counted(found.events, 'event')}, {counted(found.trials, 'trial')}, {found.open:,} open"
-            print(f"{name}: {sizes}")
-            if found.astray:
-                times = counted(found.astray, "time")
-                print_line(
-                    f"{name}: a replay on this machine chose another arm {times}; the journal was followed"
-                )
-        reader.check()
-    except Damaged as error:
-        faults.append(str(error))
-    finally:
-        reader.close()
+    with closing(open_reader(store)) as reader:
+        try:
+            for name in reader.names():
+                try:
+                    whole = check_journal(reader, name)
+                except Damaged as error:
+                    faults.append(str(error))
+                    print(f"{name}: damaged")
+                    continue
+                experiments, events = experiments + 1, events + whole.events
+                sizes = f"{counted(whole.events, 'event')}, {counted(whole.trials, 'trial')}"
+                print(f"{name}: {sizes}, {whole.open:,} open")
+                if whole.astray:
+                    times = counted(whole.astray, "time")
+                    print_line(f"{name}: a replay on this machine chose another arm {times}; {FOLLOWED}")
+            reader.check()
+        except Damaged as error:
+            faults.append(str(error))
     if faults:
         for text in faults:
             print_line(text)
         print("The journal is damaged.")
         raise typer.Exit(DAMAGED)
-    whole = f"{counted(experiments, 'experiment')}, {counted(events, 'event')}"
-    print(f"The journal is whole: {whole}, and a replay adds up to what the service knew.")
+    checked = f"{counted(experiments, 'experiment')}, {counted(events, 'event')}"
+    print(f"The journal is whole: {checked}, and a replay adds up to what the service knew.")
 
 
 @journal.command()
@@ -134,17 +132,15 @@ def export(
     from lighttail.live.errors import Damaged
     from lighttail.live.export import export_trials
 
-    reader = open_reader(store)
-    try:
+    with closing(open_reader(store)) as reader:
         if out.resolve() == Path(store).resolve():
             raise refuse("out", str(out), "another file than the journal")
         before = out.exists()
-        count = export_trials(reader, name, out)
-    except Damaged as error:
-        print_line(f"the journal of {name} is damaged: {error}; lighttail journal check says more")
-        raise typer.Exit(DAMAGED) from None
-    finally:
-        reader.close()
+        try:
+            count = export_trials(reader, name, out)
+        except Damaged as error:
+            print_line(f"the journal of {name} is damaged: {error}; lighttail journal check says more")
+            raise typer.Exit(DAMAGED) from None
     if before:
         print_line(f"{out} was there already, and was replaced")
     print(f"{out}: {counted(count, 'trial')} of {name}")

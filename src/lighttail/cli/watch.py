@@ -62,14 +62,14 @@ def loaded(state: Path) -> Any:
     """The experiment of a file. Raises BadInput if it is none."""
     from lighttail.online import Experiment
 
-    place, fit = file_path("state", state), "a file with what Experiment.to_json returned"
+    path, fit = file_path("state", state), "a file with what Experiment.to_json returned"
     try:
-        if place.stat().st_size > LARGEST_STATE:
-            raise refuse("state", str(place), f"a file of at most {LARGEST_STATE} bytes")
-        return Experiment.from_json(place.read_text("utf-8"))
+        if path.stat().st_size > LARGEST_STATE:
+            raise refuse("state", str(path), f"a file of at most {LARGEST_STATE} bytes")
+        return Experiment.from_json(path.read_text("utf-8"))
     except OSError as error:
-        raise refuse_file("state", place, fit, error) from None
+        raise refuse_file("state", path, fit, error) from None
     except UnicodeDecodeError:
-        raise refuse("state", str(place), fit, more=": it is no text") from None
+        raise refuse("state", str(path), fit, more=": it is no text") from None
     except BadInput as error:
-        raise (error if error.field == "state" else error.within(f"state {shown(str(place))}")) from None
+        raise (error if error.field == "state" else error.within(f"state {shown(str(path))}")) from None

@@ -68,18 +68,18 @@ def run_tails(
     for done, setting in enumerate(tails_in(experiments)):
         if progress is not None:
             progress(f"{setting.series}, T={setting.horizon}", done)
-        about = _about(setting, seed)
+        settings = _settings(setting, seed)
         file = folder / f"tail_{setting.slug}.json"
-        chance = _stored(file, about)
+        chance = _stored(file, settings)
         if chance is None:
             chance = _chance(setting, seed, threads)
             with whole_file(file) as output:
-                output.write(json.dumps({"settings": about, **asdict(chance)}, indent=2).encode())
+                output.write(json.dumps({"settings": settings, **asdict(chance)}, indent=2).encode())
         chances[setting] = chance
     return chances
 
 
-def _about(setting: Setting, seed: int) -> dict[str, Any]:
+def _settings(setting: Setting, seed: int) -> dict[str, Any]:
     """Everything that determines an estimate. The number of paths is not fixed, so it is not part of this."""
     return {
         "policy": repr(setting.policy),
@@ -101,11 +101,11 @@ def _chance(setting: Setting, seed: int, threads: int | None) -> LinearRegretCha
     return LinearRegretChance(Estimate(full.value, full.low, full.high, full.level), exact)
 
 
-def _stored(file: Path, about: dict[str, Any]) -> LinearRegretChance | None:
+def _stored(file: Path, settings: dict[str, Any]) -> LinearRegretChance | None:
     try:
         stored = json.loads(file.read_text())
         estimate = Estimate(**stored["estimate"])
-        same = all(stored["settings"][key] == about[key] for key in about)
+        same = all(stored["settings"][key] == settings[key] for key in settings)
         return LinearRegretChance(estimate, stored["exact"]) if same else None
     except (OSError, ValueError, KeyError, TypeError):  # the file is missing, incomplete, or of another kind
         return None
@@ -151,7 +151,7 @@ def _draw_series(
         if exact:
             cross: Any = {"marker": "x", "color": "black", "markersize": 9, "zorder": 4}
             axes.plot(*np.transpose(exact), linestyle="", label="exact", **cross)
-        played = [setting for setting in experiment.settings if setting.series == name]
+        played = experiment.by_series.get(name, [])
         seen = [(s.horizon, results[s].exceedance(SHARE * s.horizon, "pseudo_regret")) for s in played]
         if seen := [(t, chance) for t, chance in seen if chance.value > 0.0]:
             ring: Any = {"marker": "o", "color": "0.45", "markersize": 12, "markerfacecolor": "none"}

@@ -118,6 +118,14 @@ class PaperExperiment:
     tails: tuple[Setting, ...] = ()  # settings whose chance of a linear regret is estimated, however small
 
     @property
+    def by_series(self) -> dict[str, list[Any]]:
+        """The settings by the names of their policies."""
+        settings: dict[str, list[Any]] = {}
+        for setting in self.settings:
+            settings.setdefault(setting.series, []).append(setting)
+        return settings
+
+    @property
     def section(self) -> str:
         """The heading above the part; empty for a part of the paper."""
         if self.label:

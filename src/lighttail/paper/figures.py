@@ -42,15 +42,14 @@ def rewards_figure(experiment: PaperExperiment, results: Results, per_pull: bool
     values = {
         s: results[s].reward / s.horizon if per_pull else results[s].reward for s in experiment.settings
     }
-    series = list(dict.fromkeys(setting.series for setting in experiment.settings))
+    series = experiment.by_series
     figure, grid = grid_of(len(series), 4, (10.5, 1.45 * len(series) + 0.8))
     lowest = min(float(np.quantile(value, 0.0005)) for value in values.values())
     edges = np.linspace(lowest, max(float(value.max()) for value in values.values()), 81)
-    for row, name in zip(grid, series, strict=True):
-        settings = [setting for setting in experiment.settings if setting.series == name]
+    for row, (name, settings) in zip(grid, series.items(), strict=True):
         for axes, setting in zip(row, settings, strict=True):
             draw_bars(axes, values[setting], edges, COLOURS[name], name in NEW)
-            if name == series[0]:
+            if name == next(iter(series)):
                 noisier = f"variance × {setting.variance:g}, T = {setting.horizon}"
                 axes.set_title(noisier if per_pull else f"κ = {setting.kappa:g}", fontsize=9)
         one_kappa = len({setting.kappa for setting in settings}) == 1
@@ -87,7 +86,7 @@ def _decay(
 ) -> None:
     """Draw points with 95 % intervals, or a caret at the upper limit if no path lost so much."""
     for place, name in enumerate(series):
-        settings = [setting for setting in experiment.settings if setting.series == name]
+        settings = experiment.by_series[name]
         look: Any = {"color": COLOURS[name]}
         shown: list[tuple[float, float]] = []
         for setting in settings:
@@ -113,10 +112,10 @@ def _decay(
     axes.legend(frameon=False, fontsize=8)
 
 
-def grid_of(rows: int, columns: int, size: tuple[float, float], **settings: Any) -> tuple[Figure, Any]:
+def grid_of(rows: int, columns: int, inches: tuple[float, float], **settings: Any) -> tuple[Figure, Any]:
     """A figure and the rows of its panels, which share their axes if `settings` do not say otherwise."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=inches, layout="constrained")
     settings = {"sharex": True, "sharey": "row", **settings}
     return figure, figure.subplots(rows, columns, squeeze=False, **settings)

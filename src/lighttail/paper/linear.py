@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,8 +35,8 @@ from lighttail.outcomes.format import chance, interval, probability
 from lighttail.outcomes.outcome import Outcome
 from lighttail.paper.experiments import PaperExperiment, Results
 from lighttail.paper.figures import grid_of
-from lighttail.paper.tables import PaperTable, with_ends
-from lighttail.report.figures import LIGHT, OTHER, draw_curve
+from lighttail.paper.tables import PaperTable, columns_with_ends, with_ends
+from lighttail.report.figures import LIGHT, OTHER, draw_curve, mark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
 GAP = 0.6  # the length of theta, which is the largest gap of a fixed set
 KAPPA = 0.2  # the kappa of UCB-L for sigma = 1; the paper tunes it for arms
 DIMS = (2, 5, 10, 20)
+SHARES = {2: 0.4, 5: 0.2, 10: 0.1, 20: 0.1}  # of the paths, by the dimension
 UNDER = (1, 2, 4, 8)  # the factors by which the policies under-estimate sigma
+ENDS = (UNDER[0], UNDER[-1])
 HORIZONS = (300, 1000, 3000, 10_000)
 POLICIES: dict[str, Callable[[float], LinearPolicy]] = {
     "UCB-L": lambda sigma: LinearUCB(LinearLightTailed(KAPPA * sigma)),
@@ -100,24 +103,17 @@ class LinearSetting:
 
 
 NOISE = tuple(
-    LinearSetting(series, dim, 500 * dim, under, share=share)
-    for series in POLICIES
-    for dim, share in zip(DIMS, (0.4, 0.2, 0.1, 0.1), strict=True)
-    for under in UNDER
+    LinearSetting(series, dim, 500 * dim, under, share=SHARES[dim])
+    for series, dim, under in product(POLICIES, DIMS, UNDER)
 )
 GROWING = tuple(
-    LinearSetting(series, 2, horizon, under)
-    for series in POLICIES
-    for under in (1, 8)
-    for horizon in HORIZONS
+    LinearSetting(series, 2, horizon, under) for series, under, horizon in product(POLICIES, ENDS, HORIZONS)
 )
 CHANGING = tuple(
     LinearSetting(series, dim, 1000, under, changing=True, share=0.1)
-    for series in POLICIES
-    for under in (1, 8)
-    for dim in DIMS
+    for series, under, dim in product(POLICIES, ENDS, DIMS)
 )
-SHAPES = tuple(setting for setting in NOISE if setting.under in (1, 8))
+SHAPES = tuple(setting for setting in NOISE if setting.under in ENDS)
 # The name, label, view, title and settings of every part, as in `experiments.PARTS`.
 LINEAR_PARTS = (
     ("linear-1", "", "linear-noise", "A fixed set, with the right noise and under-estimated noise", NOISE),
@@ -158,11 +154,7 @@ def _lines(numbers: Numbers) -> list[str]:
 
 COLUMNS = [
     *("policy", "dim", "horizon", "noise under-estimated by", "paths"),
-    *(
-        f"{name}{end}"
-        for name in ("mean", "mean of worst 5 %", f"P(≥ {LINEAR:g} T)", f"P(≥ {RUIN:g} T)")
-        for end in ("", " low", " high")
-    ),
+    *columns_with_ends("mean", "mean of worst 5 %", f"P(≥ {LINEAR:g} T)", f"P(≥ {RUIN:g} T)"),
 ]
 
 
@@ -205,7 +197,7 @@ def noise_table(experiment: PaperExperiment, results: Results) -> PaperTable:
         f"and the shares of paths that lose {LINEAR:g} T or more and {RUIN:g} T or more. The worst action in "
         f"every round loses 0.6 T. “×4” means that the policy assumes σ = 1/4. UCB-L has κ = {KAPPA:g} σ, "
         "OFUL has δ = 0.05 and the bound |θ| ≤ 1, LinearStandard has β = σ, LinearThompson has scale σ.",
-        *(_best_at(by, under) for under in (UNDER[0], UNDER[-1])),
+        *(_best_at(by, under) for under in ENDS),
         *(_change_of(by, series) for series in POLICIES),
         _price(by),
     ]
@@ -228,7 +220,7 @@ def _change_of(by: Any, series: str) -> str:
     """A sentence about the change of a policy's tail when the noise is under-estimated."""
     parts = []
     for dim in DIMS:
-        right, wrong = (by[series, dim, under] for under in (UNDER[0], UNDER[-1]))
+        right, wrong = (by[series, dim, under] for under in ENDS)
         ruined = f"{_often(right.ruin)} → {_often(wrong.ruin)}"
         parts.append(f"d = {dim}: {right.worst.value:,.0f} → {wrong.worst.value:,.0f} ({ruined})")
     return (
@@ -245,7 +237,7 @@ def _often(estimate: Estimate) -> str:
 def _price(by: Any) -> str:
     """A sentence about the settings in which the mean regret of UCB-L is clearly above the lowest."""
     parts = []
-    for under, dim in ((under, dim) for under in (UNDER[0], UNDER[-1]) for dim in DIMS):
+    for under, dim in product(ENDS, DIMS):
         means = {name: by[name, dim, under].mean for name in POLICIES}
         best = min(means, key=lambda name: means[name].value)
         if means["UCB-L"].low > means[best].high:
@@ -317,13 +309,13 @@ def changing_table(experiment: PaperExperiment, results: Results) -> PaperTable:
 def shapes_figure(experiment: PaperExperiment, results: Results) -> Figure:
     """P(pseudo regret >= x) on a log scale, with one column per dimension and one row per factor."""
     figure, grid = grid_of(2, len(DIMS), (11, 5.4))
-    for row, under in zip(grid, (1, 8), strict=True):
+    for row, under in zip(grid, ENDS, strict=True):
         for axes, dim in zip(row, DIMS, strict=True):
             for setting in experiment.settings:
                 if (setting.dim, setting.under) == (dim, under):
                     share = results[setting].pseudo_regret / setting.horizon
                     draw_curve(axes, share, setting.series, LOOKS[setting.series])
-            axes.axvline(LINEAR, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)))
+            mark(axes, LINEAR)
             axes.set_yscale("log")
             axes.set_ylim(1e-3, 1.2)
             axes.grid(axis="y", color="0.9", linewidth=0.8)

@@ -81,9 +81,9 @@ def write_paper(
     paths: the number of paths that the user asked for; some settings play only a share of it.
     chances: the chances from `run_tails`, for the parts that show them.
     """
-    made = dict(next(iter(results.values())).settings)
-    made["paths"] = made["paths"] if paths is None else paths
-    stamp = json.dumps([made["paths"], made["seed"], made["versions"]])
+    settings = dict(next(iter(results.values())).settings)
+    settings["paths"] = settings["paths"] if paths is None else paths
+    stamp = json.dumps([settings["paths"], settings["seed"], settings["versions"]])
     (folder / "parts").mkdir(exist_ok=True)
     for done, experiment in enumerate(experiments):
         if progress is not None:
@@ -92,7 +92,7 @@ def write_paper(
         files[f"parts/{experiment.name}.html"] = f"<!-- {stamp} -->\n{inner}".encode()
         whole_files(folder, files)
     parts = [(experiment, _part(folder, experiment, stamp)) for experiment in EXPERIMENTS]
-    html = _page([(experiment, part) for experiment, part in parts if part is not None], made, command)
+    html = _page([(experiment, part) for experiment, part in parts if part is not None], settings, command)
     whole_files(folder, {"paper.html": html.encode()})
     return folder / "paper.html"
 
@@ -124,11 +124,11 @@ def _part(folder: Path, experiment: PaperExperiment, stamp: str) -> str | None:
     return inner if first == f"<!-- {stamp} -->" else None
 
 
-def _page(parts: Sequence[tuple[PaperExperiment, str]], made: dict[str, Any], command: str) -> str:
-    versions = versions_line(made["versions"])
+def _page(parts: Sequence[tuple[PaperExperiment, str]], settings: dict[str, Any], command: str) -> str:
+    versions = versions_line(settings["versions"])
     body = [
         f"<h1>The paper, reproduced</h1><p>{escape(INTRODUCTION)}</p>",
-        f"<p>{made['paths']:,} paths per setting, fewer for linear bandits; seed {made['seed']}.</p>",
+        f"<p>{settings['paths']:,} paths per setting, fewer for linear bandits; seed {settings['seed']}.</p>",
     ]
     section = ""
     for experiment, inner in parts:

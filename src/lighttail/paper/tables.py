@@ -91,6 +91,11 @@ def with_ends(*estimates: Estimate) -> list[str]:
     return [f"{number:.6g}" for one in estimates for number in (one.value, one.low, one.high)]
 
 
+def columns_with_ends(*names: str) -> list[str]:
+    """The columns of these cells."""
+    return [f"{name}{end}" for name in names for end in ("", " low", " high")]
+
+
 def _beside(cell: Sequence[str]) -> str:
     """The text after the value in a LaTeX cell: the published value, or the interval."""
     if len(cell) < 2 or not cell[1]:
@@ -201,8 +206,7 @@ def readings_table(experiment: PaperExperiment, results: Results) -> PaperTable:
             f"{0.2 * setting.horizon:.0f} or more."
         )
     names = ("mean regret", "mean of worst 1 %", "P(regret ≥ 0.2 T)")
-    columns = ["policy", *(f"{name}{end}" for name in names for end in ("", " low", " high"))]
-    return PaperTable(columns, rows, ["policy (κ)", *names], wide, notes)
+    return PaperTable(["policy", *columns_with_ends(*names)], rows, ["policy (κ)", *names], wide, notes)
 
 
 def arms_table(experiment: PaperExperiment, results: Results) -> PaperTable:
@@ -246,14 +250,13 @@ def reach_table(experiment: PaperExperiment, results: Results) -> PaperTable:
     """A table of P(regret ≥ 0.2 T) for growing T: simulated, exact, and bounded."""
     horizons = sorted({setting.horizon for setting in experiment.settings})
     rows, wide = [], []
-    for series in dict.fromkeys(setting.series for setting in experiment.settings):
-        settings = [setting for setting in experiment.settings if setting.series == series]
+    for series, settings in experiment.by_series.items():
         chances = [_linear_chance(setting, results) for setting in settings]
         for setting, estimate in zip(settings, chances, strict=True):
             rows.append([series, str(setting.horizon), *with_ends(estimate)])
         wide.append([[f"{series} ({settings[0].kappa:g})"], *map(probability, chances)])
     for series in ("UCB", "UCB_new"):
-        settings = [setting for setting in experiment.settings if setting.series == series]
+        settings = experiment.by_series[series]
         for source, values in _beyond(settings):
             name = f"{series}, {source}"
             for setting, value in zip(settings, values, strict=True):

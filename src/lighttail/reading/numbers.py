@@ -49,12 +49,12 @@ def parse_range(field: str, text: str) -> tuple[float, float]:
     return low, high
 
 
-def parse_level(field: str, text: str, sigma: float | None) -> float:
+def parse_in_units(field: str, text: str, sigma: float | None) -> float:
     """A number written as text, which may be in units of the noise: 0.2s is 0.2 sigma.
 
     sigma: the noise of the problem; None if no problem is known.
 
-    >>> parse_level("kappa", "0.2s", 0.5), parse_level("kappa", "0.2", 0.5)
+    >>> parse_in_units("kappa", "0.2s", 0.5), parse_in_units("kappa", "0.2", 0.5)
     (0.1, 0.2)
     """
     if not UNITS.fullmatch(text):

@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def from_module(field: str, name: str, folder: Path) -> types.ModuleType:
         raise refuse(field, name, "a class of a module that can be imported", found=found) from None
 
 
-def made(field: str, text: str, load: Load | None, kinds: Kinds) -> Any:
+def build(field: str, text: str, load: Load | None, kinds: Kinds) -> Any:
     """The object that the words name. load: loads a module; None if words must not name files.
 
     The object is made twice, to check that two objects with the same arguments are equal: a table or a study
@@ -120,9 +121,9 @@ def made(field: str, text: str, load: Load | None, kinds: Kinds) -> Any:
         raise refuse(field, text, "in lighttail's own words here, not a class of a file or a module")
     maker = _Maker(field, where, load(field, where), kinds)
     tree = maker.parsed(text, call)
-    first = maker.made(tree)
+    first = maker.build(tree)
     with warnings.catch_warnings(action="ignore"):  # the first object has given its warnings already
-        again = maker.made(tree)
+        again = maker.build(tree)
     try:
         same = bool(first == again) and hash(first) == hash(again) and repr(first) == repr(again)
     except Exception:  # the class may have no hash, for example
@@ -225,24 +226,23 @@ class _Maker:
             and (ours or value.__module__.partition(".")[0] != LIBRARY)
         ]
 
-    def made(self, tree: ast.expr) -> Any:
+    def build(self, tree: ast.expr) -> Any:
         """The object that a call makes. Its class must be in the module and derive from one of the kinds."""
         node = tree.func if isinstance(tree, ast.Call) else tree
         if not isinstance(node, ast.Name):
             raise refuse(self.field, ast.unparse(tree), f"of the form {FORM}")
         kind, offered, where = vars(self.module).get(node.id), self.offered(), self.where
+        bases = f"derived from {either(self.kinds)}"
         if not isinstance(kind, type):
             if offered:
                 known_word(f"{self.field} in {where}", node.id, offered)
-            allowed = f"a class of {where} derived from {either(self.kinds)}"
-            raise refuse(self.field, node.id, allowed, found="there is none in it")
+            raise refuse(self.field, node.id, f"a class of {where} {bases}", found="there is none in it")
         if not issubclass(kind, tuple(self.kinds.values())):
-            listed = f"; there is {', '.join(offered)}" if offered else ""
-            allowed, found = (
-                f"a class that is derived from {either(self.kinds)}",
+            found, more = (
                 f"{node.id} of {where} is not",
+                f"; there is {', '.join(offered)}" if offered else "",
             )
-            raise refuse(self.field, node.id, allowed, found=found, more=listed)
+            raise refuse(self.field, node.id, f"a class that is {bases}", found=found, more=more)
         return self._called(kind, tree)
 
     def _called(self, kind: type, tree: ast.expr) -> Any:
@@ -316,10 +316,7 @@ def member(name: str, file: str, source: bytes, path: str) -> Any:
 
     path: the qualified name of the class or function.
     """
-    found: Any = _module(name, file, source)
-    for part in path.split("."):
-        found = getattr(found, part)
-    return found
+    return attrgetter(path)(_module(name, file, source))
 
 
 class _Pickler(pickle.Pickler):
@@ -329,14 +326,14 @@ class _Pickler(pickle.Pickler):
     cache.
     """
 
-    def reducer_override(self, part: Any) -> Any:
-        if isinstance(part, (type, types.FunctionType)) and part.__module__ in _sources:
-            return member, (part.__module__, *_sources[part.__module__], part.__qualname__)
+    def reducer_override(self, sent: Any) -> Any:
+        if isinstance(sent, (type, types.FunctionType)) and sent.__module__ in _sources:
+            return member, (sent.__module__, *_sources[sent.__module__], sent.__qualname__)
         return NotImplemented
 
 
-def pickled(part: Any) -> bytes:
+def pickled(sent: Any) -> bytes:
     """An object as bytes that every process with lighttail can read."""
     content = io.BytesIO()
-    _Pickler(content, pickle.HIGHEST_PROTOCOL).dump(part)
+    _Pickler(content, pickle.HIGHEST_PROTOCOL).dump(sent)
     return content.getvalue()

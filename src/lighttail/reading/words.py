@@ -27,7 +27,7 @@ from lighttail.noises import Bernoulli, Gaussian, Laplace, Noise, StudentT, Unif
 from lighttail.policies import UCB, Exp3IX, Policy
 from lighttail.reading import own
 from lighttail.reading.csvfile import read_delays
-from lighttail.reading.numbers import UNITS, parse_level, parse_number, parse_numbers, parse_whole
+from lighttail.reading.numbers import UNITS, parse_in_units, parse_number, parse_numbers, parse_whole
 
 BONUSES: dict[str, type[Bonus]] = {
     "standard": Standard,
@@ -72,12 +72,12 @@ def _form(word: str, kind: Any) -> str:
     'klucb, klucb:C or klucb:C:SIGMA'
     """
     names = [f.name.upper() for f in fields(kind)]
-    return either(":".join([word, *names[:given]]) for given in range(_needed(kind), len(names) + 1))
+    return either(":".join([word, *names[:count]]) for count in _counts(kind))
 
 
-def _needed(kind: Any) -> int:
-    """How many fields have no default."""
-    return sum(f.default is MISSING for f in fields(kind))
+def _counts(kind: Any) -> range:
+    """How many of the fields may be given: those with defaults may be left out at the end."""
+    return range(sum(f.default is MISSING for f in fields(kind)), len(fields(kind)) + 1)
 
 
 FORMS = {
@@ -149,9 +149,9 @@ def parse_policy(text: str, load: own.Load | None = None, sigma: float | None = 
     prefix, _, named = text.strip().partition(":")
     if prefix.lower() in RULES and own.where_and_call(named):
         rule, kinds = RULES[prefix.lower()]
-        return rule(own.made("bonus", named, load, kinds))
+        return rule(own.build("bonus", named, load, kinds))
     if prefix.lower() not in FORMS and own.where_and_call(text):
-        return _as_policy(own.made("policy", text, load, OWN_POLICIES))
+        return _as_policy(own.build("policy", text, load, OWN_POLICIES))
     return _in_words(text, sigma)  # type: ignore[no-any-return]
 
 
@@ -159,34 +159,34 @@ def _in_words(text: str, sigma: float | None) -> Any:
     word, *rest = text.strip().lower().split(":")
     known_word("policy", word, FORMS)
     if word in BY_FIELDS:
-        made = _by_fields(text, word, BY_FIELDS[word], rest, sigma)
-        return UCB(made) if word in BONUSES else made
+        policy = _by_fields(text, BY_FIELDS[word], rest, sigma)
+        return UCB(policy) if word in BONUSES else policy
     if word == "linucb":
         known_word("bonus", rest[0] if rest else "", LINEAR_BONUSES)
         kind: Any = LINEAR_BONUSES[rest[0]]
-        return LinearUCB(_by_fields(text, word, kind, rest[1:], sigma, [len(fields(kind))]))
+        return LinearUCB(_by_fields(text, kind, rest[1:], sigma, [len(fields(kind))]))
     if word in RULES and rest:
         known_word("bonus", rest[0], BONUSES)
-        return RULES[word][0](_by_fields(text, word, BONUSES[rest[0]], rest[1:], sigma))
+        return RULES[word][0](_by_fields(text, BONUSES[rest[0]], rest[1:], sigma))
     if word == "lints":
-        return _by_fields(text, word, linear.LinearThompson, rest, sigma, [1])
+        return _by_fields(text, linear.LinearThompson, rest, sigma, [1])
     if word == "ts":  # all numbers are in units of reward
         kind = policies.ThompsonSampling
-        return _by_fields(text, word, kind, rest, sigma, [1, 3], [f.name for f in fields(kind)])
+        return _by_fields(text, kind, rest, sigma, [1, 3], [f.name for f in fields(kind)])
     if [*rest[:1], len(rest)] not in (["reward", 1], ["loss", 2]):
-        raise _wrong_form(text, word)
+        raise _wrong_form(text)
     upper = (_number("upper", part, (), sigma) for part in rest[1:])
     return Exp3IX(rest[0], *upper)  # type: ignore[arg-type]
 
 
-def _as_policy(found: Any) -> Policy:
+def _as_policy(own_object: Any) -> Policy:
     """A user's policy, or a user's bonus with UCB or LinearUCB."""
     for rule, kinds in (RULES["ucb"], RULES["linucb"]):
-        if isinstance(found, tuple(kinds.values())):
-            return rule(found)
-    if not found.linear:
-        found.rule()  # raises BadInput if the policy lacks one of its functions
-    return found  # type: ignore[no-any-return]
+        if isinstance(own_object, tuple(kinds.values())):
+            return rule(own_object)
+    if not own_object.linear:
+        own_object.rule()  # raises BadInput if the policy lacks one of its functions
+    return own_object  # type: ignore[no-any-return]
 
 
 def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) -> Noise:
@@ -197,7 +197,7 @@ def parse_noise(text: str, sigma: float | None, load: own.Load | None = None) ->
     if own.where_and_call(text):
         if sigma is not None:
             raise refuse("sigma", sigma, f"left out with {text}, whose arguments say how large the noise is")
-        return own.made("noise", text, load, OWN_NOISES)  # type: ignore[no-any-return]
+        return own.build("noise", text, load, OWN_NOISES)  # type: ignore[no-any-return]
     word, *rest = text.strip().lower().split(":")
     known_word("noise", word, NOISES)
     numbers, scaled = _numbers_of(word)
@@ -299,7 +299,6 @@ def parse_linear(theta: str | None, dim: str | None, actions: str, noise: Noise)
 
 def _by_fields(
     text: str,
-    word: str,
     kind: Any,
     parts: list[str],
     sigma: float | None,
@@ -312,27 +311,24 @@ def _by_fields(
     fields that may be in units of the noise; by default those that grow with the noise.
     """
     names = [f.name for f in fields(kind)]
-    if len(parts) not in (counts or range(_needed(kind), len(names) + 1)):
-        raise _wrong_form(text, word)
+    if len(parts) not in (counts or _counts(kind)):
+        raise _wrong_form(text)
     in_units = kind.in_units_of_noise() if in_units is None else in_units
     given = zip(names, parts, strict=False)
     return kind(**{name: _number(name, part, in_units, sigma) for name, part in given})
 
 
-def _number(name: str, part: str, in_units: Iterable[str], sigma: float | None) -> float:
+def _number(name: str, text: str, in_units: Iterable[str], sigma: float | None) -> float:
     """The number of a field. in_units: the fields that may be in units of the noise."""
-    if name not in in_units and UNITS.fullmatch(part):
-        raise refuse(name, part, "a number without the unit s, because it does not grow with the noise")
-    return parse_level(name, part, sigma)
+    if name not in in_units and UNITS.fullmatch(text):
+        raise refuse(name, text, "a number without the unit s, because it does not grow with the noise")
+    return parse_in_units(name, text, sigma)
 
 
-def _wrong_form(text: str, word: str) -> BadInput:
-    extra = (
-        f", BONUS one of {', '.join(BONUSES)} (armoptimal takes KAPPA:FLOOR, twopart KAPPA:CAP)"
-        if "BONUS" in FORMS[word]
-        else ""
-    )
-    return refuse("policy", text, f"of the form {FORMS[word]}{extra}")
+def _wrong_form(text: str) -> BadInput:
+    form = FORMS[text.strip().lower().partition(":")[0]]
+    bonuses = f"BONUS one of {', '.join(BONUSES)} (armoptimal takes KAPPA:FLOOR, twopart KAPPA:CAP)"
+    return refuse("policy", text, f"of the form {form}" + (f", {bonuses}" if "BONUS" in form else ""))
 
 
 def policy_words(policy: Policy) -> str:
@@ -362,7 +358,7 @@ def _possible_words(policy: Any) -> list[str]:
     return listed + [":".join([word, *values[:count]]) for word in single for count in range(len(values) + 1)]
 
 
-def _field_texts(part: Any) -> list[str]:
+def _field_texts(named: Any) -> list[str]:
     """The fields of a dataclass as words; numbers with all their digits."""
-    values = (getattr(part, f.name) for f in fields(part))
+    values = (getattr(named, f.name) for f in fields(named))
     return [f"{v:g}" if isinstance(v, float) and float(f"{v:g}") == v else str(v) for v in values]

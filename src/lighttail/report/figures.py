@@ -186,13 +186,16 @@ def draw_bars(axes: Axes, values: Values, edges: Floats, colour: str, light_tail
 
 
 def _mark_threshold(axes: Axes, comparison: Comparison, text: str) -> None:
-    if not _threshold_is_near(comparison):
-        return
-    threshold = comparison.threshold
-    axes.axvline(threshold, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)))
+    if _threshold_is_near(comparison):
+        mark(axes, comparison.threshold, text)
+
+
+def mark(axes: Axes, x: float, text: str = "", height: float = 0.985, **look: Any) -> None:
+    """Draw a dotted line at a loss, and its text at a share of the height."""
+    axes.axvline(x, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)), **look)
     if text:
-        place = axes.get_xaxis_transform()
-        axes.text(threshold, 0.985, f" {text}", transform=place, va="top", fontsize=9, color="0.35")
+        upward = axes.get_xaxis_transform()
+        axes.text(x, height, f" {text}", transform=upward, va="top", fontsize=9, color="0.35")
 
 
 def _threshold_is_near(comparison: Comparison) -> bool:

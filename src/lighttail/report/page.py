@@ -19,7 +19,7 @@ from lighttail.system.versions import versions_line
 
 def page(comparison: Comparison, command: str, survival: bytes, histograms: bytes, above: str = "") -> str:
     """The whole page. survival, histograms: the figures as SVG. above: HTML before the heading."""
-    problem = comparison.problem
+    told = " ".join(filter(None, (problem_words(comparison.problem), comparison.course.words())))
     policies = counted(len(comparison.entries), "policy", "policies")
     looked = zip(comparison.entries, looks(comparison.entries), strict=True)
     rows = "\n".join(policy_row(entry, look, entry.cells()) for entry, look in looked)
@@ -27,7 +27,7 @@ def page(comparison: Comparison, command: str, survival: bytes, histograms: byte
     made = versions_line(comparison.entries[0].outcome.settings["versions"])
     body = f"""{above}<h1>What is the chance of {event(comparison.kind, comparison.threshold)}?</h1>
 <p>{policies}, {comparison.horizon:,} pulls per path, {comparison.paths:,}
-simulated paths each. {escape(" ".join(filter(None, (about(problem), comparison.course.words()))))}</p>
+simulated paths each. {escape(told)}</p>
 <p class="verdict">{unbroken(comparison.verdict())}</p>
 <h2>The numbers</h2>
 <div class="scroll"><table>{head(comparison.headings())}{rows}</table></div>
@@ -46,7 +46,7 @@ horizon. At a given horizon this chance may still be visible.</p>
 <h2>Made by</h2>
 <pre>{code(command)}</pre>
 <p>{escape(made)}; {comparison.seeds}. The same command with the same versions gives the same numbers.
-{_kept(comparison)}</p>
+{_law_words(comparison)}</p>
 """
     return document(f"lighttail: {policies} compared", body)
 
@@ -93,7 +93,7 @@ def _histograms(comparison: Comparison) -> str:
     return f"{fills}. Triangle: the mean; dotted line: the threshold"
 
 
-def _kept(comparison: Comparison) -> str:
+def _law_words(comparison: Comparison) -> str:
     """How exact the numbers are if no path was kept."""
     if comparison.entries[0].outcome.keep == "paths":
         return ""
@@ -104,7 +104,7 @@ def _kept(comparison: Comparison) -> str:
     )
 
 
-def about(problem: Problem) -> str:
+def problem_words(problem: Problem) -> str:
     """The problem and its noise in a few sentences."""
     return f"{problem.about()} Noise: {problem.noise!r}."
 

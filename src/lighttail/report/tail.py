@@ -17,7 +17,7 @@ from lighttail.outcomes.losing import EXPLAINED, Lost, event, noun
 from lighttail.policies import Policy
 from lighttail.problems import Bandit
 from lighttail.report.document import cell, code, document, figure, table
-from lighttail.report.figures import LIGHT, OTHER, SETTINGS, draw
+from lighttail.report.figures import LIGHT, OTHER, SETTINGS, draw, mark
 from lighttail.report.tail_words import COLUMNS, note, rows, sentence, subject
 from lighttail.system.files import whole_files
 from lighttail.system.progress import ReportPart
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 INK, CERTIFICATE, THEOREM = "#1c1c1c", "#00694c", "0.55"
 WIDTH = 98  # characters of a line of the title
 TOP = 1.6  # the top of the picture, somewhat above a chance of 1
+READING = (
+    "“Importance sampling” draws paths from laws that make the event common, and weights the paths; "
+    "“simulated paths” counts paths without weights. The certificate and the theorem's bound are upper "
+    "bounds that need no simulation: the certificate holds for this problem, and the theorem for every "
+    "problem."
+)
 CAPTION = "The chance of losing x or more: simulated, estimated, exact if an exact value exists, and bounded"
 
 
@@ -106,8 +112,14 @@ def draw_tail(axes: Axes, curve: TailCurve) -> None:
     _draw_bounds(axes, curve)
     _draw_points(axes, curve)
     axes.set_yscale("log")
-    axes.set_ylim(_bottom(curve), TOP)
-    _mark_asked(axes, curve)
+    chances = [1.0 / curve.outcome.paths]
+    for point in curve.points:
+        chances += [point.estimate.low, point.estimate.value, point.estimate.high, point.exact or 1.0]
+    axes.set_ylim(0.1 * min(chance for chance in chances if chance > 0.0), TOP)
+    right = axes.get_xlim()[1]
+    for regret in curve.asked:  # those far beyond what can happen get no line
+        if axes.get_xlim()[0] <= regret <= 1.05 * right:
+            mark(axes, regret, amount(regret), 0.9, zorder=1)
     kind = noun(curve.kind)
     axes.set_xlabel(f"{kind} x after {curve.horizon:,} pulls (in units of reward)")
     axes.set_ylabel(f"chance of a {kind} of x or more (log scale)")
@@ -130,53 +142,21 @@ def _draw_bounds(axes: Axes, curve: TailCurve) -> None:
 
 def _draw_points(axes: Axes, curve: TailCurve) -> None:
     shown = [point for point in curve.points if point.estimate.method not in ("certain", "exact")]
-    seen = [point for point in shown if point.estimate.value > 0.0]
+    seen = [(p.regret, p.estimate) for p in shown if p.estimate.value > 0.0]
     if seen:
-        value = np.array([point.estimate.value for point in seen])
-        ends = np.array([[p.estimate.low for p in seen], [p.estimate.high for p in seen]])
-        bars = np.maximum([value - ends[0], ends[1] - value], 0.0)
-        axes.errorbar(
-            [point.regret for point in seen],
-            value,
-            bars,
-            fmt="o",
-            color=INK,
-            markersize=4.5,
-            capsize=3,
-            linewidth=1.2,
-            label="estimated; bars: 95 %",
-            zorder=4,
-        )
-    none = [point for point in shown if point.estimate.value == 0.0 and point.estimate.high > 0.0]
+        x, value, low, high = np.array([(at, found.value, found.low, found.high) for at, found in seen]).T
+        bars = np.maximum([value - low, high - value], 0.0)
+        look: Any = {"color": INK, "markersize": 4.5, "capsize": 3, "linewidth": 1.2, "zorder": 4}
+        axes.errorbar(x, value, bars, fmt="o", label="estimated; bars: 95 %", **look)
+    none = [(p.regret, p.estimate.high) for p in shown if p.estimate.value == 0.0 < p.estimate.high]
     if none:
-        limits = [point.estimate.high for point in none]
-        regrets = [point.regret for point in none]
         name = "no path lost so much: upper limit, 95 %"
-        axes.plot(regrets, limits, linestyle="", marker=7, markersize=9, color=INK, label=name)
+        axes.plot(*np.transpose(none), linestyle="", marker=7, markersize=9, color=INK, label=name)
     exact = [(point.regret, point.exact) for point in curve.points if point.exact and point.exact < 1.0]
     if exact:
         many = "-" if len(exact) > 2 else ""
-        look: Any = {"marker": "D", "markersize": 8, "markerfacecolor": "none", "color": OTHER[2]}
+        look = {"marker": "D", "markersize": 8, "markerfacecolor": "none", "color": OTHER[2]}
         axes.plot(*np.transpose(exact), linestyle=many, linewidth=0.8, label="exact", zorder=3, **look)
-
-
-def _mark_asked(axes: Axes, curve: TailCurve) -> None:
-    """Draw a line at each regret that was asked for, unless the regret is far beyond what can happen."""
-    right = axes.get_xlim()[1]
-    for regret in curve.asked:
-        if axes.get_xlim()[0] <= regret <= 1.05 * right:
-            axes.axvline(regret, color="0.35", linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
-            place = axes.get_xaxis_transform()
-            axes.text(regret, 0.9, f" {amount(regret)}", transform=place, va="top", fontsize=9, color="0.35")
-
-
-def _bottom(curve: TailCurve) -> float:
-    """A tenth of the smallest chance that is shown."""
-    shown = [1.0 / curve.outcome.paths]
-    for point in curve.points:
-        chance = point.estimate
-        shown += [chance.low, chance.value, chance.high, point.exact or 1.0]
-    return 0.1 * min(value for value in shown if value > 0.0)
 
 
 def write_tail(curve: TailCurve, folder: Path, command: str) -> Path:
@@ -201,25 +181,15 @@ def page(curve: TailCurve, command: str, svg: bytes) -> str:
     losses = either(map(amount, curve.asked))
     parts = [f"<h1>What is the chance of losing {losses} or more?</h1>"]
     parts.append(f"<p>{escape(subject(curve))}; {curve.horizon:,} pulls. {escape(curve.course.words())}</p>")
-    for regret in curve.asked:
-        point = curve.at(regret)
-        parts.append(f'<p class="verdict">{escape(sentence(curve, point))}</p>')
+    points = [curve.at(regret) for regret in curve.asked]
+    parts += [f'<p class="verdict">{escape(sentence(curve, point))}</p>' for point in points]
     parts.append(figure(svg, CAPTION))
-    for regret in curve.asked:
-        point = curve.at(regret)
+    for point in points:
         numbers = table(COLUMNS, (map(cell, row) for row in rows(point, curve.outcome.paths, curve.horizon)))
-        parts.append(f"<h2>The chance of {event(curve.kind, regret)}</h2>{numbers}")
+        parts.append(f"<h2>The chance of {event(curve.kind, point.regret)}</h2>{numbers}")
         parts.append(f"<p>{escape(note(curve, point))}</p>")
-    parts.append(f"<h2>How to read this</h2><p>{escape(_reading(curve))}</p>")
+    reading = escape(f"{EXPLAINED[curve.kind]} {READING}")
+    parts.append(f"<h2>How to read this</h2><p>{reading}</p>")
     parts.append(f"<h2>Made by</h2><pre>{code(command)}</pre><p>{escape(versions)}; seed {curve.seed}. ")
     parts.append("The same command with the same versions gives the same numbers.</p>\n")
     return document(f"lighttail: the tail of {curve.policy}", "\n".join(parts))
-
-
-def _reading(curve: TailCurve) -> str:
-    return (
-        f"{EXPLAINED[curve.kind]} “Importance sampling” draws paths from laws that make the event "
-        "common, and weights the paths; “simulated paths” counts paths without weights. The certificate "
-        "and the theorem's bound are upper bounds that need no simulation: the certificate holds for this "
-        "problem, and the theorem for every problem."
-    )

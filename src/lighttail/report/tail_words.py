@@ -28,10 +28,14 @@ def sentence(curve: TailCurve, point: TailPoint) -> str:
     """The chance of the loss, the limits of its interval, and what is guaranteed."""
     if max(curve.problem.gaps) == 0.0 and curve.kind == "pseudo_regret":
         return "All arms are equally good, so no choice of arms loses anything."
-    estimate, event = point.estimate, _event(curve, point.regret)
+    luck = ", the luck of single rewards included," if curve.kind == "regret" else ""
+    estimate, loss = point.estimate, f"{event(curve.kind, point.regret)}{luck}"
     if estimate.method == "certain":
-        return _certain(curve, point, event)
-    return f"{_estimated(estimate, event)}{_exactly(point)}; {_guaranteed(point.bounds)}."
+        return _certain(curve, point, loss)
+    exactly = ""
+    if point.exact is not None and estimate.method != "exact":
+        exactly = f", exactly {precise(point.exact, estimate.value)}"
+    return f"{_estimated(estimate, loss)}{exactly}; {_guaranteed(point.bounds)}."
 
 
 def note(curve: TailCurve, point: TailPoint) -> str:
@@ -61,14 +65,10 @@ def _how_good(curve: TailCurve, point: TailPoint) -> str:
 def rows(point: TailPoint, simulated_paths: int, horizon: int) -> list[tuple[str, ...]]:
     """One row per method, in the order of COLUMNS."""
     estimate = point.estimate
-    table: list[tuple[str, ...]]
     worked_out = estimate.method in ("certain", "exact")
-    if worked_out:
-        chance = _unseen(estimate) or _digits(estimate.value)
-        table = [(estimate.method, chance, "", "", "")]
-    else:
-        effort = (f"{estimate.paths:,}", f"{estimate.pulls:,}")
-        table = [(estimate.method, *_with_limits(estimate), *effort)]
+    shown = (_unseen(estimate) or _digits(estimate.value), "") if worked_out else _with_limits(estimate)
+    effort = ("", "") if worked_out else (f"{estimate.paths:,}", f"{estimate.pulls:,}")
+    table: list[tuple[str, ...]] = [(estimate.method, *shown, *effort)]
     plain = (f"{simulated_paths:,}", f"{simulated_paths * horizon:,}")
     table.append(("simulated paths", *_with_limits(point.simulated), *plain))
     if point.exact is not None and not worked_out:
@@ -113,38 +113,32 @@ def policy_on(policy: Policy, problem: Bandit) -> str:
     return f"{policy}; {arms}; {problem.noise!r}"
 
 
-def _event(curve: TailCurve, regret: float) -> str:
-    luck = ", the luck of single rewards included," if curve.kind == "regret" else ""
-    return f"{event(curve.kind, regret)}{luck}"
-
-
-def _certain(curve: TailCurve, point: TailPoint, event: str) -> str:
+def _certain(curve: TailCurve, point: TailPoint, loss: str) -> str:
+    loss, none = f"{loss[0].upper()}{loss[1:]}", point.estimate.value == 0.0
     if point.regret > 0.0 and without_noise(curve.problem.noise, curve.problem.means):
-        sure = "impossible" if point.estimate.value == 0.0 else "certain"
-        return (
-            f"{event[0].upper()}{event[1:]} is {sure}: without noise, every run of this policy is the same."
-        )
-    if point.estimate.value == 0.0:
+        sure = "impossible" if none else "certain"
+        return f"{loss} is {sure}: without noise, every run of this policy is the same."
+    if none:
         possible = point.regret <= max(curve.problem.gaps) * curve.horizon
         with_it = " with this policy" if possible else ""
-        return f"{event[0].upper()}{event[1:]} is impossible in {curve.horizon:,} pulls{with_it}."
+        return f"{loss} is impossible in {curve.horizon:,} pulls{with_it}."
     in_turn = curve.policy.turns is not None
     why = "the policy pulls the arms in turn" if in_turn else "every arm is pulled at least once"
     why = "every policy loses 0 or more" if point.regret <= 0.0 else why
-    return f"{event[0].upper()}{event[1:]} is certain: {why}."
+    return f"{loss} is certain: {why}."
 
 
-def _estimated(estimate: TailEstimate, event: str) -> str:
+def _estimated(estimate: TailEstimate, loss: str) -> str:
     if _unseen(estimate):
         more = ", less than a float can hold" if estimate.high <= LEAST else ""
-        return f"The chance of {event} is {_unseen(estimate)}{more}"
+        return f"The chance of {loss} is {_unseen(estimate)}{more}"
     if estimate.method == "exact":
-        return f"The chance of {event} is exactly {precise(estimate.value)}"
+        return f"The chance of {loss} is exactly {precise(estimate.value)}"
     if estimate.value == 0.0:
         most = precise(estimate.high)
-        return f"The chance of {event} is below {most}, because no simulated path lost so much"
+        return f"The chance of {loss} is below {most}, because no simulated path lost so much"
     value, low, high = (precise(end, estimate.value) for end in (estimate.value, estimate.low, estimate.high))
-    return f"The chance of {event} is {value} (between {low} and {high})"
+    return f"The chance of {loss} is {value} (between {low} and {high})"
 
 
 def _unseen(estimate: TailEstimate) -> str:
@@ -153,12 +147,6 @@ def _unseen(estimate: TailEstimate) -> str:
         return BELOW
     tiny = estimate.method == "exact" and estimate.low < estimate.value <= LEAST
     return f"below {estimate.high:.0e}" if tiny else ""
-
-
-def _exactly(point: TailPoint) -> str:
-    if point.exact is None or point.estimate.method == "exact":
-        return ""
-    return f", exactly {precise(point.exact, point.estimate.value)}"
 
 
 def _guaranteed(known: KnownBounds) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lighttail.outcomes.comparison import Comparison, Entry
+    from lighttail.outcomes.comparison import Comparison
 
 
 WIDE = 150  # columns of a screen or a pipe in which every row is on one line
@@ -43,17 +43,17 @@ def widths(cells: Sequence[Sequence[str]], screen: int) -> list[int | None]:
     [18, 17]
     """
     across = list(zip(*cells, strict=True))
-    found = [max(len(line) for cell in column for line in cell.split("\n")) for column in across]
+    wide = [max(len(line) for cell in column for line in cell.split("\n")) for column in across]
     least = [max(len(word) for cell in column for word in [*cell.split(), ""]) for column in across]
-    excess = sum(found) - (screen - (3 * len(found) - 1))  # two spaces and the box between columns
-    if sum(found) - sum(least) < excess:
-        return [None] * len(found)
+    excess = sum(wide) - (screen - (3 * len(wide) - 1))  # two spaces and the box between columns
+    if sum(wide) - sum(least) < excess:
+        return [None] * len(wide)
     for _ in range(excess):
         widest = max(
-            (place for place, wide in enumerate(found) if wide > least[place]), key=found.__getitem__
+            (place for place in range(len(wide)) if wide[place] > least[place]), key=wide.__getitem__
         )
-        found[widest] -= 1
-    return [*found]
+        wide[widest] -= 1
+    return [*wide]
 
 
 def comparison_tables(comparison: Comparison, width: int) -> list[Table]:
@@ -70,12 +70,10 @@ def comparison_tables(comparison: Comparison, width: int) -> list[Table]:
 def _table(
     comparison: Comparison, places: Sequence[int], width: int, between: str = "\n", title: str | None = None
 ) -> Table:
-    names = comparison.headings()
-    rows = [(entry.label, *_texts(entry, places, between)) for entry in comparison.entries]
+    names, rows = comparison.headings(), []
+    for entry in comparison.entries:
+        cells = entry.cells()
+        texts = (between.join(filter(None, cells[place])) for place in places)
+        rows.append((entry.label, *(text.replace(" (", f"{between}(") for text in texts)))
     title = comparison.title() if title is None else title
     return plain_table(title, ("policy", *(names[place] for place in places)), rows, width)
-
-
-def _texts(entry: Entry, places: Sequence[int], between: str) -> list[str]:
-    cells = entry.cells()
-    return [between.join(filter(None, cells[place])).replace(" (", f"{between}(") for place in places]

@@ -42,42 +42,32 @@ def write_report(
     for field, text in (("command", command), ("above", above)):
         if not isinstance(text, str):
             raise refuse(field, text, "a text")
-    name, make = known
-    place = file_path("folder", folder, "the path of a folder")
-    with output_folder("folder", place):
+    name, page_of, figures = known
+    path = file_path("folder", folder, "the path of a folder")
+    with output_folder("folder", path):
         command = command or result.made_by
-        html, files = make(result, command, above)
+        files = _drawn(result, figures)
+        html = page_of(result, command, *(files[f"{figure}.svg"] for figure in figures), above)
         files["results.json"] = json.dumps(result.to_dict(command), indent=2, allow_nan=False).encode()
-        whole_files(place, {**files, name: html.encode()})
-    return place / name
+        whole_files(path, {**files, name: html.encode()})
+    return path / name
 
 
-def _comparison(comparison: Comparison, command: str, above: str) -> tuple[str, dict[str, bytes]]:
-    """The page of a comparison, and its figures by the names of their files."""
+def _drawn(result: Any, figures: Figures) -> dict[str, bytes]:
+    """The figures by the names of their files."""
     import matplotlib
 
     with matplotlib.rc_context(SETTINGS):
-        figures = {"survival": survival_figure(comparison), "histograms": histogram_figure(comparison)}
-    files = _drawn(figures)
-    return page(comparison, command, files["survival.svg"], files["histograms.svg"], above), files
-
-
-def _plan(plan: Plan, command: str, above: str) -> tuple[str, dict[str, bytes]]:
-    """The page of a plan, and its figures by the names of their files."""
-    files = _drawn({"frontier": frontier_figure(plan), "losses": losses_figure(plan)})
-    return plan_page.page(plan, command, files["frontier.svg"], files["losses.svg"], above), files
-
-
-def _drawn(figures: dict[str, Any]) -> dict[str, bytes]:
+        drawn = {name: figure_of(result) for name, figure_of in figures.items()}
     return {
         f"{name}.{form}": content
-        for name, figure in figures.items()
+        for name, figure in drawn.items()
         for form, content in draw(figure, ("png", "svg")).items()
     }
 
 
-Make = Callable[[Any, str, str], tuple[str, dict[str, bytes]]]
-PAGES: dict[str, tuple[str, Make]] = {  # by `shown_as` of the result
-    "comparison": ("report.html", _comparison),
-    "plan": ("index.html", _plan),
+Figures = dict[str, Callable[[Any], Any]]  # by name: what draws a result
+PAGES: dict[str, tuple[str, Callable[..., str], Figures]] = {  # by `shown_as` of the result
+    "comparison": ("report.html", page, {"survival": survival_figure, "histograms": histogram_figure}),
+    "plan": ("index.html", plan_page.page, {"frontier": frontier_figure, "losses": losses_figure}),
 }

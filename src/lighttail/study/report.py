@@ -18,10 +18,10 @@ from lighttail.outcomes.format import amount
 from lighttail.outcomes.losing import EXPLAINED, Lost, check_lost, event, noun
 from lighttail.report.document import cell, code, document, figure, table
 from lighttail.report.figures import SETTINGS, draw, legend_words, looks
-from lighttail.report.page import about, head, policy_row
+from lighttail.report.page import head, policy_row, problem_words
 from lighttail.report.write import FILES, write_report
 from lighttail.study.cells import slug
-from lighttail.study.file import Study, StudyProblem
+from lighttail.study.file import StudyProblem
 from lighttail.study.folder import REPORT, check_file_or_folder
 from lighttail.study.results import Results
 from lighttail.system.files import output_folder, whole_files
@@ -66,7 +66,10 @@ def report_study(results: Results, progress: ReportPart | None = None, kind: Los
                 if page.name not in before:
                     shutil.rmtree(page)
             raise
-        _remove_others(folder, {Path(summary.page).parent.name for summary in summaries})
+        names = {Path(summary.page).parent.name for summary in summaries}
+        for page in folder.iterdir():  # those of an earlier report, but nothing that a report does not write
+            if page.is_dir() and page.name not in names and {f.name for f in page.iterdir()} <= set(FILES):
+                shutil.rmtree(page)
         pages = {RESULTS: _json(results, summaries), INDEX: index(results, summaries, command, kind)}
         whole_files(folder, {name: text.encode() for name, text in pages.items()})
     return folder / INDEX
@@ -91,13 +94,6 @@ def _write_pages(
     return summaries
 
 
-def _remove_others(report: Path, names: set[str]) -> None:
-    """Remove the pages of an earlier report, but nothing that a report does not write."""
-    for page in report.iterdir():
-        if page.is_dir() and page.name not in names and {f.name for f in page.iterdir()} <= set(FILES):
-            shutil.rmtree(page)
-
-
 def not_played_words(names: Iterable[str]) -> str:
     """The policies that a comparison lacks, as a sentence without its full stop; empty if it lacks none."""
     listed = ", ".join(names)
@@ -111,11 +107,8 @@ def _not_played(results: Results, setting: StudyProblem, horizon: int) -> str:
 
 def _above(results: Results, setting: StudyProblem, horizon: int) -> str:
     """The lines of a page before its heading."""
-    named = "; ".join(
-        f"{name}: {policy}"
-        for name, policy in results.study.policies_on(setting).items()
-        if name != str(policy)
-    )
+    policies = results.study.policies_on(setting).items()
+    named = "; ".join(f"{name}: {policy}" for name, policy in policies if name != str(policy))
     absent = _not_played(results, setting, horizon)
     return (
         f'<p><a href="../{INDEX}">{escape(results.study.name)}</a> › {escape(setting.title)}. '
@@ -139,14 +132,14 @@ def _summary(setting: StudyProblem, comparison: Comparison, page: str, command: 
     rows, chances = [f'<tr><td colspan="7">{title}</td></tr>'], {}
     for entry, look in zip(comparison.entries, looks(comparison.entries), strict=True):
         cells = entry.cells()
-        rows.append(policy_row(entry, look, [cells[0], cells[2], cells[3], cells[4]]))
+        rows.append(policy_row(entry, look, [cells[0], *cells[2:5]]))
         chances[entry.label] = look, entry.chance
-    about = {"name": setting.name, "sigma": setting.sigma, "page": page, **comparison.to_dict(command)}
-    return Summary(setting, horizon, threshold, page, "\n".join(rows), chances, about)
+    content = {"name": setting.name, "sigma": setting.sigma, "page": page, **comparison.to_dict(command)}
+    return Summary(setting, horizon, threshold, page, "\n".join(rows), chances, content)
 
 
 def _json(results: Results, summaries: Iterable[Summary]) -> str:
-    about = {
+    content = {
         "study": results.study.name,
         "digest": results.manifest["digest"],
         "pieces": results.pieces,
@@ -159,14 +152,18 @@ def _json(results: Results, summaries: Iterable[Summary]) -> str:
             if (names := results.not_played(setting, horizon))
         ],
     }
-    return json.dumps(about, indent=2, allow_nan=False)
+    return json.dumps(content, indent=2, allow_nan=False)
 
 
 def index(results: Results, summaries: list[Summary], command: str, kind: Lost) -> str:
     """The page that links to all others."""
     study = results.study
     versions = versions_line(results.manifest["versions"])
-    policies = [[cell(name), cell(_described(study, name), kind="text")] for name in study.policies]
+    described = {name: repr(policy) for name, policy in study.policies.items()}
+    described |= {
+        name: f"{words}, where s is the noise of the problem" for name, words in study.relative.items()
+    }
+    policies = [[cell(name), cell(policy, kind="text")] for name, policy in described.items()]
     sections = "".join(
         _section(results, setting, [one for one in summaries if one.setting is setting], kind)
         for setting in study.problems
@@ -187,15 +184,9 @@ The brackets contain 95 % intervals. {EXPLAINED[kind]}</p>
     return document(f"lighttail: {study.name}", body)
 
 
-def _described(study: Study, name: str) -> str:
-    """What a policy is: its words if it is in units of the noise, and otherwise its `repr`."""
-    words = study.relative.get(name)
-    return f"{words}, where s is the noise of the problem" if words else repr(study.policies[name])
-
-
 def _section(results: Results, setting: StudyProblem, summaries: list[Summary], kind: Lost) -> str:
     """The table and the figure of one problem. Policies that were not played are named."""
-    told = " ".join(filter(None, (about(setting.problem), setting.course.words())))
+    told = " ".join(filter(None, (problem_words(setting.problem), setting.course.words())))
     names = (f"mean {noun(kind)}", "99 % quantile", "mean of worst 1 %", "chance")
     rows, body = {summary.horizon: summary.rows for summary in summaries}, ""
     for horizon in results.study.horizons:
